@@ -1,0 +1,1 @@
+//! souk-index
