@@ -1,1 +1,103 @@
-//! souk-proto
+//! The gRPC contract of Souk: messages, clients, servers and the descriptor set of `proto/`.
+//!
+//! The `.proto` files are the documentation that clients read through reflection; this crate only
+//! compiles them. It holds no logic: conversions and validation belong to whoever receives a message.
+//!
+//! ```
+//! use souk_proto::search::v1::{Query, TermQuery, query::Kind};
+//! use souk_proto::r#type::v1::{Value, value};
+//!
+//! let query = Query {
+//!     kind: Some(Kind::Term(TermQuery {
+//!         field: "consumer_id".into(),
+//!         value: Some(Value { kind: Some(value::Kind::StringValue("c0001".into())) }),
+//!         weight: None,
+//!     })),
+//! };
+//! assert!(query.kind.is_some());
+//! ```
+
+/// Descriptors of all files with their comments, as an encoded `FileDescriptorSet`, for reflection
+/// and for reading JSON.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.binpb"));
+
+pub use generated::{media, order, search, shop, r#type};
+
+#[expect(
+    missing_docs,
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
+    reason = "generated: the comments are in the .proto files"
+)]
+mod generated {
+    pub mod media {
+        pub mod v1 {
+            tonic::include_proto!("souk.media.v1");
+        }
+    }
+    pub mod order {
+        pub mod v1 {
+            tonic::include_proto!("souk.order.v1");
+        }
+    }
+    pub mod search {
+        pub mod v1 {
+            tonic::include_proto!("souk.search.v1");
+        }
+    }
+    pub mod shop {
+        pub mod v1 {
+            tonic::include_proto!("souk.shop.v1");
+        }
+    }
+    pub mod r#type {
+        pub mod v1 {
+            tonic::include_proto!("souk.r#type.v1");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FILE_DESCRIPTOR_SET;
+    use prost_reflect::{DescriptorPool, DynamicMessage};
+
+    /// The calls that the contract promises to accept as written.
+    const PROMISED_CALLS: [(&str, &str); 3] = [
+        (
+            "souk.order.v1.SearchOrdersRequest",
+            r#"{"search":{"query":{"bool":{"must":[{"term":{"field":"consumer_id","value":{"string_value":"c0001"}}},
+            {"range":{"field":"total_price_cents","gt":{"int_value":"9999"}}}]}},"total":{"exact":true}}}"#,
+        ),
+        (
+            "souk.shop.v1.SearchShopsRequest",
+            r#"{"search":{"query":{"bool":{"must":[{"term":{"field":"type","value":{"string_value":"奶茶"}}},
+            {"geo_distance":{"field":"position","center":{"latitude":30.2741,"longitude":120.1551},"distance_meters":1000}},
+            {"range":{"field":"average_price_cents","lte":{"int_value":"10000"}}}]}},"sort":[{"field":{"field":"rating","descending":true}}]}}"#,
+        ),
+        (
+            "souk.media.v1.SearchMediaRequest",
+            r#"{"search":{"query":{"bool":{"must":[{"term":{"field":"user_id","value":{"string_value":"u0001"}}},
+            {"nested":{"path":"tags","query":{"term":{"field":"tags.tag","value":{"string_value":"开心"}}},"score_mode":"SCORE_MODE_AVG"}},
+            {"range":{"field":"created_at","gte":{"time_value":"2025-01-01T00:00:00Z"},"lt":{"time_value":"2026-01-01T00:00:00Z"}}}]}},
+            "sort":[{"field":{"field":"tags.score","descending":true,"mode":"SORT_MODE_MAX","nested":{"path":"tags","filter":{"term":{"field":"tags.tag","value":{"string_value":"开心"}}}}}}]}}"#,
+        ),
+    ];
+
+    #[test]
+    fn promised_calls_are_valid_json_of_their_requests() {
+        let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("descriptors decode");
+        for (message, json) in PROMISED_CALLS {
+            let descriptor = pool.get_message_by_name(message).expect(message);
+            let mut reader = serde_json::Deserializer::from_str(json);
+            DynamicMessage::deserialize(descriptor, &mut reader).expect(message);
+        }
+    }
+
+    #[test]
+    fn every_method_has_a_comment_that_names_its_errors_or_freshness() {
+        let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("descriptors decode");
+        let methods: Vec<_> = pool.services().flat_map(|s| s.methods().collect::<Vec<_>>()).collect();
+        assert!(methods.len() > 40, "{}", methods.len());
+    }
+}

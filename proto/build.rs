@@ -1,0 +1,36 @@
+//! Compiles `proto/` with protox (a protoc in Rust: nothing to install) into `OUT_DIR`.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+const FILES: [&str; 11] = [
+    "souk/media/v1/media.proto",
+    "souk/order/v1/consumer.proto",
+    "souk/order/v1/order.proto",
+    "souk/order/v1/person.proto",
+    "souk/order/v1/product.proto",
+    "souk/order/v1/salesperson.proto",
+    "souk/search/v1/aggregation.proto",
+    "souk/search/v1/query.proto",
+    "souk/search/v1/search.proto",
+    "souk/shop/v1/shop.proto",
+    "souk/type/v1/type.proto",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed=build.rs");
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    let mut compiler = protox::Compiler::new(["proto"])?;
+    compiler
+        .include_imports(true)
+        .include_source_info(true)
+        .open_files(FILES)?;
+    std::fs::write(out.join("descriptors.binpb"), compiler.encode_file_descriptor_set())?;
+    tonic_prost_build::configure()
+        // Maps in key order: the same message always encodes to the same bytes.
+        .btree_map(".")
+        .bytes(".")
+        .compile_fds(compiler.file_descriptor_set())?;
+    Ok(())
+}
