@@ -1,1 +1,48 @@
-//! souk-chassis
+//! What every Souk process needs around its own work: configuration, telemetry, the layers of a gRPC server, health,
+//! reflection, an ordered drain, and errors with details.
+//!
+//! It is **not** a framework for domains: it knows neither storage nor index nor any message of `souk.*`. A service
+//! gives it values (routes, descriptors, a source of health, things to close) and gets a process back.
+//!
+//! # Layout
+//! - [`config`]: defaults in code, then a TOML file, then the environment, then `key=value` overrides; all errors at once.
+//! - [`telemetry`]: logs, OpenTelemetry traces and metrics, and their flush at the end.
+//! - [`propagate`]: trace context across processes, and as text in stored records.
+//! - [`methods`]: which RPCs exist, read from the descriptors, so that names in telemetry stay few.
+//! - [`layers`]: one tower layer a file.
+//! - [`server`]: the order of the layers, the stack they make, and serving it on a listener.
+//! - [`host`]: the life of a process: tracked tasks, signals, the drain and its one deadline.
+//! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
+//! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
+//! - [`status`]: errors with `ErrorInfo`, field violations, retry delays.
+//! - [`client`]: a channel to another process, traced, that inherits the deadline of the call it serves.
+//!
+//! # Example
+//! ```no_run
+//! use souk_chassis::{config::ServerConfig, health::Health, host::Host, server};
+//!
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let descriptors: &[u8] = &[];
+//! let config = ServerConfig::default();
+//! let health = Health::new();
+//! let services = server::Services::new(descriptors)?; // .mount(OrderServiceServer::new(api))
+//! let stack = server::stack(services, &health, &config)?;
+//! let listener = server::bind(config.listen).await?;
+//! let mut host = Host::new(config.drain_deadline);
+//! host.on_close("database", || async { Ok(()) });
+//! let exit = host.run(listener, stack, &config, souk_chassis::host::terminated()?).await;
+//! std::process::exit(i32::from(!exit.is_clean()));
+//! # }
+//! ```
+
+pub mod client;
+pub mod config;
+pub mod health;
+pub mod host;
+pub mod layers;
+pub mod methods;
+pub mod propagate;
+pub mod reflection;
+pub mod server;
+pub mod status;
+pub mod telemetry;

@@ -1,0 +1,364 @@
+//! Reads settings from their sources, names the origin of each problem, and reports all of them at once.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::{Config, tree};
+
+/// Prefix of the variables that set something.
+const PREFIX: &str = "SOUK_";
+
+/// Variables with our prefix that aren't settings: where the file is, and the seed of random tests.
+const RESERVED: [&str; 2] = ["SOUK_CONFIG", "SOUK_SEED"];
+
+/// Most bytes of a settings file.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// One thing that is wrong with the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The setting, as in `server.listen`; empty when it isn't about one.
+    pub path: String,
+    /// Where it was set: a file, a variable, an override; empty for a default.
+    pub origin: String,
+    /// What is wrong and what is expected.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in [&self.origin, &self.path]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+        {
+            write!(f, "{part}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// What is wrong with the settings, collected.
+#[derive(Clone, Debug, Default)]
+pub struct Problems {
+    list: Vec<Problem>,
+    /// Which source set which path, last one last: gives [`push`](Self::push) its origins.
+    origins: Vec<(String, String)>,
+}
+
+impl Problems {
+    /// Notes a problem of the setting at `path`; its origin is found from the path.
+    pub fn push(&mut self, path: &str, message: impl Into<String>) {
+        let set_here = |set: &str| {
+            let below = |long: &str, short: &str| {
+                long.strip_prefix(short)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            };
+            below(path, set) || below(set, path)
+        };
+        let origin = self
+            .origins
+            .iter()
+            .rev()
+            .find(|(set, _)| set_here(set))
+            .map(|(_, origin)| origin.clone());
+        self.list.push(Problem {
+            path: path.to_owned(),
+            origin: origin.unwrap_or_default(),
+            message: message.into(),
+        });
+    }
+
+    fn push_from(&mut self, origin: &str, path: &str, message: impl Into<String>) {
+        self.list.push(Problem {
+            path: path.to_owned(),
+            origin: origin.to_owned(),
+            message: message.into(),
+        });
+    }
+}
+
+/// All problems of the settings. Shows one a line.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct ConfigError {
+    problems: Vec<Problem>,
+}
+
+impl ConfigError {
+    /// The problems, in the order of the sources.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl From<Problems> for ConfigError {
+    fn from(problems: Problems) -> Self {
+        Self {
+            problems: problems.list,
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.problems.len();
+        write!(
+            f,
+            "{count} problem{} in the settings",
+            if count == 1 { "" } else { "s" }
+        )?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n  {problem}"))
+    }
+}
+
+/// A value that one source gives to one path.
+struct Setting {
+    path: Vec<String>,
+    origin: String,
+    given: Given,
+}
+
+/// How a source gives its values.
+enum Given {
+    /// Typed, from a file.
+    Typed(Value),
+    /// Text, from the environment or the command line; what it means depends on the setting.
+    Text(String),
+}
+
+/// Collects the sources; [`load`](Self::load) makes settings of them.
+#[derive(Debug, Default)]
+#[must_use = "a loader does nothing until load()"]
+pub struct Loader {
+    files: Vec<Source>,
+    environment: Vec<(String, String)>,
+    overrides: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Path(PathBuf),
+    Text { name: String, text: String },
+}
+
+impl Loader {
+    /// No source but the defaults in code.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A TOML file. It must exist.
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.push(Source::Path(path.into()));
+        self
+    }
+
+    /// TOML text under the name that errors show.
+    pub fn file_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.files.push(Source::Text {
+            name: name.into(),
+            text: text.into(),
+        });
+        self
+    }
+
+    /// Variables, of which those that begin with `SOUK_` are taken. `SOUK_CONFIG` and `SOUK_SEED` aren't settings.
+    pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.environment.extend(variables);
+        self
+    }
+
+    /// The variables of this process; those that aren't Unicode are passed over.
+    pub fn process_environment(self) -> Self {
+        let variables: Vec<_> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        self.environment(variables)
+    }
+
+    /// Overrides as `key=value`, as in `server.listen=0.0.0.0:50051`.
+    pub fn overrides<S: Into<String>>(mut self, overrides: impl IntoIterator<Item = S>) -> Self {
+        self.overrides.extend(overrides.into_iter().map(Into::into));
+        self
+    }
+
+    /// The settings: defaults, then files, then environment, then overrides.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its origin: unreadable files, TOML that isn't, unknown keys, values of the
+    /// wrong type, and what [`Config::check`] finds.
+    pub fn load<C: Config>(self) -> Result<C, ConfigError> {
+        let mut problems = Problems::default();
+        let defaults = match serde_json::to_value(C::default()) {
+            Ok(defaults) => defaults,
+            Err(error) => {
+                problems.push("", format!("the defaults can't be written as a tree: {error}"));
+                return Err(problems.into());
+            }
+        };
+        let settings = self.settings(&mut problems);
+        let mut merged = defaults.clone();
+        for Setting { path, origin, given } in settings {
+            let name = path.join(".");
+            match accept::<C>(&defaults, &path, given) {
+                Ok(value) => {
+                    tree::put(&mut merged, &path, value);
+                    problems.origins.push((name, origin));
+                }
+                Err(messages) => {
+                    messages
+                        .into_iter()
+                        .for_each(|(path, message)| problems.push_from(&origin, &path, message));
+                }
+            }
+        }
+        match serde_json::from_value::<C>(merged) {
+            Ok(config) => {
+                config.check(&mut problems);
+                if problems.list.is_empty() {
+                    Ok(config)
+                } else {
+                    Err(problems.into())
+                }
+            }
+            // Each setting was accepted alone: what is left are settings that don't go together.
+            Err(error) => {
+                problems.push("", format!("the settings don't fit together: {error}"));
+                Err(problems.into())
+            }
+        }
+    }
+
+    /// What all sources set, in their order.
+    fn settings(self, problems: &mut Problems) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        for source in self.files {
+            let (name, text) = match source {
+                Source::Text { name, text } => (name, Ok(text)),
+                Source::Path(path) => (path.display().to_string(), read(&path)),
+            };
+            let table = text.and_then(|text| {
+                let table: toml::Table =
+                    toml::from_str(&text).map_err(|error| format!("is not TOML: {error}"))?;
+                serde_json::to_value(table).map_err(|error| error.to_string())
+            });
+            match table {
+                Ok(table) if table.as_object().is_some_and(serde_json::Map::is_empty) => {}
+                Ok(table) => settings.extend(tree::leaves(table).into_iter().map(|(path, value)| Setting {
+                    path,
+                    origin: name.clone(),
+                    given: Given::Typed(value),
+                })),
+                Err(message) => problems.push_from(&name, "", message),
+            }
+        }
+        let mut variables: Vec<_> = self
+            .environment
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(PREFIX) && !RESERVED.contains(&name.as_str()))
+            .collect();
+        // The environment has no order of its own; errors should.
+        variables.sort();
+        for (name, value) in variables {
+            let path = name.strip_prefix(PREFIX).unwrap_or(&name).to_lowercase();
+            settings.push(Setting {
+                path: path.split("__").map(str::to_owned).collect(),
+                origin: name,
+                given: Given::Text(value),
+            });
+        }
+        for text in self.overrides {
+            match text.split_once('=') {
+                Some((path, value)) if !path.trim().is_empty() => settings.push(Setting {
+                    path: path.trim().split('.').map(str::to_owned).collect(),
+                    origin: format!("override `{text}`"),
+                    given: Given::Text(value.to_owned()),
+                }),
+                _ => problems.push_from(&format!("override `{text}`"), "", "is not key=value"),
+            }
+        }
+        settings
+    }
+}
+
+/// The text of a settings file, refused when it is too big to be one.
+fn read(path: &std::path::Path) -> Result<String, String> {
+    let size = std::fs::metadata(path)
+        .map_err(|error| format!("can't be read: {error}"))?
+        .len();
+    if size > FILE_BYTES_MAX {
+        return Err(format!(
+            "has {size} bytes, a settings file has at most {FILE_BYTES_MAX}"
+        ));
+    }
+    std::fs::read_to_string(path).map_err(|error| format!("can't be read: {error}"))
+}
+
+/// The value that `given` means at `path`, checked alone over the defaults; or what is wrong, as (path, message).
+fn accept<C: Config>(
+    defaults: &Value,
+    path: &[String],
+    given: Given,
+) -> Result<Value, Vec<(String, String)>> {
+    let name = path.join(".");
+    let readings = match given {
+        Given::Typed(value) => vec![value],
+        Given::Text(text) => readings(tree::get(defaults, path), text),
+    };
+    let mut first_problem = None;
+    for value in readings {
+        let mut with_value = defaults.clone();
+        tree::put(&mut with_value, path, value.clone());
+        match serde_json::from_value::<C>(with_value.clone()) {
+            Ok(config) => {
+                let kept = serde_json::to_value(config).unwrap_or(Value::Null);
+                let lost = tree::lost(&with_value, &kept);
+                if lost.is_empty() {
+                    return Ok(value);
+                }
+                let unknown = lost
+                    .into_iter()
+                    .map(|path| (path, "is no setting".to_owned()))
+                    .collect();
+                first_problem.get_or_insert(unknown);
+            }
+            Err(error) => {
+                let message = explain(&error);
+                first_problem.get_or_insert(vec![(name.clone(), message)]);
+            }
+        }
+    }
+    Err(first_problem.unwrap_or_default())
+}
+
+/// Serde's words for an unknown key are about Rust's structs; ours are about settings.
+fn explain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text
+        .strip_prefix("unknown field ")
+        .and_then(|rest| rest.split_once(", expected "))
+    {
+        Some((_, expected)) => format!(
+            "is no setting; known here: {}",
+            expected.trim_start_matches("one of ")
+        ),
+        None if text.starts_with("unknown field") => "is no setting".to_owned(),
+        None => text,
+    }
+}
+
+/// What `text` may mean for a setting whose default is `default`: text for a text, otherwise TOML, then text.
+fn readings(default: Option<&Value>, text: String) -> Vec<Value> {
+    if matches!(default, Some(Value::String(_))) {
+        return vec![Value::String(text)];
+    }
+    let toml = toml::from_str::<toml::Table>(&format!("value = {text}"))
+        .ok()
+        .filter(|table| table.len() == 1)
+        .and_then(|mut table| table.remove("value"))
+        .and_then(|value| serde_json::to_value(value).ok());
+    toml.into_iter().chain([Value::String(text)]).collect()
+}

@@ -1,0 +1,224 @@
+//! `grpc.health.v1.Health`: Check, and Watch that really streams.
+//!
+//! Health is derived, never set: a service hands in what it knows about itself as a `watch` channel or a closure, and
+//! every answer is read from there. The overall health, of the service named "", is SERVING only while all services
+//! are. Once draining, everything is NOT_SERVING and watches end.
+//!
+//! `List` (gRFC A90) isn't in the protocol file of tonic-health 0.14, so it isn't here.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, Stream, StreamExt as _};
+use parking_lot::RwLock;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_server::{Health as HealthRpc, HealthServer};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use crate::status::StatusBuilder;
+
+/// Full name of the health service.
+pub const SERVICE_NAME: &str = "grpc.health.v1.Health";
+
+/// How often a watch looks at sources that can't wake it (closures), and at services that aren't registered yet.
+pub const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Where the health of a service is read.
+#[derive(Clone)]
+enum Source {
+    /// `true` while serving; wakes the watches at once.
+    Channel(watch::Receiver<bool>),
+    /// Asked at each check, and each [`PROBE_INTERVAL`] by watches.
+    Probe(Arc<dyn Fn() -> bool + Send + Sync>),
+}
+
+impl Source {
+    fn serving(&self) -> bool {
+        match self {
+            // A sender that is gone can't vouch for its service any more.
+            Self::Channel(receiver) => *receiver.borrow() && receiver.has_changed().is_ok(),
+            Self::Probe(probe) => probe(),
+        }
+    }
+}
+
+/// The health of the services of one process. Clones share it.
+#[derive(Clone, Default)]
+pub struct Health {
+    sources: Arc<RwLock<BTreeMap<String, Source>>>,
+    draining: CancellationToken,
+}
+
+impl std::fmt::Debug for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let services: Vec<_> = self.sources.read().keys().cloned().collect();
+        f.debug_struct("Health")
+            .field("services", &services)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Health {
+    /// No service yet; overall SERVING.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `service` (full name) is SERVING while the channel holds `true`, and NOT_SERVING once its sender is gone.
+    pub fn watch(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {
+        self.sources
+            .write()
+            .insert(service.into(), Source::Channel(serving));
+    }
+
+    /// `service` (full name) is SERVING while `probe` says so. It is called often: it must be quick and not block.
+    pub fn probe(&self, service: impl Into<String>, probe: impl Fn() -> bool + Send + Sync + 'static) {
+        self.sources
+            .write()
+            .insert(service.into(), Source::Probe(Arc::new(probe)));
+    }
+
+    /// Is this service, or with "" are all, serving? `None` when there is no such service.
+    pub fn is_serving(&self, service: &str) -> Option<bool> {
+        // Sources are cloned out of the lock: a probe may take its time or register another service.
+        let sources: Vec<Source> = match service {
+            "" => self.sources.read().values().cloned().collect(),
+            service => vec![self.sources.read().get(service)?.clone()],
+        };
+        Some(!self.draining.is_cancelled() && sources.iter().all(Source::serving))
+    }
+
+    /// From now on NOT_SERVING, for good; every watch says so and ends.
+    pub fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// The gRPC service. [`crate::server::stack`] mounts it.
+    pub fn into_service(self) -> HealthServer<impl HealthRpc> {
+        HealthServer::new(Endpoint(self))
+    }
+
+    fn status(&self, service: &str) -> Option<ServingStatus> {
+        self.is_serving(service).map(|serving| match serving {
+            true => ServingStatus::Serving,
+            false => ServingStatus::NotServing,
+        })
+    }
+
+    /// Waits until the health of `service` may have changed.
+    async fn changed(&self, service: &str) {
+        let channels: Vec<watch::Receiver<bool>> = {
+            let sources = self.sources.read();
+            let chosen = sources
+                .iter()
+                .filter(|(name, _)| service.is_empty() || *name == service);
+            chosen
+                .filter_map(|(_, source)| match source {
+                    Source::Channel(receiver) => Some(receiver.clone()),
+                    Source::Probe(_) => None,
+                })
+                .collect()
+        };
+        // A closed channel is an answer already seen, not a change: it must not turn this into a busy loop.
+        let changes = channels.into_iter().map(|mut receiver| {
+            Box::pin(async move {
+                receiver.mark_unchanged();
+                if receiver.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            })
+        });
+        let changes: Vec<_> = changes.collect();
+        let any = async {
+            if changes.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            futures_util::future::select_all(changes).await;
+        };
+        tokio::select! {
+            () = any => {}
+            () = self.draining.cancelled() => {}
+            () = tokio::time::sleep(PROBE_INTERVAL) => {}
+        }
+    }
+}
+
+/// What a watch last told.
+struct Watched {
+    health: Health,
+    service: String,
+    last: Option<ServingStatus>,
+}
+
+/// Changes of one service's health, starting with how it is now; ends with the drain.
+fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus> + Send {
+    stream::unfold(
+        Watched {
+            health,
+            service,
+            last: None,
+        },
+        |mut watched| async move {
+            loop {
+                let draining = watched.health.draining.is_cancelled();
+                // The protocol wants SERVICE_UNKNOWN here, and the stream to go on: the service may come yet.
+                let now = watched
+                    .health
+                    .status(&watched.service)
+                    .unwrap_or(ServingStatus::ServiceUnknown);
+                if watched.last != Some(now) {
+                    watched.last = Some(now);
+                    return Some((now, watched));
+                }
+                if draining {
+                    return None;
+                }
+                watched.health.changed(&watched.service).await;
+            }
+        },
+    )
+}
+
+/// The gRPC face of [`Health`].
+struct Endpoint(Health);
+
+fn answer(status: ServingStatus) -> HealthCheckResponse {
+    HealthCheckResponse {
+        status: status.into(),
+    }
+}
+
+#[tonic::async_trait]
+impl HealthRpc for Endpoint {
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        let service = &request.get_ref().service;
+        let status = self.0.status(service).ok_or_else(|| {
+            let message = "no such service is served here; \"\" asks for all of them";
+            StatusBuilder::not_found("SERVICE_UNKNOWN", message)
+                .metadata("service", service)
+                .build()
+        })?;
+        Ok(Response::new(answer(status)))
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let statuses = changes(self.0.clone(), request.into_inner().service);
+        Ok(Response::new(Box::pin(statuses.map(|status| Ok(answer(status))))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! One layer a file; [`crate::server`] puts them in order.

@@ -1,0 +1,102 @@
+//! Which RPCs exist, by their full names, read from the descriptors.
+//!
+//! Names in telemetry come from here and never from the client: a million made-up paths are one `_OTHER`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+
+/// A descriptor set that can't be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the file descriptor set can't be decoded; build it with protox or `buf build -o`")]
+pub struct DescriptorError(#[from] prost::DecodeError);
+
+/// The names of the known RPCs, as in `souk.order.v1.OrderService/GetOrder`. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Methods(Arc<BTreeSet<Box<str>>>);
+
+impl Methods {
+    /// The RPCs of those services in the encoded `FileDescriptorSet`s that `serves` accepts by full name.
+    ///
+    /// # Errors
+    /// When a set can't be decoded.
+    pub fn read(
+        descriptor_sets: &[&[u8]],
+        mut serves: impl FnMut(&str) -> bool,
+    ) -> Result<Self, DescriptorError> {
+        let mut names = BTreeSet::new();
+        for bytes in descriptor_sets {
+            for file in FileDescriptorSet::decode(*bytes)?.file {
+                let package = file.package();
+                for service in &file.service {
+                    let service_name = match package {
+                        "" => service.name().to_owned(),
+                        package => format!("{package}.{}", service.name()),
+                    };
+                    if serves(&service_name) {
+                        let full = |method: &prost_types::MethodDescriptorProto| {
+                            format!("{service_name}/{}", method.name()).into_boxed_str()
+                        };
+                        names.extend(service.method.iter().map(full));
+                    }
+                }
+            }
+        }
+        Ok(Self(Arc::new(names)))
+    }
+
+    /// The known name behind a request path (`/souk.order.v1.OrderService/GetOrder`).
+    pub fn known<'a>(&'a self, path: &str) -> Option<&'a str> {
+        self.0
+            .get(path.strip_prefix('/').unwrap_or(path))
+            .map(AsRef::as_ref)
+    }
+
+    /// All known names, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+
+    /// The full names of the services that have a known RPC, sorted.
+    pub fn services(&self) -> BTreeSet<&str> {
+        self.iter()
+            .filter_map(|name| name.split_once('/'))
+            .map(|(service, _)| service)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_accepted_services_only() {
+        let sets = [
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        ];
+        let methods =
+            Methods::read(&sets, |name| name == "grpc.health.v1.Health").expect("descriptors decode");
+        assert_eq!(
+            methods.iter().collect::<Vec<_>>(),
+            ["grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch"]
+        );
+        assert_eq!(
+            methods.services().into_iter().collect::<Vec<_>>(),
+            ["grpc.health.v1.Health"]
+        );
+        assert_eq!(
+            methods.known("/grpc.health.v1.Health/Check"),
+            Some("grpc.health.v1.Health/Check")
+        );
+        assert_eq!(methods.known("/grpc.health.v1.Health/Chuck"), None);
+    }
+
+    #[test]
+    fn refuses_what_is_no_descriptor_set() {
+        assert!(Methods::read(&[&[0xff, 0xff]], |_| true).is_err());
+    }
+}

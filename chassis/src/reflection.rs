@@ -1,0 +1,69 @@
+//! Server reflection, v1 and v1alpha (grpcurl still speaks the latter), of exactly the services a process has.
+
+use tonic::service::Routes;
+use tonic_reflection::server::{Builder, Error};
+
+use crate::methods::{DescriptorError, Methods};
+
+/// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
+pub const BUILT_IN: [&[u8]; 2] = [
+    tonic_health::pb::FILE_DESCRIPTOR_SET,
+    tonic_types::pb::FILE_DESCRIPTOR_SET,
+];
+
+/// Names of the two reflection services.
+pub const SERVICE_NAMES: [&str; 2] = [
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
+
+/// Why reflection couldn't be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ReflectionError {
+    /// A descriptor set is damaged.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorError),
+    /// A descriptor set lacks names it must have.
+    #[error("the descriptors are incomplete; include imports when building the set")]
+    Incomplete(#[source] Error),
+    /// A service is served whose descriptor isn't there.
+    #[error("no descriptor for {service}; add its file to the descriptor set")]
+    Missing {
+        /// Full name of the service.
+        service: String,
+    },
+}
+
+/// Adds both reflection services to `routes`. They list `services` and themselves, and answer for every type in
+/// `descriptor_sets` and [`BUILT_IN`].
+///
+/// # Errors
+/// When a set is damaged, or a service isn't in it.
+pub fn mount(
+    routes: Routes,
+    descriptor_sets: &[&[u8]],
+    services: &[String],
+) -> Result<Routes, ReflectionError> {
+    let sets: Vec<&[u8]> = descriptor_sets.iter().copied().chain(BUILT_IN).collect();
+    let known = Methods::read(&sets, |_| true)?;
+    let known = known.services();
+    if let Some(service) = services.iter().find(|service| !known.contains(service.as_str())) {
+        return Err(ReflectionError::Missing {
+            service: service.clone(),
+        });
+    }
+    let builder = || {
+        let with_sets = sets.iter().fold(Builder::configure(), |builder, set| {
+            builder.register_encoded_file_descriptor_set(set)
+        });
+        // Both versions know both: a client finds either, whichever it asks.
+        let with_sets = with_sets
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET);
+        let names = services.iter().map(String::as_str).chain(SERVICE_NAMES);
+        names.fold(with_sets, |builder, name| builder.with_service_name(name))
+    };
+    let v1 = builder().build_v1().map_err(ReflectionError::Incomplete)?;
+    let v1alpha = builder().build_v1alpha().map_err(ReflectionError::Incomplete)?;
+    Ok(routes.add_service(v1).add_service(v1alpha))
+}

@@ -1,0 +1,258 @@
+//! Rich gRPC errors: a code, a reason a program can act on, and the details a person needs.
+//!
+//! Every error that leaves a Souk process carries exactly one `google.rpc.ErrorInfo` whose domain is
+//! [`DOMAIN`] (AIP-193). [`StatusBuilder`] can't be built without a reason, and [`Violations`] collects all
+//! problems of a request before it answers, each with the path of its field.
+//!
+//! All details together stay below [`DETAIL_BYTES_MAX`]: they travel in the trailers, and some clients refuse
+//! header lists above 8 KiB.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+mod violations;
+
+pub use violations::{FieldPath, REASON_SEVERAL, VIOLATIONS_LISTED_MAX, Violations};
+
+/// The `domain` of every `ErrorInfo` that Souk sends.
+pub const DOMAIN: &str = "souk";
+
+/// Upper bound, in bytes, of the texts in the details of one error. What goes beyond is cut, and said so.
+pub const DETAIL_BYTES_MAX: usize = 3 * 1024;
+
+/// Longest error message, in bytes; a longer one is cut at a character boundary.
+pub const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// Longest value, in bytes, of one metadata entry or description.
+pub const TEXT_BYTES_MAX: usize = 256;
+
+/// Most metadata entries of one `ErrorInfo`.
+pub const METADATA_ENTRIES_MAX: usize = 8;
+
+/// Reason used where no more precise one is known: a panic or an error nobody mapped.
+pub const REASON_INTERNAL: &str = "INTERNAL";
+
+/// Builds a [`Status`] with exactly one `ErrorInfo` and any further details.
+///
+/// ```
+/// use souk_chassis::status::StatusBuilder;
+/// let status = StatusBuilder::not_found("ORDER_NOT_FOUND", "no order o1; check the id")
+///     .metadata("order_id", "o1")
+///     .resource("souk.order.v1.Order", "o1", "no such row")
+///     .build();
+/// assert_eq!(status.code(), tonic::Code::NotFound);
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until build()"]
+pub struct StatusBuilder {
+    code: Code,
+    reason: Cow<'static, str>,
+    message: String,
+    metadata: HashMap<String, String>,
+    details: ErrorDetails,
+    bytes: usize,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl StatusBuilder {
+    /// Starts an error: `reason` is UPPER_SNAKE_CASE, at most 63 characters, and stable, since programs compare
+    /// it; `message` says what was wrong, what was expected, and what to do.
+    pub fn new(code: Code, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        let reason = reason.into();
+        debug_assert!(
+            is_reason(&reason),
+            "reason {reason:?} is not UPPER_SNAKE_CASE of 2..=63 characters"
+        );
+        Self {
+            code,
+            reason,
+            message: cut(message.into(), MESSAGE_BYTES_MAX),
+            metadata: HashMap::new(),
+            details: ErrorDetails::new(),
+            bytes: 0,
+            source: None,
+        }
+    }
+
+    /// INVALID_ARGUMENT: the request is wrong whatever the state of the system.
+    pub fn invalid_argument(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, reason, message)
+    }
+
+    /// NOT_FOUND: the named resource doesn't exist.
+    pub fn not_found(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, reason, message)
+    }
+
+    /// ALREADY_EXISTS: the resource to create is there already.
+    pub fn already_exists(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::AlreadyExists, reason, message)
+    }
+
+    /// FAILED_PRECONDITION: right request, but not in this state of the system.
+    pub fn failed_precondition(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::FailedPrecondition, reason, message)
+    }
+
+    /// ABORTED: lost against another writer; read again and repeat.
+    pub fn aborted(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::Aborted, reason, message)
+    }
+
+    /// RESOURCE_EXHAUSTED: a limit or a quota was hit.
+    pub fn resource_exhausted(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::ResourceExhausted, reason, message)
+    }
+
+    /// DEADLINE_EXCEEDED: the time of the call ran out.
+    pub fn deadline_exceeded(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::DeadlineExceeded, reason, message)
+    }
+
+    /// UNIMPLEMENTED: this server doesn't have it.
+    pub fn unimplemented(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::Unimplemented, reason, message)
+    }
+
+    /// UNAVAILABLE: not now; the only code a client may retry by itself (AIP-194).
+    pub fn unavailable(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::Unavailable, reason, message)
+    }
+
+    /// INTERNAL: an invariant of the server is broken. The message must not tell internals.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, REASON_INTERNAL, message)
+    }
+
+    /// DATA_LOSS: stored data is damaged.
+    pub fn data_loss(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Code::DataLoss, reason, message)
+    }
+
+    /// Adds one dynamic part of the message to the `ErrorInfo`, so that no program has to parse the text. Entries
+    /// beyond [`METADATA_ENTRIES_MAX`] are left out.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Display) -> Self {
+        let value = cut(value.to_string(), TEXT_BYTES_MAX);
+        if self.metadata.len() < METADATA_ENTRIES_MAX && self.spend(value.len()) {
+            self.metadata.insert(key.into(), value);
+        }
+        self
+    }
+
+    /// Adds a `BadRequest` violation. `path` is the path of the field (`search.query.bool.must[1].range.field`).
+    pub fn field_violation(mut self, path: impl Display, description: impl Into<String>) -> Self {
+        let path = cut(path.to_string(), TEXT_BYTES_MAX);
+        let description = cut(description.into(), TEXT_BYTES_MAX);
+        if self.spend(path.len() + description.len()) {
+            self.details.add_bad_request_violation(path, description);
+        }
+        self
+    }
+
+    /// Adds `RetryInfo`: the client should come back after `delay`, not before.
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.details.set_retry_info(Some(delay));
+        self
+    }
+
+    /// Adds a `PreconditionFailure` violation, for example kind `PRODUCT`, subject `p1`.
+    pub fn precondition(
+        mut self,
+        kind: impl Into<String>,
+        subject: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Self {
+        let kind = cut(kind.into(), TEXT_BYTES_MAX);
+        let subject = cut(subject.into(), TEXT_BYTES_MAX);
+        let description = cut(description.into(), TEXT_BYTES_MAX);
+        if self.spend(kind.len() + subject.len() + description.len()) {
+            self.details
+                .add_precondition_failure_violation(kind, subject, description);
+        }
+        self
+    }
+
+    /// Adds `ResourceInfo`: the type (`souk.order.v1.Order`) and the name of the resource the error is about.
+    pub fn resource(
+        mut self,
+        kind: impl Into<String>,
+        name: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Self {
+        let kind = cut(kind.into(), TEXT_BYTES_MAX);
+        let name = cut(name.into(), TEXT_BYTES_MAX);
+        let description = cut(description.into(), TEXT_BYTES_MAX);
+        if self.spend(kind.len() + name.len() + description.len()) {
+            self.details.set_resource_info(kind, name, "", description);
+        }
+        self
+    }
+
+    /// Keeps the cause for the process's own log. It is never sent to the client.
+    pub fn source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(Arc::from(source.into()));
+        self
+    }
+
+    /// The finished error.
+    pub fn build(mut self) -> Status {
+        self.details
+            .set_error_info(self.reason.into_owned(), DOMAIN, self.metadata);
+        let mut status = Status::with_error_details(self.code, self.message, self.details);
+        if let Some(source) = self.source {
+            status.set_source(source);
+        }
+        status
+    }
+
+    /// Takes `bytes` from what is left for details; `false` when there isn't enough.
+    fn spend(&mut self, bytes: usize) -> bool {
+        let fits = self.bytes + bytes <= DETAIL_BYTES_MAX;
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
+    }
+}
+
+impl From<StatusBuilder> for Status {
+    fn from(builder: StatusBuilder) -> Self {
+        builder.build()
+    }
+}
+
+/// The reason in the `ErrorInfo` of `status`, if it has one.
+pub fn reason(status: &Status) -> Option<String> {
+    status.get_details_error_info().map(|info| info.reason)
+}
+
+/// Is `reason` what AIP-193 allows: `[A-Z][A-Z0-9_]+[A-Z0-9]`, at most 63 characters?
+pub fn is_reason(reason: &str) -> bool {
+    let bytes = reason.as_bytes();
+    (2..=63).contains(&bytes.len())
+        && bytes.first().is_some_and(u8::is_ascii_uppercase)
+        && bytes.last().is_some_and(|last| *last != b'_')
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+}
+
+/// Shortens `text` to at most `bytes_max` bytes, at a character boundary, ending in `…` when it was cut.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        let end = text.floor_char_boundary(bytes_max.saturating_sub('…'.len_utf8()));
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

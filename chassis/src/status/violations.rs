@@ -1,0 +1,206 @@
+//! Collecting every problem of a request, each with the path of its field.
+
+use std::fmt;
+
+use tonic::Status;
+
+use super::StatusBuilder;
+
+/// Most violations that are listed; the rest is only counted.
+pub const VIOLATIONS_LISTED_MAX: usize = 16;
+
+/// Reason of an answer whose violations have different reasons.
+pub const REASON_SEVERAL: &str = "INVALID_FIELDS";
+
+/// The path of a field in a request, as in `search.query.bool.must[1].range.field`.
+///
+/// ```
+/// use souk_chassis::status::FieldPath;
+/// let must = FieldPath::root("search").field("query").field("bool").field("must").index(1);
+/// assert_eq!(must.field("range").to_string(), "search.query.bool.must[1].range");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// The message itself: its fields have no prefix.
+    pub fn message() -> Self {
+        Self::default()
+    }
+
+    /// A top-level field.
+    pub fn root(field: &str) -> Self {
+        Self(field.to_owned())
+    }
+
+    /// A field of the message at this path.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Self {
+        if self.0.is_empty() {
+            Self::root(name)
+        } else {
+            Self(format!("{}.{name}", self.0))
+        }
+    }
+
+    /// An element of the repeated field at this path.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// An entry of the map at this path. The key is quoted and escaped, since it is the client's text.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key:?}]", self.0))
+    }
+
+    /// The path as text; empty for the message itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for FieldPath {
+    fn from(path: &str) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+impl From<String> for FieldPath {
+    fn from(path: String) -> Self {
+        Self(path)
+    }
+}
+
+impl From<&FieldPath> for FieldPath {
+    fn from(path: &FieldPath) -> Self {
+        path.clone()
+    }
+}
+
+#[derive(Debug)]
+struct Violation {
+    path: FieldPath,
+    reason: &'static str,
+    description: String,
+}
+
+/// All that is wrong with one request. Collect, then [`into_result`](Self::into_result).
+///
+/// ```
+/// use souk_chassis::status::Violations;
+/// let mut violations = Violations::new();
+/// violations.push("order_id", "FIELD_REQUIRED", "must not be empty");
+/// violations.push("quantity", "OUT_OF_RANGE", "is -1, must be at least 1");
+/// let status = violations.into_result().unwrap_err();
+/// assert_eq!(status.code(), tonic::Code::InvalidArgument);
+/// ```
+#[derive(Debug, Default)]
+pub struct Violations {
+    listed: Vec<Violation>,
+    count: usize,
+}
+
+impl Violations {
+    /// Nothing wrong so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes a violation: `reason` is UPPER_SNAKE_CASE, `description` says what was wrong and what is expected. From
+    /// the 17th on they are only counted.
+    pub fn push(&mut self, path: impl Into<FieldPath>, reason: &'static str, description: impl Into<String>) {
+        self.count += 1;
+        if self.listed.len() < VIOLATIONS_LISTED_MAX {
+            self.listed.push(Violation {
+                path: path.into(),
+                reason,
+                description: description.into(),
+            });
+        }
+    }
+
+    /// `FIELD_REQUIRED` for an absent field.
+    pub fn required(&mut self, path: impl Into<FieldPath>) {
+        self.push(path, "FIELD_REQUIRED", "is required");
+    }
+
+    /// Keeps the value of `result`; notes its violation otherwise, so that checking goes on.
+    pub fn take<T, E: fmt::Display>(
+        &mut self,
+        path: impl Into<FieldPath>,
+        reason: &'static str,
+        result: Result<T, E>,
+    ) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.push(path, reason, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Is nothing wrong?
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many violations there were, listed or not.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// `Ok` when nothing is wrong.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT with a `BadRequest` that lists the violations. The reason of its `ErrorInfo` is theirs when
+    /// they share one, `INVALID_FIELDS` otherwise; its metadata names the first `field` and the `violations` count.
+    pub fn into_result(self) -> Result<(), Status> {
+        let Some(first) = self.listed.first() else {
+            return Ok(());
+        };
+        let reason = if self.listed.iter().all(|v| v.reason == first.reason) {
+            first.reason
+        } else {
+            REASON_SEVERAL
+        };
+        let mut message = format!("{} {}", Subject(&first.path), first.description);
+        if self.count > 1 {
+            message.push_str(&format!(
+                " (and {} more, see the BadRequest detail)",
+                self.count - 1
+            ));
+        }
+        let mut status = StatusBuilder::invalid_argument(reason, message)
+            .metadata("field", &first.path)
+            .metadata("violations", self.count);
+        for Violation {
+            path, description, ..
+        } in self.listed
+        {
+            status = status.field_violation(path, description);
+        }
+        Err(status.build())
+    }
+}
+
+/// Names the message itself where a path would be empty.
+struct Subject<'a>(&'a FieldPath);
+
+impl fmt::Display for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.0.is_empty() {
+            f.write_str("request")
+        } else {
+            self.0.fmt(f)
+        }
+    }
+}
