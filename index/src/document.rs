@@ -1,0 +1,164 @@
+//! What is indexed: documents of typed values under a key, and the operations on them.
+
+use crate::geo::GeoPoint;
+
+/// One value of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// For KEYWORD and TEXT.
+    String(String),
+    /// For LONG, and for DOUBLE when exactly representable.
+    Long(i64),
+    /// For DOUBLE. NaN and infinities are misfits.
+    Double(f64),
+    /// For BOOLEAN.
+    Boolean(bool),
+    /// For DATE: nanoseconds since the Unix epoch.
+    Date(i64),
+    /// For GEO_POINT.
+    GeoPoint(GeoPoint),
+    /// For NESTED: the field's objects.
+    Objects(Vec<Object>),
+}
+
+impl FieldValue {
+    /// The word for this value's type in messages.
+    pub(crate) fn type_word(&self) -> &'static str {
+        match self {
+            Self::String(_) => "a string",
+            Self::Long(_) => "an integer",
+            Self::Double(_) => "a double",
+            Self::Boolean(_) => "a boolean",
+            Self::Date(_) => "a time",
+            Self::GeoPoint(_) => "a point",
+            Self::Objects(_) => "objects",
+        }
+    }
+}
+
+impl From<&str> for FieldValue {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+
+impl From<String> for FieldValue {
+    fn from(value: String) -> Self {
+        Self::String(value)
+    }
+}
+
+impl From<i64> for FieldValue {
+    fn from(value: i64) -> Self {
+        Self::Long(value)
+    }
+}
+
+impl From<f64> for FieldValue {
+    fn from(value: f64) -> Self {
+        Self::Double(value)
+    }
+}
+
+impl From<bool> for FieldValue {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+impl From<GeoPoint> for FieldValue {
+    fn from(value: GeoPoint) -> Self {
+        Self::GeoPoint(value)
+    }
+}
+
+impl From<Vec<Object>> for FieldValue {
+    fn from(value: Vec<Object>) -> Self {
+        Self::Objects(value)
+    }
+}
+
+/// Fields with their values, in the order they were set. A field without values doesn't exist.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object {
+    fields: Vec<(String, Vec<FieldValue>)>,
+}
+
+impl Object {
+    /// An object without fields.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one value to `field`; the same field twice makes an array.
+    pub fn push(&mut self, field: impl Into<String>, value: impl Into<FieldValue>) {
+        let field = field.into();
+        let value = value.into();
+        match self.fields.iter_mut().find(|(name, _)| *name == field) {
+            Some((_, values)) => values.push(value),
+            None => self.fields.push((field, vec![value])),
+        }
+    }
+
+    /// [`Object::push`] that hands the object on.
+    #[must_use]
+    pub fn with(mut self, field: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+        self.push(field, value);
+        self
+    }
+
+    /// Adds several values to `field`, in order.
+    #[must_use]
+    pub fn with_all<V: Into<FieldValue>>(
+        mut self,
+        field: impl Into<String>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Self {
+        let field = field.into();
+        for value in values {
+            self.push(field.clone(), value);
+        }
+        self
+    }
+
+    /// The fields, each with its values.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &[FieldValue])> {
+        self.fields
+            .iter()
+            .map(|(name, values)| (name.as_str(), values.as_slice()))
+    }
+
+    /// The values of `field`; empty when it has none.
+    #[must_use]
+    pub fn values(&self, field: &str) -> &[FieldValue] {
+        self.fields
+            .iter()
+            .find(|(name, _)| name == field)
+            .map_or(&[], |(_, values)| values)
+    }
+}
+
+/// One document: what a search finds, under a unique key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// The unique key, at most [`crate::limits::MAX_KEY_BYTES`]; its byte order is the order of primary keys.
+    pub key: Vec<u8>,
+    /// The document's fields. Fields that the schema doesn't name are not indexed.
+    pub fields: Object,
+}
+
+/// One change of the index.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Puts the document in the place of the one with its key, if there is one.
+    Upsert(Document),
+    /// Adds a document whose key is known to be new. Cheaper than [`Operation::Upsert`]: nothing is looked up.
+    /// With a key that exists, both would be found: use it only where the key's absence is certain.
+    Insert(Document),
+    /// Removes the document with this key, if there is one.
+    Delete {
+        /// The key of the document.
+        key: Vec<u8>,
+    },
+}

@@ -1,0 +1,307 @@
+//! What can go wrong, as types: each with a stable code, its cause, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+use crate::limits::MAX_VIOLATIONS;
+
+/// Why one part of a request or a schema was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The schema has no such field.
+    UnknownField,
+    /// The value or the query doesn't suit the field's type.
+    TypeMismatch,
+    /// A field inside a NESTED field was used outside a `nested` query on its path, or the other way round.
+    OutsideNestedPath,
+    /// Something that must be there is missing or empty.
+    Missing,
+    /// A number out of its range, a bound the wrong way round, or a shape that is none.
+    OutOfRange,
+    /// A name that isn't allowed, or is taken.
+    InvalidName,
+    /// More than a limit allows.
+    LimitExceeded {
+        /// The limit's name.
+        limit: &'static str,
+        /// What is allowed.
+        max: u64,
+        /// What was asked for.
+        actual: u64,
+    },
+}
+
+impl Reason {
+    /// The reason in UPPER_SNAKE_CASE.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownField => "UNKNOWN_FIELD",
+            Self::TypeMismatch => "TYPE_MISMATCH",
+            Self::OutsideNestedPath => "OUTSIDE_NESTED_PATH",
+            Self::Missing => "MISSING",
+            Self::OutOfRange => "OUT_OF_RANGE",
+            Self::InvalidName => "INVALID_NAME",
+            Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
+        }
+    }
+}
+
+/// One thing that is wrong with a request or a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where: `query.bool.must[1].range.field`, `sort[0].field.mode`, `page_size`.
+    pub path: String,
+    /// What kind of mistake.
+    pub reason: Reason,
+    /// What was wrong and what was expected.
+    pub message: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{}: {} ({}); {}",
+            self.path,
+            self.message,
+            self.reason.code(),
+            self.advice
+        )
+    }
+}
+
+/// All that is wrong with a request or a schema: never empty, listed up to [`MAX_VIOLATIONS`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations {
+    listed: Vec<Violation>,
+    unlisted: usize,
+}
+
+impl Violations {
+    /// The violations, in the order of the request.
+    #[must_use]
+    pub fn listed(&self) -> &[Violation] {
+        &self.listed
+    }
+
+    /// How many more there were than are listed.
+    #[must_use]
+    pub fn unlisted(&self) -> usize {
+        self.unlisted
+    }
+
+    pub(crate) fn push(&mut self, violation: Violation) {
+        if self.listed.len() < MAX_VIOLATIONS {
+            self.listed.push(violation);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+}
+
+impl fmt::Display for Violations {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, violation) in self.listed.iter().enumerate() {
+            if at > 0 {
+                out.write_str("; ")?;
+            }
+            write!(out, "{violation}")?;
+        }
+        if self.unlisted > 0 {
+            write!(out, "; and {} more", self.unlisted)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the index answers when it can't do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request is wrong in one or several places. The caller has to change it.
+    #[error("the search is invalid: {0}")]
+    InvalidQuery(Violations),
+    /// The schema is wrong in one or several places.
+    #[error("the schema is invalid: {0}")]
+    InvalidSchema(Violations),
+    /// A part of the query language that this version doesn't answer.
+    #[error("{path}: {feature} is not supported; {advice}")]
+    Unsupported {
+        /// Where in the request.
+        path: String,
+        /// What isn't supported.
+        feature: &'static str,
+        /// What to use in its place.
+        advice: &'static str,
+    },
+    /// A limit that only the data could show was passed.
+    #[error("{path}: {actual} is above the limit {limit} of {max}; {advice}")]
+    LimitExceeded {
+        /// Where in the request or the operation.
+        path: String,
+        /// The limit's name.
+        limit: &'static str,
+        /// What is allowed.
+        max: u64,
+        /// What it would have been, as far as counted.
+        actual: u64,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// The page token was changed, belongs to another request, or isn't one.
+    #[error("the page token can't be used: {detail}; start again without a page token")]
+    PageTokenInvalid {
+        /// What is wrong with it.
+        detail: &'static str,
+    },
+    /// The search didn't end before its deadline.
+    #[error("the deadline passed before the search ended; narrow the query or allow more time")]
+    DeadlineExceeded,
+    /// The caller gave the search up.
+    #[error("the search was cancelled")]
+    Cancelled,
+    /// The folder holds an index of another schema.
+    #[error(
+        "the index was built for another schema (it has {found:016x}, expected {expected:016x}); \
+         build a new index in another folder"
+    )]
+    SchemaMismatch {
+        /// The fingerprint of the schema that was asked for.
+        expected: u64,
+        /// The fingerprint that the folder has.
+        found: u64,
+    },
+    /// A writer exists already, or existed and was lost.
+    #[error("the index has a writer already; an index has one writer at a time")]
+    WriterBusy,
+    /// A write failed before; the index must be opened again so that it resumes from its durable state.
+    #[error(
+        "the index writer has failed: {detail}; open the index again, it resumes from its last checkpoint"
+    )]
+    WriterFailed {
+        /// The first failure.
+        detail: String,
+    },
+    /// A document's key is empty or too long.
+    #[error("a document key has {actual} bytes; 1 to {max} are allowed")]
+    InvalidKey {
+        /// Bytes of the key.
+        actual: usize,
+        /// [`crate::limits::MAX_KEY_BYTES`].
+        max: usize,
+    },
+    /// A commit would move the cursor backwards.
+    #[error("commit of sequence {given} after {committed}; sequences may not go back")]
+    SequenceWentBack {
+        /// The sequence of the call.
+        given: u64,
+        /// The sequence that is committed.
+        committed: u64,
+    },
+    /// The files of the index contradict each other or their checksums.
+    #[error("the index is damaged: {detail}; delete the folder, the index is rebuilt from the table")]
+    Corrupt {
+        /// What was found.
+        detail: String,
+        /// The cause, where there is one.
+        #[source]
+        source: Option<tantivy::TantivyError>,
+    },
+    /// The disk or the operating system refused.
+    #[error("input/output error while {doing}: {source}; check the disk's space, health and permissions")]
+    Io {
+        /// What the index was doing.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The search library failed in a way that has no name here.
+    #[error("the search library failed while {doing}: {source}; this is a defect, please report it")]
+    Engine {
+        /// What the index was doing.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: tantivy::TantivyError,
+    },
+}
+
+impl Error {
+    /// The error's stable name in UPPER_SNAKE_CASE.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidQuery(_) => "INVALID_QUERY",
+            Self::InvalidSchema(_) => "INVALID_SCHEMA",
+            Self::Unsupported { .. } => "UNSUPPORTED_FEATURE",
+            Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
+            Self::PageTokenInvalid { .. } => "PAGE_TOKEN_INVALID",
+            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::Cancelled => "CANCELLED",
+            Self::SchemaMismatch { .. } => "SCHEMA_MISMATCH",
+            Self::WriterBusy => "WRITER_BUSY",
+            Self::WriterFailed { .. } => "WRITER_FAILED",
+            Self::InvalidKey { .. } => "INVALID_KEY",
+            Self::SequenceWentBack { .. } => "SEQUENCE_WENT_BACK",
+            Self::Corrupt { .. } => "INDEX_CORRUPT",
+            Self::Io { .. } => "IO",
+            Self::Engine { .. } => "SEARCH_ENGINE",
+        }
+    }
+
+    /// A failure of the search library, sorted into what it means here.
+    pub(crate) fn engine(doing: &'static str, source: tantivy::TantivyError) -> Self {
+        use tantivy::TantivyError;
+        use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
+
+        /// What a search-side error of ours travels in through the library's own error type.
+        fn smuggled(detail: &str) -> Option<Error> {
+            match detail {
+                DEADLINE_MARK => Some(Error::DeadlineExceeded),
+                CANCELLED_MARK => Some(Error::Cancelled),
+                _ => None,
+            }
+        }
+
+        match source {
+            TantivyError::IoError(source) => Self::Io {
+                doing,
+                source: io::Error::new(source.kind(), source.to_string()),
+            },
+            TantivyError::InternalError(ref detail) if smuggled(detail).is_some() => {
+                smuggled(detail).unwrap_or(Self::Cancelled)
+            }
+            TantivyError::DataCorruption(_)
+            | TantivyError::IncompatibleIndex(_)
+            | TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_))
+            | TantivyError::OpenReadError(OpenReadError::IncompatibleIndex(_))
+            | TantivyError::OpenDirectoryError(OpenDirectoryError::NotADirectory(_)) => Self::Corrupt {
+                detail: source.to_string(),
+                source: Some(source),
+            },
+            other => Self::Engine { doing, source: other },
+        }
+    }
+
+    /// This error for a way through the search library, from which [`Error::engine`] brings it back.
+    pub(crate) fn into_engine(self) -> tantivy::TantivyError {
+        match self {
+            Self::DeadlineExceeded => tantivy::TantivyError::InternalError(DEADLINE_MARK.to_owned()),
+            Self::Cancelled => tantivy::TantivyError::InternalError(CANCELLED_MARK.to_owned()),
+            Self::Engine { source, .. } => source,
+            other => tantivy::TantivyError::InternalError(other.to_string()),
+        }
+    }
+}
+
+const DEADLINE_MARK: &str = "souk: deadline exceeded";
+const CANCELLED_MARK: &str = "souk: cancelled";

@@ -1,0 +1,143 @@
+//! How documents lie in tantivy: the physical schema, made from the logical one.
+//!
+//! | field | physical |
+//! |---|---|
+//! | every document | `_key`: bytes, indexed (deletes, lookups) and a column (ties, results) |
+//! | schemas with NESTED | `_kind`: a term, `""` for the document and the path for a nested object |
+//! | KEYWORD `f` | `f`: raw term without norms, and a string column |
+//! | TEXT `f` | `f`: analysed terms with positions and norms; `_present`: the term `f` |
+//! | LONG `f` | `f`: an i64 column, and terms unless it is `column_only` |
+//! | DOUBLE, DATE `f` | `f`: an f64, an i64 (nanoseconds) column; no terms |
+//! | BOOLEAN `f` | `f`: a bool column and terms |
+//! | GEO_POINT `f` | `f$lat`, `f$lon`: i64 columns in 1e-7 degrees, pairs in the same order; `f$cell`: H3 cells as u64 terms |
+//! | NESTED `f` | a document an object, placed before its parent; `_present` on the parent: the term `f` |
+//!
+//! Nothing is stored: hits are keys, and the rows behind them are elsewhere. Only TEXT has norms, since a merge fails on
+//! norms that only some segments have. Times are no tantivy dates: their terms are cut to seconds.
+
+use std::collections::HashMap;
+
+use tantivy::schema::{
+    BytesOptions, Field as PhysicalField, IndexRecordOption, NumericOptions, Schema as PhysicalSchema,
+    SchemaBuilder, TextFieldIndexing, TextOptions,
+};
+
+use crate::analyze;
+use crate::schema::{FieldKind, ResolvedField, Schema};
+
+/// The field of the document's key.
+pub(crate) const KEY_FIELD: &str = "_key";
+/// The field that tells documents from nested objects.
+pub(crate) const KIND_FIELD: &str = "_kind";
+/// The field that lists which fields without a column have a value.
+pub(crate) const PRESENT_FIELD: &str = "_present";
+/// The term of `_kind` on the document itself: no path is empty.
+pub(crate) const ROOT_KIND: &str = "";
+
+/// The column of a GEO_POINT's latitudes.
+pub(crate) fn latitude_column(path: &str) -> String {
+    format!("{path}$lat")
+}
+
+/// The column of a GEO_POINT's longitudes.
+pub(crate) fn longitude_column(path: &str) -> String {
+    format!("{path}$lon")
+}
+
+/// The physical field, or fields, of one logical field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Handle {
+    /// One physical field of the same path.
+    Single(PhysicalField),
+    /// A GEO_POINT's three.
+    Point {
+        /// Latitudes in 1e-7 degrees.
+        latitude: PhysicalField,
+        /// Longitudes in 1e-7 degrees.
+        longitude: PhysicalField,
+        /// H3 cells.
+        cell: PhysicalField,
+    },
+    /// NESTED: no field of its own.
+    Objects,
+}
+
+/// The physical schema and the way from paths to its fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) schema: Schema,
+    pub(crate) physical: PhysicalSchema,
+    pub(crate) key: PhysicalField,
+    /// Present in schemas with NESTED fields.
+    pub(crate) kind: Option<PhysicalField>,
+    pub(crate) present: PhysicalField,
+    handles: HashMap<String, Handle>,
+}
+
+impl Layout {
+    pub(crate) fn new(schema: Schema) -> Self {
+        let mut builder = PhysicalSchema::builder();
+        let key = builder.add_bytes_field(KEY_FIELD, BytesOptions::default().set_indexed().set_fast());
+        let kind = schema
+            .has_nested()
+            .then(|| builder.add_text_field(KIND_FIELD, raw_terms()));
+        let present = builder.add_text_field(PRESENT_FIELD, raw_terms());
+        let handles = schema
+            .resolved()
+            .iter()
+            .map(|field| (field.path.clone(), add_field(&mut builder, field)))
+            .collect();
+        Self {
+            schema,
+            physical: builder.build(),
+            key,
+            kind,
+            present,
+            handles,
+        }
+    }
+
+    /// The physical side of the field at `path`.
+    pub(crate) fn handle(&self, path: &str) -> Option<Handle> {
+        self.handles.get(path).copied()
+    }
+}
+
+fn add_field(builder: &mut SchemaBuilder, field: &ResolvedField) -> Handle {
+    let path = field.path.as_str();
+    let column = NumericOptions::default().set_fast();
+    Handle::Single(match &field.kind {
+        FieldKind::Keyword => builder.add_text_field(path, raw_terms().set_fast("raw")),
+        FieldKind::Text(analyzer) => builder.add_text_field(
+            path,
+            TextOptions::default().set_indexing_options(
+                TextFieldIndexing::default()
+                    .set_tokenizer(&analyze::tokenizer_name(analyzer))
+                    .set_index_option(IndexRecordOption::WithFreqsAndPositions),
+            ),
+        ),
+        FieldKind::Long if field.column_only => builder.add_i64_field(path, column),
+        FieldKind::Long => builder.add_i64_field(path, column.set_indexed()),
+        FieldKind::Double => builder.add_f64_field(path, column),
+        FieldKind::Boolean => builder.add_bool_field(path, column.set_indexed()),
+        FieldKind::Date => builder.add_i64_field(path, column),
+        FieldKind::GeoPoint => {
+            return Handle::Point {
+                latitude: builder.add_i64_field(&latitude_column(path), column.clone()),
+                longitude: builder.add_i64_field(&longitude_column(path), column),
+                cell: builder.add_u64_field(&format!("{path}$cell"), NumericOptions::default().set_indexed()),
+            };
+        }
+        FieldKind::Nested(_) => return Handle::Objects,
+    })
+}
+
+/// Whole values as terms, without norms and frequencies.
+fn raw_terms() -> TextOptions {
+    TextOptions::default().set_indexing_options(
+        TextFieldIndexing::default()
+            .set_tokenizer("raw")
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::Basic),
+    )
+}

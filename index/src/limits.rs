@@ -1,0 +1,69 @@
+//! Every bound of the index, in one place. Values are Tablestore's where it has one, never lower.
+
+/// Bytes of a document key. Tablestore: the primary key's total length.
+pub const MAX_KEY_BYTES: usize = 1_000;
+/// Bytes of one KEYWORD value.
+pub const MAX_KEYWORD_BYTES: usize = 4 * 1024;
+/// Bytes of one TEXT value.
+pub const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
+/// Elements of an array field in one document.
+pub const MAX_ARRAY_ELEMENTS: usize = 256;
+/// Objects of one NESTED field in one document (or in one parent object).
+pub const MAX_NESTED_ROWS: usize = 256;
+/// Child documents of one document over all its nested fields and levels.
+pub const MAX_BLOCK_DOCUMENTS: usize = 4_096;
+
+/// Fields of a schema, sub-fields and nested fields included.
+pub const MAX_FIELDS: usize = 1_000;
+/// Fields directly inside one NESTED field.
+pub const MAX_NESTED_FIELDS: usize = 100;
+/// Levels of NESTED fields.
+pub const MAX_NESTED_LEVELS: usize = 5;
+/// Bytes of a field's own name (not of its path).
+pub const MAX_FIELD_NAME_BYTES: usize = 255;
+
+/// Nodes of all query trees in one search (filters of nested sorts included).
+pub const MAX_QUERY_NODES: usize = 1_024;
+/// Levels of a query tree.
+pub const MAX_QUERY_DEPTH: usize = 32;
+/// Values of one `terms` query.
+pub const MAX_TERMS: usize = 1_024;
+/// Characters of a wildcard pattern.
+pub const MAX_WILDCARD_CHARS: usize = 32;
+/// Bytes of a prefix or a suffix.
+pub const MAX_AFFIX_BYTES: usize = 1_000;
+/// Bytes of the text of a `match` or `match_phrase`.
+pub const MAX_MATCH_TEXT_BYTES: usize = 4 * 1024;
+/// Tokens that the text of a `match` or `match_phrase` may become.
+pub const MAX_MATCH_TOKENS: usize = 1_024;
+/// Positions by which the tokens of a `match_phrase` may be apart in all.
+pub const MAX_SLOP: u32 = 256;
+/// Vertices of a polygon.
+pub const MAX_POLYGON_VERTICES: usize = 10_000;
+/// Metres of a `geo_distance`: half of the Earth's circumference, beyond which the circle is the globe.
+pub const MAX_DISTANCE_METERS: f64 = 20_037_508.4;
+/// Terms of a field's dictionary that a pattern without a literal beginning may walk over, all segments together.
+pub const MAX_DICTIONARY_WALK: usize = 2_000_000;
+
+/// Hits of one page.
+pub const MAX_PAGE_SIZE: usize = 1_000;
+/// Hits that `skip` may pass over. Deeper: follow page tokens.
+pub const MAX_SKIP: usize = 100_000;
+/// Keys of a sort.
+pub const MAX_SORTS: usize = 8;
+/// Points of a sort by distance.
+pub const MAX_SORT_POINTS: usize = 16;
+/// Characters of a page token.
+pub const MAX_PAGE_TOKEN_CHARS: usize = 16 * 1024;
+/// Violations that one error lists; further ones are counted.
+pub const MAX_VIOLATIONS: usize = 64;
+
+/// Documents a collector takes between two looks at the deadline.
+pub const DOCUMENTS_PER_CHECK: u32 = 4_096;
+/// Misfits that are kept with key, field and reason; older ones are only counted.
+pub const MAX_RECENT_MISFITS: usize = 128;
+/// Operations of one `apply` call.
+pub const MAX_OPERATIONS: usize = 100_000;
+
+// tantivy drops terms above 65,530 bytes without an error.
+const _: () = assert!(MAX_KEYWORD_BYTES < 65_530 && MAX_KEY_BYTES < 65_530);

@@ -1,0 +1,1 @@
+//! Page tokens: stateless positions in an order of hits.

@@ -1,0 +1,398 @@
+//! The query tree: what a search asks for, field by field like the API.
+
+use std::ops::Bound;
+
+use crate::geo::GeoPoint;
+
+/// The weight of a clause that has none.
+pub const DEFAULT_WEIGHT: f32 = 1.0;
+
+/// A value inside a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueryValue {
+    /// For KEYWORD and TEXT.
+    String(String),
+    /// For LONG, DOUBLE and DATE (nanoseconds).
+    Integer(i64),
+    /// For DOUBLE and LONG; compared exactly.
+    Double(f64),
+    /// For BOOLEAN.
+    Boolean(bool),
+    /// For no field of an index, today.
+    Bytes(Vec<u8>),
+    /// For DATE: nanoseconds since the Unix epoch.
+    Time(i64),
+}
+
+impl QueryValue {
+    /// The word for this value's type in messages.
+    pub(crate) fn type_word(&self) -> &'static str {
+        match self {
+            Self::String(_) => "a string",
+            Self::Integer(_) => "an integer",
+            Self::Double(_) => "a double",
+            Self::Boolean(_) => "a boolean",
+            Self::Bytes(_) => "bytes",
+            Self::Time(_) => "a time",
+        }
+    }
+}
+
+impl From<&str> for QueryValue {
+    fn from(value: &str) -> Self {
+        Self::String(value.to_owned())
+    }
+}
+
+impl From<i64> for QueryValue {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<f64> for QueryValue {
+    fn from(value: f64) -> Self {
+        Self::Double(value)
+    }
+}
+
+impl From<bool> for QueryValue {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+/// How the tokens of a `match` combine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operator {
+    /// Any token (or as many as `minimum_should_match` says).
+    #[default]
+    Or,
+    /// Every token.
+    And,
+}
+
+/// What a document scores from the scores of its matching nested objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScoreMode {
+    /// Nothing: the clause scores 0.
+    #[default]
+    None,
+    /// Their mean.
+    Avg,
+    /// The highest.
+    Max,
+    /// The lowest.
+    Min,
+    /// Their sum.
+    Total,
+}
+
+/// A query, or one clause of one.
+///
+/// Weights multiply a clause's score. `Bool` follows Elasticsearch: without `must` and `filter` at least one of
+/// `should` has to match, with them none has to, and `minimum_should_match` overrides either; only `must_not`
+/// matches everything else; entirely empty matches everything.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Query {
+    /// Every document, with score 1.
+    MatchAll,
+    /// The field has exactly this value; on TEXT, any one token is exactly this.
+    Term {
+        /// The field.
+        field: String,
+        /// The value.
+        value: QueryValue,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// The field has any of these values. Scores the weight.
+    Terms {
+        /// The field.
+        field: String,
+        /// The values.
+        values: Vec<QueryValue>,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// The field has a value between two bounds. Scores 1.
+    Range {
+        /// The field.
+        field: String,
+        /// The lower end.
+        lower: Bound<QueryValue>,
+        /// The upper end.
+        upper: Bound<QueryValue>,
+    },
+    /// A KEYWORD, or a token of a TEXT, begins with this. Scores the weight.
+    Prefix {
+        /// The field.
+        field: String,
+        /// The beginning.
+        value: String,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// A KEYWORD, or a token of a TEXT, ends with this. Scores the weight.
+    Suffix {
+        /// The field.
+        field: String,
+        /// The end.
+        value: String,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// A KEYWORD, or a token of a TEXT, matches the pattern: `*` any run, `?` any one character, `\` escapes.
+    /// Scores the weight.
+    Wildcard {
+        /// The field.
+        field: String,
+        /// The pattern.
+        pattern: String,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// The field has any value (for NESTED: any object). Scores 1.
+    Exists {
+        /// The field.
+        field: String,
+    },
+    /// A TEXT has the tokens of this text. On a KEYWORD the whole text is the token.
+    Match {
+        /// The field.
+        field: String,
+        /// The text.
+        text: String,
+        /// Any token or every token.
+        operator: Operator,
+        /// With `Or`: how many tokens have to match, at least one.
+        minimum_should_match: Option<u32>,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// A TEXT has the tokens of this text one after the other.
+    MatchPhrase {
+        /// The field.
+        field: String,
+        /// The text.
+        text: String,
+        /// By how many positions in all the tokens may be apart.
+        slop: u32,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// Like `MatchPhrase`, the last token being a prefix. Not answered by this version.
+    MatchPhrasePrefix {
+        /// The field.
+        field: String,
+        /// The text.
+        text: String,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// Clauses combined.
+    Bool {
+        /// All of these have to match, and score.
+        must: Vec<Query>,
+        /// All of these have to match, and don't score.
+        filter: Vec<Query>,
+        /// Some of these have to match (see [`Query`]), and score.
+        should: Vec<Query>,
+        /// None of these may match.
+        must_not: Vec<Query>,
+        /// How many of `should` have to match.
+        minimum_should_match: Option<u32>,
+    },
+    /// One object of a NESTED field matches the query. Fields are addressed by their full paths.
+    Nested {
+        /// The path of the NESTED field.
+        path: String,
+        /// What one object has to match.
+        query: Box<Query>,
+        /// What the document scores.
+        score_mode: ScoreMode,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// A point of the field is within a distance of a centre, the boundary included. Scores 1.
+    GeoDistance {
+        /// The field.
+        field: String,
+        /// The centre.
+        center: GeoPoint,
+        /// The distance, in metres.
+        distance_meters: f64,
+    },
+    /// A point of the field is inside a box, the boundary included. West of its left side means that the box crosses
+    /// the antimeridian. Scores 1.
+    GeoBoundingBox {
+        /// The north-western corner.
+        field: String,
+        /// The north-western corner.
+        top_left: GeoPoint,
+        /// The south-eastern corner.
+        bottom_right: GeoPoint,
+    },
+    /// A point of the field is inside a polygon, its edges being straight in latitude and longitude. Scores 1.
+    GeoPolygon {
+        /// The field.
+        field: String,
+        /// The vertices; the last is joined to the first.
+        vertices: Vec<GeoPoint>,
+    },
+    /// What the filter matches, with the weight as the score.
+    ConstScore {
+        /// The filter.
+        filter: Box<Query>,
+        /// The score.
+        weight: f32,
+    },
+    /// A query whose score is computed by functions. Not answered by this version.
+    FunctionScore {
+        /// The query.
+        query: Box<Query>,
+    },
+}
+
+impl Query {
+    /// A [`Query::Term`] of weight 1.
+    #[must_use]
+    pub fn term(field: impl Into<String>, value: impl Into<QueryValue>) -> Self {
+        Self::Term {
+            field: field.into(),
+            value: value.into(),
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::Terms`] of weight 1.
+    #[must_use]
+    pub fn terms<V: Into<QueryValue>>(field: impl Into<String>, values: impl IntoIterator<Item = V>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        Self::Terms {
+            field: field.into(),
+            values,
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::Range`].
+    #[must_use]
+    pub fn range(field: impl Into<String>, lower: Bound<QueryValue>, upper: Bound<QueryValue>) -> Self {
+        Self::Range {
+            field: field.into(),
+            lower,
+            upper,
+        }
+    }
+
+    /// A [`Query::Prefix`] of weight 1.
+    #[must_use]
+    pub fn prefix(field: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::Prefix {
+            field: field.into(),
+            value: value.into(),
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::Suffix`] of weight 1.
+    #[must_use]
+    pub fn suffix(field: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::Suffix {
+            field: field.into(),
+            value: value.into(),
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::Wildcard`] of weight 1.
+    #[must_use]
+    pub fn wildcard(field: impl Into<String>, pattern: impl Into<String>) -> Self {
+        Self::Wildcard {
+            field: field.into(),
+            pattern: pattern.into(),
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::Exists`].
+    #[must_use]
+    pub fn exists(field: impl Into<String>) -> Self {
+        Self::Exists { field: field.into() }
+    }
+
+    /// A [`Query::Match`] of weight 1 on any token.
+    #[must_use]
+    pub fn match_text(field: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Match {
+            field: field.into(),
+            text: text.into(),
+            operator: Operator::Or,
+            minimum_should_match: None,
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::MatchPhrase`] of weight 1 without slop.
+    #[must_use]
+    pub fn match_phrase(field: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::MatchPhrase {
+            field: field.into(),
+            text: text.into(),
+            slop: 0,
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::Nested`] that doesn't score.
+    #[must_use]
+    pub fn nested(path: impl Into<String>, query: Query) -> Self {
+        Self::Nested {
+            path: path.into(),
+            query: Box::new(query),
+            score_mode: ScoreMode::None,
+            weight: DEFAULT_WEIGHT,
+        }
+    }
+
+    /// A [`Query::Bool`] of clauses that all have to match.
+    #[must_use]
+    pub fn all(must: Vec<Query>) -> Self {
+        Self::Bool {
+            must,
+            filter: Vec::new(),
+            should: Vec::new(),
+            must_not: Vec::new(),
+            minimum_should_match: None,
+        }
+    }
+
+    /// A [`Query::Bool`] of clauses of which one has to match.
+    #[must_use]
+    pub fn any(should: Vec<Query>) -> Self {
+        Self::Bool {
+            must: Vec::new(),
+            filter: Vec::new(),
+            should,
+            must_not: Vec::new(),
+            minimum_should_match: None,
+        }
+    }
+
+    /// A [`Query::Bool`] that matches what `query` doesn't.
+    #[must_use]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a constructor beside `all` and `any`, not an operator"
+    )]
+    pub fn not(query: Query) -> Self {
+        Self::Bool {
+            must: Vec::new(),
+            filter: Vec::new(),
+            should: Vec::new(),
+            must_not: vec![query],
+            minimum_should_match: None,
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! What an index knows of its documents: fields, their types, and the fingerprint of it all.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::{Error, Reason, Violation, Violations};
+use crate::limits::{MAX_FIELD_NAME_BYTES, MAX_FIELDS, MAX_NESTED_FIELDS, MAX_NESTED_LEVELS};
+
+/// Bump when the physical layout of the index changes: folders of another layout are rebuilt.
+const LAYOUT_VERSION: u32 = 1;
+
+/// How a TEXT field's values, and the texts of queries on it, become tokens. Behaviour and parameters are Tablestore's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Analyzer {
+    /// Each CJK character is a token; runs of letters and digits are one token.
+    SingleWord {
+        /// Keep upper case.
+        case_sensitive: bool,
+        /// Cut between letters and digits: `iphone6` → `iphone`, `6`.
+        delimit_word: bool,
+    },
+    /// Split at a delimiter.
+    Split {
+        /// The delimiter; white space when absent.
+        delimiter: Option<String>,
+    },
+    /// Chinese words of the dictionary, the longest ones, without overlaps.
+    MinWord,
+    /// Chinese words of the dictionary, all of them, overlapping.
+    MaxWord,
+    /// All runs of `min_chars` to `max_chars` characters of each word; query texts are only split into words.
+    Fuzzy {
+        /// Characters of the shortest token, from 1.
+        min_chars: u8,
+        /// Characters of the longest token; at most 7, at most `min_chars + 6`.
+        max_chars: u8,
+    },
+}
+
+impl Analyzer {
+    /// The default of Tablestore: single words, lower case.
+    #[must_use]
+    pub fn single_word() -> Self {
+        Self::SingleWord {
+            case_sensitive: false,
+            delimit_word: false,
+        }
+    }
+}
+
+/// The type of a field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FieldKind {
+    /// A string, matched as a whole.
+    Keyword,
+    /// A string, matched by its tokens. Can't be sorted by: add a KEYWORD sub-field for that.
+    Text(Analyzer),
+    /// A 64-bit integer.
+    Long,
+    /// A 64-bit float; finite, and -0.0 is 0.0.
+    Double,
+    /// True or false.
+    Boolean,
+    /// A time in nanoseconds since the Unix epoch.
+    Date,
+    /// A point on the globe.
+    GeoPoint,
+    /// Objects with fields of their own. Only `nested` queries reach inside, and match inside one object.
+    Nested(Vec<Field>),
+}
+
+impl FieldKind {
+    /// The type's word in the documentation and in messages.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Keyword => "KEYWORD",
+            Self::Text(_) => "TEXT",
+            Self::Long => "LONG",
+            Self::Double => "DOUBLE",
+            Self::Boolean => "BOOLEAN",
+            Self::Date => "DATE",
+            Self::GeoPoint => "GEO_POINT",
+            Self::Nested(_) => "NESTED",
+        }
+    }
+}
+
+/// One field of a schema.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Field {
+    pub(crate) name: String,
+    pub(crate) kind: FieldKind,
+    pub(crate) array: bool,
+    pub(crate) column_only: bool,
+    pub(crate) sub_fields: Vec<(String, FieldKind)>,
+}
+
+impl Field {
+    /// A field of any type.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            array: false,
+            column_only: false,
+            sub_fields: Vec::new(),
+        }
+    }
+
+    /// A KEYWORD field.
+    #[must_use]
+    pub fn keyword(name: impl Into<String>) -> Self {
+        Self::new(name, FieldKind::Keyword)
+    }
+
+    /// A TEXT field.
+    #[must_use]
+    pub fn text(name: impl Into<String>, analyzer: Analyzer) -> Self {
+        Self::new(name, FieldKind::Text(analyzer))
+    }
+
+    /// A LONG field.
+    #[must_use]
+    pub fn long(name: impl Into<String>) -> Self {
+        Self::new(name, FieldKind::Long)
+    }
+
+    /// A DOUBLE field.
+    #[must_use]
+    pub fn double(name: impl Into<String>) -> Self {
+        Self::new(name, FieldKind::Double)
+    }
+
+    /// A BOOLEAN field.
+    #[must_use]
+    pub fn boolean(name: impl Into<String>) -> Self {
+        Self::new(name, FieldKind::Boolean)
+    }
+
+    /// A DATE field.
+    #[must_use]
+    pub fn date(name: impl Into<String>) -> Self {
+        Self::new(name, FieldKind::Date)
+    }
+
+    /// A GEO_POINT field.
+    #[must_use]
+    pub fn geo_point(name: impl Into<String>) -> Self {
+        Self::new(name, FieldKind::GeoPoint)
+    }
+
+    /// A NESTED field; always holds several objects.
+    #[must_use]
+    pub fn nested(name: impl Into<String>, fields: Vec<Field>) -> Self {
+        Self::new(name, FieldKind::Nested(fields)).array()
+    }
+
+    /// Allows several values in one document.
+    #[must_use]
+    pub fn array(mut self) -> Self {
+        self.array = true;
+        self
+    }
+
+    /// For a LONG: keep only the column. Saves some 13 bytes a document where values rarely repeat; `term` and
+    /// `terms` then scan the column (some 2 ns a document) and don't look values up.
+    #[must_use]
+    pub fn column_only(mut self) -> Self {
+        self.column_only = true;
+        self
+    }
+
+    /// Adds a second view of the same values under another type: `name.<sub>`.
+    #[must_use]
+    pub fn sub_field(mut self, name: impl Into<String>, kind: FieldKind) -> Self {
+        self.sub_fields.push((name.into(), kind));
+        self
+    }
+
+    /// The field's own name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The field's type.
+    #[must_use]
+    pub fn kind(&self) -> &FieldKind {
+        &self.kind
+    }
+
+    /// Whether a document may have several values.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        self.array
+    }
+
+    /// The field's further views: name and type.
+    #[must_use]
+    pub fn sub_fields(&self) -> &[(String, FieldKind)] {
+        &self.sub_fields
+    }
+}
+
+/// A field as queries address it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedField {
+    /// The full path: `price`, `name.keyword`, `tags.score`.
+    pub path: String,
+    /// The type.
+    pub kind: FieldKind,
+    /// Whether there may be several values.
+    pub array: bool,
+    /// Whether LONG values have no terms.
+    pub column_only: bool,
+    /// The path of the innermost NESTED field around it; `None` on the document itself.
+    pub scope: Option<String>,
+}
+
+/// The checked schema of an index.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    fields: Vec<Field>,
+    resolved: Vec<ResolvedField>,
+    by_path: HashMap<String, usize>,
+}
+
+impl Schema {
+    /// Checks `fields` and makes them a schema.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSchema`] with every violation: names, duplicates, limits, analyzers' parameters, sub-fields that
+    /// make no sense.
+    pub fn new(fields: Vec<Field>) -> Result<Self, Error> {
+        let mut check = Check::default();
+        check.level(&fields, None, 0);
+        if check.resolved.len() > MAX_FIELDS {
+            let actual = check.resolved.len();
+            check.limit("fields", "MAX_FIELDS", MAX_FIELDS, actual);
+        }
+        if !check.violations.is_empty() {
+            return Err(Error::InvalidSchema(check.violations));
+        }
+        Ok(Self {
+            fields,
+            resolved: check.resolved,
+            by_path: check.by_path,
+        })
+    }
+
+    /// The fields as they were declared.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// Every addressable field: nested ones and sub-fields included, in the order of declaration.
+    #[must_use]
+    pub fn resolved(&self) -> &[ResolvedField] {
+        &self.resolved
+    }
+
+    /// The field at `path`.
+    #[must_use]
+    pub fn resolve(&self, path: &str) -> Option<&ResolvedField> {
+        self.by_path.get(path).and_then(|at| self.resolved.get(*at))
+    }
+
+    /// Whether any field is NESTED.
+    #[must_use]
+    pub fn has_nested(&self) -> bool {
+        self.fields
+            .iter()
+            .any(|field| matches!(field.kind, FieldKind::Nested(_)))
+    }
+
+    /// A number that is the same for equal schemas only (64 bits of xxh3), and changes with the physical layout.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3::new();
+        hash.update(&LAYOUT_VERSION.to_le_bytes());
+        hash_fields(&self.fields, &mut hash);
+        hash.digest()
+    }
+}
+
+/// Feeds the fields to the hash: lengths first, so that no two schemas spell the same bytes.
+fn hash_fields(fields: &[Field], hash: &mut Xxh3) {
+    hash.update(&fields.len().to_le_bytes());
+    for field in fields {
+        hash_text(&field.name, hash);
+        hash.update(&[u8::from(field.array), u8::from(field.column_only)]);
+        hash_kind(&field.kind, hash);
+        hash.update(&field.sub_fields.len().to_le_bytes());
+        for (name, kind) in &field.sub_fields {
+            hash_text(name, hash);
+            hash_kind(kind, hash);
+        }
+    }
+}
+
+fn hash_text(text: &str, hash: &mut Xxh3) {
+    hash.update(&text.len().to_le_bytes());
+    hash.update(text.as_bytes());
+}
+
+fn hash_kind(kind: &FieldKind, hash: &mut Xxh3) {
+    hash_text(kind.word(), hash);
+    match kind {
+        FieldKind::Nested(fields) => hash_fields(fields, hash),
+        FieldKind::Text(analyzer) => match analyzer {
+            Analyzer::SingleWord {
+                case_sensitive,
+                delimit_word,
+            } => {
+                hash.update(&[0, u8::from(*case_sensitive), u8::from(*delimit_word)]);
+            }
+            Analyzer::Split { delimiter } => {
+                hash.update(&[1, u8::from(delimiter.is_some())]);
+                hash_text(delimiter.as_deref().unwrap_or_default(), hash);
+            }
+            Analyzer::MinWord => hash.update(&[2]),
+            Analyzer::MaxWord => hash.update(&[3]),
+            Analyzer::Fuzzy { min_chars, max_chars } => hash.update(&[4, *min_chars, *max_chars]),
+        },
+        FieldKind::Keyword
+        | FieldKind::Long
+        | FieldKind::Double
+        | FieldKind::Boolean
+        | FieldKind::Date
+        | FieldKind::GeoPoint => {}
+    }
+}
+
+/// Walks a schema, resolves its paths and gathers what is wrong.
+#[derive(Default)]
+struct Check {
+    resolved: Vec<ResolvedField>,
+    by_path: HashMap<String, usize>,
+    violations: Violations,
+}
+
+impl Check {
+    fn level(&mut self, fields: &[Field], scope: Option<&str>, depth: usize) {
+        if fields.is_empty() {
+            let path = scope.unwrap_or("fields").to_owned();
+            self.violate(
+                path,
+                Reason::Missing,
+                "there are no fields",
+                "declare at least one field",
+            );
+        }
+        if scope.is_some() && fields.len() > MAX_NESTED_FIELDS {
+            self.limit(
+                scope.unwrap_or_default(),
+                "MAX_NESTED_FIELDS",
+                MAX_NESTED_FIELDS,
+                fields.len(),
+            );
+        }
+        for field in fields {
+            let path = scope.map_or_else(|| field.name.clone(), |scope| format!("{scope}.{}", field.name));
+            self.name(&path, &field.name);
+            self.field(field, &path, scope, depth);
+        }
+    }
+
+    fn field(&mut self, field: &Field, path: &str, scope: Option<&str>, depth: usize) {
+        self.kind(path, &field.kind);
+        if field.column_only && field.kind != FieldKind::Long {
+            self.violate(
+                path.to_owned(),
+                Reason::TypeMismatch,
+                "column_only is for LONG fields",
+                "leave it out: other types choose by themselves",
+            );
+        }
+        self.add(path, &field.kind, field, scope);
+        for (name, kind) in &field.sub_fields {
+            let sub = format!("{path}.{name}");
+            self.name(&sub, name);
+            self.kind(&sub, kind);
+            if matches!(field.kind, FieldKind::Nested(_)) || matches!(kind, FieldKind::Nested(_)) {
+                self.violate(
+                    sub.clone(),
+                    Reason::TypeMismatch,
+                    "a sub-field neither is NESTED nor belongs to a NESTED field",
+                    "declare the field inside the NESTED field",
+                );
+                continue;
+            }
+            self.add(&sub, kind, field, scope);
+        }
+        if let FieldKind::Nested(fields) = &field.kind {
+            if depth + 1 > MAX_NESTED_LEVELS {
+                self.limit(path, "MAX_NESTED_LEVELS", MAX_NESTED_LEVELS, depth + 1);
+                return;
+            }
+            self.level(fields, Some(path), depth + 1);
+        }
+    }
+
+    fn add(&mut self, path: &str, kind: &FieldKind, field: &Field, scope: Option<&str>) {
+        if self
+            .by_path
+            .insert(path.to_owned(), self.resolved.len())
+            .is_some()
+        {
+            self.violate(
+                path.to_owned(),
+                Reason::InvalidName,
+                "two fields have this path",
+                "give each field and sub-field a name of its own",
+            );
+        }
+        self.resolved.push(ResolvedField {
+            path: path.to_owned(),
+            kind: kind.clone(),
+            array: field.array,
+            column_only: field.column_only,
+            scope: scope.map(str::to_owned),
+        });
+    }
+
+    /// Names are `[A-Za-z][A-Za-z0-9_]*`: a leading underscore is the index's own.
+    fn name(&mut self, path: &str, name: &str) {
+        let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+        if !letters || !first {
+            self.violate(
+                path.to_owned(),
+                Reason::InvalidName,
+                "a field name starts with a letter and consists of letters, digits and underscores",
+                "rename the field",
+            );
+        }
+        if name.len() > MAX_FIELD_NAME_BYTES {
+            self.limit(path, "MAX_FIELD_NAME_BYTES", MAX_FIELD_NAME_BYTES, name.len());
+        }
+    }
+
+    fn kind(&mut self, path: &str, kind: &FieldKind) {
+        let FieldKind::Text(analyzer) = kind else { return };
+        let wrong = match analyzer {
+            Analyzer::Fuzzy { min_chars, max_chars } => {
+                *min_chars == 0
+                    || max_chars < min_chars
+                    || *max_chars > 7
+                    || max_chars.saturating_sub(*min_chars) > 6
+            }
+            Analyzer::Split { delimiter } => delimiter.as_ref().is_some_and(String::is_empty),
+            Analyzer::SingleWord { .. } | Analyzer::MinWord | Analyzer::MaxWord => false,
+        };
+        if wrong {
+            self.violate(
+                path.to_owned(),
+                Reason::OutOfRange,
+                "the analyzer's parameters are out of range",
+                "fuzzy needs 1 <= min_chars <= max_chars <= 7, split needs a delimiter that isn't empty",
+            );
+        }
+    }
+
+    fn limit(&mut self, path: &str, limit: &'static str, max: usize, actual: usize) {
+        self.violations.push(Violation {
+            path: path.to_owned(),
+            reason: Reason::LimitExceeded {
+                limit,
+                max: max as u64,
+                actual: actual as u64,
+            },
+            message: format!("{actual} is above the limit {limit} of {max}"),
+            advice: "stay within the limit".to_owned(),
+        });
+    }
+
+    fn violate(&mut self, path: String, reason: Reason, message: &str, advice: &str) {
+        self.violations.push(Violation {
+            path,
+            reason,
+            message: message.to_owned(),
+            advice: advice.to_owned(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
