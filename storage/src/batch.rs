@@ -1,0 +1,231 @@
+//! What a writer asks for: rows, their conditions, and what belongs to the whole batch.
+
+use bytes::Bytes;
+
+use crate::catalog::Table;
+use crate::filter::Filter;
+use crate::value::{PrimaryKey, Value};
+
+/// What is done to one row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RowOperation {
+    /// Replaces the whole row.
+    Put {
+        /// The row.
+        key: PrimaryKey,
+        /// Its columns, each once; the version is the server's time.
+        columns: Vec<(String, Value)>,
+    },
+    /// Changes some columns; creates the row unless all changes are deletes.
+    Update {
+        /// The row.
+        key: PrimaryKey,
+        /// The changes, in order; at most one for a column, except for different versions of it.
+        changes: Vec<ColumnChange>,
+    },
+    /// Deletes the row; does nothing when there is none.
+    Delete {
+        /// The row.
+        key: PrimaryKey,
+    },
+}
+
+impl RowOperation {
+    /// The row it is about.
+    pub fn key(&self) -> &PrimaryKey {
+        match self {
+            Self::Put { key, .. } | Self::Update { key, .. } | Self::Delete { key } => key,
+        }
+    }
+}
+
+/// What an update does to one column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnChange {
+    /// Writes a version.
+    Put {
+        /// The column.
+        column: String,
+        /// Its value.
+        value: Value,
+        /// Milliseconds since the Unix epoch, within the table's `max_version_offset` of the clock. `None`: the
+        /// server's time, but never below the newest version there, so that a clock that steps back can't
+        /// hide a write.
+        version: Option<i64>,
+    },
+    /// Deletes one version.
+    DeleteVersion {
+        /// The column.
+        column: String,
+        /// Exactly this version.
+        version: i64,
+    },
+    /// Deletes all versions.
+    DeleteAll {
+        /// The column.
+        column: String,
+    },
+    /// Adds to the newest INTEGER of the column; an absent column counts as 0. Another type or an overflow is
+    /// [`crate::Error::Invalid`], and nothing is written.
+    Increment {
+        /// The column.
+        column: String,
+        /// What to add; may be negative.
+        by: i64,
+    },
+}
+
+/// What must hold about the row's existence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existence {
+    /// Nothing.
+    #[default]
+    Ignore,
+    /// It exists.
+    MustExist,
+    /// It doesn't exist (or all of it has expired).
+    MustNotExist,
+}
+
+/// What must hold for a write to happen; all parts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Condition {
+    /// About the row as a whole.
+    pub existence: Existence,
+    /// The row exists with exactly this revision.
+    pub revision: Option<u64>,
+    /// About its columns; a row that doesn't exist has none.
+    pub columns: Option<Filter>,
+}
+
+impl Condition {
+    /// No condition.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The row must exist.
+    pub fn must_exist() -> Self {
+        Self {
+            existence: Existence::MustExist,
+            ..Self::default()
+        }
+    }
+
+    /// The row must not exist.
+    pub fn must_not_exist() -> Self {
+        Self {
+            existence: Existence::MustNotExist,
+            ..Self::default()
+        }
+    }
+
+    /// The row must be at this revision.
+    pub fn revision(revision: u64) -> Self {
+        Self {
+            revision: Some(revision),
+            ..Self::default()
+        }
+    }
+}
+
+/// One row of a batch.
+#[derive(Debug, Clone)]
+pub struct RowWrite {
+    /// Handle of the table, from the same database.
+    pub table: Table,
+    /// What to do.
+    pub operation: RowOperation,
+    /// On what condition.
+    pub condition: Condition,
+}
+
+/// What makes a batch safe to repeat: kept with the batch, atomically, for
+/// [`crate::DatabaseOptions::request_retention`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// The request's id: a UUID.
+    pub id: [u8; 16],
+    /// Hash of what the request asks for: the same id with another fingerprint is refused.
+    pub fingerprint: u64,
+    /// What to give back when the request is repeated, at most [`crate::limits::MAX_REPLY_BYTES`].
+    pub reply: Bytes,
+}
+
+/// How safe a write is when it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// On the disk: survives a loss of power.
+    #[default]
+    Disk,
+    /// With the operating system: survives the end of the process, not a loss of power.
+    Buffered,
+}
+
+/// Row writes that happen together or not at all: one sequence, one change in the log.
+#[derive(Debug, Clone, Default)]
+pub struct WriteBatch {
+    /// The rows, each at most once; at most [`crate::limits::MAX_BATCH_ROWS`] and
+    /// [`crate::limits::MAX_BATCH_BYTES`].
+    pub writes: Vec<RowWrite>,
+    /// Makes the batch safe to repeat.
+    pub request: Option<RequestRecord>,
+    /// W3C `traceparent` of the caller, kept with the change.
+    pub trace: Option<String>,
+    /// How safe the batch is when it is acknowledged.
+    pub durability: Durability,
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A batch of one write.
+    pub fn of(table: &Table, operation: RowOperation, condition: Condition) -> Self {
+        Self::new().write(table, operation, condition)
+    }
+
+    /// Adds a write.
+    #[must_use]
+    pub fn write(mut self, table: &Table, operation: RowOperation, condition: Condition) -> Self {
+        self.writes.push(RowWrite {
+            table: table.clone(),
+            operation,
+            condition,
+        });
+        self
+    }
+
+    /// Makes the batch safe to repeat.
+    #[must_use]
+    pub fn request(mut self, request: RequestRecord) -> Self {
+        self.request = Some(request);
+        self
+    }
+
+    /// Names the trace this batch belongs to.
+    #[must_use]
+    pub fn trace(mut self, traceparent: impl Into<String>) -> Self {
+        self.trace = Some(traceparent.into());
+        self
+    }
+
+    /// Says how safe the batch must be when it is acknowledged.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+}
+
+/// What a batch became.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Its place in the change log, and the revision of its rows. A batch that changed nothing (deletes of absent
+    /// rows only) gets the last sequence it saw. For a repeated request: the sequence of the first time.
+    pub sequence: u64,
+    /// The reply of the first time when the request id was known; the batch was not applied again.
+    pub replayed: Option<Bytes>,
+}

@@ -1,0 +1,44 @@
+//! A change: what one batch did, as the log keeps it.
+
+pub(crate) mod codec;
+
+use crate::catalog::TableId;
+use crate::row::Row;
+use crate::value::PrimaryKey;
+
+/// What one batch did, in the order of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Its place in the log: gap-free, from 1.
+    pub sequence: u64,
+    /// When it was prepared by the server's clock, nanoseconds since the Unix epoch.
+    pub time: i64,
+    /// W3C `traceparent` of the writer.
+    pub trace: Option<String>,
+    /// What happened to each row.
+    pub rows: Vec<RowChange>,
+}
+
+/// What happened to one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowChange {
+    /// The row's table.
+    pub table: TableId,
+    /// The row.
+    pub key: PrimaryKey,
+    /// What was done.
+    pub kind: ChangeKind,
+    /// The row after the change, with all its kept versions, expired or not; `None` for a delete.
+    pub row: Option<Row>,
+}
+
+/// What was done to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChangeKind {
+    /// It was replaced or created as a whole.
+    Put,
+    /// Some of its columns were changed, or it was created by an update.
+    Update,
+    /// It was deleted.
+    Delete,
+}

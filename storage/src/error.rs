@@ -1,0 +1,336 @@
+//! What can go wrong, with a code, advice, and whether trying again helps.
+
+use std::path::PathBuf;
+
+use crate::kv;
+
+/// Result of the storage API.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument can't be right whatever the state of the store.
+    #[error("{subject} {problem}")]
+    Invalid {
+        /// What is wrong: `column "price"`, `primary key`, …
+        subject: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An argument is larger than the store takes.
+    #[error("{limit} is {max}, but {actual} was given")]
+    LimitExceeded {
+        /// Name of the constant in [`crate::limits`].
+        limit: &'static str,
+        /// The most that is taken.
+        max: usize,
+        /// What was given.
+        actual: usize,
+    },
+    /// A table of that name exists with another schema.
+    #[error("table {table:?} exists and differs: {difference}")]
+    TableExists {
+        /// Name of the table.
+        table: String,
+        /// The first difference found.
+        difference: String,
+    },
+    /// The table isn't of this database.
+    #[error("table {table:?} is not in this database")]
+    TableNotFound {
+        /// Name of the table.
+        table: String,
+    },
+    /// The table has no index of that name.
+    #[error("table {table:?} has no secondary index {index:?}")]
+    IndexNotFound {
+        /// Name of the table.
+        table: String,
+        /// Name asked for.
+        index: String,
+    },
+    /// A condition of a write didn't hold. Nothing was written.
+    #[error("condition of write {write} failed: {reason}")]
+    ConditionFailed {
+        /// Position of the write in its batch, from 0.
+        write: usize,
+        /// Which condition.
+        reason: ConditionFailure,
+    },
+    /// The request id was used before for something else. Nothing was written.
+    #[error("the request id was used before by a different request (written as change {sequence})")]
+    RequestIdReused {
+        /// Sequence of the first request with this id.
+        sequence: u64,
+    },
+    /// Other writers changed the same rows on each attempt. Nothing was written.
+    #[error("the rows changed under this write {attempts} times in a row")]
+    Contended {
+        /// Attempts made.
+        attempts: usize,
+    },
+    /// The changes asked for are no longer kept.
+    #[error("changes after {requested} were asked for, but the oldest kept is {oldest}")]
+    ChangesTrimmed {
+        /// Exclusive start that was asked for.
+        requested: u64,
+        /// Oldest sequence still in the log (one past the end when the log is empty).
+        oldest: u64,
+    },
+    /// Another process, or another handle in this one, has the database open.
+    #[error("the database in {directory:?} is in use by another process")]
+    Locked {
+        /// The database's directory.
+        directory: PathBuf,
+    },
+    /// The directory holds something else.
+    #[error("{directory:?} is not empty and holds no souk database")]
+    NotADatabase {
+        /// The directory that was to be opened.
+        directory: PathBuf,
+    },
+    /// The database was written by another version of this software.
+    #[error("{directory:?} has storage format {found:?}; this program reads {supported:?}")]
+    UnsupportedFormat {
+        /// The database's directory.
+        directory: PathBuf,
+        /// What the marker file says.
+        found: String,
+        /// What this program writes.
+        supported: String,
+    },
+    /// The log ends before changes that were acknowledged as durable: the disk lost data.
+    #[error("the change log ends at {log_end}, but changes up to {watermark} were durable")]
+    LogShortened {
+        /// Last sequence found.
+        log_end: u64,
+        /// Last sequence known to have been durable.
+        watermark: u64,
+    },
+    /// Stored bytes are not what was written.
+    #[error("stored data is damaged: {what}")]
+    Corrupt {
+        /// What, where, and how it differs.
+        what: String,
+        /// The layer below, when it noticed.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// The store has stopped after a failure, or is closed. Nothing was written.
+    #[error("the database takes no more calls: {reason}")]
+    Unavailable {
+        /// Why.
+        reason: String,
+    },
+    /// The commit failed half-way: whether it is on the disk shows only after a restart.
+    #[error("the outcome of the commit is not known: {reason}")]
+    OutcomeUnknown {
+        /// What failed.
+        reason: String,
+    },
+    /// The file system is full.
+    #[error("no space left on the device of the database: {reason}")]
+    DiskFull {
+        /// What failed.
+        reason: String,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {path:?}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// The operating system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Which condition of a write failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionFailure {
+    /// The row must not exist, and does.
+    #[error("the row exists")]
+    AlreadyExists,
+    /// The row must exist (or have a revision), and doesn't.
+    #[error("the row does not exist")]
+    NotFound,
+    /// The row has been written since.
+    #[error("the row is at revision {actual}, expected {expected}")]
+    RevisionMismatch {
+        /// Revision the writer expects.
+        expected: u64,
+        /// Revision of the row.
+        actual: u64,
+    },
+    /// The column condition doesn't hold.
+    #[error("the column condition does not hold")]
+    Column,
+}
+
+/// The kinds of errors, for whoever turns them into a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The argument is wrong.
+    InvalidArgument,
+    /// The argument is too large.
+    LimitExceeded,
+    /// The table or index doesn't exist.
+    NotFound,
+    /// The table exists and differs.
+    AlreadyExists,
+    /// A condition of a write failed; see [`ConditionFailure`].
+    ConditionFailed,
+    /// The request id belongs to another request.
+    RequestIdReused,
+    /// Other writers were faster.
+    Contended,
+    /// The changes are trimmed.
+    ChangesTrimmed,
+    /// The directory is in use.
+    Locked,
+    /// The directory can't be opened by this program.
+    UnsupportedFormat,
+    /// Data is lost or damaged.
+    Corrupt,
+    /// The store has stopped.
+    Unavailable,
+    /// The outcome of a commit isn't known.
+    OutcomeUnknown,
+    /// The disk is full.
+    DiskFull,
+    /// The file system failed.
+    Io,
+}
+
+impl Error {
+    /// The kind, to match on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } => ErrorKind::InvalidArgument,
+            Self::LimitExceeded { .. } => ErrorKind::LimitExceeded,
+            Self::TableExists { .. } => ErrorKind::AlreadyExists,
+            Self::TableNotFound { .. } | Self::IndexNotFound { .. } => ErrorKind::NotFound,
+            Self::ConditionFailed { .. } => ErrorKind::ConditionFailed,
+            Self::RequestIdReused { .. } => ErrorKind::RequestIdReused,
+            Self::Contended { .. } => ErrorKind::Contended,
+            Self::ChangesTrimmed { .. } => ErrorKind::ChangesTrimmed,
+            Self::Locked { .. } => ErrorKind::Locked,
+            Self::NotADatabase { .. } | Self::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
+            Self::LogShortened { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Unavailable { .. } => ErrorKind::Unavailable,
+            Self::OutcomeUnknown { .. } => ErrorKind::OutcomeUnknown,
+            Self::DiskFull { .. } => ErrorKind::DiskFull,
+            Self::Io { .. } => ErrorKind::Io,
+        }
+    }
+
+    /// A stable name of the error in UPPER_SNAKE_CASE.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid { .. } => "INVALID_ARGUMENT",
+            Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
+            Self::TableExists { .. } => "TABLE_ALREADY_EXISTS",
+            Self::TableNotFound { .. } => "TABLE_NOT_FOUND",
+            Self::IndexNotFound { .. } => "INDEX_NOT_FOUND",
+            Self::ConditionFailed { reason, .. } => match reason {
+                ConditionFailure::AlreadyExists => "ROW_ALREADY_EXISTS",
+                ConditionFailure::NotFound => "ROW_NOT_FOUND",
+                ConditionFailure::RevisionMismatch { .. } => "REVISION_MISMATCH",
+                ConditionFailure::Column => "COLUMN_CONDITION_FAILED",
+            },
+            Self::RequestIdReused { .. } => "REQUEST_ID_REUSED",
+            Self::Contended { .. } => "ROW_CONTENDED",
+            Self::ChangesTrimmed { .. } => "CHANGES_TRIMMED",
+            Self::Locked { .. } => "DATABASE_LOCKED",
+            Self::NotADatabase { .. } => "NOT_A_DATABASE",
+            Self::UnsupportedFormat { .. } => "UNSUPPORTED_FORMAT",
+            Self::LogShortened { .. } => "LOG_SHORTENED",
+            Self::Corrupt { .. } => "DATA_CORRUPT",
+            Self::Unavailable { .. } => "STORAGE_UNAVAILABLE",
+            Self::OutcomeUnknown { .. } => "OUTCOME_UNKNOWN",
+            Self::DiskFull { .. } => "DISK_FULL",
+            Self::Io { .. } => "IO",
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Invalid { .. } => "correct the argument",
+            Self::LimitExceeded { .. } => "send less at a time",
+            Self::TableExists { .. } => "use the schema the table was created with, or another name",
+            Self::TableNotFound { .. } => "create the table first, and use the handle of this database",
+            Self::IndexNotFound { .. } => "indexes are created with their table; use one of its schema",
+            Self::ConditionFailed { .. } => "read the row again and decide anew",
+            Self::RequestIdReused { .. } => "use a fresh id for each request, and the same only to repeat it",
+            Self::Contended { .. } => "try again after a pause",
+            Self::ChangesTrimmed { .. } => "start over from a snapshot of the tables",
+            Self::Locked { .. } => {
+                "stop the other process (`fuser LOCK` in the directory names it), or use another directory"
+            }
+            Self::NotADatabase { .. } => "give an empty directory or the directory of a souk database",
+            Self::UnsupportedFormat { .. } => "use the version of the program that wrote the database",
+            Self::LogShortened { .. } | Self::Corrupt { .. } => {
+                "restore the directory from a backup, and check the disk; to open what is left and accept \
+                 the loss, set recovery to accept a shorter log"
+            }
+            Self::Unavailable { .. } => "restart the process; the cause is in the message and in the log",
+            Self::OutcomeUnknown { .. } => {
+                "restart the process, then repeat the request with the same request id"
+            }
+            Self::DiskFull { .. } => "free space on the device, then restart the process",
+            Self::Io { .. } => "check the path, its permissions and the disk",
+        }
+    }
+
+    /// Whether the same call may succeed later, without a change to it.
+    pub fn retryable(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::Contended | ErrorKind::Unavailable | ErrorKind::OutcomeUnknown | ErrorKind::DiskFull
+        )
+    }
+
+    pub(crate) fn invalid(subject: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Invalid {
+            subject: subject.into(),
+            problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt {
+            what: what.into(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+impl From<kv::Error> for Error {
+    fn from(error: kv::Error) -> Self {
+        match error {
+            kv::Error::Conflict { .. } => Self::Contended { attempts: 1 },
+            kv::Error::TooLarge { limit, max, actual } => Self::LimitExceeded { limit, max, actual },
+            kv::Error::Unavailable { reason } => Self::Unavailable { reason },
+            kv::Error::OutcomeUnknown {
+                reason,
+                disk_full: false,
+            } => Self::OutcomeUnknown { reason },
+            kv::Error::OutcomeUnknown {
+                reason,
+                disk_full: true,
+            } => Self::DiskFull { reason },
+            kv::Error::Corrupt { what, source } => Self::Corrupt { what, source },
+        }
+    }
+}

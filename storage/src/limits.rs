@@ -1,0 +1,107 @@
+//! Every limit of the store, by name. Tablestore's where it has one, never lower.
+
+use std::time::Duration;
+
+/// Most primary key columns of a table.
+pub const MAX_KEY_COLUMNS: usize = 4;
+/// Longest STRING or BINARY value in a primary key or in a secondary index, bytes.
+pub const MAX_KEY_VALUE_BYTES: usize = 1024;
+/// Longest name of a table, index, consumer or column, bytes.
+pub const MAX_NAME_BYTES: usize = 255;
+/// Longest value of one attribute cell, bytes.
+pub const MAX_VALUE_BYTES: usize = 2 << 20;
+/// Most attribute columns one write may name for one row.
+pub const MAX_COLUMNS_PER_WRITE: usize = 1024;
+/// Most versions a column may keep.
+pub const MAX_VERSIONS: u32 = 1024;
+/// Most rows of one batch write.
+pub const MAX_BATCH_ROWS: usize = 200;
+/// Most bytes of one batch write: keys, names and values of all its rows.
+pub const MAX_BATCH_BYTES: usize = 4 << 20;
+/// Largest row as stored. A row grows by updates, so this is above what one write can carry.
+pub const MAX_ROW_BYTES: usize = 16 << 20;
+/// Largest change entry: the after images of all rows of one batch.
+pub const MAX_CHANGE_BYTES: usize = 64 << 20;
+/// Most bytes of the reply kept with a request id.
+pub const MAX_REPLY_BYTES: usize = 1 << 20;
+/// Longest traceparent kept with a change, bytes.
+pub const MAX_TRACE_BYTES: usize = 256;
+/// Most keys of one multi-get. Tablestore's batch get stops at 100.
+pub const MAX_MULTI_GET_ROWS: usize = 1000;
+/// Most rows a range reads (not: returns) before it hands back a page.
+pub const MAX_SCANNED_ROWS: usize = 5000;
+/// Most bytes a range reads before it hands back a page.
+pub const MAX_SCANNED_BYTES: usize = 4 << 20;
+/// Most columns a read may select by name.
+pub const MAX_SELECTED_COLUMNS: usize = 1024;
+/// Most nodes of one filter. Tablestore allows 10 comparisons.
+pub const MAX_FILTER_NODES: usize = 64;
+/// Deepest nesting of one filter.
+pub const MAX_FILTER_DEPTH: usize = 16;
+/// Most secondary indexes of a table. Tablestore allows 5.
+pub const MAX_INDEXES: usize = 16;
+/// Most columns of a secondary index, without the appended table key.
+pub const MAX_INDEX_COLUMNS: usize = 4;
+/// Most included columns of a secondary index.
+pub const MAX_INCLUDED_COLUMNS: usize = 32;
+/// Most tables of a database. Tablestore allows 64 in an instance.
+pub const MAX_TABLES: usize = 1024;
+/// Most named consumers of the change log.
+pub const MAX_CONSUMERS: usize = 1024;
+/// Most changes one read of the log returns.
+pub const MAX_CHANGES_PER_READ: usize = 10_000;
+/// Most bytes one read of the log returns; a single larger change is returned alone.
+pub const MAX_CHANGES_BYTES: usize = 4 << 20;
+/// How far a version given by a client may lie from the clock unless the table says otherwise.
+pub const DEFAULT_MAX_VERSION_OFFSET: Duration = Duration::from_secs(86_400);
+/// Attempts of a write whose row changed between its read and its commit.
+pub const MAX_WRITE_ATTEMPTS: usize = 32;
+
+/// Longest physical key of the key-value seam, bytes.
+pub const MAX_KV_KEY_BYTES: usize = 32 << 10;
+/// Most bytes one commit of the key-value seam may carry: rows, index entries and log entry.
+pub const MAX_COMMIT_BYTES: usize = 192 << 20;
+/// Commits that may wait for the committer thread; the next writer waits.
+pub const COMMIT_QUEUE: usize = 4096;
+/// Bytes of commits that may wait for the committer thread; the next writer waits.
+pub const COMMIT_QUEUE_BYTES: usize = 256 << 20;
+/// Commits that share one sync.
+pub const MAX_GROUP_COMMITS: usize = 1024;
+/// Bytes after which a group takes no further commit.
+pub const MAX_GROUP_BYTES: usize = 4 << 20;
+/// Changes whose density is checked, back from the end of the log, when a database opens.
+pub const DENSE_TAIL: usize = 20_000;
+/// Log entries or request records deleted by one commit of the background sweep.
+pub const SWEEP_STEP: usize = 512;
+/// Steps of one background sweep; what is left waits for the next pass.
+pub const MAX_SWEEP_STEPS: usize = 200;
+/// Reads of more rows than this leave the async runtime's threads.
+pub const INLINE_ROWS: usize = 50;
+
+/// Longest encoding of one key value: a tag, every byte escaped, the terminator.
+pub(crate) const MAX_ENCODED_VALUE_BYTES: usize = 1 + 2 * MAX_KEY_VALUE_BYTES + 2;
+
+// The limits hold together.
+const _: () = assert!(
+    8 + (MAX_INDEX_COLUMNS + MAX_KEY_COLUMNS) * MAX_ENCODED_VALUE_BYTES <= MAX_KV_KEY_BYTES,
+    "the longest index key fits the seam"
+);
+const _: () = assert!(MAX_KV_KEY_BYTES <= 65_535, "the longest key fits fjall");
+const _: () = assert!(MAX_BATCH_BYTES < MAX_ROW_BYTES && MAX_ROW_BYTES < MAX_CHANGE_BYTES);
+const _: () = assert!(
+    2 * MAX_CHANGE_BYTES + MAX_REPLY_BYTES < MAX_COMMIT_BYTES,
+    "a full batch fits a commit: each row once as a row and once in the log, and its index entries"
+);
+const _: () = assert!(
+    MAX_COMMIT_BYTES < COMMIT_QUEUE_BYTES,
+    "the largest commit can be queued"
+);
+const _: () = assert!(MAX_VALUE_BYTES <= MAX_BATCH_BYTES);
+
+/// Refuses `actual` above `max`, naming the limit.
+pub(crate) fn check(limit: &'static str, max: usize, actual: usize) -> Result<(), crate::Error> {
+    if actual > max {
+        return Err(crate::Error::LimitExceeded { limit, max, actual });
+    }
+    Ok(())
+}

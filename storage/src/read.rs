@@ -1,0 +1,260 @@
+//! Reads of one snapshot: rows, ranges, secondary indexes, changes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::catalog::Table;
+use crate::change::Change;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::filter::Filter;
+pub use crate::kv::Direction;
+use crate::kv::KvSnapshot;
+use crate::row::Row;
+use crate::value::{PrimaryKey, Value};
+
+/// Which columns a read gives back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ColumnSelection {
+    /// All of them.
+    #[default]
+    All,
+    /// These; a row that has none of them is not returned. Applied before the filter, which sees only these.
+    Named(Vec<String>),
+}
+
+/// A cut between the keys of a table. The key may be a prefix of the table's key columns and then stands for all
+/// keys that begin with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyBound {
+    /// Before all keys.
+    #[default]
+    Min,
+    /// After all keys.
+    Max,
+    /// Just before this key.
+    Before(PrimaryKey),
+    /// Just after this key.
+    After(PrimaryKey),
+}
+
+/// A range of rows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RangeRequest {
+    /// Where reading begins: the lower cut going forward, the upper cut going backward.
+    pub start: KeyBound,
+    /// Where reading ends: the upper cut going forward, the lower cut going backward.
+    pub end: KeyBound,
+    /// Which way.
+    pub direction: Direction,
+    /// Most rows returned; 0 and anything above [`crate::limits::MAX_SCANNED_ROWS`] mean that.
+    pub limit: usize,
+    /// Bytes read after which the page ends; 0 and anything above [`crate::limits::MAX_SCANNED_BYTES`] mean that.
+    pub bytes: usize,
+    /// Which columns.
+    pub columns: ColumnSelection,
+    /// Which rows.
+    pub filter: Option<Filter>,
+}
+
+impl RangeRequest {
+    /// The whole table in this direction.
+    pub fn all(direction: Direction) -> Self {
+        let (start, end) = match direction {
+            Direction::Forward => (KeyBound::Min, KeyBound::Max),
+            Direction::Backward => (KeyBound::Max, KeyBound::Min),
+        };
+        Self {
+            start,
+            end,
+            direction,
+            ..Self::default()
+        }
+    }
+
+    /// The rows whose key begins with these columns.
+    pub fn prefix(prefix: PrimaryKey, direction: Direction) -> Self {
+        let (low, high) = (KeyBound::Before(prefix.clone()), KeyBound::After(prefix));
+        match direction {
+            Direction::Forward => Self {
+                start: low,
+                end: high,
+                direction,
+                ..Self::default()
+            },
+            Direction::Backward => Self {
+                start: high,
+                end: low,
+                direction,
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Returns at most this many rows.
+    #[must_use]
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
+        self
+    }
+
+    /// Goes on where a page stopped.
+    #[must_use]
+    pub fn resume(mut self, next: PrimaryKey) -> Self {
+        self.start = match self.direction {
+            Direction::Forward => KeyBound::Before(next),
+            Direction::Backward => KeyBound::After(next),
+        };
+        self
+    }
+}
+
+/// A page of a range.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RangePage {
+    /// The rows, in the order of the direction. May be empty although there is more.
+    pub rows: Vec<Row>,
+    /// Where to go on, see [`RangeRequest::resume`]; `None` at the end of the range. The row itself isn't read yet.
+    pub next: Option<PrimaryKey>,
+}
+
+/// A place in a secondary index; survives being sent away as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexPosition(pub(crate) Bytes);
+
+impl IndexPosition {
+    /// Its bytes, for a page token.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// A position from its bytes; whether it fits the index is checked when it is used.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+/// One entry of a secondary index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexEntry {
+    /// Values of the index's columns.
+    pub values: Vec<Value>,
+    /// Primary key of the row.
+    pub key: PrimaryKey,
+    /// The included columns that the row has, in the order of the index's schema.
+    pub included: Vec<(String, Value)>,
+    /// Where the entry is: reading after it goes on behind it.
+    pub position: IndexPosition,
+}
+
+/// A page of a secondary index.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct IndexPage {
+    /// The entries, in the order of the direction. May be empty although there is more.
+    pub entries: Vec<IndexEntry>,
+    /// Position to read after; `None` at the end of the range.
+    pub next: Option<IndexPosition>,
+}
+
+/// One cut across rows, indexes and change log. It never changes and blocks no write; drop it when done, for it
+/// keeps old data on the disk.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub(crate) kv: Arc<dyn KvSnapshot>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Snapshot {
+    /// Exactly the last sequence this snapshot includes.
+    pub fn sequence(&self) -> u64 {
+        self.kv.sequence()
+    }
+
+    /// A row with all its visible columns.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the key isn't of the table, [`Error::TableNotFound`], [`Error::Corrupt`].
+    pub async fn get(&self, table: &Table, key: &PrimaryKey) -> Result<Option<Row>> {
+        self.get_selected(table, key, &ColumnSelection::All, None).await
+    }
+
+    /// A row with the selected columns, if it passes the filter.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`]; [`Error::LimitExceeded`] for the filter or selection.
+    pub async fn get_selected(
+        &self,
+        _table: &Table,
+        _key: &PrimaryKey,
+        _columns: &ColumnSelection,
+        _filter: Option<&Filter>,
+    ) -> Result<Option<Row>> {
+        Err(Error::Unavailable {
+            reason: "not built yet".to_owned(),
+        })
+    }
+
+    /// Several rows, in the order of the keys, at most [`crate::limits::MAX_MULTI_GET_ROWS`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`]; [`Error::LimitExceeded`] for too many keys.
+    pub async fn multi_get(&self, _table: &Table, _keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+        Err(Error::Unavailable {
+            reason: "not built yet".to_owned(),
+        })
+    }
+
+    /// A page of the rows in a range. Reading stops after [`crate::limits::MAX_SCANNED_ROWS`] rows or
+    /// [`crate::limits::MAX_SCANNED_BYTES`], passed by the filter or not.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get_selected`].
+    pub async fn range(&self, _table: &Table, _request: &RangeRequest) -> Result<RangePage> {
+        Err(Error::Unavailable {
+            reason: "not built yet".to_owned(),
+        })
+    }
+
+    /// A page of the entries of a secondary index whose first columns equal `prefix` (which may be empty), after a
+    /// position. `limit`: 0 and anything above [`crate::limits::MAX_SCANNED_ROWS`] mean that.
+    ///
+    /// # Errors
+    /// [`Error::IndexNotFound`], [`Error::Invalid`] for a prefix or position that isn't of the index,
+    /// [`Error::TableNotFound`], [`Error::Corrupt`].
+    pub async fn index_range(
+        &self,
+        _table: &Table,
+        _index: &str,
+        _prefix: &[Value],
+        _after: Option<&IndexPosition>,
+        _direction: Direction,
+        _limit: usize,
+    ) -> Result<IndexPage> {
+        Err(Error::Unavailable {
+            reason: "not built yet".to_owned(),
+        })
+    }
+
+    /// Changes after `after` (exclusive), in order, up to this snapshot's sequence. At most `limit`,
+    /// [`crate::limits::MAX_CHANGES_PER_READ`] and [`crate::limits::MAX_CHANGES_BYTES`], but at least one if there
+    /// is one: empty means that the end is reached.
+    ///
+    /// # Errors
+    /// [`Error::ChangesTrimmed`] when some of them are no longer kept, [`Error::Corrupt`].
+    pub async fn changes(&self, _after: u64, _limit: usize) -> Result<Vec<Change>> {
+        Err(Error::Unavailable {
+            reason: "not built yet".to_owned(),
+        })
+    }
+
+    /// The oldest sequence the log still has; one past [`Snapshot::sequence`] when it is empty.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub async fn oldest_change(&self) -> Result<u64> {
+        Err(Error::Unavailable {
+            reason: "not built yet".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! A row: its key, its revision, and its columns with their versions.
+
+pub(crate) mod codec;
+
+use std::collections::BTreeMap;
+
+use crate::value::{PrimaryKey, Value};
+
+/// One version of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// What was written.
+    pub value: Value,
+    /// Its version: milliseconds since the Unix epoch, the server's time unless the writer gave one.
+    pub version: i64,
+}
+
+/// A row as it is visible: no expired cells, at most the table's `max_versions` of each column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its primary key.
+    pub key: PrimaryKey,
+    /// Sequence of the change that last wrote it.
+    pub revision: u64,
+    /// When it was last written by the server's clock, nanoseconds since the Unix epoch.
+    pub written: i64,
+    columns: BTreeMap<String, Vec<Cell>>,
+}
+
+impl Row {
+    /// A row of these columns; the cells of each are brought into order, the newest first.
+    pub fn new(key: PrimaryKey, revision: u64, written: i64, columns: BTreeMap<String, Vec<Cell>>) -> Self {
+        let mut columns = columns;
+        for cells in columns.values_mut() {
+            cells.sort_by_key(|cell| std::cmp::Reverse(cell.version));
+        }
+        columns.retain(|_, cells| !cells.is_empty());
+        Self {
+            key,
+            revision,
+            written,
+            columns,
+        }
+    }
+
+    /// The newest value of a column.
+    pub fn get(&self, column: &str) -> Option<&Value> {
+        self.columns.get(column)?.first().map(|cell| &cell.value)
+    }
+
+    /// All versions of a column, the newest first; empty when the row doesn't have it.
+    pub fn cells(&self, column: &str) -> &[Cell] {
+        self.columns.get(column).map_or(&[], Vec::as_slice)
+    }
+
+    /// All columns in the order of their names, each with its versions, the newest first.
+    pub fn columns(&self) -> &BTreeMap<String, Vec<Cell>> {
+        &self.columns
+    }
+
+    /// Mutable columns for the write path, which keeps cells in order and columns non-empty.
+    pub(crate) fn columns_mut(&mut self) -> &mut BTreeMap<String, Vec<Cell>> {
+        &mut self.columns
+    }
+}

@@ -1,0 +1,330 @@
+//! What a table is declared as.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::value::{KeyValue, PrimaryKey};
+
+/// Type of a primary key column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyKind {
+    /// UTF-8 text.
+    String,
+    /// A signed 64-bit number.
+    Integer,
+    /// Bytes.
+    Binary,
+}
+
+/// A secondary index: an ordered copy of some columns, kept in the same commit as the rows. Sparse: a row that
+/// lacks one of `columns` has no entry. It sees the newest version of each column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondaryIndexSchema {
+    /// Its name, unique in the table.
+    pub name: String,
+    /// Key or attribute columns it is ordered by, 1 to [`limits::MAX_INDEX_COLUMNS`]; the table's key is appended.
+    /// A value of such a column is at most [`limits::MAX_KEY_VALUE_BYTES`] long.
+    pub columns: Vec<String>,
+    /// Attribute columns copied into the entries, at most [`limits::MAX_INCLUDED_COLUMNS`].
+    pub included: Vec<String>,
+}
+
+impl SecondaryIndexSchema {
+    /// An index by these columns that includes none.
+    pub fn new<C: Into<String>>(name: impl Into<String>, columns: impl IntoIterator<Item = C>) -> Self {
+        Self {
+            name: name.into(),
+            columns: columns.into_iter().map(Into::into).collect(),
+            included: Vec::new(),
+        }
+    }
+
+    /// Copies these columns into the entries.
+    #[must_use]
+    pub fn include<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.included.extend(columns.into_iter().map(Into::into));
+        self
+    }
+}
+
+/// What a table is declared as. Attribute columns are free of a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSchema {
+    /// Its name: `[A-Za-z_][A-Za-z0-9_]*`.
+    pub name: String,
+    /// Its key columns, 1 to [`limits::MAX_KEY_COLUMNS`]; the first is the partition key.
+    pub key: Vec<(String, KeyKind)>,
+    /// Versions kept of each column, 1 to [`limits::MAX_VERSIONS`].
+    pub max_versions: u32,
+    /// How long a cell is visible after its version; `None`: for ever.
+    pub time_to_live: Option<Duration>,
+    /// How far a version given by a writer may lie from the clock.
+    pub max_version_offset: Duration,
+    /// Its secondary indexes.
+    pub indexes: Vec<SecondaryIndexSchema>,
+}
+
+impl TableSchema {
+    /// A table without key columns yet: one version, no expiry, no index.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            key: Vec::new(),
+            max_versions: 1,
+            time_to_live: None,
+            max_version_offset: limits::DEFAULT_MAX_VERSION_OFFSET,
+            indexes: Vec::new(),
+        }
+    }
+
+    /// Appends a key column.
+    #[must_use]
+    pub fn key(mut self, column: impl Into<String>, kind: KeyKind) -> Self {
+        self.key.push((column.into(), kind));
+        self
+    }
+
+    /// Keeps that many versions of each column.
+    #[must_use]
+    pub fn max_versions(mut self, versions: u32) -> Self {
+        self.max_versions = versions;
+        self
+    }
+
+    /// Hides cells that long after their version.
+    #[must_use]
+    pub fn time_to_live(mut self, lifetime: Duration) -> Self {
+        self.time_to_live = Some(lifetime);
+        self
+    }
+
+    /// Allows versions that far from the clock.
+    #[must_use]
+    pub fn max_version_offset(mut self, offset: Duration) -> Self {
+        self.max_version_offset = offset;
+        self
+    }
+
+    /// Adds a secondary index.
+    #[must_use]
+    pub fn index(mut self, index: SecondaryIndexSchema) -> Self {
+        self.indexes.push(index);
+        self
+    }
+
+    /// Refuses what can't be a table.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_identifier("table", &self.name)?;
+        let subject = || format!("table {:?}", self.name);
+        if self.key.is_empty() {
+            return Err(Error::invalid(subject(), "has no key column"));
+        }
+        limits::check("MAX_KEY_COLUMNS", limits::MAX_KEY_COLUMNS, self.key.len())?;
+        for (position, (column, _)) in self.key.iter().enumerate() {
+            check_column(column)?;
+            if self
+                .key
+                .iter()
+                .take(position)
+                .any(|(earlier, _)| earlier == column)
+            {
+                return Err(Error::invalid(
+                    subject(),
+                    format!("has key column {column:?} twice"),
+                ));
+            }
+        }
+        if self.max_versions == 0 {
+            return Err(Error::invalid(subject(), "keeps no version (max_versions is 0)"));
+        }
+        limits::check(
+            "MAX_VERSIONS",
+            limits::MAX_VERSIONS as usize,
+            self.max_versions as usize,
+        )?;
+        if self
+            .time_to_live
+            .is_some_and(|lifetime| lifetime.as_millis() == 0)
+        {
+            return Err(Error::invalid(
+                subject(),
+                "has a time to live below a millisecond",
+            ));
+        }
+        limits::check("MAX_INDEXES", limits::MAX_INDEXES, self.indexes.len())?;
+        for (position, index) in self.indexes.iter().enumerate() {
+            if self
+                .indexes
+                .iter()
+                .take(position)
+                .any(|earlier| earlier.name == index.name)
+            {
+                return Err(Error::invalid(
+                    subject(),
+                    format!("has index {:?} twice", index.name),
+                ));
+            }
+            self.check_index(index)?;
+        }
+        Ok(())
+    }
+
+    fn check_index(&self, index: &SecondaryIndexSchema) -> Result<()> {
+        check_identifier("index", &index.name)?;
+        let subject = || format!("index {:?} of table {:?}", index.name, self.name);
+        if index.columns.is_empty() {
+            return Err(Error::invalid(subject(), "has no column"));
+        }
+        limits::check(
+            "MAX_INDEX_COLUMNS",
+            limits::MAX_INDEX_COLUMNS,
+            index.columns.len(),
+        )?;
+        limits::check(
+            "MAX_INCLUDED_COLUMNS",
+            limits::MAX_INCLUDED_COLUMNS,
+            index.included.len(),
+        )?;
+        let mut seen: Vec<&str> = Vec::new();
+        for column in index.columns.iter().chain(&index.included) {
+            check_column(column)?;
+            if seen.contains(&column.as_str()) {
+                return Err(Error::invalid(
+                    subject(),
+                    format!("names column {column:?} twice"),
+                ));
+            }
+            seen.push(column);
+        }
+        if let Some(column) = index
+            .included
+            .iter()
+            .find(|column| self.key_position(column).is_some())
+        {
+            return Err(Error::invalid(
+                subject(),
+                format!("includes key column {column:?}; it is there anyway"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Place of a column in the table's key.
+    pub(crate) fn key_position(&self, column: &str) -> Option<usize> {
+        self.key.iter().position(|(name, _)| name == column)
+    }
+
+    /// Refuses a key that isn't of this table.
+    pub(crate) fn check_key(&self, key: &PrimaryKey) -> Result<()> {
+        if key.values().len() != self.key.len() {
+            return Err(Error::invalid(
+                format!("primary key of table {:?}", self.name),
+                format!("has {} columns, expected {}", key.values().len(), self.key.len()),
+            ));
+        }
+        self.check_key_prefix(key)
+    }
+
+    /// Refuses a key whose first columns aren't of this table.
+    pub(crate) fn check_key_prefix(&self, key: &PrimaryKey) -> Result<()> {
+        let subject = || format!("primary key of table {:?}", self.name);
+        if key.values().len() > self.key.len() {
+            return Err(Error::invalid(
+                subject(),
+                format!(
+                    "has {} columns, expected at most {}",
+                    key.values().len(),
+                    self.key.len()
+                ),
+            ));
+        }
+        for ((column, kind), value) in self.key.iter().zip(key.values()) {
+            let fits = match value {
+                KeyValue::String(_) => *kind == KeyKind::String,
+                KeyValue::Integer(_) => *kind == KeyKind::Integer,
+                KeyValue::Binary(_) => *kind == KeyKind::Binary,
+            };
+            if !fits {
+                return Err(Error::invalid(
+                    subject(),
+                    format!("column {column:?} must be of type {kind:?}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first difference to another schema, in words.
+    pub(crate) fn difference(&self, other: &Self) -> Option<String> {
+        let parts = [
+            (
+                "name",
+                self.name == other.name,
+                format!("{:?} and {:?}", self.name, other.name),
+            ),
+            (
+                "key",
+                self.key == other.key,
+                format!("{:?} and {:?}", self.key, other.key),
+            ),
+            (
+                "max_versions",
+                self.max_versions == other.max_versions,
+                format!("{} and {}", self.max_versions, other.max_versions),
+            ),
+            (
+                "time_to_live",
+                self.time_to_live == other.time_to_live,
+                format!("{:?} and {:?}", self.time_to_live, other.time_to_live),
+            ),
+            (
+                "max_version_offset",
+                self.max_version_offset == other.max_version_offset,
+                format!("{:?} and {:?}", self.max_version_offset, other.max_version_offset),
+            ),
+            (
+                "indexes",
+                self.indexes == other.indexes,
+                format!("{:?} and {:?}", self.indexes, other.indexes),
+            ),
+        ];
+        parts
+            .into_iter()
+            .find(|(_, same, _)| !same)
+            .map(|(part, _, both)| format!("{part}: {both}"))
+    }
+}
+
+/// Refuses a name of a table, index or consumer that isn't `[A-Za-z_][A-Za-z0-9_]*` of 1 to 255 bytes.
+pub(crate) fn check_identifier(what: &str, name: &str) -> Result<()> {
+    limits::check("MAX_NAME_BYTES", limits::MAX_NAME_BYTES, name.len())?;
+    let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    if !starts
+        || !name
+            .chars()
+            .all(|each| each.is_ascii_alphanumeric() || each == '_')
+    {
+        return Err(Error::invalid(
+            format!("{what} name {name:?}"),
+            "must match [A-Za-z_][A-Za-z0-9_]*",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a column name that is empty, too long, or holds control characters. Wider than Tablestore's identifiers,
+/// so that free attributes may be called what a marketplace calls them.
+pub(crate) fn check_column(name: &str) -> Result<()> {
+    limits::check("MAX_NAME_BYTES", limits::MAX_NAME_BYTES, name.len())?;
+    if name.is_empty() {
+        return Err(Error::invalid("column name", "is empty"));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Error::invalid(
+            format!("column name {name:?}"),
+            "holds a control character",
+        ));
+    }
+    Ok(())
+}
