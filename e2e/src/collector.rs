@@ -1,0 +1,158 @@
+//! An OpenTelemetry collector in the test's own process: it takes spans over OTLP/gRPC and keeps them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::common::v1::any_value;
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status};
+
+use crate::spans::{Link, Span, SpanKind, Trace};
+
+/// How long a test waits for the spans of a trace. Exporters send in batches, at the latest every few
+/// hundred milliseconds in the suites.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Takes spans from every process of a suite.
+#[derive(Clone)]
+pub struct Collector {
+    address: SocketAddr,
+    received: Arc<Received>,
+}
+
+struct Received {
+    spans: Mutex<Vec<Span>>,
+    count: watch::Sender<usize>,
+}
+
+impl Collector {
+    /// Starts a collector on a free port of 127.0.0.1. It lives as long as the runtime.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let received = Arc::new(Received { spans: Mutex::default(), count: watch::Sender::new(0) });
+        let service = TraceServiceServer::new(Sink(Arc::clone(&received)));
+        tokio::spawn(
+            tonic::transport::Server::builder()
+                .add_service(service)
+                .serve_with_incoming(TcpListenerStream::new(listener)),
+        );
+        Ok(Self { address, received })
+    }
+
+    /// What to put into `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All spans so far that belong to a trace.
+    #[must_use]
+    pub fn trace(&self, trace_id: &str) -> Trace {
+        Trace::new(self.received.spans.lock().iter().filter(|s| s.trace_id == trace_id).cloned().collect())
+    }
+
+    /// All spans so far that link to a trace from another one.
+    #[must_use]
+    pub fn linking_to(&self, trace_id: &str) -> Vec<Span> {
+        let spans = self.received.spans.lock();
+        spans.iter().filter(|s| s.links.iter().any(|l| l.trace_id == trace_id)).cloned().collect()
+    }
+
+    /// Waits until what the collector has satisfies a condition.
+    ///
+    /// # Errors
+    /// When it doesn't within 20 seconds; the message shows what is there of the trace.
+    pub async fn wait_for<T>(&self, trace_id: &str, condition: impl Fn(&Self) -> Option<T>) -> anyhow::Result<T> {
+        let mut count = self.received.count.subscribe();
+        let wait = async {
+            loop {
+                count.mark_unchanged();
+                if let Some(found) = condition(self) {
+                    return found;
+                }
+                if count.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        match tokio::time::timeout(WAIT_MAX, wait).await {
+            Ok(found) => Ok(found),
+            Err(_) => anyhow::bail!("the spans didn't come within {WAIT_MAX:?}; so far:\n{}", self.trace(trace_id)),
+        }
+    }
+}
+
+struct Sink(Arc<Received>);
+
+#[tonic::async_trait]
+impl TraceService for Sink {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        let mut spans = Vec::new();
+        for resource in request.into_inner().resource_spans {
+            let attributes = resource.resource.map(|r| r.attributes).unwrap_or_default();
+            let service = attributes_of(attributes).remove("service.name").unwrap_or_default();
+            for span in resource.scope_spans.into_iter().flat_map(|scope| scope.spans) {
+                spans.push(span_of(span, &service));
+            }
+        }
+        let total = {
+            let mut all = self.0.spans.lock();
+            all.extend(spans);
+            all.len()
+        };
+        self.0.count.send_replace(total);
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+fn span_of(span: opentelemetry_proto::tonic::trace::v1::Span, service: &str) -> Span {
+    Span {
+        service: service.to_owned(),
+        kind: SpanKind::from_wire(span.kind),
+        name: span.name,
+        trace_id: hex(&span.trace_id),
+        span_id: hex(&span.span_id),
+        parent_id: (!span.parent_span_id.is_empty()).then(|| hex(&span.parent_span_id)),
+        start_ns: span.start_time_unix_nano,
+        end_ns: span.end_time_unix_nano,
+        attributes: attributes_of(span.attributes),
+        error: span.status.is_some_and(|s| s.code == 2),
+        links: span
+            .links
+            .iter()
+            .map(|link| Link { trace_id: hex(&link.trace_id), span_id: hex(&link.span_id) })
+            .collect(),
+    }
+}
+
+fn attributes_of(pairs: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -> BTreeMap<String, String> {
+    let text = |value: any_value::Value| match value {
+        any_value::Value::StringValue(text) => text,
+        any_value::Value::BoolValue(value) => value.to_string(),
+        any_value::Value::IntValue(value) => value.to_string(),
+        any_value::Value::DoubleValue(value) => value.to_string(),
+        other => format!("{other:?}"),
+    };
+    let pair = |kv: opentelemetry_proto::tonic::common::v1::KeyValue| {
+        (kv.key, kv.value.and_then(|v| v.value).map(text).unwrap_or_default())
+    };
+    pairs.into_iter().map(pair).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

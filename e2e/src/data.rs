@@ -1,0 +1,175 @@
+//! Orders, shops and media from numbers: small vocabularies, so that random queries find something.
+
+use prost_types::{Duration, Timestamp};
+use souk_proto::media::v1::{Box as FaceBox, Face, Media, MediaType, Tag};
+use souk_proto::order::v1::{Order, Person, Product};
+use souk_proto::shop::v1::Shop;
+use souk_proto::r#type::v1::GeoPoint;
+
+/// 2024-01-01T00:00:00Z in seconds.
+pub const EPOCH: i64 = 1_704_067_200;
+
+/// Words of product names, shop names and titles.
+pub const WORDS: [&str; 12] = [
+    "vivo", "x21", "手机", "phone case", "红色", "中华人民共和国", "coffee", "bubble tea", "沈家", "面馆", "Pro", "运动鞋",
+];
+/// Kinds of products and shops.
+pub const TYPES: [&str; 6] = ["奶茶", "火锅", "手机", "超市", "咖啡", "书店"];
+/// Labels of media and shops.
+pub const TAGS: [&str; 8] = ["开心", "car", "海滩", "wifi", "夜宵", "cat", "日落", "家庭"];
+
+/// A small deterministic source of numbers (SplitMix64, Steele et al. 2014).
+#[derive(Clone, Debug)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    /// Numbers that depend on `seed` alone.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number below `end`; 0 when `end` is 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)).checked_rem(end).unwrap_or(0)
+    }
+
+    /// One of several.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        let index = self.below(from.len() as u64) as usize;
+        &from[index]
+    }
+
+    /// True once in `times`.
+    pub fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    fn words(&mut self, most: u64) -> String {
+        let count = 1 + self.below(most);
+        (0..count).map(|_| *self.pick(&WORDS)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn signed(&mut self, limit: i64) -> i64 {
+        self.below(2 * limit.unsigned_abs() + 1) as i64 - limit
+    }
+}
+
+fn time(seconds: i64) -> Option<Timestamp> {
+    Some(Timestamp { seconds: EPOCH + seconds, nanos: 0 })
+}
+
+/// A position near one of a few places; some are at the antimeridian.
+pub fn position(numbers: &mut Numbers) -> GeoPoint {
+    let centers = [(30.2741, 120.1551), (60.17, 24.94), (-17.8, 179.99), (0.0, -179.99)];
+    let &(latitude, longitude) = numbers.pick(&centers);
+    // Steps of 1e-5 degrees: about a metre.
+    let latitude: f64 = latitude + numbers.signed(9_000) as f64 * 1e-5;
+    let longitude: f64 = longitude + numbers.signed(9_000) as f64 * 1e-5;
+    let longitude = if longitude > 180.0 { longitude - 360.0 } else { longitude };
+    let longitude = if longitude < -180.0 { longitude + 360.0 } else { longitude };
+    let rounded = |degrees: f64| (degrees * 1e5).round() / 1e5;
+    GeoPoint { latitude: rounded(latitude), longitude: rounded(longitude) }
+}
+
+/// Order `number`, complete.
+#[must_use]
+pub fn order(number: u64, numbers: &mut Numbers) -> Order {
+    let price = 1 + numbers.below(500_000) as i64;
+    let quantity = 1 + numbers.below(9) as i64;
+    let ordered = numbers.below(30_000_000) as i64;
+    let paid = !numbers.once_in(4);
+    let consumer = numbers.below(40);
+    let kind = *numbers.pick(&TYPES);
+    Order {
+        order_id: format!("o{number:010}"),
+        consumer_id: format!("c{consumer:04}"),
+        consumer_name: format!("消{consumer}"),
+        salesperson_id: format!("s{:04}", numbers.below(20)),
+        salesperson_name: "售楚十".to_owned(),
+        product_id: format!("p{:07}", numbers.below(500)),
+        product_name: numbers.words(4),
+        product_brand: (*numbers.pick(&["vivo", "oppo", "小米"])).to_owned(),
+        product_type: kind.to_owned(),
+        order_time: time(ordered),
+        pay_time: if paid { time(ordered + 60) } else { None },
+        paid,
+        unit_price_cents: Some(price),
+        quantity,
+        total_price_cents: Some(price * quantity),
+        currency_code: "CNY".to_owned(),
+        ..Order::default()
+    }
+}
+
+/// Person `id`.
+#[must_use]
+pub fn person(id: &str, name: &str) -> Person {
+    Person { id: id.to_owned(), name: name.to_owned(), region: "华东".to_owned(), ..Person::default() }
+}
+
+/// Product `id`.
+#[must_use]
+pub fn product(id: &str, name: &str, unit_price_cents: i64) -> Product {
+    Product {
+        product_id: id.to_owned(),
+        name: name.to_owned(),
+        brand: "vivo".to_owned(),
+        r#type: "手机".to_owned(),
+        unit_price_cents,
+        ..Product::default()
+    }
+}
+
+/// Shop `number`.
+#[must_use]
+pub fn shop(number: u64, numbers: &mut Numbers) -> Shop {
+    let tags = numbers.below(4);
+    Shop {
+        shop_id: format!("h{number:08}"),
+        name: numbers.words(3),
+        r#type: (*numbers.pick(&TYPES)).to_owned(),
+        position: Some(position(numbers)),
+        rating: numbers.below(51) as f64 / 10.0,
+        average_price_cents: numbers.below(20_000) as i64,
+        city: (*numbers.pick(&["杭州", "Helsinki", "Suva"])).to_owned(),
+        tags: (0..tags).map(|_| (*numbers.pick(&TAGS)).to_owned()).collect(),
+        ..Shop::default()
+    }
+}
+
+/// Media item `number`.
+#[must_use]
+pub fn media(number: u64, numbers: &mut Numbers) -> Media {
+    let tags = numbers.below(4);
+    let faces = numbers.below(3);
+    let kind = [MediaType::Image, MediaType::Video, MediaType::Audio, MediaType::Document];
+    Media {
+        media_id: format!("m{number:010}"),
+        user_id: format!("u{:04}", numbers.below(12)),
+        r#type: (*numbers.pick(&kind)).into(),
+        title: numbers.words(4),
+        format: "jpeg".to_owned(),
+        size_bytes: numbers.below(1 << 24) as i64,
+        width: 1 + numbers.below(4_000) as i32,
+        height: 1 + numbers.below(4_000) as i32,
+        duration: numbers.once_in(3).then(|| Duration { seconds: numbers.below(600) as i64, nanos: 0 }),
+        created_at: time(numbers.below(60_000_000) as i64),
+        position: if numbers.once_in(5) { None } else { Some(position(numbers)) },
+        tags: (0..tags)
+            .map(|_| Tag { tag: (*numbers.pick(&TAGS)).to_owned(), score: numbers.below(1_001) as f64 / 1_000.0 })
+            .collect(),
+        faces: (0..faces)
+            .map(|_| Face {
+                person: format!("影{}", numbers.below(10)),
+                similarity: numbers.below(1_001) as f64 / 1_000.0,
+                r#box: Some(FaceBox { left: 0.1, top: 0.2, width: 0.3, height: 0.3 }),
+            })
+            .collect(),
+        ..Media::default()
+    }
+}

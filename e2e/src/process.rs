@@ -1,0 +1,131 @@
+//! One real `souk` process: started with arguments, read line by line, killed or stopped.
+
+use std::net::SocketAddr;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// What a process prints on standard output, before its address, once it answers calls.
+const LISTENING: &str = "listening on ";
+/// How long a process may take to answer calls.
+const START_MAX: Duration = Duration::from_secs(60);
+/// How long a process may take to end after SIGTERM.
+const STOP_MAX: Duration = Duration::from_secs(60);
+
+/// A running `souk` process. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    address: SocketAddr,
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+fn command(binary: &str, arguments: &[String], environment: &[(String, String)]) -> Command {
+    let mut command = Command::new(binary);
+    command.args(arguments).envs(environment.iter().cloned()).kill_on_drop(true).stdin(Stdio::null());
+    command
+}
+
+impl Process {
+    /// Starts `binary` and waits until it says where it listens.
+    ///
+    /// # Errors
+    /// When it ends before, with what it wrote to standard error, or doesn't answer within a minute.
+    pub async fn start(
+        binary: &str,
+        arguments: &[String],
+        environment: &[(String, String)],
+    ) -> anyhow::Result<Self> {
+        let mut child = command(binary, arguments, environment)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .with_context(|| format!("start {binary}"))?;
+        let stdout = child.stdout.take().context("standard output is a pipe")?;
+        let mut lines = BufReader::new(stdout).lines();
+        let listening = async {
+            while let Some(line) = lines.next_line().await? {
+                if let Some((_, address)) = line.split_once(LISTENING) {
+                    return Ok(address.trim().parse::<SocketAddr>()?);
+                }
+            }
+            anyhow::bail!("{arguments:?} ended before it listened; its words are above")
+        };
+        let address = tokio::time::timeout(START_MAX, listening)
+            .await
+            .with_context(|| format!("{arguments:?} doesn't listen after {START_MAX:?}"))??;
+        // Whatever it prints later has to go somewhere, or it would block.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Ok(Self { child, address })
+    }
+
+    /// Runs `binary` to its end: for starts that have to fail.
+    ///
+    /// # Errors
+    /// When it can't be started or doesn't end within a minute.
+    pub async fn run_to_end(
+        binary: &str,
+        arguments: &[String],
+        environment: &[(String, String)],
+    ) -> anyhow::Result<Ended> {
+        let output = command(binary, arguments, environment).stdout(Stdio::null()).stderr(Stdio::piped()).output();
+        let output = tokio::time::timeout(START_MAX, output).await.context("it doesn't end")??;
+        Ok(Ended { status: output.status, stderr: String::from_utf8_lossy(&output.stderr).into_owned() })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Kills it with SIGKILL and waits until it is gone.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await?;
+        Ok(())
+    }
+
+    /// Sends SIGTERM.
+    ///
+    /// # Errors
+    /// When the process is gone or `kill` can't be run.
+    pub async fn terminate(&self) -> anyhow::Result<()> {
+        let id = self.child.id().context("it has ended already")?;
+        let status = Command::new("kill").arg("-TERM").arg(id.to_string()).status().await?;
+        anyhow::ensure!(status.success(), "kill -TERM {id}: {status}");
+        Ok(())
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    /// When it doesn't within a minute.
+    pub async fn wait(mut self) -> anyhow::Result<ExitStatus> {
+        Ok(tokio::time::timeout(STOP_MAX, self.child.wait()).await.context("it doesn't end")??)
+    }
+
+    /// Sends SIGTERM and waits until it has ended with code 0.
+    ///
+    /// # Errors
+    /// When it ends otherwise or doesn't end within a minute.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.terminate().await?;
+        let status = self.wait().await?;
+        anyhow::ensure!(status.success(), "it ended with {status}; its words are above");
+        Ok(())
+    }
+}

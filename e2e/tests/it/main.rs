@@ -1,0 +1,28 @@
+//! One file for each promise; see `souk_e2e` for how the suite is started.
+
+mod bad_input;
+mod crash;
+mod drain;
+mod freshness;
+mod occupied;
+mod oracle;
+mod readme;
+mod rebuild;
+mod trace;
+mod walk;
+
+/// The `souk` binary of this build.
+const SOUK: &str = env!("CARGO_BIN_EXE_souk-under-test");
+
+/// The seed of a random test: `SOUK_SEED`, or a new one; always printed.
+fn seed(test: &str) -> u64 {
+    let given = std::env::var("SOUK_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
+    println!("{test}: SOUK_SEED={seed}");
+    seed
+}
+
+/// A number that an environment variable overrides: for longer runs than the usual one.
+fn rounds(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}

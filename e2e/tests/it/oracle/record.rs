@@ -1,0 +1,111 @@
+//! A resource as its searchable fields.
+
+use std::collections::BTreeMap;
+
+use md5::{Digest as _, Md5};
+use souk_proto::media::v1::{Media, MediaType};
+use souk_proto::shop::v1::Shop;
+use souk_proto::r#type::v1::GeoPoint;
+
+/// One value of a field.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub(super) enum Item {
+    Text(String),
+    Integer(i64),
+    Double(f64),
+    /// Nanoseconds since the Unix epoch.
+    Time(i64),
+    /// Degrees north and east.
+    Point(f64, f64),
+}
+
+/// The values of each field.
+pub(super) type Fields = BTreeMap<String, Vec<Item>>;
+
+/// A resource as its searchable fields; those of nested objects carry their path.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) id: String,
+    /// The order of the primary key: resources are stored under the md5 of their id.
+    pub(super) key: (String, String),
+    pub(super) fields: Fields,
+    pub(super) nested: BTreeMap<String, Vec<Fields>>,
+}
+
+fn text(text: &str) -> Vec<Item> {
+    if text.is_empty() { Vec::new() } else { vec![Item::Text(text.to_owned())] }
+}
+
+fn point(point: Option<&GeoPoint>) -> Vec<Item> {
+    point.map(|p| Item::Point(p.latitude, p.longitude)).into_iter().collect()
+}
+
+fn time(time: Option<&prost_types::Timestamp>) -> Vec<Item> {
+    time.map(|t| Item::Time(t.seconds * 1_000_000_000 + i64::from(t.nanos))).into_iter().collect()
+}
+
+impl Record {
+    fn new(id: &str, fields: Vec<(&str, Vec<Item>)>, nested: BTreeMap<String, Vec<Fields>>) -> Self {
+        let digest: String = Md5::digest(id.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let present = fields.into_iter().filter(|(_, items)| !items.is_empty());
+        Self {
+            id: id.to_owned(),
+            key: (digest, id.to_owned()),
+            fields: present.map(|(name, items)| (name.to_owned(), items)).collect(),
+            nested,
+        }
+    }
+
+    pub(super) fn of_shop(shop: &Shop) -> Self {
+        let fields = vec![
+            ("shop_id", text(&shop.shop_id)),
+            ("name", text(&shop.name)),
+            ("name.keyword", text(&shop.name)),
+            ("type", text(&shop.r#type)),
+            ("city", text(&shop.city)),
+            ("position", point(shop.position.as_ref())),
+            ("rating", vec![Item::Double(shop.rating)]),
+            ("average_price_cents", vec![Item::Integer(shop.average_price_cents)]),
+            ("tags", shop.tags.iter().map(|tag| Item::Text(tag.clone())).collect()),
+        ];
+        Self::new(&shop.shop_id, fields, BTreeMap::new())
+    }
+
+    pub(super) fn of_media(media: &Media) -> Self {
+        let kind = match media.r#type() {
+            MediaType::Unspecified => "",
+            MediaType::Image => "image",
+            MediaType::Video => "video",
+            MediaType::Audio => "audio",
+            MediaType::Document => "document",
+        };
+        let seconds = media.duration.as_ref().map(|d| Item::Double(d.seconds as f64));
+        let fields = vec![
+            ("media_id", text(&media.media_id)),
+            ("user_id", text(&media.user_id)),
+            ("type", text(kind)),
+            ("title", text(&media.title)),
+            ("title.keyword", text(&media.title)),
+            ("size_bytes", vec![Item::Integer(media.size_bytes)]),
+            ("width", vec![Item::Integer(i64::from(media.width))]),
+            ("duration", seconds.into_iter().collect()),
+            ("created_at", time(media.created_at.as_ref())),
+            ("position", point(media.position.as_ref())),
+        ];
+        let tags = media.tags.iter().map(|tag| {
+            Fields::from([
+                ("tags.tag".to_owned(), text(&tag.tag)),
+                ("tags.score".to_owned(), vec![Item::Double(tag.score)]),
+            ])
+        });
+        let faces = media.faces.iter().map(|face| {
+            Fields::from([
+                ("faces.person".to_owned(), text(&face.person)),
+                ("faces.similarity".to_owned(), vec![Item::Double(face.similarity)]),
+            ])
+        });
+        let nested =
+            BTreeMap::from([("tags".to_owned(), tags.collect()), ("faces".to_owned(), faces.collect())]);
+        Self::new(&media.media_id, fields, nested)
+    }
+}
