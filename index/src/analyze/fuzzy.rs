@@ -1,0 +1,68 @@
+//! The fuzzy analyzer: finds a word by any part of it.
+//!
+//! A document's words are cut into all runs of `min_chars` to `max_chars` characters; the words of a query stay whole,
+//! so a query word that is shorter than `min_chars` or longer than `max_chars` equals no token. A position counts
+//! characters: a run's is that of its first character, and what separates two words counts one, however long it is.
+//! So a longer query word is found exactly as a phrase of its consecutive parts, each at the position of its first
+//! character.
+
+use super::script::{continues_word, is_word};
+use super::token_stream::Piece;
+
+/// Characters of a text that the fuzzy analyzer looks at; what comes behind isn't found.
+pub const MAX_FUZZY_CHARS: usize = 1024;
+
+/// The words of `text`.
+pub(super) fn words(text: &str) -> impl Iterator<Item = Piece> + Send + '_ {
+    let mut chars = text.char_indices().take(MAX_FUZZY_CHARS).peekable();
+    let mut position = 0;
+    std::iter::from_fn(move || {
+        let (from, first) = chars.find(|(_, c)| is_word(*c))?;
+        let mut to = from + first.len_utf8();
+        let mut units = 1;
+        while let Some((at, c)) = chars.next_if(|(_, c)| continues_word(*c)) {
+            to = at + c.len_utf8();
+            units += 1;
+        }
+        let piece = Piece {
+            from,
+            to,
+            position,
+            units,
+        };
+        position += units + 1;
+        Some(piece)
+    })
+}
+
+/// The runs of `min_chars` to `max_chars` characters of each word of `text`, by where they begin, then by length.
+pub(super) fn runs(
+    text: &str,
+    min_chars: usize,
+    max_chars: usize,
+) -> impl Iterator<Item = Piece> + Send + '_ {
+    words(text).flat_map(move |word| {
+        let spelled = text.get(word.from..word.to).unwrap_or_default();
+        // Where each character of the word begins, and where the last one ends.
+        let mut bounds: Vec<usize> = spelled.char_indices().map(|(at, _)| word.from + at).collect();
+        bounds.push(word.to);
+        let mut pieces = Vec::new();
+        for (start, from) in bounds.iter().enumerate() {
+            for (units, to) in bounds
+                .iter()
+                .skip(start)
+                .enumerate()
+                .take(max_chars + 1)
+                .skip(min_chars)
+            {
+                pieces.push(Piece {
+                    from: *from,
+                    to: *to,
+                    position: word.position + start,
+                    units,
+                });
+            }
+        }
+        pieces
+    })
+}
