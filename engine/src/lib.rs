@@ -1,1 +1,30 @@
-//! souk-engine
+//! Typed collections with search.
+
+pub mod collection;
+pub mod columns;
+pub mod engine;
+pub mod error;
+pub mod export;
+pub mod key;
+pub mod resource;
+pub mod search;
+pub mod watch;
+pub mod wire;
+
+mod etag;
+mod status;
+mod token;
+
+pub use collection::{Collection, ListPage, ListRequest};
+pub use columns::{ColumnReader, Columns, CorruptRow};
+pub use engine::{Engine, EngineConfig, Health, Tables};
+pub use error::{EngineError, Result};
+pub use export::{ExportBlock, ExportRequest};
+pub use resource::{Found, Resource, Stored, Written};
+pub use search::{FoundHit, NearPage, NearbyRequest, SearchPage};
+/// The searchable types that resources are declared with.
+pub use souk_index as index;
+/// The table types that resources are declared with.
+pub use souk_storage as storage;
+pub use watch::{ResourceChange, WatchEvent};
+pub use wire::RequestId;

@@ -1,0 +1,281 @@
+//! Columns of a row, as a resource writes and reads them.
+
+use bytes::Bytes;
+use prost::Message;
+use souk_storage::{Row, Value};
+
+/// A stored row that doesn't hold what its resource is made of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column:?}: {detail}; the row was written by another version, or is damaged")]
+pub struct CorruptRow {
+    /// The column, or the key.
+    pub column: String,
+    /// What was found.
+    pub detail: String,
+}
+
+impl CorruptRow {
+    /// Says what is wrong with a column.
+    pub fn new(column: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            column: column.into(),
+            detail: detail.into(),
+        }
+    }
+}
+
+/// The columns of one row, to be written. What is empty or absent has no column.
+///
+/// ```
+/// use souk_engine::Columns;
+/// let columns = Columns::new().string("name", "Ada").integer("age", 36).integer("height", None).string("note", "");
+/// assert_eq!(columns.len(), 2);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    cells: Vec<(String, Value)>,
+}
+
+impl Columns {
+    /// No column.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A STRING column; none when empty.
+    #[must_use]
+    pub fn string(self, name: &str, value: &str) -> Self {
+        if value.is_empty() {
+            self
+        } else {
+            self.value(name, Value::String(value.to_owned()))
+        }
+    }
+
+    /// An INTEGER column.
+    #[must_use]
+    pub fn integer(self, name: &str, value: impl Into<Option<i64>>) -> Self {
+        self.optional(name, value.into().map(Value::Integer))
+    }
+
+    /// A DOUBLE column.
+    #[must_use]
+    pub fn double(self, name: &str, value: impl Into<Option<f64>>) -> Self {
+        self.optional(name, value.into().map(Value::Double))
+    }
+
+    /// A BOOLEAN column.
+    #[must_use]
+    pub fn boolean(self, name: &str, value: impl Into<Option<bool>>) -> Self {
+        self.optional(name, value.into().map(Value::Boolean))
+    }
+
+    /// A BINARY column; none when empty.
+    #[must_use]
+    pub fn binary(self, name: &str, value: Bytes) -> Self {
+        if value.is_empty() {
+            self
+        } else {
+            self.value(name, Value::Binary(value))
+        }
+    }
+
+    /// A BINARY column with an encoded message, for what has a structure (lists, maps, objects): fields of the
+    /// message may be added later. None when the message is empty.
+    #[must_use]
+    pub fn message(self, name: &str, value: &impl Message) -> Self {
+        self.binary(name, value.encode_to_vec().into())
+    }
+
+    /// A column of any type.
+    #[must_use]
+    pub fn value(mut self, name: &str, value: Value) -> Self {
+        self.cells.push((name.to_owned(), value));
+        self
+    }
+
+    fn optional(self, name: &str, value: Option<Value>) -> Self {
+        match value {
+            Some(value) => self.value(name, value),
+            None => self,
+        }
+    }
+
+    /// How many columns there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Is there no column?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The columns in the order they were added.
+    #[must_use]
+    pub fn into_cells(self) -> Vec<(String, Value)> {
+        self.cells
+    }
+
+    /// The columns in the order they were added.
+    pub fn cells(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.cells.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+/// Reads the newest version of each column.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnReader<'a> {
+    from: Source<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    Row(&'a Row),
+    Columns(&'a Columns),
+}
+
+impl<'a> ColumnReader<'a> {
+    /// Reads a row.
+    #[must_use]
+    pub fn of_row(row: &'a Row) -> Self {
+        Self {
+            from: Source::Row(row),
+        }
+    }
+
+    /// Reads columns that are about to be written.
+    #[must_use]
+    pub fn of_columns(columns: &'a Columns) -> Self {
+        Self {
+            from: Source::Columns(columns),
+        }
+    }
+
+    /// The value of a column of any type; `None` when there is no such column.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&'a Value> {
+        match self.from {
+            Source::Row(row) => row.get(name),
+            Source::Columns(columns) => columns
+                .cells
+                .iter()
+                .rev()
+                .find(|(cell, _)| cell == name)
+                .map(|(_, value)| value),
+        }
+    }
+
+    /// A STRING column; empty when absent.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    pub fn string(&self, name: &str) -> Result<String, CorruptRow> {
+        match self.value(name) {
+            None => Ok(String::new()),
+            Some(Value::String(value)) => Ok(value.clone()),
+            Some(other) => Err(mismatch(name, "STRING", other)),
+        }
+    }
+
+    /// An INTEGER column that must be there.
+    ///
+    /// # Errors
+    /// When the column is absent or has another type.
+    pub fn integer(&self, name: &str) -> Result<i64, CorruptRow> {
+        self.optional_integer(name)?.ok_or_else(|| absent(name))
+    }
+
+    /// An INTEGER column.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    pub fn optional_integer(&self, name: &str) -> Result<Option<i64>, CorruptRow> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Integer(value)) => Ok(Some(*value)),
+            Some(other) => Err(mismatch(name, "INTEGER", other)),
+        }
+    }
+
+    /// A DOUBLE column that must be there.
+    ///
+    /// # Errors
+    /// When the column is absent or has another type.
+    pub fn double(&self, name: &str) -> Result<f64, CorruptRow> {
+        self.optional_double(name)?.ok_or_else(|| absent(name))
+    }
+
+    /// A DOUBLE column.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    pub fn optional_double(&self, name: &str) -> Result<Option<f64>, CorruptRow> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Double(value)) => Ok(Some(*value)),
+            Some(other) => Err(mismatch(name, "DOUBLE", other)),
+        }
+    }
+
+    /// A BOOLEAN column that must be there.
+    ///
+    /// # Errors
+    /// When the column is absent or has another type.
+    pub fn boolean(&self, name: &str) -> Result<bool, CorruptRow> {
+        self.optional_boolean(name)?.ok_or_else(|| absent(name))
+    }
+
+    /// A BOOLEAN column.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    pub fn optional_boolean(&self, name: &str) -> Result<Option<bool>, CorruptRow> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Boolean(value)) => Ok(Some(*value)),
+            Some(other) => Err(mismatch(name, "BOOLEAN", other)),
+        }
+    }
+
+    /// A BINARY column; empty when absent.
+    ///
+    /// # Errors
+    /// When the column has another type.
+    pub fn binary(&self, name: &str) -> Result<Bytes, CorruptRow> {
+        match self.value(name) {
+            None => Ok(Bytes::new()),
+            Some(Value::Binary(value)) => Ok(value.clone()),
+            Some(other) => Err(mismatch(name, "BINARY", other)),
+        }
+    }
+
+    /// A message that [`Columns::message`] wrote; the empty message when absent.
+    ///
+    /// # Errors
+    /// When the column has another type or doesn't decode.
+    pub fn message<M: Message + Default>(&self, name: &str) -> Result<M, CorruptRow> {
+        M::decode(self.binary(name)?).map_err(|error| CorruptRow::new(name, error.to_string()))
+    }
+}
+
+fn absent(name: &str) -> CorruptRow {
+    CorruptRow::new(name, "is missing")
+}
+
+fn mismatch(name: &str, expected: &str, found: &Value) -> CorruptRow {
+    CorruptRow::new(name, format!("is {}, expected {expected}", type_word(found)))
+}
+
+fn type_word(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "STRING",
+        Value::Integer(_) => "INTEGER",
+        Value::Double(_) => "DOUBLE",
+        Value::Boolean(_) => "BOOLEAN",
+        Value::Binary(_) => "BINARY",
+    }
+}

@@ -1,0 +1,207 @@
+//! What can go wrong in the engine, as a type. [`crate::status`] says what a client is told.
+
+use std::borrow::Cow;
+
+use souk_chassis::status::Violations;
+
+use crate::columns::CorruptRow;
+
+/// What a call was waiting for when its time ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// For a write with the wanted `min_sequence` to be in the store.
+    Store {
+        /// The sequence that was asked for.
+        wanted: u64,
+        /// The last sequence of the store.
+        reached: u64,
+    },
+    /// For the index to include the wanted `min_sequence`.
+    Index {
+        /// The sequence that was asked for.
+        wanted: u64,
+        /// The sequence that the index includes.
+        reached: u64,
+    },
+    /// For a free place to search in.
+    Searchers,
+    /// For the search itself.
+    Search,
+}
+
+/// Why the engine didn't do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The request is wrong, whatever the state of the system.
+    #[error("the request is invalid: {0:?}")]
+    Invalid(Violations),
+    /// No row has the id.
+    #[error("no {name} {id:?}")]
+    NotFound {
+        /// The resource's name, for example `order`.
+        name: &'static str,
+        /// The id that was asked for.
+        id: String,
+    },
+    /// A row with the id is there already.
+    #[error("{name} {id:?} exists already")]
+    AlreadyExists {
+        /// The resource's name.
+        name: &'static str,
+        /// The id that is taken.
+        id: String,
+    },
+    /// The row has changed since the etag was given out.
+    #[error("{name} {id:?} has changed: its etag isn't {given:?} any more")]
+    EtagMismatch {
+        /// The resource's name.
+        name: &'static str,
+        /// The id.
+        id: String,
+        /// The etag of the request.
+        given: String,
+    },
+    /// An update without etag lost against other writers again and again.
+    #[error("{name} {id:?} was changed by others during each of {attempts} attempts")]
+    Contended {
+        /// The resource's name.
+        name: &'static str,
+        /// The id.
+        id: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// A request id came again with other content.
+    #[error("the request id was used before with other content")]
+    RequestIdReused,
+    /// A reference names a resource that doesn't exist. For services: the engine itself doesn't know references.
+    #[error("{field} names {name} {id:?}, which doesn't exist")]
+    UnknownReference {
+        /// The path of the field that refers to it.
+        field: String,
+        /// The name of what is referred to, for example `product`.
+        name: &'static str,
+        /// The id that is unknown.
+        id: String,
+    },
+    /// A page token was changed, belongs to another request, or is none.
+    #[error("the page token can't be used: {detail}")]
+    PageTokenInvalid {
+        /// The path of the token in the request.
+        path: String,
+        /// What is wrong with it.
+        detail: &'static str,
+    },
+    /// An export token was changed or is none.
+    #[error("the {path} can't be used: {detail}")]
+    ExportTokenInvalid {
+        /// The path of the token in the request.
+        path: &'static str,
+        /// What is wrong with it.
+        detail: &'static str,
+    },
+    /// The snapshot of an export isn't kept any more.
+    #[error("the snapshot of the export is gone")]
+    ExportExpired,
+    /// As many snapshots as allowed are kept for exports.
+    #[error("{max} exports are under way")]
+    TooManyExports {
+        /// [`crate::export::SNAPSHOTS_MAX`].
+        max: usize,
+    },
+    /// Changes after the wanted sequence aren't kept any more.
+    #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]
+    ChangesTrimmed {
+        /// The sequence of the request.
+        after: u64,
+        /// The oldest change that can be read.
+        oldest: u64,
+    },
+    /// A watch starts after a sequence that no write has been given yet.
+    #[error("sequence {after} has not been given out yet; the last is {last}")]
+    SequenceAhead {
+        /// The sequence of the request.
+        after: u64,
+        /// The last sequence.
+        last: u64,
+    },
+    /// A part of the API that this version doesn't answer.
+    #[error("{path}: {feature} is not supported; {advice}")]
+    Unsupported {
+        /// Where in the request.
+        path: String,
+        /// What isn't supported.
+        feature: Cow<'static, str>,
+        /// What to use in its place.
+        advice: &'static str,
+    },
+    /// The time of the call ran out.
+    #[error("the deadline passed while waiting: {0:?}")]
+    DeadlineExceeded(Waiting),
+    /// The index of the table is being built.
+    #[error("the index of table {table:?} is being built")]
+    IndexBuilding {
+        /// The table.
+        table: &'static str,
+    },
+    /// The index of the table has failed; it is rebuilt when the process starts again.
+    #[error("the index of table {table:?} has failed: {reason}")]
+    IndexFailed {
+        /// The table.
+        table: &'static str,
+        /// The first failure.
+        reason: String,
+    },
+    /// More searches are waiting than may.
+    #[error("{waiting} searches are waiting already")]
+    TooBusy {
+        /// How many are waiting.
+        waiting: usize,
+    },
+    /// The engine is closed or closing.
+    #[error("the engine is closing")]
+    Closing,
+    /// The table was not declared when the engine was opened.
+    #[error("table {table:?} was not declared; add it to the tables that the engine is opened with")]
+    UndeclaredTable {
+        /// The table.
+        table: &'static str,
+    },
+    /// Two resources declare the same table.
+    #[error("table {table:?} is declared twice; give each resource a table of its own")]
+    TableDeclaredTwice {
+        /// The table.
+        table: &'static str,
+    },
+    /// The operating system refused something outside of storage and index.
+    #[error("input/output error while {doing}: {source}")]
+    Io {
+        /// What the engine was doing.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A stored row doesn't hold what its resource is made of.
+    #[error(transparent)]
+    CorruptRow(#[from] CorruptRow),
+    /// An invariant of the engine itself is broken.
+    #[error("{0}; this is a defect, please report it")]
+    Defect(&'static str),
+    /// Storage failed or refused.
+    #[error(transparent)]
+    Storage(#[from] souk_storage::Error),
+    /// The index failed or refused.
+    #[error(transparent)]
+    Index(#[from] souk_index::Error),
+}
+
+impl From<Violations> for EngineError {
+    fn from(violations: Violations) -> Self {
+        Self::Invalid(violations)
+    }
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;

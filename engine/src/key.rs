@@ -1,0 +1,203 @@
+//! Primary keys: of ids, and as the keys of documents.
+
+use md5::{Digest as _, Md5};
+use souk_storage::{KeyKind, KeyValue, PrimaryKey, TableSchema};
+
+use crate::columns::CorruptRow;
+
+/// Key column that spreads ids over the key space: their md5 in hexadecimal.
+pub const HASH_COLUMN: &str = "_hash";
+/// Key column with the id itself.
+pub const ID_COLUMN: &str = "_id";
+
+/// Tags in front of each value of a document key; their order is the order of the types.
+const TAG_INTEGER: u8 = 1;
+const TAG_STRING: u8 = 2;
+const TAG_BINARY: u8 = 3;
+/// Ends a STRING or BINARY; a zero byte inside is followed by [`ESCAPE`], so that shorter values come first.
+const END: [u8; 2] = [0, 0];
+const ESCAPE: u8 = 0xff;
+
+/// The primary key of an id: its md5 in hexadecimal, then the id itself, so that neighbouring ids don't make one part
+/// of the key space hot.
+///
+/// # Errors
+/// When the id is longer than a key column may be.
+pub fn hashed(id: &str) -> Result<PrimaryKey, souk_storage::Error> {
+    PrimaryKey::new(vec![
+        KeyValue::String(md5_hex(id)),
+        KeyValue::String(id.to_owned()),
+    ])
+}
+
+/// The id in a key of [`hashed`].
+///
+/// # Errors
+/// When it isn't one: other columns, or a hash that isn't the id's.
+pub fn hashed_id(key: &PrimaryKey) -> Result<String, CorruptRow> {
+    match key.values() {
+        [KeyValue::String(hash), KeyValue::String(id)] if *hash == md5_hex(id) => Ok(id.clone()),
+        _ => Err(CorruptRow::new(
+            ID_COLUMN,
+            "the primary key isn't the md5 of an id and the id",
+        )),
+    }
+}
+
+/// A table whose keys are made by [`hashed`].
+#[must_use]
+pub fn hashed_table(name: &str) -> TableSchema {
+    TableSchema::new(name)
+        .key(HASH_COLUMN, KeyKind::String)
+        .key(ID_COLUMN, KeyKind::String)
+}
+
+fn md5_hex(id: &str) -> String {
+    let digest = Md5::digest(id.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A primary key as the key of a document: its byte order is the order of primary keys.
+pub(crate) fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    for value in key.values() {
+        match value {
+            KeyValue::Integer(number) => {
+                bytes.push(TAG_INTEGER);
+                // The sign bit turned round: negative numbers come first.
+                bytes.extend_from_slice(&(number.cast_unsigned() ^ (1 << 63)).to_be_bytes());
+            }
+            KeyValue::String(text) => escape(TAG_STRING, text.as_bytes(), &mut bytes),
+            KeyValue::Binary(value) => escape(TAG_BINARY, value, &mut bytes),
+        }
+    }
+    bytes
+}
+
+fn escape(tag: u8, value: &[u8], bytes: &mut Vec<u8>) {
+    bytes.push(tag);
+    for byte in value {
+        bytes.push(*byte);
+        if *byte == 0 {
+            bytes.push(ESCAPE);
+        }
+    }
+    bytes.extend_from_slice(&END);
+}
+
+/// The primary key in the key of a document; `None` when it isn't one of [`to_document_key`].
+pub(crate) fn from_document_key(mut bytes: &[u8]) -> Option<PrimaryKey> {
+    let mut values = Vec::with_capacity(2);
+    while let Some((tag, rest)) = bytes.split_first() {
+        let value;
+        (value, bytes) = match *tag {
+            TAG_INTEGER => {
+                let (number, rest) = rest.split_first_chunk::<8>()?;
+                (
+                    KeyValue::Integer((u64::from_be_bytes(*number) ^ (1 << 63)).cast_signed()),
+                    rest,
+                )
+            }
+            TAG_STRING => {
+                let (value, rest) = unescape(rest)?;
+                (KeyValue::String(String::from_utf8(value).ok()?), rest)
+            }
+            TAG_BINARY => {
+                let (value, rest) = unescape(rest)?;
+                (KeyValue::Binary(value.into()), rest)
+            }
+            _ => return None,
+        };
+        values.push(value);
+    }
+    PrimaryKey::new(values).ok()
+}
+
+/// A value and what follows its end.
+fn unescape(mut bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut value = Vec::with_capacity(bytes.len());
+    loop {
+        match bytes {
+            [0, 0, rest @ ..] => return Some((value, rest)),
+            [0, ESCAPE, rest @ ..] => {
+                value.push(0);
+                bytes = rest;
+            }
+            [0, ..] | [] => return None,
+            [byte, rest @ ..] => {
+                value.push(*byte);
+                bytes = rest;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use souk_storage::{KeyValue, PrimaryKey};
+
+    use super::{from_document_key, hashed, hashed_id, to_document_key};
+
+    #[test]
+    fn a_hashed_key_holds_its_id_and_refuses_another() {
+        let key = hashed("o0000000000").expect("short");
+        assert_eq!(key.values()[0].as_str(), Some("c49f5fd5aba33159accae0d3ecd749a7"));
+        assert_eq!(hashed_id(&key), Ok("o0000000000".to_owned()));
+        let wrong = PrimaryKey::new(vec![KeyValue::from("00"), KeyValue::from("o1")]).expect("short");
+        assert!(hashed_id(&wrong).is_err());
+        assert!(hashed(&"x".repeat(2_000)).is_err());
+    }
+
+    #[test]
+    fn document_keys_are_in_the_order_of_primary_keys_and_come_back() {
+        let values = [
+            KeyValue::Integer(i64::MIN),
+            KeyValue::Integer(-1),
+            KeyValue::Integer(0),
+            KeyValue::Integer(i64::MAX),
+        ];
+        let texts = [
+            "",
+            "\0",
+            "\0\0",
+            "\0a",
+            "a",
+            "a\0",
+            "a\0b",
+            "aa",
+            "b",
+            "奶茶",
+            "\u{10ffff}",
+        ];
+        let mut keys: Vec<PrimaryKey> = Vec::new();
+        for text in texts {
+            for value in &values {
+                let key = PrimaryKey::new(vec![KeyValue::from(text), value.clone()]).expect("short");
+                keys.push(key);
+            }
+        }
+        for key in &keys {
+            assert_eq!(from_document_key(&to_document_key(key)).as_ref(), Some(key));
+        }
+        let mut by_key = keys.clone();
+        by_key.sort();
+        let mut by_bytes = keys;
+        by_bytes.sort_by_key(to_document_key);
+        assert_eq!(by_key, by_bytes);
+    }
+
+    #[test]
+    fn bytes_that_are_no_document_key_are_refused() {
+        for bytes in [
+            &b""[..],
+            b"\x09",
+            b"\x01abc",
+            b"\x02abc",
+            b"\x02a\0",
+            b"\x02a\0\x01\0\0",
+            b"\x02\xff\0\0",
+        ] {
+            assert_eq!(from_document_key(bytes), None, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Searches: what comes back.
+
+use std::collections::BTreeMap;
+
+use souk_proto::search::v1 as pb;
+use souk_proto::r#type::v1::GeoPoint;
+
+use crate::resource::Stored;
+
+/// A page of hits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchPage<R> {
+    /// The hits in order.
+    pub hits: Vec<FoundHit<R>>,
+    /// Gives the next page; empty at the end.
+    pub next_page_token: String,
+    /// How many hits there are, if asked for.
+    pub total: Option<pb::Total>,
+    /// The aggregations that were asked for, by name.
+    pub aggregations: BTreeMap<String, pb::AggregationResult>,
+    /// The last write that the search sees.
+    pub sequence: i64,
+    /// How the search ran, if asked for.
+    pub profile: Option<pb::Profile>,
+}
+
+/// One hit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundHit<R> {
+    /// The resource; `None` with `HITS_MODE_KEYS`.
+    pub resource: Option<Stored<R>>,
+    /// Its id.
+    pub id: String,
+    /// Its score; `None` when the order doesn't need one.
+    pub score: Option<f64>,
+    /// The values by which it was sorted, in the order of `sort`.
+    pub sort_values: Vec<pb::SortValue>,
+    /// The places that matched, by field.
+    pub highlights: BTreeMap<String, pb::HighlightFragments>,
+    /// The nested objects that matched, by path.
+    pub inner_hits: BTreeMap<String, pb::InnerHitList>,
+}
+
+/// What to find around a point; the fields are those of `NearbyXxxRequest`, whose paths errors name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NearbyRequest<'a> {
+    /// The GEO_POINT field.
+    pub field: &'a str,
+    /// Where distances are measured from.
+    pub center: Option<GeoPoint>,
+    /// The greatest distance in metres; `None` is no limit.
+    pub max_distance_meters: Option<f64>,
+    /// What has to match besides; `None` is everything.
+    pub query: Option<pb::Query>,
+    /// How many; see [`crate::wire::SEARCH_SIZE_DEFAULT`] and [`crate::wire::SEARCH_SIZE_MAX`].
+    pub page_size: i32,
+    /// The token of the page before; empty for the first.
+    pub page_token: &'a str,
+    /// Wait until the search sees this write.
+    pub min_sequence: i64,
+}
+
+/// A page of what is near, nearest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NearPage<R> {
+    /// The resources, each with its distance in metres.
+    pub hits: Vec<(Stored<R>, f64)>,
+    /// Gives the next page; empty at the end.
+    pub next_page_token: String,
+    /// The last write that the search sees.
+    pub sequence: i64,
+}

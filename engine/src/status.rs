@@ -1,0 +1,230 @@
+//! The one place where errors become answers: code, `ErrorInfo` reason, field violations, retry delay.
+//!
+//! A client is told what it can act on, and nothing of the inside: causes travel as the status's source, which the
+//! outermost layer logs, once.
+
+use std::time::Duration;
+
+use souk_chassis::status::StatusBuilder;
+use tonic::Status;
+
+use crate::error::{EngineError, Waiting};
+
+mod index;
+mod storage;
+
+/// When to come back after a failure of this process: by then it has been replaced or restarted.
+const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// When to come back while an index is being built.
+const RETRY_WHILE_BUILDING: Duration = Duration::from_secs(2);
+/// When to come back when too much is under way.
+const RETRY_WHEN_BUSY: Duration = Duration::from_millis(500);
+/// When to come back after losing against other writers.
+const RETRY_CONTENDED: Duration = Duration::from_millis(100);
+
+impl From<EngineError> for Status {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Invalid(violations) => match violations.into_result() {
+                Err(status) => status,
+                Ok(()) => StatusBuilder::internal("a request was refused without a reason").build(),
+            },
+            EngineError::NotFound { name, id } => {
+                StatusBuilder::not_found(reason(name, "NOT_FOUND"), format!("no {name} {id:?}; check the id"))
+                    .metadata("id", &id)
+                    .resource(name, &id, "doesn't exist")
+                    .build()
+            }
+            EngineError::AlreadyExists { name, id } => StatusBuilder::already_exists(
+                reason(name, "ALREADY_EXISTS"),
+                format!("{name} {id:?} exists already; choose another id, or update it"),
+            )
+            .metadata("id", &id)
+            .resource(name, &id, "exists already")
+            .build(),
+            EngineError::EtagMismatch { name, id, given } => StatusBuilder::aborted(
+                "ETAG_MISMATCH",
+                format!("{name} {id:?} has changed since etag {given:?}; read it again and repeat the change"),
+            )
+            .metadata("id", &id)
+            .metadata("etag", &given)
+            .build(),
+            EngineError::Contended { name, id, attempts } => StatusBuilder::aborted(
+                "WRITE_CONTENDED",
+                format!("{name} {id:?} was changed by others during each of {attempts} attempts; repeat later"),
+            )
+            .metadata("id", &id)
+            .retry_after(RETRY_CONTENDED)
+            .build(),
+            EngineError::RequestIdReused => request_id_reused(),
+            EngineError::UnknownReference { field, name, id } => StatusBuilder::failed_precondition(
+                "UNKNOWN_REFERENCE",
+                format!("{field} names {name} {id:?}, which doesn't exist; create it first, or correct the id"),
+            )
+            .metadata("field", &field)
+            .metadata("id", &id)
+            .precondition(name.to_uppercase(), &id, "doesn't exist")
+            .build(),
+            EngineError::PageTokenInvalid { path, detail } => page_token_invalid(&path, detail),
+            EngineError::ExportTokenInvalid { path, detail } => StatusBuilder::invalid_argument(
+                "EXPORT_TOKEN_INVALID",
+                format!("{path} can't be used: {detail}; pass it back as it was given, or start again without it"),
+            )
+            .field_violation(path, detail)
+            .build(),
+            EngineError::ExportExpired => StatusBuilder::failed_precondition(
+                "EXPORT_EXPIRED",
+                "the snapshot of this export is gone; start again without tokens",
+            )
+            .build(),
+            EngineError::TooManyExports { max } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_EXPORTS",
+                format!("{max} snapshots are kept for exports already; finish one, or wait until one expires"),
+            )
+            .metadata("limit", max)
+            .retry_after(crate::export::LEASE)
+            .build(),
+            EngineError::ChangesTrimmed { after, oldest } => StatusBuilder::new(
+                tonic::Code::OutOfRange,
+                "CHANGES_TRIMMED",
+                format!(
+                    "changes after {after} are no longer kept (the oldest is {oldest}); export, then watch from the \
+                     export's sequence on"
+                ),
+            )
+            .metadata("after_sequence", after)
+            .metadata("oldest_sequence", oldest)
+            .build(),
+            EngineError::SequenceAhead { after, last } => StatusBuilder::new(
+                tonic::Code::OutOfRange,
+                "SEQUENCE_AHEAD",
+                format!("sequence {after} was never given out here (the last is {last}); use one of this service"),
+            )
+            .metadata("after_sequence", after)
+            .metadata("last_sequence", last)
+            .build(),
+            EngineError::Unsupported { path, feature, advice } => unsupported(&path, &feature, advice),
+            EngineError::DeadlineExceeded(waiting) => deadline_exceeded(waiting),
+            EngineError::IndexBuilding { table } => StatusBuilder::unavailable(
+                "INDEX_BUILDING",
+                format!("the index of {table} is being built; reads by id and writes work, search again later"),
+            )
+            .metadata("table", table)
+            .retry_after(RETRY_WHILE_BUILDING)
+            .build(),
+            EngineError::IndexFailed { table, reason } => StatusBuilder::unavailable(
+                "INDEX_FAILED",
+                format!("the index of {table} has failed; it recovers when the server is restarted"),
+            )
+            .metadata("table", table)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .source(reason)
+            .build(),
+            EngineError::TooBusy { waiting } => StatusBuilder::resource_exhausted(
+                "TOO_BUSY",
+                format!("{waiting} searches are waiting already; retry with backoff"),
+            )
+            .retry_after(RETRY_WHEN_BUSY)
+            .build(),
+            EngineError::Closing => {
+                StatusBuilder::unavailable("SHUTTING_DOWN", "the server is shutting down; retry elsewhere")
+                    .retry_after(RETRY_AFTER_FAILURE)
+                    .build()
+            }
+            EngineError::Io { ref doing, .. } => {
+                let message = format!("the server couldn't go on while {doing}");
+                StatusBuilder::unavailable("STORE_FAILED", message)
+                    .retry_after(RETRY_AFTER_FAILURE)
+                    .source(error)
+                    .build()
+            }
+            EngineError::CorruptRow(error) => StatusBuilder::data_loss(
+                "ROW_CORRUPT",
+                "a stored row can't be read; report it, and restore it from an export",
+            )
+            .source(error)
+            .build(),
+            EngineError::UndeclaredTable { .. }
+            | EngineError::TableDeclaredTwice { .. }
+            | EngineError::Defect(_) => {
+                StatusBuilder::internal("the server contradicts itself; report it with the trace id")
+                    .source(error)
+                    .build()
+            }
+            EngineError::Storage(error) => storage::status(error),
+            EngineError::Index(error) => index::status(error),
+        }
+    }
+}
+
+/// `order`, `NOT_FOUND` → `ORDER_NOT_FOUND`.
+fn reason(name: &str, what: &str) -> String {
+    format!("{}_{what}", name.to_uppercase())
+}
+
+fn request_id_reused() -> Status {
+    let message = "request_id was used before with other content; use a new UUID for each new request";
+    StatusBuilder::invalid_argument("REQUEST_ID_REUSED", message)
+        .field_violation("request_id", "was used before with other content")
+        .build()
+}
+
+fn page_token_invalid(path: &str, detail: &str) -> Status {
+    let message = format!(
+        "{path} can't be used: {detail}; pass next_page_token back unchanged with the same arguments, or start again \
+         without it"
+    );
+    StatusBuilder::invalid_argument("PAGE_TOKEN_INVALID", message)
+        .metadata("field", path)
+        .field_violation(path, detail)
+        .build()
+}
+
+fn unsupported(path: &str, feature: &str, advice: &str) -> Status {
+    StatusBuilder::unimplemented(
+        "UNSUPPORTED_FEATURE",
+        format!("{path}: {feature} is not supported by this version; {advice}"),
+    )
+    .metadata("field", path)
+    .metadata("feature", feature)
+    .field_violation(path, format!("{feature} is not supported"))
+    .build()
+}
+
+fn deadline_exceeded(waiting: Waiting) -> Status {
+    let (message, wanted, reached) = match waiting {
+        Waiting::Store { wanted, reached } => (
+            format!("the deadline passed before sequence {wanted} was written (the last is {reached})"),
+            Some(wanted),
+            Some(reached),
+        ),
+        Waiting::Index { wanted, reached } => (
+            format!(
+                "the deadline passed before the index included sequence {wanted} (it includes {reached})"
+            ),
+            Some(wanted),
+            Some(reached),
+        ),
+        Waiting::Searchers => (
+            "the deadline passed before the search could start".to_owned(),
+            None,
+            None,
+        ),
+        Waiting::Search => (
+            "the deadline passed before the search ended; narrow the query".to_owned(),
+            None,
+            None,
+        ),
+    };
+    let mut status =
+        StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", format!("{message}; allow more time"));
+    if let (Some(wanted), Some(reached)) = (wanted, reached) {
+        status = status
+            .metadata("min_sequence", wanted)
+            .metadata("reached_sequence", reached);
+    }
+    status.build()
+}
+
+#[cfg(test)]
+mod tests;

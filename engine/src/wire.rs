@@ -1,0 +1,24 @@
+//! What every service needs between the wire and its domain: times, points, values, masks, page sizes, request ids.
+//!
+//! Conversions from the wire note what is wrong in a [`Violations`](souk_chassis::status::Violations), with the path of
+//! the field, and go on: a client learns of all mistakes at once.
+
+mod attributes;
+mod mask;
+mod point;
+mod request;
+mod time;
+mod value;
+
+pub use attributes::{ATTRIBUTE_BYTES_MAX, ATTRIBUTE_KEY_CHARS_MAX, ATTRIBUTES_MAX, Attributes};
+pub use mask::UpdateMask;
+pub use point::{point, point_to_wire};
+pub use request::{
+    GET_BATCH_MAX, ID_CHARS_MAX, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, RequestId, SEARCH_SIZE_DEFAULT,
+    SEARCH_SIZE_MAX, WRITE_BATCH_MAX, check_batch, check_id, min_sequence, page_size, request_id,
+};
+pub use time::{duration, duration_to_wire, time, time_to_wire};
+pub use value::query_value;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Parts that many requests have: ids, page sizes, request ids, the write to wait for.
+
+use prost::Message;
+use souk_chassis::status::{FieldPath, Violations};
+use uuid::Uuid;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// Longest id of a resource, in characters.
+pub const ID_CHARS_MAX: usize = 128;
+/// Most resources of one batch write.
+pub const WRITE_BATCH_MAX: usize = 200;
+/// Most ids of one batch read.
+pub const GET_BATCH_MAX: usize = 100;
+/// Hits of a page when the request doesn't say.
+pub const SEARCH_SIZE_DEFAULT: usize = 10;
+/// Most hits of a page.
+pub const SEARCH_SIZE_MAX: usize = 1_000;
+/// Resources of a listed page when the request doesn't say.
+pub const LIST_SIZE_DEFAULT: usize = 50;
+/// Most resources of a listed page.
+pub const LIST_SIZE_MAX: usize = 1_000;
+
+// A page that clients may ask for must be one that the index gives.
+const _: () = assert!(SEARCH_SIZE_MAX <= souk_index::limits::MAX_PAGE_SIZE);
+
+/// Notes a violation unless `id` is 1 to [`ID_CHARS_MAX`] characters without control characters.
+pub fn check_id(id: &str, path: impl Into<FieldPath>, violations: &mut Violations) {
+    let path = path.into();
+    let chars = id.chars().count();
+    if id.is_empty() {
+        violations.required(path);
+    } else if chars > ID_CHARS_MAX {
+        violations.push(
+            path,
+            "TOO_LONG",
+            format!("has {chars} characters, at most {ID_CHARS_MAX} are allowed"),
+        );
+    } else if id.chars().any(char::is_control) {
+        violations.push(
+            path,
+            "INVALID_ID",
+            "contains a control character; use printable characters",
+        );
+    }
+}
+
+/// Notes a violation unless a batch has 1 to `max` elements.
+pub fn check_batch(len: usize, max: usize, path: impl Into<FieldPath>, violations: &mut Violations) {
+    if len == 0 {
+        violations.push(path, "FIELD_REQUIRED", format!("is empty, 1 to {max} are needed"));
+    } else if len > max {
+        violations.push(
+            path,
+            "TOO_MANY",
+            format!("has {len} elements, at most {max} are allowed; split the batch"),
+        );
+    }
+}
+
+/// The page size of a request: 0 means `default`, above `max` means `max`, negative is a violation.
+pub fn page_size(
+    value: i32,
+    default: usize,
+    max: usize,
+    path: impl Into<FieldPath>,
+    violations: &mut Violations,
+) -> usize {
+    match usize::try_from(value) {
+        Ok(0) => default,
+        Ok(size) => size.min(max),
+        Err(_) => {
+            violations.push(
+                path,
+                "OUT_OF_RANGE",
+                format!("is {value}, must not be negative; 0 means {default}"),
+            );
+            default
+        }
+    }
+}
+
+/// The write that a read waits for; negative is a violation.
+pub fn min_sequence(value: i64, path: impl Into<FieldPath>, violations: &mut Violations) -> u64 {
+    u64::try_from(value).unwrap_or_else(|_| {
+        violations.push(
+            path,
+            "OUT_OF_RANGE",
+            format!("is {value}, must not be negative; use the sequence that a write answered with"),
+        );
+        0
+    })
+}
+
+/// A request's UUID, and what the request was: the same id with another request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    pub(crate) id: [u8; 16],
+    pub(crate) fingerprint: u64,
+}
+
+impl RequestId {
+    /// The fingerprint for one operation on one table: two RPCs whose requests look alike don't share their ids.
+    pub(crate) fn fingerprint_for(&self, table: &str, operation: &str) -> u64 {
+        let mut hash = Xxh3::new();
+        for part in [table, operation] {
+            hash.update(&part.len().to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.update(&self.fingerprint.to_be_bytes());
+        hash.digest()
+    }
+}
+
+/// The `request_id` of `request`; `None` when it is empty, and, with a violation, when it isn't a UUID. `request` is
+/// the message as it came, before anything is filled in: it is what a retry repeats.
+pub fn request_id(
+    text: &str,
+    request: &impl Message,
+    path: impl Into<FieldPath>,
+    violations: &mut Violations,
+) -> Option<RequestId> {
+    if text.is_empty() {
+        return None;
+    }
+    let uuid = violations.take(
+        path,
+        "INVALID_REQUEST_ID",
+        Uuid::try_parse(text)
+            .ok()
+            .filter(|uuid| !uuid.is_nil())
+            .ok_or("must be a UUID other than zero, for example 6f1c9a7e-0f0e-4c57-9d5c-3b8f6a2b1c4d"),
+    )?;
+    Some(RequestId {
+        id: uuid.into_bytes(),
+        fingerprint: xxh3_64(&request.encode_to_vec()),
+    })
+}
