@@ -1,1 +1,138 @@
-//! Being written.
+//! The bytes of a change: format, sequence (stamped by the commit), time, trace, rows, and an xxh3 checksum of all but
+//! format and sequence. After images are the bodies of `row::codec`; their revision is the sequence.
+
+#[cfg(test)]
+mod tests;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::catalog::TableId;
+use crate::change::{Change, ChangeKind, RowChange};
+use crate::codec::{Malformed, Reader, put_bytes, put_varint};
+use crate::error::{Error, Result};
+use crate::row::codec::{HEADER_BYTES, decode_body};
+use crate::value::PrimaryKey;
+
+const FORMAT: u8 = 1;
+const CHECKSUM_BYTES: usize = 8;
+
+const PUT: u8 = 1;
+const UPDATE: u8 = 2;
+const DELETE: u8 = 3;
+
+/// Writes a change row by row; the sequence is stamped later.
+pub(crate) struct Encoder {
+    out: Vec<u8>,
+}
+
+impl Encoder {
+    /// A change of that many rows.
+    pub(crate) fn new(time: i64, trace: Option<&str>, rows: usize) -> Self {
+        let mut out = Vec::with_capacity(256);
+        out.push(FORMAT);
+        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&time.to_be_bytes());
+        put_bytes(&mut out, trace.unwrap_or_default().as_bytes());
+        put_varint(&mut out, rows as u64);
+        Self { out }
+    }
+
+    /// The next row: its encoded primary key, and its value in the rows space unless it was deleted.
+    pub(crate) fn row(&mut self, table: TableId, kind: ChangeKind, key: &[u8], row: Option<&[u8]>) {
+        put_varint(&mut self.out, u64::from(table.0));
+        self.out.push(match kind {
+            ChangeKind::Put => PUT,
+            ChangeKind::Update => UPDATE,
+            ChangeKind::Delete => DELETE,
+        });
+        put_bytes(&mut self.out, key);
+        put_bytes(
+            &mut self.out,
+            row.and_then(|row| row.get(HEADER_BYTES..)).unwrap_or_default(),
+        );
+    }
+
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// The log entry.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        let checksum = xxh3_64(self.out.get(HEADER_BYTES..).unwrap_or_default());
+        self.out.extend_from_slice(&checksum.to_be_bytes());
+        self.out
+    }
+}
+
+/// The change of a log entry found under `sequence`.
+pub(crate) fn decode(sequence: u64, bytes: &[u8]) -> Result<Change> {
+    read(sequence, bytes)
+        .map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
+}
+
+/// When the change of a log entry was made, without reading its rows.
+pub(crate) fn time(sequence: u64, bytes: &[u8]) -> Result<i64> {
+    let read = || -> Result<i64, Malformed> {
+        let (_, body) = split(sequence, bytes)?;
+        Reader::new(body).i64()
+    };
+    read().map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
+}
+
+fn split(sequence: u64, bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? != FORMAT {
+        return Err(Malformed("a change of format 1"));
+    }
+    let stamped = reader.u64()?;
+    if stamped != sequence {
+        return Err(Malformed("the sequence of its key"));
+    }
+    let (body, checksum) = reader
+        .rest()
+        .split_last_chunk::<CHECKSUM_BYTES>()
+        .ok_or(Malformed("a checksum"))?;
+    if xxh3_64(body) != u64::from_be_bytes(*checksum) {
+        return Err(Malformed("another checksum"));
+    }
+    Ok((stamped, body))
+}
+
+fn read(sequence: u64, bytes: &[u8]) -> Result<Change, Malformed> {
+    let (sequence, body) = split(sequence, bytes)?;
+    let mut reader = Reader::new(body);
+    let time = reader.i64()?;
+    let trace = reader.str()?;
+    let count = reader.count()?;
+    let mut rows = Vec::with_capacity(count);
+    for _ in 0..count {
+        let table = u32::try_from(reader.varint()?).map_err(|_| Malformed("a table"))?;
+        let kind = match reader.u8()? {
+            PUT => ChangeKind::Put,
+            UPDATE => ChangeKind::Update,
+            DELETE => ChangeKind::Delete,
+            _ => return Err(Malformed("a kind of change")),
+        };
+        let key = PrimaryKey::decode(reader.bytes()?).map_err(|_| Malformed("a primary key"))?;
+        let image = reader.bytes()?;
+        let row = match kind {
+            ChangeKind::Delete => None,
+            ChangeKind::Put | ChangeKind::Update => Some(decode_body(key.clone(), sequence, image)?),
+        };
+        rows.push(RowChange {
+            table: TableId(table),
+            key,
+            kind,
+            row,
+        });
+    }
+    reader.finish()?;
+    let trace = (!trace.is_empty()).then(|| trace.to_owned());
+    Ok(Change {
+        sequence,
+        time,
+        trace,
+        rows,
+    })
+}

@@ -1,0 +1,86 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::kv::STAMP;
+use crate::row::{Cell, Row, codec as row_codec};
+
+fn sample() -> (Vec<u8>, Change) {
+    let key = PrimaryKey::string("k").unwrap();
+    let gone = PrimaryKey::integer(1);
+    let cells = vec![Cell {
+        value: "x".into(),
+        version: 1,
+    }];
+    let row = Row::new(
+        key.clone(),
+        5,
+        1_000_000,
+        BTreeMap::from([("a".to_owned(), cells)]),
+    );
+    let mut encoder = Encoder::new(1_000_001, Some("t"), 2);
+    encoder.row(
+        TableId(3),
+        ChangeKind::Put,
+        &key.encode(),
+        Some(&row_codec::encode(&row)),
+    );
+    encoder.row(TableId(200), ChangeKind::Delete, &gone.encode(), None);
+    let mut bytes = encoder.finish();
+    bytes[STAMP].copy_from_slice(&5u64.to_be_bytes());
+    let rows = vec![
+        RowChange {
+            table: TableId(3),
+            key,
+            kind: ChangeKind::Put,
+            row: Some(row),
+        },
+        RowChange {
+            table: TableId(200),
+            key: gone,
+            kind: ChangeKind::Delete,
+            row: None,
+        },
+    ];
+    (
+        bytes,
+        Change {
+            sequence: 5,
+            time: 1_000_001,
+            trace: Some("t".to_owned()),
+            rows,
+        },
+    )
+}
+
+#[test]
+fn golden_change() {
+    let (bytes, change) = sample();
+    let golden = [
+        &[1, 0, 0, 0, 0, 0, 0, 0, 5][..],   // format, sequence
+        &[0, 0, 0, 0, 0, 0x0f, 0x42, 0x41], // time
+        &[1, b't', 2],                      // trace, number of rows
+        &[3, 1, 4, 0x10, b'k', 0, 1, 16],   // table 3, put, key, image of 16 bytes
+        &[0, 0, 0, 0, 0, 0x0f, 0x42, 0x40, 1, 1, b'a', 1, 0, 1, 1, b'x'], // written, 1 column, 1 version, "x"
+        &[0xc8, 1, 3, 9, 0x20, 0x80, 0, 0, 0, 0, 0, 0, 1, 0], // table 200, delete, key, no image
+    ]
+    .concat();
+    assert_eq!(bytes[..bytes.len() - 8], golden);
+    assert_eq!(bytes[bytes.len() - 8..], xxh3_64(&golden[9..]).to_be_bytes());
+    assert_eq!(decode(5, &bytes).unwrap(), change);
+    assert_eq!(time(5, &bytes).unwrap(), 1_000_001);
+}
+
+#[test]
+fn damage_is_noticed() {
+    let (bytes, _) = sample();
+    for position in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[position] ^= 0x10;
+        assert!(
+            matches!(decode(5, &flipped), Err(Error::Corrupt { .. })),
+            "flip at {position}"
+        );
+        assert!(decode(5, &bytes[..position]).is_err(), "cut at {position}");
+    }
+    assert!(decode(6, &bytes).is_err(), "under another key");
+}

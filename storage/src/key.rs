@@ -1,0 +1,227 @@
+//! THE table of all key kinds. Whatever stands in the key-value store is found under a key made here.
+//!
+//! | space   | key                                             | value                                    |
+//! |---------|-------------------------------------------------|------------------------------------------|
+//! | rows    | table u32, primary key                          | `row::codec`                             |
+//! | log     | sequence u64                                    | `change::codec`                          |
+//! | index   | table u32, index u16, values, primary key       | `secondary`                              |
+//! | catalog | 01                                              | head: last sequence u64                  |
+//! | catalog | 02                                              | trimmed: last sequence that is gone, u64 |
+//! | catalog | 10, table u32                                   | `catalog::codec`                         |
+//! | catalog | 20, name                                        | consumer: position u64                   |
+//! | catalog | 30, request id (16)                             | `replay`                                 |
+//! | catalog | 31, time i64 (sign-flipped), request id (16)    | empty: request ids by age                |
+//!
+//! Numbers are big-endian; values of keys are in the order-preserving form of `codec`, each after a tag, so that a
+//! key can be read without its schema and no key is a prefix of another of its kind.
+
+#[cfg(test)]
+mod tests;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::catalog::TableId;
+use crate::codec::{Malformed, Reader, put_ordered, put_ordered_key};
+use crate::error::{Error, Result};
+use crate::value::{PrimaryKey, Value};
+
+/// Key of the last assigned sequence, in the catalog space.
+pub(crate) const HEAD: &[u8] = &[0x01];
+/// Key of the last trimmed sequence, in the catalog space.
+pub(crate) const TRIMMED: &[u8] = &[0x02];
+const TABLE: u8 = 0x10;
+const CONSUMER: u8 = 0x20;
+const REQUEST: u8 = 0x30;
+const REQUEST_AGE: u8 = 0x31;
+
+/// Above every tag a key value begins with.
+const AFTER_ALL: u8 = 0xff;
+
+impl PrimaryKey {
+    /// Bytes that compare like the keys, and that [`PrimaryKey::decode`] reads without a schema.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_primary_key(&mut out, self);
+        out
+    }
+
+    /// The key whose [`PrimaryKey::encode`] gave these bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when they aren't of a key.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        read_primary_key(Reader::new(bytes))
+            .map_err(|Malformed(expected)| Error::invalid("encoded primary key", format!("lacks {expected}")))
+    }
+}
+
+fn put_primary_key(out: &mut Vec<u8>, key: &PrimaryKey) {
+    out.reserve(key.size() + 3 * key.values().len());
+    for value in key.values() {
+        put_ordered_key(out, value);
+    }
+}
+
+fn read_primary_key(mut reader: Reader<'_>) -> Result<PrimaryKey, Malformed> {
+    let mut values = Vec::new();
+    while !reader.is_empty() {
+        values.push(reader.ordered_key()?);
+    }
+    PrimaryKey::new(values).map_err(|_| Malformed("one to four key values of at most a kilobyte"))
+}
+
+/// Key of a row.
+pub(crate) fn row(table: TableId, key: &PrimaryKey) -> Bytes {
+    let mut out = Vec::with_capacity(4 + key.size() + 12);
+    out.extend_from_slice(&table.0.to_be_bytes());
+    put_primary_key(&mut out, key);
+    out.into()
+}
+
+/// The primary key in the key of a row.
+pub(crate) fn primary_key_of_row(bytes: &[u8]) -> Result<PrimaryKey> {
+    let mut reader = Reader::new(bytes);
+    reader
+        .u32()
+        .and_then(|_| read_primary_key(reader))
+        .map_err(|Malformed(expected)| Error::corrupt(format!("key of a row: expected {expected}")))
+}
+
+/// The cut before all rows of a table.
+pub(crate) fn before_rows(table: TableId) -> Bytes {
+    Bytes::copy_from_slice(&table.0.to_be_bytes())
+}
+
+/// The cut after all keys that begin with `prefix`, which ends where a key value begins or ends.
+pub(crate) fn after(prefix: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(prefix.len() + 1);
+    out.extend_from_slice(prefix);
+    out.extend_from_slice(&[AFTER_ALL]);
+    out.freeze()
+}
+
+/// Key of a log entry.
+pub(crate) fn log(sequence: u64) -> Bytes {
+    Bytes::copy_from_slice(&sequence.to_be_bytes())
+}
+
+/// The sequence in the key of a log entry.
+pub(crate) fn sequence_of_log(bytes: &[u8]) -> Result<u64> {
+    <[u8; 8]>::try_from(bytes)
+        .map(u64::from_be_bytes)
+        .map_err(|_| Error::corrupt(format!("a key of the log has {} bytes", bytes.len())))
+}
+
+/// What all entries of an index begin with.
+pub(crate) fn index(table: TableId, index: u16) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    out.extend_from_slice(&table.0.to_be_bytes());
+    out.extend_from_slice(&index.to_be_bytes());
+    out
+}
+
+/// Length of [`index`].
+pub(crate) const INDEX_PREFIX_BYTES: usize = 6;
+
+/// Key of an index entry.
+pub(crate) fn index_entry<'a>(
+    table: TableId,
+    number: u16,
+    values: impl IntoIterator<Item = &'a Value>,
+    key: &PrimaryKey,
+) -> Bytes {
+    let mut out = index(table, number);
+    for value in values {
+        put_ordered(&mut out, value);
+    }
+    put_primary_key(&mut out, key);
+    out.into()
+}
+
+/// The index values and the primary key behind [`INDEX_PREFIX_BYTES`] of an index entry.
+pub(crate) fn read_index_entry(bytes: &[u8], columns: usize) -> Result<(Vec<Value>, PrimaryKey), Malformed> {
+    let mut reader = Reader::new(bytes);
+    let values = (0..columns)
+        .map(|_| reader.ordered())
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok((values, read_primary_key(reader)?))
+}
+
+/// Key of a table's definition.
+pub(crate) fn table(id: TableId) -> Bytes {
+    with_kind(TABLE, &id.0.to_be_bytes())
+}
+
+/// Key of a consumer's position.
+pub(crate) fn consumer(name: &str) -> Bytes {
+    with_kind(CONSUMER, name.as_bytes())
+}
+
+/// Key of what is kept of a request.
+pub(crate) fn request(id: [u8; 16]) -> Bytes {
+    with_kind(REQUEST, &id)
+}
+
+/// Key under which a request id is found by its age.
+pub(crate) fn request_age(time: i64, id: [u8; 16]) -> Bytes {
+    let mut out = Vec::with_capacity(25);
+    out.push(REQUEST_AGE);
+    out.extend_from_slice(&sign_flipped(time));
+    out.extend_from_slice(&id);
+    out.into()
+}
+
+/// The keys of request ids older than `time`: from, to (exclusive).
+pub(crate) fn request_ages_before(time: i64) -> (Bytes, Bytes) {
+    (
+        with_kind(REQUEST_AGE, &[]),
+        with_kind(REQUEST_AGE, &sign_flipped(time)),
+    )
+}
+
+/// The request id in a key made by [`request_age`].
+pub(crate) fn request_of_age(bytes: &[u8]) -> Result<[u8; 16]> {
+    bytes
+        .get(9..)
+        .and_then(|id| id.try_into().ok())
+        .ok_or_else(|| Error::corrupt(format!("a key of request ages has {} bytes", bytes.len())))
+}
+
+/// The keys of all tables: from, to (exclusive).
+pub(crate) fn tables() -> (Bytes, Bytes) {
+    (with_kind(TABLE, &[]), with_kind(TABLE + 1, &[]))
+}
+
+/// The number in the key of a table.
+pub(crate) fn table_of(bytes: &[u8]) -> Result<TableId> {
+    bytes
+        .get(1..)
+        .and_then(|id| id.try_into().ok())
+        .map(|id| TableId(u32::from_be_bytes(id)))
+        .ok_or_else(|| Error::corrupt(format!("a key of a table has {} bytes", bytes.len())))
+}
+
+/// The keys of all consumers: from, to (exclusive).
+pub(crate) fn consumers() -> (Bytes, Bytes) {
+    (with_kind(CONSUMER, &[]), with_kind(CONSUMER + 1, &[]))
+}
+
+/// The name in the key of a consumer.
+pub(crate) fn consumer_of(bytes: &[u8]) -> Result<String> {
+    bytes
+        .get(1..)
+        .and_then(|name| std::str::from_utf8(name).ok())
+        .map(str::to_owned)
+        .ok_or_else(|| Error::corrupt("a consumer's name isn't UTF-8"))
+}
+
+fn with_kind(kind: u8, rest: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(1 + rest.len());
+    out.push(kind);
+    out.extend_from_slice(rest);
+    out.into()
+}
+
+fn sign_flipped(time: i64) -> [u8; 8] {
+    (time.cast_unsigned() ^ (1 << 63)).to_be_bytes()
+}
