@@ -1,1 +1,219 @@
-//! skeleton
+//! A channel to another process (or a stack in this one): traced, measured, inheriting the deadline of the call it serves.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response, Uri};
+use opentelemetry::metrics::Meter;
+use serde::{Deserialize, Serialize};
+use tonic::body::Body;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, TimeoutExpired};
+use tower::util::BoxCloneSyncService;
+use tower::{Layer as _, Service, ServiceExt as _};
+
+use crate::config::{Problems, duration};
+use crate::layers::deadline::{self, Deadline};
+use crate::layers::metrics::MetricsLayer;
+use crate::layers::trace::TraceLayer;
+use crate::layers::{Inner, ResponseFuture, refuse};
+use crate::methods::Methods;
+use crate::status::StatusBuilder;
+
+/// When to come back to a backend that couldn't be reached.
+pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Settings of the connections to other processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClientConfig {
+    /// Time for a connection to be made.
+    #[serde(with = "duration")]
+    pub connect_timeout: Duration,
+    /// Silence on a connection after which it is pinged, also while idle.
+    #[serde(with = "duration")]
+    pub keepalive_interval: Duration,
+    /// Time for the answer to a ping before the connection is given up.
+    #[serde(with = "duration")]
+    pub keepalive_timeout: Duration,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(2),
+            keepalive_interval: Duration::from_secs(60),
+            keepalive_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+impl ClientConfig {
+    /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
+    pub fn check(&self, path: &str, problems: &mut Problems) {
+        let settings = [
+            ("connect_timeout", self.connect_timeout),
+            ("keepalive_interval", self.keepalive_interval),
+            ("keepalive_timeout", self.keepalive_timeout),
+        ];
+        for (name, _) in settings.iter().filter(|(_, value)| value.is_zero()) {
+            problems.push(&format!("{path}.{name}"), "must be more than zero");
+        }
+    }
+}
+
+/// A URI that no channel can be made to.
+#[derive(Debug, thiserror::Error)]
+#[error("no channel can be made to {uri}; it must be http://host:port")]
+pub struct ClientError {
+    uri: Uri,
+}
+
+/// A client's way to a backend. It never fails as a service: what goes wrong is a response with a status, complete with
+/// `ErrorInfo`. Generated clients take it as their channel.
+#[derive(Clone, Debug)]
+pub struct Client {
+    service: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+}
+
+impl Client {
+    /// Calls to the process at `uri`, named `backend` in errors. It connects at the first call, and again whenever the
+    /// connection was lost.
+    ///
+    /// # Errors
+    /// When `uri` isn't `http://host:port`.
+    pub fn remote(
+        backend: &str,
+        uri: &Uri,
+        config: &ClientConfig,
+        methods: Methods,
+    ) -> Result<Self, ClientError> {
+        if uri.scheme_str() != Some("http") || uri.host().is_none() {
+            return Err(ClientError { uri: uri.clone() });
+        }
+        let channel = Endpoint::from(uri.clone())
+            .connect_timeout(config.connect_timeout)
+            .http2_keep_alive_interval(config.keepalive_interval)
+            .keep_alive_timeout(config.keepalive_timeout)
+            .keep_alive_while_idle(true)
+            .tcp_nodelay(true)
+            .connect_lazy();
+        Ok(Self::over(
+            Upstream {
+                channel,
+                backend: backend.into(),
+            },
+            uri,
+            methods,
+        ))
+    }
+
+    /// Calls to a `service` in this process, with `name` as its address in spans.
+    pub fn local(service: impl Inner + Sync, name: &str, methods: Methods) -> Self {
+        let address = Uri::try_from(name).unwrap_or_else(|_| Uri::from_static("local"));
+        Self::over(service, &address, methods)
+    }
+
+    fn over(service: impl Inner + Sync, peer: &Uri, methods: Methods) -> Self {
+        let meter: Meter = opentelemetry::global::meter(crate::server::METER);
+        let service = MetricsLayer::client(methods.clone(), &meter).layer(service);
+        // Outside the metrics, like on a server; inside the deadline, so that its span has the header as sent.
+        let service = TraceLayer::client(methods, peer).layer(service);
+        Self {
+            service: BoxCloneSyncService::new(Inherit(service)),
+        }
+    }
+}
+
+impl Service<Request<Body>> for Client {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        self.service.call(request)
+    }
+}
+
+/// Hands on the time that is left: of the call that is forwarded, or of the call that this task serves.
+#[derive(Clone)]
+struct Inherit<S>(S);
+
+impl<S: Inner> Service<Request<Body>> for Inherit<S> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
+        let asked = match deadline::parse(request.headers()) {
+            Ok(asked) => asked,
+            Err(status) => return Box::pin(std::future::ready(Ok(refuse(status)))),
+        };
+        let left = match request.extensions().get::<Deadline>() {
+            // A forwarded call: its stream may outlive the server's limits, so only the client's own time counts.
+            Some(forwarded) => forwarded.asked_remaining(),
+            None => {
+                Deadline::current().map(|current| current.asked_remaining().unwrap_or(current.remaining()))
+            }
+        };
+        if let Some(time) = asked.into_iter().chain(left).min() {
+            request
+                .headers_mut()
+                .insert(deadline::GRPC_TIMEOUT, deadline::format(time));
+        }
+        Box::pin(self.0.call(request))
+    }
+}
+
+/// The channel, its errors turned into responses.
+#[derive(Clone)]
+struct Upstream {
+    channel: Channel,
+    backend: std::sync::Arc<str>,
+}
+
+impl Service<Request<Body>> for Upstream {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // The channel's readiness is awaited in the call, where its error can become a response.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        let (channel, backend) = (self.channel.clone(), self.backend.clone());
+        Box::pin(async move {
+            Ok(match channel.oneshot(request).await {
+                Ok(response) => response,
+                Err(error) => refuse(failure(&backend, error)),
+            })
+        })
+    }
+}
+
+/// What an error of the channel means to the caller.
+fn failure(backend: &str, error: tonic::transport::Error) -> Status {
+    let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    let status = if causes.any(|cause| cause.is::<TimeoutExpired>()) {
+        let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
+        StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message)
+    } else {
+        let message = format!("backend {backend} can't be reached; retry with backoff");
+        StatusBuilder::unavailable("BACKEND_UNAVAILABLE", message).retry_after(RETRY_AFTER)
+    };
+    status.metadata("backend", backend).source(error).build()
+}
+
+#[cfg(test)]
+mod tests;

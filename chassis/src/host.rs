@@ -1,47 +1,120 @@
-//! skeleton
-use crate::{config::ServerConfig, server::Stack};
-use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+//! The life of a process: tracked tasks, the signals that end it, and a drain in order with one deadline.
+//!
+//! The order is: health NOT_SERVING and the [`draining`](Host::draining) token → no new connections and calls → calls
+//! under way → the [`stopping`](Host::stopping) token and the tasks → what was registered with
+//! [`on_close`](Host::on_close), in that order (stop pumps, commit indexes, sync storage) → telemetry.
+//!
+//! Calls get at most [`CALLS_SHARE`] of the deadline: a client that reads slowly must not cost the commit of an index.
+//! Telemetry is flushed in what is left, but at least [`FLUSH_MIN`], the only thing that may end later: without it
+//! nobody would see why.
 
-/// Failure of something being closed.
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::ServerConfig;
+use crate::server::{self, Stack};
+use crate::telemetry::TelemetryGuard;
+
+/// Part of the drain deadline that calls may use, in percent.
+pub const CALLS_SHARE: u32 = 60;
+
+/// Time that the flush of telemetry always has.
+pub const FLUSH_MIN: Duration = Duration::from_secs(1);
+
+/// Why something couldn't be closed.
 pub type CloseError = Box<dyn std::error::Error + Send + Sync>;
 
-/// One process.
-#[derive(Debug)]
+type Closing = Pin<Box<dyn Future<Output = Result<(), CloseError>> + Send>>;
+
+/// Something to close, by name.
+struct Closer {
+    name: &'static str,
+    close: Box<dyn FnOnce() -> Closing + Send>,
+}
+
+/// One process. See the [module](self).
 pub struct Host {
+    deadline: Duration,
     draining: CancellationToken,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+    /// How many tasks of each name run, to name those that don't end.
+    running: Arc<Mutex<BTreeMap<&'static str, usize>>>,
+    closers: Vec<Closer>,
+    telemetry: Option<TelemetryGuard>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let closers: Vec<_> = self.closers.iter().map(|closer| closer.name).collect();
+        f.debug_struct("Host")
+            .field("deadline", &self.deadline)
+            .field("running", &self.running)
+            .field("closers", &closers)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Host {
-    /// A host whose whole drain may take `deadline`.
+    /// A process whose whole drain may take `deadline`.
     pub fn new(deadline: Duration) -> Self {
-        let _ = deadline;
         Self {
+            deadline,
             draining: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            running: Arc::default(),
+            closers: Vec::new(),
+            telemetry: None,
         }
     }
-    /// Cancelled when the drain begins.
+
+    /// Cancelled when the drain begins. Streams that would never end by themselves end on it.
     pub fn draining(&self) -> CancellationToken {
         self.draining.clone()
     }
-    /// Tracked task.
-    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let _ = name;
-        tokio::spawn(task);
+
+    /// Cancelled when no call is under way any more. Background tasks end on it.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
     }
-    /// Registers something to close.
+
+    /// Runs a background task that the drain waits for. It should end on [`stopping`](Self::stopping).
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let running = Running::enter(name, Arc::clone(&self.running));
+        self.tasks.spawn(async move {
+            task.await;
+            drop(running);
+        });
+    }
+
+    /// Closes something at the end, in the order of registration: what depends on another thing goes first.
     pub fn on_close<F>(&mut self, name: &'static str, close: impl FnOnce() -> F + Send + 'static)
     where
         F: Future<Output = Result<(), CloseError>> + Send + 'static,
     {
-        let _ = (name, close);
+        self.closers.push(Closer {
+            name,
+            close: Box::new(move || Box::pin(close())),
+        });
     }
-    /// Flushed last.
-    pub fn telemetry(&mut self, guard: crate::telemetry::TelemetryGuard) {
-        let _ = guard;
+
+    /// Telemetry, to be flushed last.
+    pub fn telemetry(&mut self, guard: TelemetryGuard) {
+        self.telemetry = Some(guard);
     }
-    /// Serves until `stop`, then drains.
+
+    /// Serves `stack` on `listener` until `stop`, then drains in order.
     pub async fn run(
         self,
         listener: TcpListener,
@@ -49,26 +122,130 @@ impl Host {
         config: &ServerConfig,
         stop: impl Future<Output = ()> + Send,
     ) -> Exit {
-        crate::server::serve(listener, stack, config, stop).await;
-        Exit { cut_off: Vec::new() }
+        match listener.local_addr() {
+            Ok(address) => tracing::info!(%address, "serving"),
+            Err(error) => tracing::warn!(%error, "serving on an address that can't be told"),
+        }
+        let stopped_at = Mutex::new(None);
+        let draining = self.draining.clone();
+        let stop = async {
+            stop.await;
+            *stopped_at.lock() = Some(Instant::now());
+            tracing::info!("draining");
+            draining.cancel();
+        };
+        let calls_deadline = self.deadline.saturating_mul(CALLS_SHARE) / 100;
+        let served = server::serve(listener, stack, config, stop, calls_deadline).await;
+        let deadline = stopped_at.lock().unwrap_or_else(Instant::now) + self.deadline;
+        let mut cut_off = Vec::new();
+        if served.calls_cut_off > 0 {
+            cut_off.push(format!("{} calls", served.calls_cut_off));
+        }
+        self.close(deadline, cut_off).await
+    }
+
+    /// Everything after the calls.
+    async fn close(self, deadline: Instant, mut cut_off: Vec<String>) -> Exit {
+        self.stopping.cancel();
+        self.tasks.close();
+        if tokio::time::timeout_at(deadline, self.tasks.wait())
+            .await
+            .is_err()
+        {
+            cut_off.extend(
+                self.running
+                    .lock()
+                    .iter()
+                    .map(|(name, count)| format!("task {name} ({count})")),
+            );
+        }
+        for Closer { name, close } in self.closers {
+            // Even when the time is over each is asked to close, and may manage at once.
+            match tokio::time::timeout_at(deadline, close()).await {
+                Ok(Ok(())) => tracing::debug!(name, "closed"),
+                Ok(Err(error)) => cut_off.push(format!("{name}: {error}")),
+                Err(_) => cut_off.push(name.to_owned()),
+            }
+        }
+        let exit = Exit { cut_off };
+        if exit.is_clean() {
+            tracing::info!("drained");
+        } else {
+            tracing::error!(cut_off = exit.cut_off.join("; "), "the drain was cut off");
+        }
+        if let Some(telemetry) = self.telemetry {
+            telemetry
+                .shutdown(deadline.saturating_duration_since(Instant::now()).max(FLUSH_MIN))
+                .await;
+        }
+        exit
     }
 }
-/// How it ended.
-#[derive(Debug)]
+
+/// Counts a running task under its name until dropped, by its end or a panic.
+struct Running {
+    name: &'static str,
+    counts: Arc<Mutex<BTreeMap<&'static str, usize>>>,
+}
+
+impl Running {
+    fn enter(name: &'static str, counts: Arc<Mutex<BTreeMap<&'static str, usize>>>) -> Self {
+        *counts.lock().entry(name).or_default() += 1;
+        Self { name, counts }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(self.name) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(self.name);
+            }
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "the exit code tells whoever started the process whether all was closed"]
 pub struct Exit {
-    /// What didn't finish.
+    /// What wasn't finished in time or failed to close, in the order of the drain.
     pub cut_off: Vec<String>,
 }
+
 impl Exit {
-    /// All in time.
+    /// Was everything finished and closed in time?
     pub fn is_clean(&self) -> bool {
         self.cut_off.is_empty()
     }
 }
-/// SIGTERM or SIGINT.
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        if exit.is_clean() {
+            Self::SUCCESS
+        } else {
+            Self::FAILURE
+        }
+    }
+}
+
+/// Completes at the first SIGTERM or SIGINT from now on.
 ///
 /// # Errors
-/// When handlers can't be installed.
+/// When the handlers can't be installed.
 pub fn terminated() -> std::io::Result<impl Future<Output = ()> + Send> {
-    Ok(std::future::pending())
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM"),
+            _ = interrupt.recv() => tracing::info!("SIGINT"),
+        }
+    })
 }
+
+#[cfg(test)]
+mod tests;

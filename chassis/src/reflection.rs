@@ -17,6 +17,12 @@ pub const SERVICE_NAMES: [&str; 2] = [
     "grpc.reflection.v1alpha.ServerReflection",
 ];
 
+/// Descriptors of the two reflection services.
+pub const DESCRIPTORS: [&[u8]; 2] = [
+    tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+    tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+];
+
 /// Why reflection couldn't be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ReflectionError {
@@ -53,13 +59,13 @@ pub fn mount(
         });
     }
     let builder = || {
-        let with_sets = sets.iter().fold(Builder::configure(), |builder, set| {
-            builder.register_encoded_file_descriptor_set(set)
-        });
         // Both versions know both: a client finds either, whichever it asks.
-        let with_sets = with_sets
-            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET);
+        let with_sets = sets
+            .iter()
+            .chain(&DESCRIPTORS)
+            .fold(Builder::configure(), |builder, set| {
+                builder.register_encoded_file_descriptor_set(set)
+            });
         let names = services.iter().map(String::as_str).chain(SERVICE_NAMES);
         names.fold(with_sets, |builder, name| builder.with_service_name(name))
     };

@@ -1,40 +1,75 @@
-//! skeleton
+//! The server: THE order of the layers, the stack they make, and serving it on a listener.
+//!
+//! A [`Stack`] is one cloneable tower service. The same value is served on a listener and called in process by the
+//! gateway, so both ways have the same limits, spans and errors. Nobody but [`bind`] binds.
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use opentelemetry::metrics::Meter;
 use tokio::net::TcpListener;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::Routes;
-use tower::Service;
 use tower::util::BoxCloneSyncService;
+use tower::{Service, ServiceBuilder};
 
 use crate::config::ServerConfig;
-use crate::health::Health;
-use crate::methods::DescriptorError;
+use crate::health::{self, Health};
+use crate::layers::catch_panic::CatchPanicLayer;
+use crate::layers::concurrency::ConcurrencyLayer;
+use crate::layers::deadline::DeadlineLayer;
+use crate::layers::drain::{DrainGate, DrainLayer};
+use crate::layers::error_info::ErrorInfoLayer;
+use crate::layers::metrics::MetricsLayer;
+use crate::layers::trace::TraceLayer;
+use crate::layers::{Inner, ResponseFuture};
+use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 
-/// The services of one server.
+mod accept;
+mod dispatch;
+
+pub use accept::{Served, serve};
+
+use dispatch::Dispatch;
+
+/// Name of the meter behind the metrics of servers and clients.
+pub const METER: &str = "souk";
+
+/// Responses being sent at a time, open streams among them, for each place to work.
+const BODIES_PER_CALL: usize = 8;
+
+/// The services of one server. Message limits and compression aren't theirs to set: mount them as they are generated.
 #[derive(Debug)]
 pub struct Services {
     routes: Routes,
+    /// Full names of what is mounted or forwarded.
     names: Vec<String>,
     descriptors: Vec<u8>,
+    forwarded: Vec<String>,
+    forwarder: Option<BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>>,
 }
 
 impl Services {
-    /// None yet.
+    /// None yet. `descriptors` is an encoded `FileDescriptorSet`, imports included, with at least the services that
+    /// will be mounted; what is not mounted is not shown.
     ///
     /// # Errors
-    /// When the descriptors are damaged.
+    /// When the descriptors can't be decoded.
     pub fn new(descriptors: &[u8]) -> Result<Self, DescriptorError> {
+        Methods::read(&[descriptors], |_| false)?;
         Ok(Self {
             routes: Routes::default(),
             names: Vec::new(),
             descriptors: descriptors.to_vec(),
+            forwarded: Vec::new(),
+            forwarder: None,
         })
     }
+
     /// Adds a generated server.
     #[must_use]
     pub fn mount<S>(mut self, service: S) -> Self
@@ -51,54 +86,167 @@ impl Services {
         self.routes = self.routes.add_service(service);
         self
     }
+
+    /// Sends the calls of the services named `names` to `forwarder`, undecoded. For a gateway; a second call replaces
+    /// the first.
+    #[must_use]
+    pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner + Sync) -> Self {
+        self.forwarded = names;
+        self.forwarder = Some(BoxCloneSyncService::new(forwarder));
+        self
+    }
 }
 
-/// Routes under all layers; one value for a listener and for calls in process.
+/// Routes under all layers. Clones share limits, gate and health.
 #[derive(Clone, Debug)]
 pub struct Stack {
     service: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+    gate: DrainGate,
+    health: Health,
+    methods: Methods,
 }
 
-/// Layers, health and reflection around `services`.
+impl Stack {
+    /// Begins the drain: health NOT_SERVING first, so that clients go elsewhere, then the gate.
+    pub fn drain(&self) {
+        self.health.drain();
+        self.gate.close();
+    }
+
+    /// The gate, to count or await the calls under way.
+    pub fn gate(&self) -> &DrainGate {
+        &self.gate
+    }
+
+    /// The health of the services.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// The RPCs this stack knows, health and reflection among them.
+    pub fn methods(&self) -> &Methods {
+        &self.methods
+    }
+}
+
+impl Service<Request<Body>> for Stack {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        self.service.call(request)
+    }
+}
+
+/// All layers, health and reflection around `services`, measured on the process's meter. Start telemetry first: what
+/// is made before it is measured by nobody.
 ///
 /// # Errors
-/// When reflection can't be built.
+/// When a mounted service isn't in the descriptors.
 pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Result<Stack, ReflectionError> {
-    let _ = config;
-    let mut names = services.names;
-    names.push(crate::health::SERVICE_NAME.to_owned());
-    let routes = services.routes.add_service(health.clone().into_service());
-    let routes = reflection::mount(routes, &[&services.descriptors], &names)?;
-    Ok(Stack {
-        service: BoxCloneSyncService::new(routes),
-    })
+    metered_stack(services, health, config, &opentelemetry::global::meter(METER))
 }
 
-/// Binds.
+/// [`stack`] on a meter of the caller's.
 ///
 /// # Errors
-/// Names the address and what to do.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| BindError { address, source })
+/// When a mounted service isn't in the descriptors.
+pub fn metered_stack(
+    services: Services,
+    health: &Health,
+    config: &ServerConfig,
+    meter: &Meter,
+) -> Result<Stack, ReflectionError> {
+    let mut names = services.names;
+    names.extend(services.forwarded.iter().cloned());
+    names.push(health::SERVICE_NAME.to_owned());
+    let sets = [services.descriptors.as_slice()];
+    let routes = services.routes.add_service(health.clone().into_service());
+    let routes = reflection::mount(routes, &sets, &names)?;
+
+    let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
+    let known =
+        |name: &str| names.iter().any(|known| known == name) || reflection::SERVICE_NAMES.contains(&name);
+    let methods = Methods::read(&all_sets, known)?;
+    let gate = DrainGate::new();
+    let bodies_max = config.concurrency_max.saturating_mul(BODIES_PER_CALL);
+    let routes = Dispatch::new(
+        routes,
+        services.forwarded,
+        services.forwarder,
+        config.message_bytes_max,
+    );
+
+    let service = ServiceBuilder::new()
+        // Outermost, so that its span and its log line hold everything below, refusals too.
+        .layer(TraceLayer::server(methods.clone()))
+        // Inside the span, so that exemplars find it; outside all that refuses, so that refusals are counted.
+        .layer(MetricsLayer::server(methods.clone(), meter))
+        // Before any work is done for a call that must not start; outside catch_panic, so that a call that panics is
+        // counted until its answer is out.
+        .layer(DrainLayer::new(gate.clone()))
+        // Below what must see the answer, above all that runs code of the service or holds something for it.
+        .layer(CatchPanicLayer)
+        // Outside concurrency: the time in the queue counts.
+        .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
+        // After the cheap refusals, before the first byte of the body is read.
+        .layer(ConcurrencyLayer::new(
+            config.concurrency_max,
+            config.queue_max,
+            bodies_max,
+        ))
+        // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
+        .layer(ErrorInfoLayer::new(methods.clone()))
+        // Message limits and compression, then the services or, in a gateway, the way to them.
+        .service(routes);
+    let service = BoxCloneSyncService::new(service);
+    Ok(Stack {
+        service,
+        gate,
+        health: health.clone(),
+        methods,
+    })
 }
 
 /// An address that can't be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("can't listen on {address}")]
+#[error("can't listen on {address}: {advice}")]
 pub struct BindError {
     address: SocketAddr,
+    advice: &'static str,
     source: std::io::Error,
 }
 
-/// Serves until `stop`.
-pub async fn serve(
-    listener: TcpListener,
-    stack: Stack,
-    config: &ServerConfig,
-    stop: impl Future<Output = ()> + Send,
-) {
-    let _ = (listener, stack, config);
-    stop.await;
+/// Listens on `address`; port 0 takes a free port.
+///
+/// # Errors
+/// Names the address and what to do about it.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).await.map_err(|source| {
+        let advice = match source.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "another process has it; stop that one or set server.listen to a free port (0 picks one)"
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need privileges; set server.listen higher"
+            }
+            std::io::ErrorKind::AddrNotAvailable => {
+                "no interface has that address; set server.listen to one of this machine, or to 0.0.0.0"
+            }
+            _ => "see the cause; the address is set by server.listen",
+        };
+        BindError {
+            address,
+            advice,
+            source,
+        }
+    })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,30 +1,397 @@
-//! skeleton
-use serde::{Deserialize, Serialize};
+//! Logs, OpenTelemetry traces and metrics of a process, and their flush at its end.
+//!
+//! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans and metrics go to an OTLP
+//! collector by gRPC when one is named; without one, spans still have ids, so that logs and stored records join up.
+//!
+//! | variable | meaning here |
+//! |---|---|
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource; the name given to [`Telemetry::start`] is the default |
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT`, `…_METRICS_ENDPOINT` | where to; unset or empty: no export |
+//! | `OTEL_EXPORTER_OTLP_HEADERS`, `_TIMEOUT` and their forms by signal | as specified |
+//! | `OTEL_EXPORTER_OTLP_PROTOCOL` | only `grpc`; anything else is an error |
+//! | `OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER` | `otlp` or `none`; anything else is an error |
+//! | `OTEL_TRACES_SAMPLER`, `_ARG` | as specified, except the jaeger and xray samplers |
+//! | `OTEL_BSP_*`, `OTEL_SPAN_*_LIMIT`, `OTEL_METRIC_EXPORT_INTERVAL` | as specified |
+//! | `OTEL_PROPAGATORS` | `tracecontext`, `baggage`, `none`; default both |
+//! | `OTEL_SDK_DISABLED` | `true`: no spans, no metrics; contexts pass through unread |
+//! | `OTEL_METRICS_EXEMPLAR_FILTER`, `OTEL_SEMCONV_STABILITY_OPT_IN` | not read: no exemplars in the SDK yet, and only the new names |
 
-/// Log settings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+use std::fmt;
+use std::time::Duration;
+
+use opentelemetry::global;
+use opentelemetry::propagation::TextMapCompositePropagator;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{MetricExporter, SpanExporter as OtlpSpanExporter};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
+use serde::{Deserialize, Serialize};
+use tracing::level_filters::LevelFilter;
+use tracing::{Dispatch, Level};
+use tracing_subscriber::filter::{EnvFilter, Targets};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+
+mod environment;
+mod log;
+
+use environment::{Exporting, OtelEnvironment};
+use log::LogLayer;
+
+/// Time for the flush when the guard is dropped without [`TelemetryGuard::shutdown`].
+const DROP_FLUSH: Duration = Duration::from_secs(2);
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Settings of logs. What concerns OpenTelemetry is set by its own variables, see the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct TelemetryConfig {}
+pub struct TelemetryConfig {
+    /// How log lines are written.
+    pub log_format: LogFormat,
+    /// What is logged, in the language of tracing: `info`, `info,souk_engine=debug`.
+    pub log_filter: String,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self {
+            log_format: LogFormat::Human,
+            log_filter: "info".to_owned(),
+        }
+    }
+}
 
 /// Why telemetry couldn't start.
 #[derive(Debug, thiserror::Error)]
-#[error("telemetry")]
-pub struct TelemetryError;
+pub enum TelemetryError {
+    /// `log_filter` isn't one.
+    #[error("log_filter `{filter}` can't be read; try `info` or `info,souk_engine=debug`")]
+    Filter {
+        /// The filter.
+        filter: String,
+        /// Why not.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// A variable of OpenTelemetry has a value that this process can't honour.
+    #[error("{variable}=`{value}` isn't supported; {expected}")]
+    Variable {
+        /// Its name.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What is supported.
+        expected: &'static str,
+    },
+    /// The exporter can't be made from the variables.
+    #[error("the OTLP exporter can't be made; check the OTEL_EXPORTER_OTLP_ variables")]
+    Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
+    /// Another subscriber is in place already.
+    #[error("the process has a tracing subscriber already; start telemetry once, and first")]
+    Installed(#[from] tracing::dispatcher::SetGlobalDefaultError),
+}
 
-/// Flushes on drop.
-#[derive(Debug)]
-pub struct TelemetryGuard;
+/// Telemetry that is built but not installed: for tests, and for several in one process.
+pub struct Telemetry {
+    dispatch: Dispatch,
+    tracers: Option<SdkTracerProvider>,
+    meters: Option<SdkMeterProvider>,
+    propagator: Option<TextMapCompositePropagator>,
+}
 
-/// Logs, traces, metrics.
-#[derive(Debug)]
-pub struct Telemetry;
-impl Telemetry {
-    /// Installs it for the process.
-    ///
-    /// # Errors
-    /// When settings are wrong.
-    pub fn start(config: TelemetryConfig, service: &'static str) -> Result<TelemetryGuard, TelemetryError> {
-        let _ = (config, service);
-        Ok(TelemetryGuard)
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telemetry")
+            .field("tracers", &self.tracers)
+            .field("meters", &self.meters)
+            .finish_non_exhaustive()
     }
 }
+
+impl Telemetry {
+    /// Starts telemetry for the process, with exporters as its environment says. Call it in the runtime, and before
+    /// anything that measures is made.
+    ///
+    /// # Errors
+    /// When settings or variables can't be honoured, or telemetry runs already.
+    pub fn start(config: TelemetryConfig, service: &'static str) -> Result<TelemetryGuard, TelemetryError> {
+        Self::builder(config, service)
+            .process_environment()
+            .build()?
+            .install()
+    }
+
+    /// Telemetry with exporters of the caller's, or from an environment of the caller's.
+    pub fn builder(config: TelemetryConfig, service: &'static str) -> TelemetryBuilder {
+        TelemetryBuilder {
+            config,
+            service,
+            variables: Vec::new(),
+            tracers: None,
+            meters: None,
+            log_sink: None,
+        }
+    }
+
+    /// The subscriber, to be made a thread's default in tests.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
+    }
+
+    /// Makes it the telemetry of the process.
+    ///
+    /// # Errors
+    /// When the process has a subscriber already.
+    pub fn install(self) -> Result<TelemetryGuard, TelemetryError> {
+        tracing::dispatcher::set_global_default(self.dispatch.clone())?;
+        if let Some(propagator) = self.propagator {
+            global::set_text_map_propagator(propagator);
+        }
+        if let Some(tracers) = &self.tracers {
+            global::set_tracer_provider(tracers.clone());
+        }
+        if let Some(meters) = &self.meters {
+            global::set_meter_provider(meters.clone());
+        }
+        Ok(TelemetryGuard {
+            tracers: self.tracers,
+            meters: self.meters,
+        })
+    }
+
+    /// Parts with what is needed to flush it, without making it the process's; for [`Self::dispatch`] in tests.
+    pub fn into_guard(self) -> TelemetryGuard {
+        TelemetryGuard {
+            tracers: self.tracers,
+            meters: self.meters,
+        }
+    }
+}
+
+/// Collects the parts of [`Telemetry`].
+#[must_use = "a builder does nothing until build()"]
+pub struct TelemetryBuilder {
+    config: TelemetryConfig,
+    service: &'static str,
+    variables: Vec<(String, String)>,
+    /// Adds the caller's span exporter to a provider.
+    tracers: Option<Box<dyn FnOnce(TracersBuilder) -> TracersBuilder + Send>>,
+    /// Adds the caller's metric exporter to a provider.
+    meters: Option<Box<dyn FnOnce(MetersBuilder) -> MetersBuilder + Send>>,
+    log_sink: Option<log::Sink>,
+}
+
+type TracersBuilder = opentelemetry_sdk::trace::TracerProviderBuilder;
+type MetersBuilder = opentelemetry_sdk::metrics::MeterProviderBuilder;
+
+impl fmt::Debug for TelemetryBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TelemetryBuilder")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TelemetryBuilder {
+    /// Variables in the place of the process's. (The SDK itself reads sampler, limits, batches, resource and OTLP
+    /// headers from the process in any case.)
+    pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.variables.extend(variables);
+        self
+    }
+
+    /// The variables of this process.
+    pub fn process_environment(self) -> Self {
+        let variables: Vec<_> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        self.environment(variables)
+    }
+
+    /// Spans go to `exporter`, each as it ends, and not to what the environment names.
+    pub fn span_exporter(mut self, exporter: impl SpanExporter + 'static) -> Self {
+        self.tracers = Some(Box::new(|builder| builder.with_simple_exporter(exporter)));
+        self
+    }
+
+    /// Metrics go to `exporter`, at the interval and at a flush, and not to what the environment names.
+    pub fn metric_exporter(mut self, exporter: impl PushMetricExporter) -> Self {
+        self.meters = Some(Box::new(|builder| builder.with_periodic_exporter(exporter)));
+        self
+    }
+
+    /// Log lines go to `write`, a whole line at a time, and not to stderr.
+    pub fn log_lines(mut self, write: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        self.log_sink = Some(Box::new(write));
+        self
+    }
+
+    /// Builds it.
+    ///
+    /// # Errors
+    /// When settings or variables can't be honoured.
+    pub fn build(self) -> Result<Telemetry, TelemetryError> {
+        let environment = OtelEnvironment::read(&self.variables)?;
+        let filter =
+            EnvFilter::try_new(&self.config.log_filter).map_err(|source| TelemetryError::Filter {
+                filter: self.config.log_filter.clone(),
+                source,
+            })?;
+        let resource = || resource(self.service, &environment);
+        let (mut tracers, mut meters) = (None, None);
+        if !environment.disabled {
+            let builder = SdkTracerProvider::builder().with_resource(resource());
+            tracers = Some(match (self.tracers, environment.traces) {
+                (Some(add), _) => add(builder).build(),
+                (None, Exporting::Otlp) => builder
+                    .with_batch_exporter(OtlpSpanExporter::builder().with_tonic().build()?)
+                    .build(),
+                (None, Exporting::None) => builder.build(),
+            });
+            let builder = SdkMeterProvider::builder().with_resource(resource());
+            meters = match (self.meters, environment.metrics) {
+                (Some(add), _) => Some(add(builder).build()),
+                (None, Exporting::Otlp) => Some(
+                    builder
+                        .with_periodic_exporter(MetricExporter::builder().with_tonic().build()?)
+                        .build(),
+                ),
+                (None, Exporting::None) => None,
+            };
+        }
+        let spans = tracers.as_ref().map(|provider| {
+            let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(crate::server::METER));
+            // Code locations, thread and busy times on every span would double its size and tell nothing.
+            let layer = layer
+                .with_location(false)
+                .with_threads(false)
+                .with_tracked_inactivity(false);
+            layer.with_filter(exported())
+        });
+        let lines = LogLayer::new(self.config.log_format, self.log_sink.unwrap_or_else(log::stderr));
+        let subscriber = tracing_subscriber::registry()
+            .with(spans)
+            .with(lines.with_filter(filter));
+        Ok(Telemetry {
+            dispatch: Dispatch::new(subscriber),
+            tracers,
+            meters,
+            propagator: (!environment.disabled).then(|| environment.propagator()),
+        })
+    }
+}
+
+/// What becomes a span: ours, and never the exporter's own connection, which would trace itself.
+fn exported() -> Targets {
+    let silent = [
+        "h2",
+        "hyper",
+        "hyper_util",
+        "tonic",
+        "tower",
+        "opentelemetry",
+        "opentelemetry_sdk",
+        "opentelemetry_otlp",
+    ];
+    Targets::new()
+        .with_default(Level::INFO)
+        .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
+}
+
+/// Who is speaking. `OTEL_SERVICE_NAME`, then `OTEL_RESOURCE_ATTRIBUTES`, then the name in code.
+fn resource(service: &'static str, environment: &OtelEnvironment) -> Resource {
+    let builder = Resource::builder();
+    let builder = if environment.names_service {
+        builder
+    } else {
+        builder.with_service_name(service)
+    };
+    builder
+        .with_attribute(opentelemetry::KeyValue::new("service.namespace", "souk"))
+        .with_attribute(opentelemetry::KeyValue::new(
+            "service.version",
+            env!("CARGO_PKG_VERSION"),
+        ))
+        .build()
+}
+
+/// Flushes telemetry at the end of the process.
+#[derive(Debug)]
+#[must_use = "dropped, it flushes and ends telemetry at once"]
+pub struct TelemetryGuard {
+    tracers: Option<SdkTracerProvider>,
+    meters: Option<SdkMeterProvider>,
+}
+
+impl TelemetryGuard {
+    /// Sends what is recorded, so that it can be asked for; telemetry goes on.
+    pub async fn flush(&self) {
+        let (tracers, meters) = (self.tracers.clone(), self.meters.clone());
+        let flush = move || {
+            report("spans", tracers.map(|provider| provider.force_flush()));
+            report("metrics", meters.map(|provider| provider.force_flush()));
+        };
+        // The exporters block while they send.
+        if let Err(error) = tokio::task::spawn_blocking(flush).await {
+            tracing::warn!(%error, "the flush of telemetry failed");
+        }
+    }
+
+    /// Sends what is recorded and ends telemetry, within `time`.
+    pub async fn shutdown(mut self, time: Duration) {
+        let ended = tokio::task::spawn_blocking({
+            let (tracers, meters) = (self.tracers.take(), self.meters.take());
+            move || end(tracers, meters, time)
+        });
+        if tokio::time::timeout(time, ended).await.is_err() {
+            tracing::warn!(?time, "telemetry couldn't be flushed in time");
+        }
+    }
+}
+
+impl Drop for TelemetryGuard {
+    fn drop(&mut self) {
+        let (tracers, meters) = (self.tracers.take(), self.meters.take());
+        if tracers.is_none() && meters.is_none() {
+            return;
+        }
+        // On a thread of its own: the exporter needs the runtime, which this thread may be driving.
+        let (done, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            end(tracers, meters, DROP_FLUSH);
+            // Nobody listens when it took too long.
+            let _ = done.send(());
+        });
+        let _ = ended.recv_timeout(DROP_FLUSH);
+    }
+}
+
+fn end(tracers: Option<SdkTracerProvider>, meters: Option<SdkMeterProvider>, time: Duration) {
+    report(
+        "spans",
+        tracers.map(|provider| provider.shutdown_with_timeout(time)),
+    );
+    report(
+        "metrics",
+        meters.map(|provider| provider.shutdown_with_timeout(time)),
+    );
+}
+
+fn report(what: &'static str, result: Option<opentelemetry_sdk::error::OTelSdkResult>) {
+    if let Some(Err(error)) = result {
+        tracing::warn!(what, %error, "telemetry couldn't be sent");
+    }
+}
+
+#[cfg(test)]
+mod tests;

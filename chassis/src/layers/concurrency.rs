@@ -1,0 +1,139 @@
+//! So many calls at a time, so many waiting, and no more: what is beyond is shed at once, with the time to come back.
+//!
+//! A place is held until the response headers, that is for the work of a unary call. Streams that are open after their
+//! headers have a count of their own, so that watchers can't starve the calls. Health checks pass: a busy server is
+//! not a dead one.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::Status;
+use tonic::body::Body;
+use tower::{Layer, Service};
+
+use super::outcome::hold_until_end;
+use super::{Inner, ResponseFuture, is_health, refuse, take_ready};
+use crate::status::StatusBuilder;
+
+/// When a shed client should come back.
+pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Limits how much is done at a time. Clones, and all services they made, share the limits.
+#[derive(Clone, Debug)]
+pub struct ConcurrencyLayer {
+    calls: Arc<Semaphore>,
+    calls_max: usize,
+    queue: Arc<AtomicUsize>,
+    queue_max: usize,
+    bodies: Arc<Semaphore>,
+    bodies_max: usize,
+}
+
+impl ConcurrencyLayer {
+    /// `calls_max` at work, `queue_max` waiting for that, `bodies_max` responses being sent, among them open streams.
+    pub fn new(calls_max: usize, queue_max: usize, bodies_max: usize) -> Self {
+        Self {
+            calls: Arc::new(Semaphore::new(calls_max.min(Semaphore::MAX_PERMITS))),
+            calls_max,
+            queue: Arc::new(AtomicUsize::new(0)),
+            queue_max,
+            bodies: Arc::new(Semaphore::new(bodies_max.min(Semaphore::MAX_PERMITS))),
+            bodies_max,
+        }
+    }
+
+    /// A place to work, after waiting if there is room to wait; the deadline layer outside bounds the time.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Status> {
+        if let Ok(permit) = Arc::clone(&self.calls).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let waiting = Waiting::enter(&self.queue, self.queue_max)
+            .ok_or_else(|| shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))?;
+        let permit = Arc::clone(&self.calls).acquire_owned().await;
+        drop(waiting);
+        // The semaphore is never closed; were it, there would be no place.
+        permit.map_err(|_| shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))
+    }
+}
+
+/// A place in the queue, given back when dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn enter(queue: &'a AtomicUsize, queue_max: usize) -> Option<Self> {
+        let entered = queue.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
+            (waiting < queue_max).then_some(waiting + 1)
+        });
+        entered.ok().map(|_| Self(queue))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn shed(reason: &'static str, what: &str, limit: usize) -> Status {
+    let message = format!("the server is at its limit of {limit} {what}; retry with backoff");
+    StatusBuilder::resource_exhausted(reason, message)
+        .metadata("limit", limit)
+        .retry_after(RETRY_AFTER)
+        .build()
+}
+
+impl<S> Layer<S> for ConcurrencyLayer {
+    type Service = Concurrency<S>;
+
+    fn layer(&self, inner: S) -> Concurrency<S> {
+        Concurrency {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+/// See [`ConcurrencyLayer`].
+#[derive(Clone, Debug)]
+pub struct Concurrency<S> {
+    inner: S,
+    layer: ConcurrencyLayer,
+}
+
+impl<S: Inner> Service<Request<Body>> for Concurrency<S> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        let mut inner = take_ready(&mut self.inner);
+        if is_health(request.uri().path()) {
+            return Box::pin(inner.call(request));
+        }
+        let layer = self.layer.clone();
+        Box::pin(async move {
+            let place = match layer.place().await {
+                Ok(place) => place,
+                Err(status) => return Ok(refuse(status)),
+            };
+            let response = inner.call(request).await?;
+            drop(place);
+            Ok(match Arc::clone(&layer.bodies).try_acquire_owned() {
+                Ok(permit) => hold_until_end(response, permit),
+                Err(_) => refuse(shed("RESPONSE_LIMIT", "responses being sent", layer.bodies_max)),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! Every call ends in time, with DEADLINE_EXCEEDED.
+//!
+//! Two clocks run. Until the response headers a call has the smaller of its `grpc-timeout` (or the server's default)
+//! and the server's maximum. After them the server's own limits are off, since a stream may live for days; a
+//! `grpc-timeout` that the client named goes on to count until the trailers.
+//!
+//! (`tonic::transport::Server::timeout` isn't used: it answers CANCELLED.)
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+use tonic::Status;
+use tonic::body::Body;
+use tower::{Layer, Service};
+
+use super::{Inner, ResponseFuture, outcome, refuse, take_ready};
+use crate::status::StatusBuilder;
+
+/// The header with the time a caller gives.
+pub const GRPC_TIMEOUT: &str = "grpc-timeout";
+
+/// Units of [`GRPC_TIMEOUT`], finest first, in nanoseconds.
+const UNITS: [(u8, u64); 6] = [
+    (b'n', 1),
+    (b'u', 1_000),
+    (b'm', 1_000_000),
+    (b'S', 1_000_000_000),
+    (b'M', 60_000_000_000),
+    (b'H', 3_600_000_000_000),
+];
+
+/// Largest number in front of a unit: the protocol allows eight digits.
+const TIMEOUT_NUMBER_MAX: u128 = 99_999_999;
+
+/// When the work on a call must be done. A handler finds it in the extensions of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    at: Instant,
+    /// When the client's own time is over, streams included; `None` when it named none.
+    asked: Option<Instant>,
+}
+
+tokio::task_local! {
+    /// The deadline of the call that this task works on.
+    static CURRENT: Deadline;
+}
+
+impl Deadline {
+    /// The deadline `time` from now.
+    pub fn after(time: Duration) -> Self {
+        Self {
+            at: Instant::now() + time,
+            asked: None,
+        }
+    }
+
+    /// The moment until which the response must have begun.
+    pub fn at(self) -> Instant {
+        self.at
+    }
+
+    /// The time left until the response must have begun; zero when it is over.
+    pub fn remaining(self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+
+    /// What is left of the time the client named, streams included; `None` when it named none.
+    pub fn asked_remaining(self) -> Option<Duration> {
+        self.asked
+            .map(|asked| asked.saturating_duration_since(Instant::now()))
+    }
+
+    /// The deadline of the call that this task serves; `None` outside a call, and in tasks it spawned.
+    pub fn current() -> Option<Self> {
+        CURRENT.try_with(|deadline| *deadline).ok()
+    }
+
+    /// Runs `work` with this as the [`current`](Self::current) deadline, to hand it on to a spawned task.
+    pub async fn scope<F: Future>(self, work: F) -> F::Output {
+        CURRENT.scope(self, work).await
+    }
+}
+
+/// The time a caller gives in its headers.
+///
+/// # Errors
+/// INVALID_ARGUMENT when the header isn't what the protocol says.
+pub fn parse(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    let Some(value) = headers.get(GRPC_TIMEOUT) else {
+        return Ok(None);
+    };
+    let parsed = value.as_bytes().split_last().and_then(|(unit, digits)| {
+        let (_, factor) = UNITS.iter().find(|(name, _)| name == unit)?;
+        let whole = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+        let number: u64 = whole.then(|| std::str::from_utf8(digits).ok()?.parse().ok())??;
+        number.checked_mul(*factor).map(Duration::from_nanos)
+    });
+    parsed.map(Some).ok_or_else(|| {
+        let message = "grpc-timeout must be 1 to 8 digits and a unit of H, M, S, m, u, n";
+        StatusBuilder::invalid_argument("GRPC_TIMEOUT_INVALID", message).build()
+    })
+}
+
+/// A header value for `time`, in the finest unit that fits eight digits, rounded down.
+pub fn format(time: Duration) -> HeaderValue {
+    let nanos = time.as_nanos();
+    let fitting = UNITS
+        .iter()
+        .find(|(_, factor)| nanos / u128::from(*factor) <= TIMEOUT_NUMBER_MAX);
+    let text = match fitting {
+        Some((unit, factor)) => format!("{}{}", nanos / u128::from(*factor), char::from(*unit)),
+        None => format!("{TIMEOUT_NUMBER_MAX}H"),
+    };
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("0n"))
+}
+
+/// Ends calls in time. See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct DeadlineLayer {
+    default: Duration,
+    max: Duration,
+}
+
+impl DeadlineLayer {
+    /// `default` is for calls that name no time, `max` for all; both count until the response headers.
+    pub fn new(default: Duration, max: Duration) -> Self {
+        Self { default, max }
+    }
+}
+
+impl<S> Layer<S> for DeadlineLayer {
+    type Service = Deadlines<S>;
+
+    fn layer(&self, inner: S) -> Deadlines<S> {
+        Deadlines { inner, layer: *self }
+    }
+}
+
+/// See [`DeadlineLayer`].
+#[derive(Clone, Debug)]
+pub struct Deadlines<S> {
+    inner: S,
+    layer: DeadlineLayer,
+}
+
+impl<S: Inner> Service<Request<Body>> for Deadlines<S> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
+        let asked = match parse(request.headers()) {
+            Ok(asked) => asked,
+            Err(status) => return Box::pin(std::future::ready(Ok(refuse(status)))),
+        };
+        let started = Instant::now();
+        let given = asked.unwrap_or(self.layer.default).min(self.layer.max);
+        let limited_by = if asked == Some(given) {
+            "grpc-timeout"
+        } else {
+            "server"
+        };
+        let deadline = Deadline {
+            at: started + given,
+            asked: asked.map(|asked| started + asked),
+        };
+        request.extensions_mut().insert(deadline);
+        let mut inner = take_ready(&mut self.inner);
+        Box::pin(async move {
+            let call = deadline.scope(async move { inner.call(request).await });
+            let Ok(response) = tokio::time::timeout_at(deadline.at, call).await else {
+                return Ok(refuse(exceeded(given, limited_by)));
+            };
+            let response = response?;
+            Ok(match asked {
+                Some(asked) if !response.headers().contains_key(Status::GRPC_STATUS) => {
+                    let timer = Box::pin(tokio::time::sleep_until(started + asked));
+                    response.map(|body| {
+                        Body::new(TimedBody {
+                            body: Some(body),
+                            timer,
+                            asked,
+                        })
+                    })
+                }
+                _ => response,
+            })
+        })
+    }
+}
+
+/// The answer to a call whose time ran out.
+fn exceeded(given: Duration, limited_by: &'static str) -> Status {
+    let millis = given.as_millis();
+    let message = format!(
+        "the call took longer than its {millis} ms (limited by the {limited_by}); ask for less or give it more time"
+    );
+    StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message)
+        .metadata("timeout_ms", millis)
+        .metadata("limited_by", limited_by)
+        .build()
+}
+
+/// A body that ends in DEADLINE_EXCEEDED when the client's time is over.
+struct TimedBody {
+    /// `None` once the time is over: dropping it stops the stream's work.
+    body: Option<Body>,
+    timer: Pin<Box<Sleep>>,
+    asked: Duration,
+}
+
+impl http_body::Body for TimedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        // What is ready goes first: an answer that made it in time is one.
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        if self.timer.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.body = None;
+        Poll::Ready(Some(outcome::trailers(&exceeded(self.asked, "grpc-timeout"))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // Not the body's: the time may cut it short.
+        SizeHint::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

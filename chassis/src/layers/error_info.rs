@@ -1,0 +1,181 @@
+//! The last gap: errors made by tonic and axum themselves get their `ErrorInfo` too.
+//!
+//! Handlers build their errors with [`crate::status`]. What is between them and us (routing, framing, decoding) knows
+//! only codes and texts; here each gets a reason. A message that can't be decoded is the client's mistake, so tonic's
+//! INTERNAL for it becomes INVALID_ARGUMENT.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+
+use super::{Inner, ResponseFuture, refuse, take_ready};
+use crate::methods::Methods;
+use crate::status::StatusBuilder;
+
+/// How tonic 0.14 words what the client did wrong, under the code INTERNAL. A test holds them to it.
+const CLIENT_MISTAKES: [&str; 4] = [
+    "failed to decode Protobuf message",
+    "Missing request message",
+    "Unexpected EOF decoding stream",
+    "protocol error: received message with",
+];
+
+/// Completes errors. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct ErrorInfoLayer {
+    methods: Methods,
+}
+
+impl ErrorInfoLayer {
+    /// `methods` is what UNIMPLEMENTED tells the client about.
+    pub fn new(methods: Methods) -> Self {
+        Self { methods }
+    }
+
+    /// The complete form of the error in `headers`, if it is one and incomplete.
+    fn complete(&self, headers: &HeaderMap, path: &str) -> Option<Status> {
+        let code = Code::from_bytes(headers.get(Status::GRPC_STATUS)?.as_bytes());
+        if code == Code::Ok || headers.contains_key(Status::GRPC_STATUS_DETAILS) {
+            return None;
+        }
+        let message = super::outcome::message(headers);
+        Some(self.restate(code, message, path))
+    }
+
+    fn restate(&self, code: Code, message: String, path: &str) -> Status {
+        if code == Code::Unimplemented && self.methods.known(path).is_none() {
+            return unknown_method(&self.methods, path).build();
+        }
+        if code == Code::Internal && CLIENT_MISTAKES.iter().any(|words| message.starts_with(words)) {
+            return StatusBuilder::invalid_argument("MESSAGE_MALFORMED", message).build();
+        }
+        StatusBuilder::new(code, super::trace::code_name(code), message).build()
+    }
+}
+
+/// UNIMPLEMENTED for `path`, with what exists: the methods of the service if it is one, otherwise the services.
+pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
+    let asked = path.trim_start_matches('/');
+    let prefix = asked.split_once('/').map_or(asked, |(service, _)| service);
+    let of_service: Vec<&str> = methods
+        .iter()
+        .filter_map(|name| name.split_once('/'))
+        .filter(|(service, _)| *service == prefix)
+        .map(|(_, method)| method)
+        .collect();
+    if of_service.is_empty() {
+        let services = methods.services().into_iter().collect::<Vec<_>>().join(", ");
+        let message = format!("no service `{prefix}` here; there are: {services}");
+        StatusBuilder::unimplemented("SERVICE_UNKNOWN", message)
+            .metadata("service", prefix)
+            .metadata("services", services)
+    } else {
+        let known = of_service.join(", ");
+        let message = format!("no method `{asked}`; {prefix} has: {known}");
+        StatusBuilder::unimplemented("METHOD_UNKNOWN", message)
+            .metadata("method", asked)
+            .metadata("methods", known)
+    }
+}
+
+impl<S> Layer<S> for ErrorInfoLayer {
+    type Service = ErrorInfos<S>;
+
+    fn layer(&self, inner: S) -> ErrorInfos<S> {
+        ErrorInfos {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+/// See [`ErrorInfoLayer`].
+#[derive(Clone, Debug)]
+pub struct ErrorInfos<S> {
+    inner: S,
+    layer: ErrorInfoLayer,
+}
+
+impl<S: Inner> Service<Request<Body>> for ErrorInfos<S> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        let path: Arc<str> = request.uri().path().into();
+        let layer = self.layer.clone();
+        let mut inner = take_ready(&mut self.inner);
+        Box::pin(async move {
+            let response = inner.call(request).await?;
+            if response.headers().contains_key(Status::GRPC_STATUS) {
+                return Ok(match layer.complete(response.headers(), &path) {
+                    Some(status) => rewrite(response, status),
+                    None => response,
+                });
+            }
+            Ok(response.map(|body| Body::new(CompletingBody { body, layer, path })))
+        })
+    }
+}
+
+/// `response` with `status` in its headers; whatever else stands there stays.
+fn rewrite(mut response: Response<Body>, status: Status) -> Response<Body> {
+    match status.add_header(response.headers_mut()) {
+        Ok(()) => {
+            response.extensions_mut().insert(status);
+            response
+        }
+        Err(status) => refuse(status),
+    }
+}
+
+/// A body whose trailers are completed.
+struct CompletingBody {
+    body: Body,
+    layer: ErrorInfoLayer,
+    path: Arc<str>,
+}
+
+impl http_body::Body for CompletingBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| {
+            let mut frame = frame?;
+            if let Some(headers) = frame.trailers_mut()
+                && let Some(status) = self.layer.complete(headers, &self.path)
+            {
+                status.add_header(headers)?;
+            }
+            Ok(frame)
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Message limits and compression, once for every route.
+//!
+//! tonic has both as settings of each generated server, which every service would have to repeat. This layer does them
+//! on the frames of the wire (one flag byte, four bytes of length, the message), below the routes' layers and above
+//! the generated code, which then only sees plain messages within the limit:
+//!
+//! - a request message beyond the limit is refused by its length, before its bytes are read, and again while it is
+//!   decompressed, so that a bomb unpacks no further than the limit;
+//! - requests may be compressed with gzip or zstd, responses are if the client accepts it and the message is worth it.
+//!
+//! A gateway passes messages through: it checks lengths and leaves the compression alone.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Request, Response};
+use tokio::sync::oneshot;
+use tonic::Status;
+use tonic::body::Body;
+use tower::{Layer, Service};
+
+use super::{Inner, ResponseFuture, refuse, take_ready};
+use crate::status::StatusBuilder;
+
+mod decode;
+mod encode;
+mod encoding;
+mod frame;
+
+pub use encoding::Encoding;
+
+use decode::{CheckedBody, DecodedBody};
+use encode::EncodedBody;
+
+/// Header that names the encoding of the messages that follow.
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+
+/// Header that names the encodings the sender can read.
+const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+/// What this server reads.
+const ACCEPTED: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
+
+/// Limits and unpacks messages. See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct MessagesLayer {
+    bytes_max: usize,
+    pass_through: bool,
+}
+
+impl MessagesLayer {
+    /// For a server: request messages of at most `bytes_max` bytes, compression both ways.
+    pub fn server(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            pass_through: false,
+        }
+    }
+
+    /// For a gateway: request messages of at most `bytes_max` bytes on the wire, otherwise untouched.
+    pub fn pass_through(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            pass_through: true,
+        }
+    }
+
+    /// The request as the routes see it, and the other end of the complaints about its messages.
+    fn request(
+        self,
+        request: Request<Body>,
+    ) -> Result<(Request<Body>, oneshot::Receiver<Status>), Response<Body>> {
+        let (mut parts, body) = request.into_parts();
+        let (complaint, complaints) = oneshot::channel();
+        let encoding = if self.pass_through {
+            None
+        } else {
+            requested_encoding(&mut parts.headers)?
+        };
+        let body = match encoding {
+            None => Body::new(CheckedBody::new(body, self.bytes_max, complaint)),
+            Some(encoding) => Body::new(DecodedBody::new(body, encoding, self.bytes_max, complaint)),
+        };
+        Ok((Request::from_parts(parts, body), complaints))
+    }
+}
+
+/// Takes the encoding of the request out of its headers; `None` for plain messages.
+fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Response<Body>> {
+    let Some(name) = headers.remove(GRPC_ENCODING) else {
+        return Ok(None);
+    };
+    if name == "identity" {
+        return Ok(None);
+    }
+    let encoding = name.to_str().ok().and_then(Encoding::from_name);
+    encoding.map(Some).ok_or_else(|| {
+        let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+        let message = format!("messages encoded as `{name}` can't be read; use identity, gzip or zstd");
+        let status = StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message).metadata("encoding", name);
+        let mut response = refuse(status);
+        response.headers_mut().insert(GRPC_ACCEPT_ENCODING, ACCEPTED);
+        response
+    })
+}
+
+/// Compresses the messages of `response` from now on.
+fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
+    let headers = response.headers();
+    if headers.contains_key(Status::GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
+        return response;
+    }
+    let mut response = response.map(|body| Body::new(EncodedBody::new(body, encoding)));
+    response
+        .headers_mut()
+        .insert(GRPC_ENCODING, HeaderValue::from_static(encoding.name()));
+    response
+}
+
+impl<S> Layer<S> for MessagesLayer {
+    type Service = Messages<S>;
+
+    fn layer(&self, inner: S) -> Messages<S> {
+        Messages { inner, layer: *self }
+    }
+}
+
+/// See [`MessagesLayer`].
+#[derive(Clone, Debug)]
+pub struct Messages<S> {
+    inner: S,
+    layer: MessagesLayer,
+}
+
+impl<S: Inner> Service<Request<Body>> for Messages<S> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        let accepted = if self.layer.pass_through {
+            None
+        } else {
+            Encoding::choose(request.headers())
+        };
+        let (request, complaints) = match self.layer.request(request) {
+            Ok(checked) => checked,
+            Err(response) => return Box::pin(std::future::ready(Ok(response))),
+        };
+        let call = take_ready(&mut self.inner).call(request);
+        Box::pin(async move {
+            tokio::pin!(call);
+            // Whatever the reader of the body makes of its error (a proxy resets its stream), this is the answer.
+            let response = tokio::select! {
+                biased;
+                Ok(complaint) = complaints => return Ok(refuse(complaint)),
+                response = &mut call => response?,
+            };
+            Ok(match accepted {
+                Some(encoding) => compress(response, encoding),
+                None => response,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

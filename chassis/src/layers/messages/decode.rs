@@ -1,0 +1,181 @@
+//! Request bodies: checked as they pass, or unpacked.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body as _, Frame, SizeHint};
+use tokio::sync::oneshot;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::encoding::Encoding;
+use super::frame::{self, FrameScanner, Header};
+use crate::status::StatusBuilder;
+
+/// Tells the layer what is wrong with a message, once.
+struct Complaint(Option<oneshot::Sender<Status>>);
+
+impl Complaint {
+    /// Tells the layer; the body then ends in the same error for whoever reads it.
+    fn raise(&mut self, status: Status) -> Status {
+        if let Some(sender) = self.0.take() {
+            // Nobody listens once the response has begun: then the reader's error is all there is.
+            let _ = sender.send(status.clone());
+        }
+        status
+    }
+}
+
+/// A body whose messages keep the limit; the bytes pass unchanged.
+pub(super) struct CheckedBody {
+    body: Body,
+    scanner: FrameScanner,
+    bytes_max: usize,
+    complaint: Complaint,
+}
+
+impl CheckedBody {
+    pub(super) fn new(body: Body, bytes_max: usize, complaint: oneshot::Sender<Status>) -> Self {
+        Self {
+            body,
+            scanner: FrameScanner::default(),
+            bytes_max,
+            complaint: Complaint(Some(complaint)),
+        }
+    }
+}
+
+impl http_body::Body for CheckedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+            && let Err(status) = this.scanner.scan(data, this.bytes_max)
+        {
+            this.body = Body::empty();
+            return Poll::Ready(Some(Err(this.complaint.raise(status))));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body of compressed messages, unpacked.
+pub(super) struct DecodedBody {
+    body: Body,
+    encoding: Encoding,
+    bytes_max: usize,
+    /// What has arrived of the message that isn't all there yet: at most one message and one chunk.
+    buffer: BytesMut,
+    trailers: Option<HeaderMap>,
+    complaint: Complaint,
+}
+
+impl DecodedBody {
+    pub(super) fn new(
+        body: Body,
+        encoding: Encoding,
+        bytes_max: usize,
+        complaint: oneshot::Sender<Status>,
+    ) -> Self {
+        let complaint = Complaint(Some(complaint));
+        Self {
+            body,
+            encoding,
+            bytes_max,
+            buffer: BytesMut::new(),
+            trailers: None,
+            complaint,
+        }
+    }
+
+    /// The next message with a new header, if it is all there.
+    fn message(&mut self) -> Result<Option<Bytes>, Status> {
+        let Some((header, message)) = frame::next(&mut self.buffer, self.bytes_max)? else {
+            return Ok(None);
+        };
+        let plain = if header.compressed {
+            self.unpack(&message)?
+        } else {
+            message
+        };
+        let mut out = BytesMut::with_capacity(frame::HEADER_BYTES + plain.len());
+        Header {
+            compressed: false,
+            bytes: plain.len(),
+        }
+        .write(&mut out);
+        out.extend_from_slice(&plain);
+        Ok(Some(out.freeze()))
+    }
+
+    fn unpack(&self, message: &[u8]) -> Result<Bytes, Status> {
+        let unpacked = self.encoding.unpack(message, self.bytes_max).map_err(|error| {
+            let message = format!(
+                "a message is not {}: send it plain or compress it again",
+                self.encoding.name()
+            );
+            StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
+                .source(error)
+                .build()
+        })?;
+        unpacked.ok_or_else(|| frame::too_large(self.bytes_max.saturating_add(1), self.bytes_max))
+    }
+}
+
+impl http_body::Body for DecodedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        loop {
+            match this.message() {
+                Ok(Some(message)) => return Poll::Ready(Some(Ok(Frame::data(message)))),
+                Ok(None) => {}
+                Err(status) => {
+                    this.body = Body::empty();
+                    this.buffer.clear();
+                    return Poll::Ready(Some(Err(this.complaint.raise(status))));
+                }
+            }
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.buffer.extend_from_slice(&data),
+                    Err(frame) => this.trailers = frame.into_trailers().ok(),
+                },
+                Some(Err(status)) => return Poll::Ready(Some(Err(status))),
+                // A message cut off by the end is passed on as it is: the decoder behind has the words for it.
+                None if !this.buffer.is_empty() => {
+                    return Poll::Ready(Some(Ok(Frame::data(this.buffer.split().freeze()))));
+                }
+                None => {
+                    return Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.buffer.is_empty() && self.trailers.is_none() && self.body.is_end_stream()
+    }
+}

@@ -1,0 +1,122 @@
+//! The frame of a gRPC message: a flag byte, the length in four bytes big-endian, the message.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use tonic::Status;
+
+use crate::status::StatusBuilder;
+
+/// Bytes in front of a message.
+pub(super) const HEADER_BYTES: usize = 5;
+
+/// What stands in front of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) compressed: bool,
+    pub(super) bytes: usize,
+}
+
+impl Header {
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for an unknown flag.
+    pub(super) fn read([flag, length @ ..]: [u8; HEADER_BYTES]) -> Result<Self, Status> {
+        let bytes = u32::from_be_bytes(length);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        match flag {
+            0 => Ok(Self {
+                compressed: false,
+                bytes,
+            }),
+            1 => Ok(Self {
+                compressed: true,
+                bytes,
+            }),
+            flag => {
+                let message = format!("a message begins with the flag {flag}; gRPC has 0 and 1");
+                Err(StatusBuilder::invalid_argument("FRAME_MALFORMED", message)
+                    .metadata("flag", flag)
+                    .build())
+            }
+        }
+    }
+
+    /// The header as bytes. Lengths beyond 32 bits can't be: messages are limited far below.
+    pub(super) fn write(self, out: &mut BytesMut) {
+        let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
+        out.extend_from_slice(&[u8::from(self.compressed)]);
+        out.extend_from_slice(&bytes.to_be_bytes());
+    }
+
+    /// Refuses what is beyond `bytes_max`.
+    pub(super) fn within(self, bytes_max: usize) -> Result<Self, Status> {
+        if self.bytes <= bytes_max {
+            Ok(self)
+        } else {
+            Err(too_large(self.bytes, bytes_max))
+        }
+    }
+}
+
+/// The refusal of a message beyond the limit; `bytes` is what is known of its size.
+pub(super) fn too_large(bytes: usize, bytes_max: usize) -> Status {
+    let message = format!(
+        "a message of {bytes} bytes or more was sent, at most {bytes_max} are taken; send less at a time"
+    );
+    StatusBuilder::resource_exhausted("MESSAGE_TOO_LARGE", message)
+        .metadata("limit_bytes", bytes_max)
+        .metadata("actual_bytes", bytes)
+        .build()
+}
+
+/// Follows the frames through chunks of any size, copying nothing but headers.
+#[derive(Debug, Default)]
+pub(super) struct FrameScanner {
+    header: [u8; HEADER_BYTES],
+    filled: usize,
+    left: usize,
+}
+
+impl FrameScanner {
+    /// Looks at the next chunk.
+    ///
+    /// # Errors
+    /// When a frame in it is malformed or announces a message beyond `bytes_max`.
+    pub(super) fn scan(&mut self, mut chunk: &[u8], bytes_max: usize) -> Result<(), Status> {
+        while !chunk.is_empty() {
+            if self.left > 0 {
+                let skipped = self.left.min(chunk.len());
+                self.left -= skipped;
+                chunk.advance(skipped);
+            } else {
+                let wanted = HEADER_BYTES - self.filled;
+                let taken = wanted.min(chunk.len());
+                if let Some(part) = self.header.get_mut(self.filled..self.filled + taken) {
+                    chunk.copy_to_slice(part);
+                }
+                self.filled += taken;
+                if self.filled == HEADER_BYTES {
+                    self.left = Header::read(self.header)?.within(bytes_max)?.bytes;
+                    self.filled = 0;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes the next whole frame off the front of `buffer`; `None` while it isn't all there.
+///
+/// # Errors
+/// As soon as its header is there, when it is malformed or announces a message beyond `bytes_max`.
+pub(super) fn next(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<(Header, Bytes)>, Status> {
+    let Some(header) = buffer.first_chunk::<HEADER_BYTES>() else {
+        return Ok(None);
+    };
+    let header = Header::read(*header)?.within(bytes_max)?;
+    if buffer.len() - HEADER_BYTES < header.bytes {
+        return Ok(None);
+    }
+    buffer.advance(HEADER_BYTES);
+    Ok(Some((header, buffer.split_to(header.bytes).freeze())))
+}

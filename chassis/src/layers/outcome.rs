@@ -1,0 +1,209 @@
+//! How a call ended, seen from outside: in the headers, in the trailers, by an error on the way, or given up.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use tonic::body::Body;
+use tonic::{Code, Status};
+
+/// The end of a call.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The gRPC code; CANCELLED when the caller went away first.
+    pub code: Code,
+    /// The message of a failed call.
+    pub message: String,
+    /// The error itself, with its cause, where it was made in this process and before any message was sent.
+    pub status: Option<Status>,
+}
+
+impl Outcome {
+    fn read(headers: &HeaderMap) -> Option<Self> {
+        let code = Code::from_bytes(headers.get(Status::GRPC_STATUS)?.as_bytes());
+        Some(Self {
+            code,
+            message: message(headers),
+            status: None,
+        })
+    }
+
+    fn of(status: Status) -> Self {
+        Self {
+            code: status.code(),
+            message: status.message().to_owned(),
+            status: Some(status),
+        }
+    }
+
+    fn abandoned() -> Self {
+        Self {
+            code: Code::Cancelled,
+            message: "the caller went away".to_owned(),
+            status: None,
+        }
+    }
+
+    fn without_status() -> Self {
+        Self {
+            code: Code::Unknown,
+            message: "the response ended without a grpc-status".to_owned(),
+            status: None,
+        }
+    }
+}
+
+/// Is told once how a call ended.
+pub trait Observer: Send + Unpin + 'static {
+    /// The call is over.
+    fn ended(self, outcome: Outcome);
+
+    /// The span that the body of the response runs in.
+    fn span(&self) -> Option<&tracing::Span> {
+        None
+    }
+}
+
+/// Holds an observer until the end of its call. Dropped earlier, the call was given up.
+#[derive(Debug)]
+pub struct Watch<O: Observer>(Option<O>);
+
+impl<O: Observer> Watch<O> {
+    /// Starts watching.
+    pub fn new(observer: O) -> Self {
+        Self(Some(observer))
+    }
+
+    /// Goes on watching in the body of `response`, or ends here when the headers say all.
+    pub fn follow(mut self, response: Response<Body>) -> Response<Body> {
+        if let Some(mut outcome) = Outcome::read(response.headers()) {
+            outcome.status = response.extensions().get::<Status>().cloned();
+            self.end(outcome);
+            return response;
+        }
+        response.map(|body| Body::new(WatchedBody { body, watch: self }))
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if let Some(observer) = self.0.take() {
+            observer.ended(outcome);
+        }
+    }
+}
+
+impl<O: Observer> Drop for Watch<O> {
+    fn drop(&mut self) {
+        self.end(Outcome::abandoned());
+    }
+}
+
+/// A body whose end is watched.
+struct WatchedBody<O: Observer> {
+    body: Body,
+    watch: Watch<O>,
+}
+
+impl<O: Observer> http_body::Body for WatchedBody<O> {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let frame = {
+            let _entered = this
+                .watch
+                .0
+                .as_ref()
+                .and_then(Observer::span)
+                .map(tracing::Span::enter);
+            ready!(Pin::new(&mut this.body).poll_frame(cx))
+        };
+        match &frame {
+            Some(Ok(frame)) => {
+                if let Some(trailers) = frame.trailers_ref() {
+                    this.watch
+                        .end(Outcome::read(trailers).unwrap_or_else(Outcome::without_status));
+                }
+            }
+            Some(Err(status)) => this.watch.end(Outcome::of(status.clone())),
+            None => this.watch.end(Outcome::without_status()),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Keeps a value (a permit, a token) until the body has ended or is dropped.
+pub(crate) fn hold_until_end<T: Send + Unpin + 'static>(response: Response<Body>, held: T) -> Response<Body> {
+    struct Held<T>(T);
+    impl<T: Send + Unpin + 'static> Observer for Held<T> {
+        fn ended(self, _: Outcome) {
+            drop(self.0);
+        }
+    }
+    Watch::new(Held(held)).follow(response)
+}
+
+/// The message in the headers of an error. (`Status::from_header_map` panics on details that aren't base64.)
+pub(crate) fn message(headers: &HeaderMap) -> String {
+    headers
+        .get(Status::GRPC_MESSAGE)
+        .map(|text| percent_decode(text.as_bytes()))
+        .unwrap_or_default()
+}
+
+/// The last frame of a stream that ends in `status`.
+pub(crate) fn trailers(status: &Status) -> Result<Frame<Bytes>, Status> {
+    let mut trailers = HeaderMap::new();
+    status.add_header(&mut trailers)?;
+    Ok(Frame::trailers(trailers))
+}
+
+/// Undoes the percent encoding of `grpc-message`; what isn't UTF-8 is replaced.
+fn percent_decode(text: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = match (first, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let digit = |byte: &u8| {
+                    char::from(*byte)
+                        .to_digit(16)
+                        .and_then(|digit| u8::try_from(digit).ok())
+                };
+                digit(high)
+                    .zip(digit(low))
+                    .map(|(high, low)| (high << 4 | low, tail))
+            }
+            _ => None,
+        };
+        let (byte, tail) = escaped.unwrap_or((*first, tail));
+        bytes.push(byte);
+        rest = tail;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_decoded_and_damage_is_harmless() {
+        assert_eq!(percent_decode(b"%E5%A5%B6 tea 100%25"), "奶 tea 100%");
+        assert_eq!(percent_decode(b"%zz %f"), "%zz %f");
+        assert_eq!(percent_decode(b"%ff"), "\u{fffd}");
+    }
+}

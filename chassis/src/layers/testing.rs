@@ -1,0 +1,120 @@
+//! Inner services for the tests of the layers.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::{Service, ServiceExt as _, service_fn};
+
+use super::Inner;
+use crate::methods::Methods;
+
+/// A method of the health service, which every test's [`methods`] knows.
+pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
+
+/// A method that isn't health, for what lets health pass.
+pub(super) const CALL: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+/// Methods of the built-in services.
+pub(super) fn methods() -> Methods {
+    let sets = [
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+    ];
+    Methods::read(&sets, |_| true).expect("descriptors decode")
+}
+
+/// An empty request to `path`.
+pub(super) fn request(path: &str) -> Request<Body> {
+    Request::builder()
+        .uri(path)
+        .body(Body::empty())
+        .expect("a valid request")
+}
+
+/// A request to `path` with a header.
+pub(super) fn request_with(path: &str, name: &'static str, value: &str) -> Request<Body> {
+    Request::builder()
+        .uri(path)
+        .header(name, value)
+        .body(Body::empty())
+        .expect("a valid request")
+}
+
+/// Frames of a stream: data, then trailers with `code`, each after `pause`.
+pub(super) fn stream(messages: usize, pause: Duration, code: Code) -> Response<Body> {
+    let frames = futures_util::stream::unfold(0, move |sent| async move {
+        if sent > messages {
+            return None;
+        }
+        tokio::time::sleep(pause).await;
+        let frame = if sent < messages {
+            Frame::data(message(b"hello"))
+        } else {
+            let mut trailers = http::HeaderMap::new();
+            Status::new(code, "")
+                .add_header(&mut trailers)
+                .expect("valid headers");
+            Frame::trailers(trailers)
+        };
+        Some((Ok::<_, Status>(frame), sent + 1))
+    });
+    Response::new(Body::new(StreamBody::new(frames)))
+}
+
+/// A service whose answer is made by `answer` for each request.
+pub(super) fn answering<F, R>(answer: F) -> impl Inner + Sync
+where
+    F: Fn(Request<Body>) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Response<Body>> + Send + 'static,
+{
+    service_fn(move |request| {
+        let answer = answer(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    })
+}
+
+/// Calls `service` once.
+pub(super) async fn call<S>(service: &S, request: Request<Body>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+{
+    match service.clone().oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+/// How a response ended: from its headers or, after reading it all, from its trailers.
+pub(super) async fn end(response: Response<Body>) -> (Bytes, Status) {
+    if let Some(status) = Status::from_header_map(response.headers()) {
+        return (Bytes::new(), status);
+    }
+    match response.into_body().collect().await {
+        Ok(body) => {
+            let status = body.trailers().and_then(Status::from_header_map);
+            let status = status.unwrap_or_else(|| Status::unknown("no trailers"));
+            (body.to_bytes(), status)
+        }
+        Err(status) => (Bytes::new(), status),
+    }
+}
+
+/// A plain frame around `bytes`.
+pub(super) fn message(bytes: &[u8]) -> Bytes {
+    framed(0, bytes)
+}
+
+/// A frame around `bytes` with this flag.
+pub(super) fn framed(flag: u8, bytes: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(5 + bytes.len());
+    frame.extend_from_slice(&[flag]);
+    frame.extend_from_slice(&u32::try_from(bytes.len()).expect("a short message").to_be_bytes());
+    frame.extend_from_slice(bytes);
+    frame.freeze()
+}

@@ -1,0 +1,281 @@
+//! A span for each call, from its first byte to its trailers, and one log line for each call that failed.
+//!
+//! Names and attributes follow the RPC conventions of OpenTelemetry (semantic-conventions `docs/rpc`, release
+//! candidate): the span is named by `rpc.method`, an RPC that doesn't exist is `_OTHER` with its name in
+//! `rpc.method_original`. A server span is an error only for the six codes that are the server's fault; a client span
+//! is one for every code but OK.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+use http::{Request, Response, Uri};
+use tokio::time::Instant;
+use tonic::Code;
+use tonic::body::Body;
+use tonic::transport::server::TcpConnectInfo;
+use tower::{Layer, Service};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use super::outcome::{Observer, Outcome, Watch};
+use super::{Inner, ResponseFuture, take_ready};
+use crate::methods::Methods;
+use crate::propagate;
+
+/// `rpc.method` of what no descriptor knows.
+pub const METHOD_OTHER: &str = "_OTHER";
+
+/// Longest `rpc.method_original`, in bytes.
+const ORIGINAL_BYTES_MAX: usize = 128;
+
+/// Which end of the call this is.
+#[derive(Clone, Debug)]
+enum Side {
+    /// We answer: takes the caller's context from the headers.
+    Server,
+    /// We ask: gives our context in the headers.
+    Client(Peer),
+}
+
+/// Where a client's calls go.
+#[derive(Clone, Debug)]
+struct Peer {
+    host: String,
+    port: Option<u16>,
+}
+
+/// Traces calls. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct TraceLayer {
+    side: Side,
+    methods: Methods,
+}
+
+impl TraceLayer {
+    /// SERVER spans for the RPCs in `methods`.
+    pub fn server(methods: Methods) -> Self {
+        Self {
+            side: Side::Server,
+            methods,
+        }
+    }
+
+    /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
+    pub fn client(methods: Methods, peer: &Uri) -> Self {
+        let peer = Peer {
+            host: peer.host().unwrap_or_default().to_owned(),
+            port: peer.port_u16(),
+        };
+        Self {
+            side: Side::Client(peer),
+            methods,
+        }
+    }
+}
+
+impl<S> Layer<S> for TraceLayer {
+    type Service = Trace<S>;
+
+    fn layer(&self, inner: S) -> Trace<S> {
+        Trace {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+/// See [`TraceLayer`].
+#[derive(Clone, Debug)]
+pub struct Trace<S> {
+    inner: S,
+    layer: TraceLayer,
+}
+
+impl<S: Inner> Service<Request<Body>> for Trace<S> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
+        let span = self.layer.start(&mut request);
+        let mut inner = take_ready(&mut self.inner);
+        let watch = Watch::new(Call {
+            span: span.clone(),
+            server: matches!(self.layer.side, Side::Server),
+            started: Instant::now(),
+        });
+        let future = async move {
+            let response = inner.call(request).await?;
+            Ok(watch.follow(response))
+        };
+        Box::pin(future.instrument(span))
+    }
+}
+
+impl TraceLayer {
+    /// The span of a call, in its place in the caller's trace.
+    fn start(&self, request: &mut Request<Body>) -> Span {
+        let path = request.uri().path();
+        let method = self.methods.known(path).unwrap_or(METHOD_OTHER);
+        let kind = match &self.side {
+            Side::Server => "server",
+            Side::Client(_) => "client",
+        };
+        let span = tracing::info_span!(
+            "rpc",
+            otel.name = method,
+            otel.kind = kind,
+            otel.status_code = Empty,
+            rpc.system.name = "grpc",
+            rpc.method = method,
+            rpc.method_original = Empty,
+            rpc.status_code = Empty,
+            "error.type" = Empty,
+            server.address = Empty,
+            server.port = Empty,
+            network.peer.address = Empty,
+            network.peer.port = Empty,
+        );
+        if method == METHOD_OTHER {
+            let original = path.trim_start_matches('/');
+            span.record(
+                "rpc.method_original",
+                &original[..original.floor_char_boundary(ORIGINAL_BYTES_MAX)],
+            );
+        }
+        match &self.side {
+            Side::Server => {
+                if let Some(connection) = request.extensions().get::<TcpConnectInfo>() {
+                    record_address(&span, ["server.address", "server.port"], connection.local_addr);
+                    record_address(
+                        &span,
+                        ["network.peer.address", "network.peer.port"],
+                        connection.remote_addr,
+                    );
+                }
+                // Fails only where no OpenTelemetry layer listens, and then there is no parent to set.
+                let _ = span.set_parent(propagate::extract(request.headers()));
+            }
+            Side::Client(peer) => {
+                span.record("server.address", peer.host.as_str());
+                if let Some(port) = peer.port {
+                    span.record("server.port", port);
+                }
+                propagate::inject(&span.context(), request.headers_mut());
+            }
+        }
+        span
+    }
+}
+
+fn record_address(span: &Span, [address, port]: [&str; 2], socket: Option<SocketAddr>) {
+    if let Some(socket) = socket {
+        span.record(address, tracing::field::display(socket.ip()));
+        span.record(port, socket.port());
+    }
+}
+
+/// A call under way.
+struct Call {
+    span: Span,
+    server: bool,
+    started: Instant,
+}
+
+impl Observer for Call {
+    fn ended(self, outcome: Outcome) {
+        let name = code_name(outcome.code);
+        self.span.record("rpc.status_code", name);
+        if outcome.code == Code::Ok {
+            return;
+        }
+        if !self.server || is_server_fault(outcome.code) {
+            self.span.record("otel.status_code", "ERROR");
+            self.span.record("error.type", name);
+        }
+        // The client's end of a call has its own log line where it is served, or where its error is answered.
+        if self.server {
+            self.span.in_scope(|| log(&outcome, self.started));
+        }
+    }
+
+    fn span(&self) -> Option<&Span> {
+        Some(&self.span)
+    }
+}
+
+/// The one log line of a failed call.
+fn log(outcome: &Outcome, started: Instant) {
+    let code = code_name(outcome.code);
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let status = outcome.status.as_ref();
+    let reason = status.and_then(crate::status::reason).unwrap_or_default();
+    let cause = status.map(|status| chain(status)).unwrap_or_default();
+    let message = outcome.message.as_str();
+    if is_server_fault(outcome.code) {
+        tracing::error!(code, reason, cause, elapsed_ms, error = message, "call failed");
+    } else {
+        tracing::info!(code, reason, cause, elapsed_ms, error = message, "call refused");
+    }
+}
+
+/// The causes of an error, outermost first.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// The six codes that are the server's fault.
+pub fn is_server_fault(code: Code) -> bool {
+    match code {
+        Code::Unknown
+        | Code::DeadlineExceeded
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss => true,
+        Code::Ok
+        | Code::Cancelled
+        | Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::ResourceExhausted
+        | Code::FailedPrecondition
+        | Code::Aborted
+        | Code::OutOfRange
+        | Code::Unauthenticated => false,
+    }
+}
+
+/// The code as the conventions write it.
+pub fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Log lines, each with the trace and the span it belongs to.
+//!
+//! A layer of its own, not `tracing_subscriber::fmt`: that one can't ask the OpenTelemetry layer for the ids of a span
+//! while an event is under way, and leaves out spans that the log filter doesn't want to see.
+
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::sync::OnceLock;
+
+use opentelemetry::trace::TraceContextExt as _;
+use serde_json::{Map, Value};
+use tracing::dispatcher::WeakDispatch;
+use tracing::field::{Field, Visit};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::fmt::format::Writer as TimeWriter;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::layer::Context;
+
+use super::LogFormat;
+
+/// Where whole lines go.
+pub(super) type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Lines to stderr, each in one write. A log that can't be written must not stop the process.
+pub(super) fn stderr() -> Sink {
+    Box::new(|line| {
+        let _ = std::io::stderr().lock().write_all(line);
+    })
+}
+
+/// Writes events as lines.
+pub(super) struct LogLayer {
+    format: LogFormat,
+    sink: Sink,
+    /// The subscriber that this layer is in: it knows the ids of spans.
+    dispatch: OnceLock<WeakDispatch>,
+}
+
+impl LogLayer {
+    pub(super) fn new(format: LogFormat, sink: Sink) -> Self {
+        Self {
+            format,
+            sink,
+            dispatch: OnceLock::new(),
+        }
+    }
+
+    /// The trace and span of the current span, in hexadecimal.
+    fn ids<S: Subscriber>(&self, context: &Context<'_, S>) -> Option<(String, String)> {
+        let current = context.current_span();
+        let dispatch = self.dispatch.get()?.upgrade()?;
+        let context = tracing_opentelemetry::get_otel_context(current.id()?, &dispatch)?;
+        let span = context.span();
+        let ids = span.span_context();
+        ids.is_valid()
+            .then(|| (ids.trace_id().to_string(), ids.span_id().to_string()))
+    }
+}
+
+impl<S: Subscriber> Layer<S> for LogLayer {
+    fn on_register_dispatch(&self, dispatch: &Dispatch) {
+        // A layer is registered once; were it twice, the first one stays.
+        let _ = self.dispatch.set(dispatch.downgrade());
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let line = Line {
+            metadata: event.metadata(),
+            ids: self.ids(&context),
+            fields,
+        };
+        let text = match self.format {
+            LogFormat::Human => line.human(),
+            LogFormat::Json => line.json(),
+        };
+        (self.sink)(text.as_bytes());
+    }
+}
+
+/// One line to be.
+struct Line {
+    metadata: &'static Metadata<'static>,
+    ids: Option<(String, String)>,
+    fields: Fields,
+}
+
+/// The wall clock, as RFC 3339.
+fn now() -> String {
+    let mut time = String::new();
+    // Writing to a String can't fail.
+    let _ = SystemTime.format_time(&mut TimeWriter::new(&mut time));
+    time
+}
+
+impl Line {
+    fn human(self) -> String {
+        let Self {
+            metadata,
+            ids,
+            fields,
+        } = self;
+        let mut line = format!(
+            "{} {:>5} {}: {}",
+            now(),
+            metadata.level(),
+            metadata.target(),
+            one_line(&fields.message)
+        );
+        for (name, value) in fields.others.iter().filter(|(_, value)| *value != "") {
+            let _ = write!(line, " {name}={value}");
+        }
+        if let Some((trace, span)) = ids {
+            let _ = write!(line, " trace_id={trace} span_id={span}");
+        }
+        line.push('\n');
+        line
+    }
+
+    fn json(self) -> String {
+        let Self {
+            metadata,
+            ids,
+            fields,
+        } = self;
+        let mut line = Map::new();
+        line.insert("timestamp".into(), now().into());
+        line.insert("level".into(), metadata.level().as_str().into());
+        line.insert("target".into(), metadata.target().into());
+        line.insert("message".into(), fields.message.into());
+        if let Some((trace, span)) = ids {
+            line.insert("trace_id".into(), trace.into());
+            line.insert("span_id".into(), span.into());
+        }
+        line.insert("fields".into(), Value::Object(fields.others));
+        let mut line = Value::Object(line).to_string();
+        line.push('\n');
+        line
+    }
+}
+
+/// A message can hold what a client sent: it must not be able to forge a line.
+fn one_line(message: &str) -> String {
+    message.replace(|c: char| c.is_control(), " ")
+}
+
+/// The fields of an event.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: Map<String, Value>,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = value,
+            name => {
+                self.others.insert(name.to_owned(), value.into());
+            }
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => self.message = value.to_owned(),
+            name => {
+                self.others.insert(name.to_owned(), value.into());
+            }
+        }
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.others.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.others.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.others.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.others.insert(field.name().to_owned(), value.into());
+    }
+}
