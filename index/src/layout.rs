@@ -17,6 +17,7 @@
 
 use std::collections::HashMap;
 
+use tantivy::Term;
 use tantivy::schema::{
     BytesOptions, Field as PhysicalField, IndexRecordOption, NumericOptions, Schema as PhysicalSchema,
     SchemaBuilder, TextFieldIndexing, TextOptions,
@@ -95,6 +96,18 @@ impl Layout {
             present,
             handles,
         }
+    }
+
+    /// The term of documents themselves, where there are nested objects beside them.
+    pub(crate) fn root_kind(&self) -> Option<Term> {
+        self.kind_term(None)
+    }
+
+    /// The term of the documents of a scope: those themselves, or the objects of a path. Absent where there are no
+    /// NESTED fields: every document is of the same kind then.
+    pub(crate) fn kind_term(&self, scope: Option<&str>) -> Option<Term> {
+        self.kind
+            .map(|kind| Term::from_field_text(kind, scope.unwrap_or(ROOT_KIND)))
     }
 
     /// The physical side of the field at `path`.

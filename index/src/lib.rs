@@ -11,7 +11,7 @@ pub mod request;
 pub mod schema;
 pub mod sort;
 
-mod analyze;
+pub mod analyze;
 mod layout;
 
 pub use cancel::Cancellation;

@@ -1,0 +1,128 @@
+//! A set of documents of one segment, a bit each.
+
+use tantivy::{DocId, DocSet, TERMINATED};
+
+/// A fixed-size bit set.
+#[derive(Debug)]
+pub(crate) struct Bits {
+    words: Vec<u64>,
+    max_doc: DocId,
+}
+
+impl Bits {
+    /// An empty set for documents below `max_doc`.
+    pub(crate) fn new(max_doc: DocId) -> Self {
+        Self { words: vec![0; (max_doc as usize).div_ceil(64)], max_doc }
+    }
+
+    /// Adds a document; one beyond the end is left out.
+    pub(crate) fn insert(&mut self, doc: DocId) {
+        if let Some(word) = self.words.get_mut((doc >> 6) as usize) {
+            *word |= 1 << (doc & 63);
+        }
+    }
+
+    /// How many documents are in it.
+    pub(crate) fn len(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The first document from `doc` on, or [`TERMINATED`].
+    pub(crate) fn next(&self, doc: DocId) -> DocId {
+        let first = (doc >> 6) as usize;
+        let mut mask = !0_u64 << (doc & 63);
+        for (at, word) in self.words.iter().enumerate().skip(first) {
+            let word = word & mask;
+            if word != 0 {
+                return (at as u32) * 64 + word.trailing_zeros();
+            }
+            mask = !0;
+        }
+        TERMINATED
+    }
+
+    /// The last document before `doc`.
+    pub(crate) fn before(&self, doc: DocId) -> Option<DocId> {
+        let last = doc.min(self.max_doc).checked_sub(1)?;
+        let mut mask = !0_u64 >> (63 - (last & 63));
+        for at in (0..=(last >> 6) as usize).rev() {
+            let word = self.words.get(at)? & mask;
+            if word != 0 {
+                return Some((at as u32) * 64 + 63 - word.leading_zeros());
+            }
+            mask = !0;
+        }
+        None
+    }
+}
+
+/// Walks a [`Bits`].
+pub(crate) struct BitsDocSet {
+    bits: Bits,
+    doc: DocId,
+    len: u32,
+}
+
+impl BitsDocSet {
+    pub(crate) fn new(bits: Bits) -> Self {
+        let (doc, len) = (bits.next(0), bits.len());
+        Self { bits, doc, len }
+    }
+}
+
+impl DocSet for BitsDocSet {
+    fn advance(&mut self) -> DocId {
+        if self.doc != TERMINATED {
+            self.doc = self.bits.next(self.doc + 1);
+        }
+        self.doc
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            self.doc = self.bits.next(target);
+        }
+        self.doc
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_both_ways_over_word_borders() {
+        let members = [0, 1, 63, 64, 127, 128, 190];
+        let mut bits = Bits::new(191);
+        members.iter().for_each(|doc| bits.insert(*doc));
+        bits.insert(100_000);
+        assert_eq!(bits.len(), members.len() as u32);
+        for doc in 0..=300 {
+            let next = members.iter().copied().find(|member| *member >= doc).unwrap_or(TERMINATED);
+            let before = members.iter().copied().rev().find(|member| *member < doc);
+            assert_eq!((bits.next(doc), bits.before(doc)), (next, before), "{doc}");
+        }
+        let mut set = BitsDocSet::new(bits);
+        let mut found = vec![set.doc()];
+        while set.advance() != TERMINATED {
+            found.push(set.doc());
+        }
+        assert_eq!(found, members);
+        assert_eq!((set.advance(), set.seek(TERMINATED)), (TERMINATED, TERMINATED));
+    }
+
+    #[test]
+    fn an_empty_segment_has_no_documents() {
+        let bits = Bits::new(0);
+        assert_eq!((bits.next(0), bits.before(0), bits.before(5)), (TERMINATED, None, None));
+        assert_eq!(BitsDocSet::new(bits).doc(), TERMINATED);
+    }
+}

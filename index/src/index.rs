@@ -1,0 +1,254 @@
+//! An open index: its folder, its one writer, its searchers.
+
+mod folder;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{IndexReader, IndexSettings, ReloadPolicy};
+
+use crate::analyze;
+use crate::cursor::Cursor;
+use crate::directory::SoftDirectory;
+use crate::error::Error;
+use crate::join::ParentCache;
+use crate::layout::Layout;
+use crate::merge::ReclaimingMergePolicy;
+use crate::misfit::{MisfitLog, MisfitReport};
+use crate::schema::{FieldKind, Schema};
+use crate::search::Searcher;
+use crate::writer::IndexWriter;
+
+/// The least memory that the search library's indexing thread works with.
+const MIN_WRITER_MEMORY_BYTES: usize = 15_000_000;
+
+/// How an index is opened.
+#[derive(Clone, Debug)]
+pub struct IndexOptions {
+    /// Bytes of memory for documents that aren't committed; above, they are written to a segment early. At least 15 MB.
+    pub writer_memory_bytes: usize,
+    /// Compares the checksums of all files while opening: reads the whole index.
+    pub verify_checksums: bool,
+    merge: ReclaimingMergePolicy,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self {
+            writer_memory_bytes: 128_000_000,
+            verify_checksums: false,
+            merge: ReclaimingMergePolicy::default(),
+        }
+    }
+}
+
+impl IndexOptions {
+    /// Merges segments of any size as soon as there are `segments` of them. For tests that want merges.
+    #[must_use]
+    pub fn merging_eagerly(mut self, segments: usize) -> Self {
+        self.merge = ReclaimingMergePolicy {
+            segments_per_merge: segments.max(2),
+            smallest_level: u32::MAX,
+            smallest_reclaimed: 1,
+        };
+        self
+    }
+}
+
+/// A search index. Clones are the same index.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What the writer and the searchers of an index share.
+pub(crate) struct Shared {
+    pub(crate) physical: tantivy::Index,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) parents: Arc<ParentCache>,
+    pub(crate) options: IndexOptions,
+    /// Absent in memory.
+    pub(crate) directory: Option<SoftDirectory>,
+    reader: IndexReader,
+    view: RwLock<Arc<View>>,
+    durable: AtomicU64,
+    pub(crate) misfits: Mutex<MisfitLog>,
+    /// Why the index has to be opened again.
+    pub(crate) failed: Mutex<Option<String>>,
+    pub(crate) has_writer: AtomicBool,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Index").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+/// One point in time.
+pub(crate) struct View {
+    pub(crate) searcher: tantivy::Searcher,
+    pub(crate) sequence: u64,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("View").field("sequence", &self.sequence).finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// Opens the index in `folder`, or creates one there. Files of a crash that no commit names are deleted.
+    ///
+    /// # Errors
+    /// [`Error::SchemaMismatch`] when the folder's index has another schema, [`Error::Corrupt`] when it can't be read,
+    /// [`Error::Io`].
+    pub fn open(folder: &Path, schema: Schema, options: IndexOptions) -> Result<Self, Error> {
+        let layout = Layout::new(schema);
+        let (physical, directory) = folder::open(folder, &layout, options.verify_checksums)?;
+        Self::over(physical, Some(directory), layout, options)
+    }
+
+    /// An empty index in memory, for tests.
+    ///
+    /// # Errors
+    /// [`Error::Engine`].
+    pub fn create_in_ram(schema: Schema, options: IndexOptions) -> Result<Self, Error> {
+        let layout = Layout::new(schema);
+        let physical = tantivy::Index::create(
+            tantivy::directory::RamDirectory::create(),
+            layout.physical.clone(),
+            IndexSettings::default(),
+        )
+        .map_err(|error| Error::engine("creating an index in memory", error))?;
+        Self::over(physical, None, layout, options)
+    }
+
+    fn over(
+        physical: tantivy::Index,
+        directory: Option<SoftDirectory>,
+        layout: Layout,
+        options: IndexOptions,
+    ) -> Result<Self, Error> {
+        for field in layout.schema.resolved() {
+            if let FieldKind::Text(analyzer) = &field.kind {
+                analyze::register(physical.tokenizers(), analyzer);
+            }
+        }
+        let metas = physical.load_metas().map_err(|error| folder::unreadable("the list of segments", error))?;
+        let cursor = Cursor::decode(metas.payload.as_deref())?;
+        let reader = physical
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()
+            .map_err(|error| folder::unreadable("a segment", error))?;
+        let view = View { searcher: reader.searcher(), sequence: cursor.sequence };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                physical,
+                layout: Arc::new(layout),
+                parents: Arc::default(),
+                options,
+                directory,
+                reader,
+                view: RwLock::new(Arc::new(view)),
+                durable: AtomicU64::new(cursor.sequence),
+                misfits: Mutex::new(cursor.misfits),
+                failed: Mutex::new(None),
+                has_writer: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// The index's schema.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.shared.layout.schema
+    }
+
+    /// The writer; there is one at a time.
+    ///
+    /// # Errors
+    /// [`Error::WriterBusy`] while there is one, also in another process; [`Error::WriterFailed`] after one failed.
+    pub fn writer(&self) -> Result<IndexWriter, Error> {
+        IndexWriter::new(Arc::clone(&self.shared))
+    }
+
+    /// A view of the last commit, which later commits don't change.
+    #[must_use]
+    pub fn searcher(&self) -> Searcher {
+        Searcher::new(Arc::clone(&self.shared), self.shared.view())
+    }
+
+    /// The last change that searches see.
+    #[must_use]
+    pub fn applied_sequence(&self) -> u64 {
+        self.shared.view().sequence
+    }
+
+    /// The last change that a crash can't take away: where to resume.
+    #[must_use]
+    pub fn durable_sequence(&self) -> u64 {
+        self.shared.durable.load(Ordering::Acquire)
+    }
+
+    /// The values that weren't indexed because they don't fit their field.
+    #[must_use]
+    pub fn misfits(&self) -> MisfitReport {
+        self.shared.misfits.lock().report()
+    }
+
+    /// Compares the checksums of all files: reads the whole index.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with the damaged files.
+    pub fn verify(&self) -> Result<(), Error> {
+        folder::verify(&self.shared.physical)
+    }
+}
+
+impl Shared {
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.read())
+    }
+
+    /// Lets searches see the last commit, which includes everything up to `sequence`.
+    pub(crate) fn refresh(&self, sequence: u64) -> Result<(), Error> {
+        self.reader.reload().map_err(|error| Error::engine("opening a commit for searches", error))?;
+        let searcher = self.reader.searcher();
+        self.parents.retain(searcher.segment_readers());
+        *self.view.write() = Arc::new(View { searcher, sequence });
+        Ok(())
+    }
+
+    /// Makes the last commit, which includes everything up to `sequence`, durable.
+    pub(crate) fn checkpoint(&self, sequence: u64) -> Result<(), Error> {
+        if let Some(directory) = &self.directory {
+            directory.checkpoint().map_err(|source| Error::Io { doing: "making a checkpoint durable", source })?;
+        }
+        self.durable.store(sequence, Ordering::Release);
+        Ok(())
+    }
+
+    /// How many documents (not nested objects) a searcher has.
+    pub(crate) fn documents(&self, searcher: &tantivy::Searcher) -> Result<u64, Error> {
+        let Some(root) = self.layout.root_kind() else { return Ok(searcher.num_docs()) };
+        let query = tantivy::query::TermQuery::new(root, IndexRecordOption::Basic);
+        searcher
+            .search(&query, &tantivy::collector::Count)
+            .map(|count| count as u64)
+            .map_err(|error| Error::engine("counting documents", error))
+    }
+}
+
+impl IndexOptions {
+    pub(crate) fn writer_memory(&self) -> usize {
+        self.writer_memory_bytes.max(MIN_WRITER_MEMORY_BYTES)
+    }
+
+    pub(crate) fn merge_policy(&self) -> ReclaimingMergePolicy {
+        self.merge.clone()
+    }
+}

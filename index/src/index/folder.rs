@@ -1,0 +1,186 @@
+//! The folder of an index on disk: whose it is, whether it can be read, and what a crash left behind.
+//!
+//! `souk-index.json` says which schema the index was built for. It is written after the index itself, so a folder
+//! without it is empty or the rest of a creation that a crash cut short.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tantivy::directory::error::{LockError, OpenReadError};
+use tantivy::{IndexSettings, TantivyError};
+
+use crate::directory::SoftDirectory;
+use crate::error::Error;
+use crate::layout::Layout;
+
+const MARKER_FILE: &str = "souk-index.json";
+const MARKER_DRAFT: &str = "souk-index.json.draft";
+const META_FILE: &str = "meta.json";
+/// Characters of a segment's name at the beginning of its files' names.
+const SEGMENT_NAME_CHARS: usize = 32;
+
+/// The content of the marker.
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    format: u32,
+    /// The schema's fingerprint, in hexadecimal.
+    fingerprint: String,
+}
+
+const FORMAT: u32 = 1;
+
+/// Opens or creates the index in `folder`.
+pub(super) fn open(
+    folder: &Path,
+    layout: &Layout,
+    verify_checksums: bool,
+) -> Result<(tantivy::Index, SoftDirectory), Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::Io { doing: "creating the index's folder", source })?;
+    let marker = read_marker(folder)?;
+    let has_meta = folder
+        .join(META_FILE)
+        .try_exists()
+        .map_err(|source| Error::Io { doing: "looking into the index's folder", source })?;
+    let directory =
+        SoftDirectory::open(folder).map_err(|error| Error::engine("opening the index's folder", error))?;
+    let index = match marker {
+        None => create(folder, layout, &directory)?,
+        Some(_) if !has_meta => {
+            return Err(Error::Corrupt { detail: format!("{META_FILE} is missing"), source: None });
+        }
+        Some(marker) => {
+            check_fingerprint(&marker, layout)?;
+            let index = tantivy::Index::open(directory.clone())
+                .map_err(|error| unreadable("the list of segments", error))?;
+            sweep(folder, &index)?;
+            index
+        }
+    };
+    if verify_checksums {
+        verify(&index)?;
+    }
+    Ok((index, directory))
+}
+
+/// Compares the checksums of all files.
+pub(super) fn verify(index: &tantivy::Index) -> Result<(), Error> {
+    let damaged = index.validate_checksum().map_err(|error| unreadable("a file", error))?;
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    let mut names: Vec<String> = damaged.iter().map(|path| path.display().to_string()).collect();
+    names.sort();
+    Err(Error::Corrupt { detail: format!("the checksums of {} don't match", names.join(", ")), source: None })
+}
+
+/// What a failure to read `what` means: damage, unless the disk or the system refused.
+pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
+    let refused = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory
+        )
+    };
+    let source = match &error {
+        TantivyError::IoError(source) | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
+            if refused(source) =>
+        {
+            Some(io::Error::new(source.kind(), source.to_string()))
+        }
+        TantivyError::LockFailure(LockError::IoError(source), _) => {
+            Some(io::Error::new(source.kind(), source.to_string()))
+        }
+        _ => None,
+    };
+    match source {
+        Some(source) => Error::Io { doing: "reading the index", source },
+        None => Error::Corrupt { detail: format!("{what} can't be read: {error}"), source: Some(error) },
+    }
+}
+
+/// Creates an empty index, durably, in a folder that has none. What a creation cut short has left is removed.
+fn create(folder: &Path, layout: &Layout, directory: &SoftDirectory) -> Result<tantivy::Index, Error> {
+    let refused = |source| Error::Io { doing: "creating the index", source };
+    for name in [META_FILE, ".managed.json", MARKER_DRAFT] {
+        remove(&folder.join(name)).map_err(refused)?;
+    }
+    sweep_files(folder, &HashSet::new()).map_err(refused)?;
+    let index = tantivy::Index::create(directory.clone(), layout.physical.clone(), IndexSettings::default())
+        .map_err(|error| Error::engine("creating the index", error))?;
+    directory.checkpoint().map_err(refused)?;
+    write_marker(folder, layout).map_err(refused)?;
+    Ok(index)
+}
+
+fn write_marker(folder: &Path, layout: &Layout) -> io::Result<()> {
+    let marker = Marker { format: FORMAT, fingerprint: format!("{:016x}", layout.schema.fingerprint()) };
+    let draft = folder.join(MARKER_DRAFT);
+    let mut file = fs::File::create(&draft)?;
+    file.write_all(&serde_json::to_vec(&marker)?)?;
+    file.sync_all()?;
+    fs::rename(&draft, folder.join(MARKER_FILE))?;
+    fs::File::open(folder)?.sync_all()
+}
+
+fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
+    let bytes = match fs::read(folder.join(MARKER_FILE)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Io { doing: "reading the index's marker", source }),
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Corrupt {
+        detail: format!("{MARKER_FILE} can't be read: {error}"),
+        source: None,
+    })
+}
+
+fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
+    if marker.format != FORMAT {
+        return Err(Error::Corrupt {
+            detail: format!("{MARKER_FILE} has format {}, this version reads {FORMAT}", marker.format),
+            source: None,
+        });
+    }
+    let found = u64::from_str_radix(&marker.fingerprint, 16).map_err(|error| Error::Corrupt {
+        detail: format!("{MARKER_FILE} has no fingerprint: {error}"),
+        source: None,
+    })?;
+    let expected = layout.schema.fingerprint();
+    if found == expected { Ok(()) } else { Err(Error::SchemaMismatch { expected, found }) }
+}
+
+/// Deletes the segment files that the last checkpoint doesn't name: what was written after it, and what it replaced.
+fn sweep(folder: &Path, index: &tantivy::Index) -> Result<(), Error> {
+    let metas = index.load_metas().map_err(|error| unreadable("the list of segments", error))?;
+    let living = metas.segments.iter().flat_map(|segment| segment.list_files()).collect();
+    sweep_files(folder, &living).map_err(|source| Error::Io { doing: "sweeping the index's folder", source })
+}
+
+fn sweep_files(folder: &Path, living: &HashSet<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let is_segment_file = name.to_str().is_some_and(|name| {
+            name.split_once('.').is_some_and(|(segment, _)| {
+                segment.len() == SEGMENT_NAME_CHARS && segment.bytes().all(|b| b.is_ascii_hexdigit())
+            })
+        });
+        if is_segment_file && !living.contains(Path::new(&name)) {
+            remove(&folder.join(&name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a file; one that isn't there is fine.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

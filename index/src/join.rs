@@ -1,0 +1,207 @@
+//! The block join: documents of which a nested object matches.
+//!
+//! Nested objects are documents of their own, placed right before their parent in the same segment (see
+//! [`crate::layout`]). So the parent of an object is the next document that is one, and the objects of a parent lie
+//! between the previous parent and itself. Merges keep that order as long as the index isn't sorted. The algorithm is
+//! Lucene's `ToParentBlockJoinQuery`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tantivy::index::SegmentId;
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
+
+use crate::bits::Bits;
+use crate::query::ScoreMode;
+use crate::statistics::ScopeStatistics;
+
+/// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
+/// entry is good for as long as the segment lives.
+#[derive(Debug, Default)]
+pub(crate) struct ParentCache(Mutex<HashMap<(SegmentId, Vec<u8>), Arc<Bits>>>);
+
+impl ParentCache {
+    /// The documents of the segment that have the term `kind`.
+    pub(crate) fn get(&self, reader: &SegmentReader, kind: &Term) -> tantivy::Result<Arc<Bits>> {
+        let key = (reader.segment_id(), kind.serialized_value_bytes().to_vec());
+        if let Some(parents) = self.0.lock().get(&key) {
+            return Ok(Arc::clone(parents));
+        }
+        let mut parents = Bits::new(reader.max_doc());
+        let index = reader.inverted_index(kind.field())?;
+        if let Some(mut postings) = index.read_postings(kind, IndexRecordOption::Basic)? {
+            while postings.doc() != TERMINATED {
+                parents.insert(postings.doc());
+                postings.advance();
+            }
+        }
+        let parents = Arc::new(parents);
+        self.0.lock().insert(key, Arc::clone(&parents));
+        Ok(parents)
+    }
+
+    /// Forgets segments that are gone.
+    pub(crate) fn retain(&self, readers: &[SegmentReader]) {
+        self.0.lock().retain(|(segment, _), _| readers.iter().any(|reader| reader.segment_id() == *segment));
+    }
+}
+
+/// The parents of the objects that `child` matches.
+#[derive(Clone)]
+pub(crate) struct JoinQuery {
+    /// Matches objects only, never parents.
+    pub(crate) child: Arc<dyn Query>,
+    /// The term of `_kind` that the objects have.
+    pub(crate) child_kind: Term,
+    /// The term of `_kind` that the parents have.
+    pub(crate) parent_kind: Term,
+    pub(crate) score_mode: ScoreMode,
+    pub(crate) parents: Arc<ParentCache>,
+}
+
+impl fmt::Debug for JoinQuery {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Join({:?}, {:?})", self.score_mode, self.child)
+    }
+}
+
+impl Query for JoinQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let (child, score_mode) = match scoring {
+            EnableScoring::Enabled { searcher, .. } if self.score_mode != ScoreMode::None => {
+                let statistics = ScopeStatistics::new(searcher, &self.child_kind)?;
+                let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, searcher);
+                (self.child.weight(scoring)?, self.score_mode)
+            }
+            EnableScoring::Enabled { searcher, .. } => {
+                (self.child.weight(EnableScoring::disabled_from_searcher(searcher))?, ScoreMode::None)
+            }
+            EnableScoring::Disabled { .. } => (self.child.weight(scoring)?, ScoreMode::None),
+        };
+        Ok(Box::new(JoinWeight {
+            child,
+            parent_kind: self.parent_kind.clone(),
+            score_mode,
+            parents: Arc::clone(&self.parents),
+        }))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.child.query_terms(visitor);
+    }
+}
+
+struct JoinWeight {
+    child: Box<dyn Weight>,
+    parent_kind: Term,
+    score_mode: ScoreMode,
+    parents: Arc<ParentCache>,
+}
+
+impl Weight for JoinWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let parents = self.parents.get(reader, &self.parent_kind)?;
+        let child = self.child.scorer(reader, boost)?;
+        let mut scorer = JoinScorer { child, parents, score_mode: self.score_mode, doc: 0, score: 0.0 };
+        scorer.gather();
+        Ok(Box::new(scorer))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > doc || scorer.seek(doc) != doc {
+            return Err(TantivyError::InvalidArgument(format!("document {doc} does not match")));
+        }
+        Ok(Explanation::new("block join", scorer.score()))
+    }
+}
+
+struct JoinScorer {
+    child: Box<dyn Scorer>,
+    parents: Arc<Bits>,
+    score_mode: ScoreMode,
+    doc: DocId,
+    score: Score,
+}
+
+impl JoinScorer {
+    /// The child stands on an object that wasn't looked at: takes all matching objects of its parent.
+    fn gather(&mut self) -> DocId {
+        let object = self.child.doc();
+        if object == TERMINATED {
+            self.doc = TERMINATED;
+            return TERMINATED;
+        }
+        self.doc = self.parents.next(object);
+        debug_assert!(self.doc != object, "a child query matched a parent");
+        match self.score_mode {
+            ScoreMode::None => {
+                if self.child.doc() < self.doc {
+                    self.child.seek(self.doc);
+                }
+            }
+            ScoreMode::Avg => {
+                let (sum, count) = self.fold(0.0, |sum, score| sum + score);
+                self.score = sum / count as Score;
+            }
+            ScoreMode::Total => self.score = self.fold(0.0, |sum, score| sum + score).0,
+            ScoreMode::Max => self.score = self.fold(Score::MIN, Score::max).0,
+            ScoreMode::Min => self.score = self.fold(Score::MAX, Score::min).0,
+        }
+        self.doc
+    }
+
+    /// Folds the scores of the matching objects before the parent, and counts them.
+    fn fold(&mut self, start: Score, step: impl Fn(Score, Score) -> Score) -> (Score, u32) {
+        let (mut value, mut count) = (start, 0);
+        while self.child.doc() < self.doc {
+            value = step(value, self.child.score());
+            count += 1;
+            self.child.advance();
+        }
+        (value, count)
+    }
+}
+
+impl DocSet for JoinScorer {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        self.gather()
+    }
+
+    /// Lazy: objects of parents before the target are never looked at.
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        let first_object = self.parents.before(target).map_or(0, |parent| parent + 1);
+        if self.child.doc() < first_object {
+            self.child.seek(first_object);
+        }
+        self.gather()
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.child.size_hint()
+    }
+
+    fn cost(&self) -> u64 {
+        self.child.cost()
+    }
+}
+
+impl Scorer for JoinScorer {
+    fn score(&mut self) -> Score {
+        self.score
+    }
+}

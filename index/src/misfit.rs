@@ -1,0 +1,118 @@
+//! Values that don't fit their field's type: dropped one by one, and never in silence.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::MAX_RECENT_MISFITS;
+
+/// Misfits that a commit carries along, so that a restart doesn't forget all of them.
+const PERSISTED_MISFITS: usize = 16;
+
+/// Why a value wasn't indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum MisfitReason {
+    /// The value has another type than the field.
+    WrongType,
+    /// The value is longer than the field's limit.
+    TooLong,
+    /// There are more values or objects than allowed; those in front are kept.
+    TooMany,
+    /// The number is NaN or infinite.
+    NotFinite,
+}
+
+impl MisfitReason {
+    /// The reason in UPPER_SNAKE_CASE.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::WrongType => "WRONG_TYPE",
+            Self::TooLong => "TOO_LONG",
+            Self::TooMany => "TOO_MANY",
+            Self::NotFinite => "NOT_FINITE",
+        }
+    }
+}
+
+impl fmt::Display for MisfitReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.code())
+    }
+}
+
+/// One value that wasn't indexed. Its document is found by its other fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misfit {
+    /// The document's key.
+    pub key: Vec<u8>,
+    /// The field's full path.
+    pub field: String,
+    /// What kind of misfit.
+    pub reason: MisfitReason,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+/// The misfits of an index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MisfitReport {
+    /// All misfits since the index was built. A document that is applied again counts again.
+    pub count: u64,
+    /// The last ones, oldest first: at most [`MAX_RECENT_MISFITS`], and 16 from before the last restart.
+    pub recent: Vec<Misfit>,
+}
+
+/// Counts misfits and keeps the last ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MisfitLog {
+    count: u64,
+    recent: VecDeque<Misfit>,
+}
+
+impl MisfitLog {
+    pub(crate) fn push(&mut self, misfit: Misfit) {
+        self.count += 1;
+        if self.recent.len() == MAX_RECENT_MISFITS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(misfit);
+    }
+
+    pub(crate) fn report(&self) -> MisfitReport {
+        MisfitReport { count: self.count, recent: self.recent.iter().cloned().collect() }
+    }
+
+    /// The part that a commit carries.
+    pub(crate) fn persisted(&self) -> Self {
+        let skip = self.recent.len().saturating_sub(PERSISTED_MISFITS);
+        Self { count: self.count, recent: self.recent.iter().skip(skip).cloned().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_bounded_and_counts_on() {
+        let mut log = MisfitLog::default();
+        for n in 0..MAX_RECENT_MISFITS + 5 {
+            log.push(Misfit {
+                key: n.to_be_bytes().to_vec(),
+                field: "f".to_owned(),
+                reason: MisfitReason::WrongType,
+                message: String::new(),
+            });
+        }
+        let report = log.report();
+        assert_eq!((report.count, report.recent.len()), (133, MAX_RECENT_MISFITS));
+        assert_eq!(report.recent[0].key, 5_usize.to_be_bytes());
+        let persisted = log.persisted().report();
+        assert_eq!((persisted.count, persisted.recent.len()), (133, PERSISTED_MISFITS));
+        assert_eq!(persisted.recent.last(), report.recent.last());
+    }
+}

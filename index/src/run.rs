@@ -1,0 +1,72 @@
+//! What the parts of one search share while it runs: when to stop, what they may still do, and why they gave up.
+//!
+//! The search library's traits return its own error type. A part that gives up for a reason of ours leaves the reason
+//! here and returns any error; the search then answers with what is here.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tantivy::TantivyError;
+
+use crate::cancel::Cancellation;
+use crate::error::Error;
+use crate::limits::MAX_DICTIONARY_WALK;
+
+/// The shared state of one search.
+#[derive(Debug)]
+pub(crate) struct Run {
+    cancellation: Cancellation,
+    walked_terms: AtomicUsize,
+    max_walk: usize,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Run {
+    pub(crate) fn new(cancellation: Cancellation) -> Self {
+        Self::with_walk(cancellation, MAX_DICTIONARY_WALK)
+    }
+
+    /// A run with another limit of dictionary terms.
+    pub(crate) fn with_walk(cancellation: Cancellation, max_walk: usize) -> Self {
+        Self { cancellation, walked_terms: AtomicUsize::new(0), max_walk, failure: Mutex::new(None) }
+    }
+
+    /// Fails when the search has to stop.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.cancellation.check()
+    }
+
+    /// [`Run::check`] for inside the search library.
+    pub(crate) fn check_inside(&self) -> tantivy::Result<()> {
+        self.check().map_err(|error| self.give_up(error))
+    }
+
+    /// Accounts for `terms` of a dictionary that the clause at `path` looked at.
+    pub(crate) fn walked(&self, terms: usize, path: &str) -> tantivy::Result<()> {
+        let before = self.walked_terms.fetch_add(terms, Ordering::Relaxed);
+        let actual = before.saturating_add(terms);
+        if actual > self.max_walk {
+            return Err(self.give_up(Error::LimitExceeded {
+                path: path.to_owned(),
+                limit: "MAX_DICTIONARY_WALK",
+                max: self.max_walk as u64,
+                actual: actual as u64,
+                advice: "begin the pattern with more literal characters, or search a TEXT sub-field with the fuzzy \
+                         analyzer by match_phrase",
+            }));
+        }
+        self.check_inside()
+    }
+
+    /// Leaves the reason here (the first one counts) and returns an error to unwind with.
+    pub(crate) fn give_up(&self, error: Error) -> TantivyError {
+        let text = error.to_string();
+        self.failure.lock().get_or_insert(error);
+        TantivyError::InternalError(text)
+    }
+
+    /// The reason of an error from inside.
+    pub(crate) fn reason(&self, doing: &'static str, error: TantivyError) -> Error {
+        self.failure.lock().take().unwrap_or_else(|| Error::engine(doing, error))
+    }
+}

@@ -1,0 +1,227 @@
+//! The sole writer of an index.
+
+mod block;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tantivy::indexer::{IndexWriterOptions, UserOperation};
+use tantivy::{TantivyDocument, TantivyError, Term};
+
+use crate::cursor::Cursor;
+use crate::document::Operation;
+use crate::error::Error;
+use crate::index::Shared;
+use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS};
+use crate::misfit::MisfitLog;
+
+/// Applies changes to an index. Blocking: hold it on a thread of its own.
+///
+/// Three steps, each including the ones before: [`apply`](Self::apply) takes changes in, [`commit`](Self::commit) lets
+/// searches see them, [`checkpoint`](Self::checkpoint) makes them survive a crash. After a crash the index is exactly the
+/// last checkpoint; apply again what came after [`crate::Index::durable_sequence`]. Applying twice changes nothing.
+///
+/// After an error of the disk every call answers [`Error::WriterFailed`], until the index is opened again.
+pub struct IndexWriter {
+    shared: Arc<Shared>,
+    /// Absent only while closing.
+    physical: Option<tantivy::IndexWriter>,
+    /// Whether there are changes that no commit includes.
+    pending: bool,
+    committed: u64,
+    /// With the misfits of pending changes.
+    misfits: MisfitLog,
+}
+
+impl std::fmt::Debug for IndexWriter {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("IndexWriter")
+            .field("pending", &self.pending)
+            .field("committed", &self.committed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl IndexWriter {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
+        check_failed(&shared)?;
+        if shared.has_writer.swap(true, Ordering::AcqRel) {
+            return Err(Error::WriterBusy);
+        }
+        // One thread: calls of `run` must not overtake each other, and memory is for one segment.
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .memory_budget_per_thread(shared.options.writer_memory())
+            .build();
+        let physical: tantivy::IndexWriter = match shared.physical.writer_with_options(options) {
+            Ok(physical) => physical,
+            Err(error) => {
+                shared.has_writer.store(false, Ordering::Release);
+                if matches!(error, TantivyError::LockFailure(..)) {
+                    return Err(Error::WriterBusy);
+                }
+                return Err(Error::engine("opening the writer", error));
+            }
+        };
+        physical.set_merge_policy(Box::new(shared.options.merge_policy()));
+        let committed = shared.view().sequence;
+        let misfits = shared.misfits.lock().clone();
+        Ok(Self { shared, physical: Some(physical), pending: false, committed, misfits })
+    }
+
+    /// Takes changes in, in order. Nobody sees them before [`commit`](Self::commit). Values that don't fit their fields
+    /// are left out and listed in [`crate::Index::misfits`] with the commit.
+    ///
+    /// # Errors
+    /// [`Error::InvalidKey`] and [`Error::LimitExceeded`] before anything is taken in; [`Error::WriterFailed`].
+    pub fn apply(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
+        check_failed(&self.shared)?;
+        if operations.len() > MAX_OPERATIONS {
+            return Err(Error::LimitExceeded {
+                path: "operations".to_owned(),
+                limit: "MAX_OPERATIONS",
+                max: MAX_OPERATIONS as u64,
+                actual: operations.len() as u64,
+                advice: "apply the changes in several calls",
+            });
+        }
+        operations.iter().try_for_each(check_key)?;
+        for operation in operations {
+            let layout = &self.shared.layout;
+            // One `run` a document: its nested objects, itself and the delete of its predecessor go into one segment,
+            // next to each other, and are seen together or not at all.
+            let steps = match operation {
+                Operation::Delete { key } => vec![delete(&self.shared, &key)],
+                Operation::Insert(document) => block::adds(layout, &document, &mut self.misfits),
+                Operation::Upsert(document) => {
+                    let mut steps = vec![delete(&self.shared, &document.key)];
+                    steps.extend(block::adds(layout, &document, &mut self.misfits));
+                    steps
+                }
+            };
+            self.pending = true;
+            let run = self.physical()?.run(steps);
+            run.map_err(|error| self.fail("taking a change in", error))?;
+        }
+        Ok(())
+    }
+
+    /// Lets searches see everything applied so far, as of `sequence`.
+    ///
+    /// # Errors
+    /// [`Error::SequenceWentBack`] below the last commit's, and nothing happens; [`Error::WriterFailed`].
+    pub fn commit(&mut self, sequence: u64) -> Result<(), Error> {
+        check_failed(&self.shared)?;
+        if sequence < self.committed {
+            return Err(Error::SequenceWentBack { given: sequence, committed: self.committed });
+        }
+        if !self.pending && sequence == self.committed {
+            return Ok(());
+        }
+        let cursor = Cursor { sequence, misfits: self.misfits.persisted() }.encode()?;
+        let committed = self.physical()?.prepare_commit().and_then(|mut prepared| {
+            prepared.set_payload(&cursor);
+            prepared.commit()
+        });
+        committed.map_err(|error| self.fail("committing", error))?;
+        self.pending = false;
+        self.committed = sequence;
+        *self.shared.misfits.lock() = self.misfits.clone();
+        self.shared.refresh(sequence).map_err(|error| self.failed(error))
+    }
+
+    /// Makes the last commit durable. Takes as long as the disk needs: call it every few seconds, and before the change
+    /// log is trimmed.
+    ///
+    /// # Errors
+    /// [`Error::WriterFailed`], also when the disk refused: what it holds is then unknown until the index is opened
+    /// again.
+    pub fn checkpoint(&mut self) -> Result<(), Error> {
+        check_failed(&self.shared)?;
+        self.shared.checkpoint(self.committed).map_err(|error| self.failed(error))?;
+        // Merges since the last commit: let go of the files that they replaced.
+        self.shared.refresh(self.committed).map_err(|error| self.failed(error))
+    }
+
+    /// The last change that a commit includes.
+    #[must_use]
+    pub fn committed_sequence(&self) -> u64 {
+        self.committed
+    }
+
+    /// Merges all segments into one and waits for it. For bulk loads that have ended, and for tests.
+    ///
+    /// # Errors
+    /// [`Error::WriterFailed`].
+    pub fn merge_all(&mut self) -> Result<(), Error> {
+        check_failed(&self.shared)?;
+        let segments = self
+            .shared
+            .physical
+            .searchable_segment_ids()
+            .map_err(|error| self.fail("listing segments", error))?;
+        if segments.len() > 1 {
+            let merged = self.physical()?.merge(&segments).wait();
+            merged.map_err(|error| self.fail("merging", error))?;
+        }
+        self.shared.refresh(self.committed).map_err(|error| self.failed(error))
+    }
+
+    /// Waits for merges under way and makes the last commit durable. Changes that weren't committed are given up.
+    ///
+    /// # Errors
+    /// [`Error::WriterFailed`].
+    pub fn close(mut self) -> Result<(), Error> {
+        check_failed(&self.shared)?;
+        if let Some(physical) = self.physical.take() {
+            physical.wait_merging_threads().map_err(|error| self.fail("waiting for merges", error))?;
+        }
+        self.shared.checkpoint(self.committed).map_err(|error| self.failed(error))?;
+        self.shared.refresh(self.committed).map_err(|error| self.failed(error))
+    }
+
+    fn physical(&mut self) -> Result<&mut tantivy::IndexWriter, Error> {
+        self.physical.as_mut().ok_or_else(|| Error::WriterFailed { detail: "it is closed".to_owned() })
+    }
+
+    fn fail(&self, doing: &'static str, error: TantivyError) -> Error {
+        self.failed(Error::engine(doing, error))
+    }
+
+    /// Remembers the first failure, which every later call answers with.
+    fn failed(&self, error: Error) -> Error {
+        let detail = self.shared.failed.lock().get_or_insert_with(|| error.to_string()).clone();
+        Error::WriterFailed { detail }
+    }
+}
+
+impl Drop for IndexWriter {
+    fn drop(&mut self) {
+        drop(self.physical.take());
+        self.shared.has_writer.store(false, Ordering::Release);
+    }
+}
+
+fn check_failed(shared: &Shared) -> Result<(), Error> {
+    match shared.failed.lock().as_ref() {
+        Some(detail) => Err(Error::WriterFailed { detail: detail.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn check_key(operation: &Operation) -> Result<(), Error> {
+    let key = match operation {
+        Operation::Upsert(document) | Operation::Insert(document) => &document.key,
+        Operation::Delete { key } => key,
+    };
+    if key.is_empty() || key.len() > MAX_KEY_BYTES {
+        return Err(Error::InvalidKey { actual: key.len(), max: MAX_KEY_BYTES });
+    }
+    Ok(())
+}
+
+/// Removes a document and its nested objects: all of them carry the key.
+fn delete(shared: &Shared, key: &[u8]) -> UserOperation<TantivyDocument> {
+    UserOperation::Delete(Term::from_field_bytes(shared.layout.key, key))
+}

@@ -1,0 +1,201 @@
+//! A document as the search library takes it: its nested objects, innermost first, then itself.
+
+use tantivy::TantivyDocument;
+use tantivy::indexer::UserOperation;
+
+use crate::document::{Document, FieldValue, Object};
+use crate::geo::{GeoPoint, point_cells};
+use crate::layout::{Handle, Layout, ROOT_KIND};
+use crate::limits::{
+    MAX_ARRAY_ELEMENTS, MAX_BLOCK_DOCUMENTS, MAX_KEYWORD_BYTES, MAX_NESTED_ROWS, MAX_TEXT_BYTES,
+};
+use crate::misfit::{Misfit, MisfitLog, MisfitReason};
+use crate::schema::{Field, FieldKind};
+
+/// The additions that make up a document, in the order that the block join relies on.
+pub(super) fn adds(
+    layout: &Layout,
+    document: &Document,
+    misfits: &mut MisfitLog,
+) -> Vec<UserOperation<TantivyDocument>> {
+    let mut block = Block { layout, key: &document.key, misfits, placed: Vec::new() };
+    block.object(layout.schema.fields(), &document.fields, None);
+    block.placed.into_iter().map(UserOperation::Add).collect()
+}
+
+struct Block<'a> {
+    layout: &'a Layout,
+    key: &'a [u8],
+    misfits: &'a mut MisfitLog,
+    placed: Vec<TantivyDocument>,
+}
+
+impl Block<'_> {
+    /// Places the objects inside `object`, then the object.
+    fn object(&mut self, fields: &[Field], object: &Object, scope: Option<&str>) {
+        let mut physical = TantivyDocument::new();
+        physical.add_bytes(self.layout.key, self.key);
+        if let Some(kind) = self.layout.kind {
+            physical.add_text(kind, scope.unwrap_or(ROOT_KIND));
+        }
+        for field in fields {
+            let values = object.values(field.name());
+            if values.is_empty() {
+                continue;
+            }
+            let path = scope.map_or_else(|| field.name().to_owned(), |scope| format!("{scope}.{}", field.name()));
+            if let FieldKind::Nested(fields) = field.kind() {
+                self.objects(fields, values, &path, &mut physical);
+                continue;
+            }
+            self.values(&mut physical, field.kind(), field.is_array(), values, &path);
+            for (name, kind) in field.sub_fields() {
+                self.values(&mut physical, kind, field.is_array(), values, &format!("{path}.{name}"));
+            }
+        }
+        self.placed.push(physical);
+    }
+
+    fn objects(&mut self, fields: &[Field], values: &[FieldValue], path: &str, parent: &mut TantivyDocument) {
+        let mut rows = 0;
+        for value in values {
+            let FieldValue::Objects(objects) = value else {
+                self.wrong_type(path, &FieldKind::Nested(Vec::new()), value);
+                continue;
+            };
+            for object in objects {
+                // The document itself has to find room behind its objects.
+                if rows == MAX_NESTED_ROWS || self.placed.len() + 1 >= MAX_BLOCK_DOCUMENTS {
+                    let message = format!(
+                        "more than {MAX_NESTED_ROWS} objects here, or {MAX_BLOCK_DOCUMENTS} in the document"
+                    );
+                    self.misfit(path, MisfitReason::TooMany, message);
+                    break;
+                }
+                self.object(fields, object, Some(path));
+                rows += 1;
+            }
+        }
+        if rows > 0 {
+            parent.add_text(self.layout.present, path);
+        }
+    }
+
+    fn values(
+        &mut self,
+        physical: &mut TantivyDocument,
+        kind: &FieldKind,
+        array: bool,
+        values: &[FieldValue],
+        path: &str,
+    ) {
+        let Some(handle) = self.layout.handle(path) else { return };
+        let allowed = if array { MAX_ARRAY_ELEMENTS } else { 1 };
+        if values.len() > allowed {
+            let message = format!("{} values, {allowed} allowed; the first are kept", values.len());
+            self.misfit(path, MisfitReason::TooMany, message);
+        }
+        let mut any = false;
+        for value in values.iter().take(allowed) {
+            any |= self.value(physical, handle, kind, value, path);
+        }
+        if any && matches!(kind, FieldKind::Text(_)) {
+            physical.add_text(self.layout.present, path);
+        }
+    }
+
+    /// Adds one value, or makes it a misfit. Whether it was added.
+    fn value(
+        &mut self,
+        physical: &mut TantivyDocument,
+        handle: Handle,
+        kind: &FieldKind,
+        value: &FieldValue,
+        path: &str,
+    ) -> bool {
+        match (kind, value, handle) {
+            (FieldKind::Keyword, FieldValue::String(text), Handle::Single(field)) => {
+                let fits = self.fits(path, text, MAX_KEYWORD_BYTES);
+                if fits {
+                    physical.add_text(field, text);
+                }
+                fits
+            }
+            (FieldKind::Text(_), FieldValue::String(text), Handle::Single(field)) => {
+                let fits = self.fits(path, text, MAX_TEXT_BYTES);
+                if fits {
+                    physical.add_text(field, text);
+                }
+                fits
+            }
+            (FieldKind::Long, FieldValue::Long(number), Handle::Single(field))
+            | (FieldKind::Date, FieldValue::Date(number), Handle::Single(field)) => {
+                physical.add_i64(field, *number);
+                true
+            }
+            (FieldKind::Double, FieldValue::Double(number), Handle::Single(field)) => {
+                if !number.is_finite() {
+                    self.misfit(path, MisfitReason::NotFinite, format!("{number} is not a finite number"));
+                    return false;
+                }
+                // -0.0 becomes 0.0: their bits differ, and so would their order.
+                physical.add_f64(field, *number + 0.0);
+                true
+            }
+            (FieldKind::Double, FieldValue::Long(number), Handle::Single(field)) if exact_in_f64(*number) => {
+                physical.add_f64(field, *number as f64);
+                true
+            }
+            (FieldKind::Boolean, FieldValue::Boolean(flag), Handle::Single(field)) => {
+                physical.add_bool(field, *flag);
+                true
+            }
+            (FieldKind::GeoPoint, FieldValue::GeoPoint(point), Handle::Point { latitude, longitude, cell }) => {
+                add_point(physical, *point, [latitude, longitude, cell]);
+                true
+            }
+            _ => {
+                self.wrong_type(path, kind, value);
+                false
+            }
+        }
+    }
+
+    fn fits(&mut self, path: &str, text: &str, max: usize) -> bool {
+        let fits = text.len() <= max;
+        if !fits {
+            self.misfit(path, MisfitReason::TooLong, format!("{} bytes, {max} allowed", text.len()));
+        }
+        fits
+    }
+
+    fn wrong_type(&mut self, path: &str, kind: &FieldKind, value: &FieldValue) {
+        let message = format!("{} in a {} field", value.type_word(), kind.word());
+        self.misfit(path, MisfitReason::WrongType, message);
+    }
+
+    fn misfit(&mut self, path: &str, reason: MisfitReason, message: String) {
+        self.misfits.push(Misfit { key: self.key.to_vec(), field: path.to_owned(), reason, message });
+    }
+}
+
+/// Latitude and longitude go into columns of their own; added together, the nth of one belongs to the nth of the other.
+fn add_point(
+    physical: &mut TantivyDocument,
+    point: GeoPoint,
+    [latitude, longitude, cell]: [tantivy::schema::Field; 3],
+) {
+    physical.add_i64(latitude, i64::from(point.lat_e7));
+    physical.add_i64(longitude, i64::from(point.lon_e7));
+    for index in point_cells(point) {
+        physical.add_u64(cell, index);
+    }
+}
+
+/// Whether an f64 holds this integer without rounding.
+fn exact_in_f64(number: i64) -> bool {
+    (number as f64) as i128 == i128::from(number)
+}
+
+#[cfg(test)]
+mod tests;
