@@ -26,7 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .include_imports(true)
         .include_source_info(true)
         .open_files(FILES)?;
-    std::fs::write(out.join("descriptors.binpb"), compiler.encode_file_descriptor_set())?;
+    std::fs::write(
+        out.join("descriptors.binpb"),
+        compiler.encode_file_descriptor_set(),
+    )?;
     tonic_prost_build::configure()
         // Maps in key order: the same message always encodes to the same bytes.
         .btree_map(".")

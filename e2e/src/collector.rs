@@ -5,8 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::any_value;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -40,7 +44,10 @@ impl Collector {
     pub async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let received = Arc::new(Received { spans: Mutex::default(), count: watch::Sender::new(0) });
+        let received = Arc::new(Received {
+            spans: Mutex::default(),
+            count: watch::Sender::new(0),
+        });
         let service = TraceServiceServer::new(Sink(Arc::clone(&received)));
         tokio::spawn(
             tonic::transport::Server::builder()
@@ -59,21 +66,37 @@ impl Collector {
     /// All spans so far that belong to a trace.
     #[must_use]
     pub fn trace(&self, trace_id: &str) -> Trace {
-        Trace::new(self.received.spans.lock().iter().filter(|s| s.trace_id == trace_id).cloned().collect())
+        Trace::new(
+            self.received
+                .spans
+                .lock()
+                .iter()
+                .filter(|s| s.trace_id == trace_id)
+                .cloned()
+                .collect(),
+        )
     }
 
     /// All spans so far that link to a trace from another one.
     #[must_use]
     pub fn linking_to(&self, trace_id: &str) -> Vec<Span> {
         let spans = self.received.spans.lock();
-        spans.iter().filter(|s| s.links.iter().any(|l| l.trace_id == trace_id)).cloned().collect()
+        spans
+            .iter()
+            .filter(|s| s.links.iter().any(|l| l.trace_id == trace_id))
+            .cloned()
+            .collect()
     }
 
     /// Waits until what the collector has satisfies a condition.
     ///
     /// # Errors
     /// When it doesn't within 20 seconds; the message shows what is there of the trace.
-    pub async fn wait_for<T>(&self, trace_id: &str, condition: impl Fn(&Self) -> Option<T>) -> anyhow::Result<T> {
+    pub async fn wait_for<T>(
+        &self,
+        trace_id: &str,
+        condition: impl Fn(&Self) -> Option<T>,
+    ) -> anyhow::Result<T> {
         let mut count = self.received.count.subscribe();
         let wait = async {
             loop {
@@ -88,7 +111,10 @@ impl Collector {
         };
         match tokio::time::timeout(WAIT_MAX, wait).await {
             Ok(found) => Ok(found),
-            Err(_) => anyhow::bail!("the spans didn't come within {WAIT_MAX:?}; so far:\n{}", self.trace(trace_id)),
+            Err(_) => anyhow::bail!(
+                "the spans didn't come within {WAIT_MAX:?}; so far:\n{}",
+                self.trace(trace_id)
+            ),
         }
     }
 }
@@ -104,7 +130,9 @@ impl TraceService for Sink {
         let mut spans = Vec::new();
         for resource in request.into_inner().resource_spans {
             let attributes = resource.resource.map(|r| r.attributes).unwrap_or_default();
-            let service = attributes_of(attributes).remove("service.name").unwrap_or_default();
+            let service = attributes_of(attributes)
+                .remove("service.name")
+                .unwrap_or_default();
             for span in resource.scope_spans.into_iter().flat_map(|scope| scope.spans) {
                 spans.push(span_of(span, &service));
             }
@@ -134,7 +162,10 @@ fn span_of(span: opentelemetry_proto::tonic::trace::v1::Span, service: &str) -> 
         links: span
             .links
             .iter()
-            .map(|link| Link { trace_id: hex(&link.trace_id), span_id: hex(&link.span_id) })
+            .map(|link| Link {
+                trace_id: hex(&link.trace_id),
+                span_id: hex(&link.span_id),
+            })
             .collect(),
     }
 }
@@ -148,7 +179,10 @@ fn attributes_of(pairs: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -
         other => format!("{other:?}"),
     };
     let pair = |kv: opentelemetry_proto::tonic::common::v1::KeyValue| {
-        (kv.key, kv.value.and_then(|v| v.value).map(text).unwrap_or_default())
+        (
+            kv.key,
+            kv.value.and_then(|v| v.value).map(text).unwrap_or_default(),
+        )
     };
     pairs.into_iter().map(pair).collect()
 }

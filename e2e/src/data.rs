@@ -11,7 +11,18 @@ pub const EPOCH: i64 = 1_704_067_200;
 
 /// Words of product names, shop names and titles.
 pub const WORDS: [&str; 12] = [
-    "vivo", "x21", "手机", "phone case", "红色", "中华人民共和国", "coffee", "bubble tea", "沈家", "面馆", "Pro", "运动鞋",
+    "vivo",
+    "x21",
+    "手机",
+    "phone case",
+    "红色",
+    "中华人民共和国",
+    "coffee",
+    "bubble tea",
+    "沈家",
+    "面馆",
+    "Pro",
+    "运动鞋",
 ];
 /// Kinds of products and shops.
 pub const TYPES: [&str; 6] = ["奶茶", "火锅", "手机", "超市", "咖啡", "书店"];
@@ -51,7 +62,10 @@ impl Numbers {
 
     fn words(&mut self, most: u64) -> String {
         let count = 1 + self.below(most);
-        (0..count).map(|_| *self.pick(&WORDS)).collect::<Vec<_>>().join(" ")
+        (0..count)
+            .map(|_| *self.pick(&WORDS))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn signed(&mut self, limit: i64) -> i64 {
@@ -60,20 +74,39 @@ impl Numbers {
 }
 
 fn time(seconds: i64) -> Option<Timestamp> {
-    Some(Timestamp { seconds: EPOCH + seconds, nanos: 0 })
+    Some(Timestamp {
+        seconds: EPOCH + seconds,
+        nanos: 0,
+    })
 }
 
 /// A position near one of a few places; some are at the antimeridian.
 pub fn position(numbers: &mut Numbers) -> GeoPoint {
-    let centers = [(30.2741, 120.1551), (60.17, 24.94), (-17.8, 179.99), (0.0, -179.99)];
+    let centers = [
+        (30.2741, 120.1551),
+        (60.17, 24.94),
+        (-17.8, 179.99),
+        (0.0, -179.99),
+    ];
     let &(latitude, longitude) = numbers.pick(&centers);
     // Steps of 1e-5 degrees: about a metre.
     let latitude: f64 = latitude + numbers.signed(9_000) as f64 * 1e-5;
     let longitude: f64 = longitude + numbers.signed(9_000) as f64 * 1e-5;
-    let longitude = if longitude > 180.0 { longitude - 360.0 } else { longitude };
-    let longitude = if longitude < -180.0 { longitude + 360.0 } else { longitude };
+    let longitude = if longitude > 180.0 {
+        longitude - 360.0
+    } else {
+        longitude
+    };
+    let longitude = if longitude < -180.0 {
+        longitude + 360.0
+    } else {
+        longitude
+    };
     let rounded = |degrees: f64| (degrees * 1e5).round() / 1e5;
-    GeoPoint { latitude: rounded(latitude), longitude: rounded(longitude) }
+    GeoPoint {
+        latitude: rounded(latitude),
+        longitude: rounded(longitude),
+    }
 }
 
 /// Order `number`, complete.
@@ -109,7 +142,12 @@ pub fn order(number: u64, numbers: &mut Numbers) -> Order {
 /// Person `id`.
 #[must_use]
 pub fn person(id: &str, name: &str) -> Person {
-    Person { id: id.to_owned(), name: name.to_owned(), region: "华东".to_owned(), ..Person::default() }
+    Person {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        region: "华东".to_owned(),
+        ..Person::default()
+    }
 }
 
 /// Product `id`.
@@ -147,7 +185,12 @@ pub fn shop(number: u64, numbers: &mut Numbers) -> Shop {
 pub fn media(number: u64, numbers: &mut Numbers) -> Media {
     let tags = numbers.below(4);
     let faces = numbers.below(3);
-    let kind = [MediaType::Image, MediaType::Video, MediaType::Audio, MediaType::Document];
+    let kind = [
+        MediaType::Image,
+        MediaType::Video,
+        MediaType::Audio,
+        MediaType::Document,
+    ];
     Media {
         media_id: format!("m{number:010}"),
         user_id: format!("u{:04}", numbers.below(12)),
@@ -157,17 +200,32 @@ pub fn media(number: u64, numbers: &mut Numbers) -> Media {
         size_bytes: numbers.below(1 << 24) as i64,
         width: 1 + numbers.below(4_000) as i32,
         height: 1 + numbers.below(4_000) as i32,
-        duration: numbers.once_in(3).then(|| Duration { seconds: numbers.below(600) as i64, nanos: 0 }),
+        duration: numbers.once_in(3).then(|| Duration {
+            seconds: numbers.below(600) as i64,
+            nanos: 0,
+        }),
         created_at: time(numbers.below(60_000_000) as i64),
-        position: if numbers.once_in(5) { None } else { Some(position(numbers)) },
+        position: if numbers.once_in(5) {
+            None
+        } else {
+            Some(position(numbers))
+        },
         tags: (0..tags)
-            .map(|_| Tag { tag: (*numbers.pick(&TAGS)).to_owned(), score: numbers.below(1_001) as f64 / 1_000.0 })
+            .map(|_| Tag {
+                tag: (*numbers.pick(&TAGS)).to_owned(),
+                score: numbers.below(1_001) as f64 / 1_000.0,
+            })
             .collect(),
         faces: (0..faces)
             .map(|_| Face {
                 person: format!("影{}", numbers.below(10)),
                 similarity: numbers.below(1_001) as f64 / 1_000.0,
-                r#box: Some(FaceBox { left: 0.1, top: 0.2, width: 0.3, height: 0.3 }),
+                r#box: Some(FaceBox {
+                    left: 0.1,
+                    top: 0.2,
+                    width: 0.3,
+                    height: 0.3,
+                }),
             })
             .collect(),
         ..Media::default()

@@ -33,7 +33,11 @@ pub struct Ended {
 
 fn command(binary: &str, arguments: &[String], environment: &[(String, String)]) -> Command {
     let mut command = Command::new(binary);
-    command.args(arguments).envs(environment.iter().cloned()).kill_on_drop(true).stdin(Stdio::null());
+    command
+        .args(arguments)
+        .envs(environment.iter().cloned())
+        .kill_on_drop(true)
+        .stdin(Stdio::null());
     command
 }
 
@@ -79,9 +83,17 @@ impl Process {
         arguments: &[String],
         environment: &[(String, String)],
     ) -> anyhow::Result<Ended> {
-        let output = command(binary, arguments, environment).stdout(Stdio::null()).stderr(Stdio::piped()).output();
-        let output = tokio::time::timeout(START_MAX, output).await.context("it doesn't end")??;
-        Ok(Ended { status: output.status, stderr: String::from_utf8_lossy(&output.stderr).into_owned() })
+        let output = command(binary, arguments, environment)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .output();
+        let output = tokio::time::timeout(START_MAX, output)
+            .await
+            .context("it doesn't end")??;
+        Ok(Ended {
+            status: output.status,
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
     }
 
     /// Where it listens.
@@ -105,7 +117,11 @@ impl Process {
     /// When the process is gone or `kill` can't be run.
     pub async fn terminate(&self) -> anyhow::Result<()> {
         let id = self.child.id().context("it has ended already")?;
-        let status = Command::new("kill").arg("-TERM").arg(id.to_string()).status().await?;
+        let status = Command::new("kill")
+            .arg("-TERM")
+            .arg(id.to_string())
+            .status()
+            .await?;
         anyhow::ensure!(status.success(), "kill -TERM {id}: {status}");
         Ok(())
     }
@@ -115,7 +131,9 @@ impl Process {
     /// # Errors
     /// When it doesn't within a minute.
     pub async fn wait(mut self) -> anyhow::Result<ExitStatus> {
-        Ok(tokio::time::timeout(STOP_MAX, self.child.wait()).await.context("it doesn't end")??)
+        Ok(tokio::time::timeout(STOP_MAX, self.child.wait())
+            .await
+            .context("it doesn't end")??)
     }
 
     /// Sends SIGTERM and waits until it has ended with code 0.

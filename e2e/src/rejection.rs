@@ -23,17 +23,29 @@ impl Rejection {
     /// When it lacks an `ErrorInfo` of the domain `souk`, a message, or advice for a field.
     pub fn of(status: &Status) -> anyhow::Result<Self> {
         let details = status.get_error_details();
-        let info = details.error_info().ok_or_else(|| anyhow::anyhow!("no ErrorInfo: {status:?}"))?;
-        anyhow::ensure!(info.domain == "souk", "the domain is {:?}: {status:?}", info.domain);
+        let info = details
+            .error_info()
+            .ok_or_else(|| anyhow::anyhow!("no ErrorInfo: {status:?}"))?;
+        anyhow::ensure!(
+            info.domain == "souk",
+            "the domain is {:?}: {status:?}",
+            info.domain
+        );
         anyhow::ensure!(!status.message().is_empty(), "no message: {status:?}");
-        let violations = details.bad_request().map(|b| b.field_violations.as_slice()).unwrap_or_default();
+        let violations = details
+            .bad_request()
+            .map(|b| b.field_violations.as_slice())
+            .unwrap_or_default();
         for violation in violations {
             anyhow::ensure!(violation.description.len() > 10, "no advice: {violation:?}");
         }
         Ok(Self {
             code: status.code(),
             reason: info.reason.clone(),
-            fields: violations.iter().map(|violation| violation.field.clone()).collect(),
+            fields: violations
+                .iter()
+                .map(|violation| violation.field.clone())
+                .collect(),
             has_retry_info: details.retry_info().is_some(),
         })
     }

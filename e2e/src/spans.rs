@@ -92,7 +92,10 @@ impl Trace {
     /// The spans with a name and a kind, by start time.
     #[must_use]
     pub fn named(&self, name: &str, kind: SpanKind) -> Vec<&Span> {
-        self.spans.iter().filter(|span| span.name == name && span.kind == kind).collect()
+        self.spans
+            .iter()
+            .filter(|span| span.name == name && span.kind == kind)
+            .collect()
     }
 
     /// The one child of `parent` (a span id) with a name and a kind.
@@ -100,11 +103,17 @@ impl Trace {
     /// # Errors
     /// When there is none or more than one; the message shows the tree.
     pub fn child(&self, parent: &str, name: &str, kind: SpanKind) -> anyhow::Result<&Span> {
-        let children: Vec<_> =
-            self.named(name, kind).into_iter().filter(|span| span.parent_id.as_deref() == Some(parent)).collect();
+        let children: Vec<_> = self
+            .named(name, kind)
+            .into_iter()
+            .filter(|span| span.parent_id.as_deref() == Some(parent))
+            .collect();
         match children.as_slice() {
             [child] => Ok(child),
-            _ => anyhow::bail!("{} children {kind:?} `{name}` below {parent}, expected one:\n{self}", children.len()),
+            _ => anyhow::bail!(
+                "{} children {kind:?} `{name}` below {parent}, expected one:\n{self}",
+                children.len()
+            ),
         }
     }
 
@@ -112,11 +121,18 @@ impl Trace {
     #[must_use]
     pub fn orphans(&self, root: &str) -> Vec<&Span> {
         let known = |id: &str| id == root || self.spans.iter().any(|span| span.span_id == id);
-        self.spans.iter().filter(|span| !span.parent_id.as_deref().is_some_and(known)).collect()
+        self.spans
+            .iter()
+            .filter(|span| !span.parent_id.as_deref().is_some_and(known))
+            .collect()
     }
 
     fn write_below(&self, parent: Option<&str>, depth: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for span in self.spans.iter().filter(|span| span.parent_id.as_deref() == parent) {
+        for span in self
+            .spans
+            .iter()
+            .filter(|span| span.parent_id.as_deref() == parent)
+        {
             self.write_span(span, depth, out)?;
         }
         Ok(())
@@ -125,7 +141,11 @@ impl Trace {
     fn write_span(&self, span: &Span, depth: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = span.end_ns.saturating_sub(span.start_ns) / 1_000;
         let indent = "  ".repeat(depth);
-        writeln!(out, "{indent}{:?} {} [{}] {micros} µs {:?}", span.kind, span.name, span.service, span.attributes)?;
+        writeln!(
+            out,
+            "{indent}{:?} {} [{}] {micros} µs {:?}",
+            span.kind, span.name, span.service, span.attributes
+        )?;
         self.write_below(Some(&span.span_id), depth + 1, out)
     }
 }
@@ -134,8 +154,10 @@ impl fmt::Display for Trace {
     /// The tree, a span a line; spans whose parent isn't there stand at the top.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for span in &self.spans {
-            let parent_is_here =
-                self.spans.iter().any(|other| Some(other.span_id.as_str()) == span.parent_id.as_deref());
+            let parent_is_here = self
+                .spans
+                .iter()
+                .any(|other| Some(other.span_id.as_str()) == span.parent_id.as_deref());
             if !parent_is_here {
                 self.write_span(span, 0, out)?;
             }

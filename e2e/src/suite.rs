@@ -53,7 +53,12 @@ impl Suite {
             // Tests wait for spans: send them soon.
             ("OTEL_BSP_SCHEDULE_DELAY", "100".to_owned()),
         ];
-        Self::start_with(binary, layout, environment.map(|(name, value)| (name.to_owned(), value)).to_vec()).await
+        Self::start_with(
+            binary,
+            layout,
+            environment.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        )
+        .await
     }
 
     async fn start_with(
@@ -80,7 +85,11 @@ impl Suite {
             }
             Layout::FourProcesses => {
                 let mut gateway = self.arguments("gateway", None);
-                for (role, flag) in [("order-svc", "order"), ("shop-svc", "shop"), ("meta-svc", "media")] {
+                for (role, flag) in [
+                    ("order-svc", "order"),
+                    ("shop-svc", "shop"),
+                    ("meta-svc", "media"),
+                ] {
                     let arguments = self.arguments(role, Some(&self.service_directory(flag)));
                     let address = self.launch_one(&arguments).await?;
                     gateway.extend([format!("--{flag}"), format!("http://{address}")]);
@@ -110,7 +119,9 @@ impl Suite {
     async fn wait_until_serving(&self) -> anyhow::Result<()> {
         use tonic_health::pb::health_check_response::ServingStatus;
         let mut health = tonic_health::pb::health_client::HealthClient::new(self.channel()?);
-        let request = tonic_health::pb::HealthCheckRequest { service: String::new() };
+        let request = tonic_health::pb::HealthCheckRequest {
+            service: String::new(),
+        };
         let mut states = health.watch(request).await?.into_inner();
         while let Some(state) = states.message().await? {
             if state.status() == ServingStatus::Serving {
@@ -123,7 +134,9 @@ impl Suite {
     /// Where the gateway listens, as a URI.
     #[must_use]
     pub fn uri(&self) -> String {
-        self.processes.last().map_or_else(String::new, |gateway| format!("http://{}", gateway.address()))
+        self.processes
+            .last()
+            .map_or_else(String::new, |gateway| format!("http://{}", gateway.address()))
     }
 
     /// The directory of one service's data: `order`, `shop` or `media`.
@@ -151,7 +164,9 @@ impl Suite {
     /// # Errors
     /// When the suite is stopped.
     pub fn gateway(&self) -> anyhow::Result<&Process> {
-        self.processes.last().ok_or_else(|| anyhow::anyhow!("the suite is stopped"))
+        self.processes
+            .last()
+            .ok_or_else(|| anyhow::anyhow!("the suite is stopped"))
     }
 
     /// Takes the processes out of the suite, the gateway last, for tests that end them by themselves.

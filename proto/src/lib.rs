@@ -97,7 +97,10 @@ mod tests {
     #[test]
     fn every_method_has_a_comment_that_names_its_errors_or_freshness() {
         let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("descriptors decode");
-        let methods: Vec<_> = pool.services().flat_map(|s| s.methods().collect::<Vec<_>>()).collect();
+        let methods: Vec<_> = pool
+            .services()
+            .flat_map(|s| s.methods().collect::<Vec<_>>())
+            .collect();
         assert!(methods.len() > 40, "{}", methods.len());
     }
 }
