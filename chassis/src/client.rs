@@ -1,10 +1,13 @@
 //! A channel to another process (or a stack in this one): traced, measured, inheriting the deadline of the call it serves.
 
 use std::convert::Infallible;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response, Uri};
+use http_body::{Frame, SizeHint};
 use opentelemetry::metrics::Meter;
 use serde::{Deserialize, Serialize};
 use tonic::body::Body;
@@ -17,7 +20,7 @@ use crate::config::{Problems, duration};
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{Inner, ResponseFuture, refuse};
+use crate::layers::{Inner, ResponseFuture, outcome, refuse};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 
@@ -195,7 +198,7 @@ impl Service<Request<Body>> for Upstream {
         let (channel, backend) = (self.channel.clone(), self.backend.clone());
         Box::pin(async move {
             Ok(match channel.oneshot(request).await {
-                Ok(response) => response,
+                Ok(response) => response.map(|body| Body::new(UpstreamBody { body, backend })),
                 Err(error) => refuse(failure(&backend, error)),
             })
         })
@@ -205,14 +208,52 @@ impl Service<Request<Body>> for Upstream {
 /// What an error of the channel means to the caller.
 fn failure(backend: &str, error: tonic::transport::Error) -> Status {
     let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-    let status = if causes.any(|cause| cause.is::<TimeoutExpired>()) {
+    if causes.any(|cause| cause.is::<TimeoutExpired>()) {
         let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
-        StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message)
-    } else {
-        let message = format!("backend {backend} can't be reached; retry with backoff");
-        StatusBuilder::unavailable("BACKEND_UNAVAILABLE", message).retry_after(RETRY_AFTER)
-    };
-    status.metadata("backend", backend).source(error).build()
+        let status = StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message);
+        return status.metadata("backend", backend).source(error).build();
+    }
+    unavailable(backend, "can't be reached").source(error).build()
+}
+
+fn unavailable(backend: &str, how: &str) -> StatusBuilder {
+    let message = format!("backend {backend} {how}; retry with backoff");
+    let status = StatusBuilder::unavailable("BACKEND_UNAVAILABLE", message);
+    status.metadata("backend", backend).retry_after(RETRY_AFTER)
+}
+
+/// A response whose connection may break on the way: that is the end of the call with a status, not of the stream.
+struct UpstreamBody {
+    body: Body,
+    backend: std::sync::Arc<str>,
+}
+
+impl http_body::Body for UpstreamBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(match frame {
+            Some(Err(error)) => {
+                self.body = Body::empty();
+                let status = unavailable(&self.backend, "broke off its response").source(error);
+                Some(outcome::trailers(&status.build()))
+            }
+            frame => frame,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 #[cfg(test)]

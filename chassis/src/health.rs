@@ -93,6 +93,17 @@ impl Health {
         Some(!self.draining.is_cancelled() && sources.iter().all(Source::serving))
     }
 
+    /// Whether `service`, or with "" all of them, is serving: as it is now, then each change. Ends with the drain, after
+    /// a `false`; a service that isn't known is not serving.
+    pub fn subscribe(&self, service: &str) -> impl Stream<Item = bool> + Send + use<> {
+        changes(self.clone(), service.to_owned()).map(|status| status == ServingStatus::Serving)
+    }
+
+    /// Cancelled when the drain begins.
+    pub fn draining(&self) -> CancellationToken {
+        self.draining.clone()
+    }
+
     /// From now on NOT_SERVING, for good; every watch says so and ends.
     pub fn drain(&self) {
         self.draining.cancel();

@@ -144,6 +144,13 @@ impl Host {
         self.close(deadline, cut_off).await
     }
 
+    /// Closes what was registered, in a process that never came to serve.
+    pub async fn close_unserved(self) -> Exit {
+        self.draining.cancel();
+        let deadline = Instant::now() + self.deadline;
+        self.close(deadline, Vec::new()).await
+    }
+
     /// Everything after the calls.
     async fn close(self, deadline: Instant, mut cut_off: Vec<String>) -> Exit {
         self.stopping.cancel();

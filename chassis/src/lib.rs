@@ -5,12 +5,14 @@
 //! gives it values (routes, descriptors, a source of health, things to close) and gets a process back.
 //!
 //! # Layout
+//! - [`args`]: the command line of a service and the settings that come out of it.
 //! - [`config`]: defaults in code, then a TOML file, then the environment, then `key=value` overrides; all errors at once.
 //! - [`telemetry`]: logs, OpenTelemetry traces and metrics, and their flush at the end.
 //! - [`propagate`]: trace context across processes, and as text in stored records.
 //! - [`methods`]: which RPCs exist, read from the descriptors, so that names in telemetry stay few.
 //! - [`layers`]: one tower layer a file.
 //! - [`server`]: the order of the layers, the stack they make, and serving it on a listener.
+//! - [`process`]: from the first line to the exit code: telemetry, port, start, `listening on`, drain.
 //! - [`host`]: the life of a process: tracked tasks, signals, the drain and its one deadline.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
@@ -35,12 +37,14 @@
 //! # }
 //! ```
 
+pub mod args;
 pub mod client;
 pub mod config;
 pub mod health;
 pub mod host;
 pub mod layers;
 pub mod methods;
+pub mod process;
 pub mod propagate;
 pub mod reflection;
 pub mod server;

@@ -215,7 +215,7 @@ pub fn metered_stack(
 
 /// An address that can't be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("can't listen on {address}: {advice}")]
+#[error("address {address} {advice}")]
 pub struct BindError {
     address: SocketAddr,
     advice: &'static str,
@@ -230,15 +230,15 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).await.map_err(|source| {
         let advice = match source.kind() {
             std::io::ErrorKind::AddrInUse => {
-                "another process has it; stop that one or set server.listen to a free port (0 picks one)"
+                "is already in use: stop the process that has it, or set server.listen (--listen) to a free port (0 picks one)"
             }
             std::io::ErrorKind::PermissionDenied => {
-                "ports below 1024 need privileges; set server.listen higher"
+                "can't be listened on: ports below 1024 need privileges; set server.listen (--listen) higher"
             }
             std::io::ErrorKind::AddrNotAvailable => {
-                "no interface has that address; set server.listen to one of this machine, or to 0.0.0.0"
+                "can't be listened on: no interface has it; set server.listen (--listen) to one of this machine, or to 0.0.0.0"
             }
-            _ => "see the cause; the address is set by server.listen",
+            _ => "can't be listened on, see the cause; it is set by server.listen (--listen)",
         };
         BindError {
             address,

@@ -5,7 +5,7 @@
 //!
 //! | variable | meaning here |
 //! |---|---|
-//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource; the name given to [`Telemetry::start`] is the default |
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource; the name given to [`Telemetry::start`] is the default. A [`Role`] keeps its own name |
 //! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT`, `…_METRICS_ENDPOINT` | where to; unset or empty: no export |
 //! | `OTEL_EXPORTER_OTLP_HEADERS`, `_TIMEOUT` and their forms by signal | as specified |
 //! | `OTEL_EXPORTER_OTLP_PROTOCOL` | only `grpc`; anything else is an error |
@@ -17,11 +17,10 @@
 //! | `OTEL_METRICS_EXEMPLAR_FILTER`, `OTEL_SEMCONV_STABILITY_OPT_IN` | not read: no exemplars in the SDK yet, and only the new names |
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use opentelemetry::global;
 use opentelemetry::propagation::TextMapCompositePropagator;
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::{KeyValue, global};
 use opentelemetry_otlp::{MetricExporter, SpanExporter as OtlpSpanExporter};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -32,12 +31,17 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Dispatch, Level};
 use tracing_subscriber::filter::{EnvFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use uuid::Uuid;
 
 mod environment;
 mod log;
+mod role;
+
+pub use role::Role;
 
 use environment::{Exporting, OtelEnvironment};
 use log::LogLayer;
+use role::{ByRole, RoleMeters, RoleTracer};
 
 /// Time for the flush when the guard is dropped without [`TelemetryGuard::shutdown`].
 const DROP_FLUSH: Duration = Duration::from_secs(2);
@@ -104,8 +108,8 @@ pub enum TelemetryError {
 /// Telemetry that is built but not installed: for tests, and for several in one process.
 pub struct Telemetry {
     dispatch: Dispatch,
-    tracers: Option<SdkTracerProvider>,
-    meters: Option<SdkMeterProvider>,
+    tracers: Option<ByRole<SdkTracerProvider>>,
+    meters: Option<ByRole<SdkMeterProvider>>,
     propagator: Option<TextMapCompositePropagator>,
 }
 
@@ -136,6 +140,7 @@ impl Telemetry {
         TelemetryBuilder {
             config,
             service,
+            roles: Vec::new(),
             variables: Vec::new(),
             tracers: None,
             meters: None,
@@ -152,28 +157,22 @@ impl Telemetry {
     ///
     /// # Errors
     /// When the process has a subscriber already.
-    pub fn install(self) -> Result<TelemetryGuard, TelemetryError> {
+    pub fn install(mut self) -> Result<TelemetryGuard, TelemetryError> {
         tracing::dispatcher::set_global_default(self.dispatch.clone())?;
-        if let Some(propagator) = self.propagator {
+        if let Some(propagator) = self.propagator.take() {
             global::set_text_map_propagator(propagator);
         }
-        if let Some(tracers) = &self.tracers {
-            global::set_tracer_provider(tracers.clone());
-        }
         if let Some(meters) = &self.meters {
-            global::set_meter_provider(meters.clone());
+            global::set_meter_provider(RoleMeters(meters.clone()));
         }
-        Ok(TelemetryGuard {
-            tracers: self.tracers,
-            meters: self.meters,
-        })
+        Ok(self.into_guard())
     }
 
     /// Parts with what is needed to flush it, without making it the process's; for [`Self::dispatch`] in tests.
     pub fn into_guard(self) -> TelemetryGuard {
         TelemetryGuard {
-            tracers: self.tracers,
-            meters: self.meters,
+            tracers: self.tracers.iter().flat_map(ByRole::iter).cloned().collect(),
+            meters: self.meters.iter().flat_map(ByRole::iter).cloned().collect(),
         }
     }
 }
@@ -183,11 +182,12 @@ impl Telemetry {
 pub struct TelemetryBuilder {
     config: TelemetryConfig,
     service: &'static str,
+    roles: Vec<Role>,
     variables: Vec<(String, String)>,
     /// Adds the caller's span exporter to a provider.
-    tracers: Option<Box<dyn FnOnce(TracersBuilder) -> TracersBuilder + Send>>,
+    tracers: Option<Box<dyn Fn(TracersBuilder) -> TracersBuilder + Send>>,
     /// Adds the caller's metric exporter to a provider.
-    meters: Option<Box<dyn FnOnce(MetersBuilder) -> MetersBuilder + Send>>,
+    meters: Option<Box<dyn Fn(MetersBuilder) -> MetersBuilder + Send>>,
     log_sink: Option<log::Sink>,
 }
 
@@ -203,6 +203,12 @@ impl fmt::Debug for TelemetryBuilder {
 }
 
 impl TelemetryBuilder {
+    /// Further services in this process, each with a `service.name` of its own; see [`Role`].
+    pub fn roles(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
+        self.roles.extend(roles);
+        self
+    }
+
     /// Variables in the place of the process's. (The SDK itself reads sampler, limits, batches, resource and OTLP
     /// headers from the process in any case.)
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
@@ -218,15 +224,20 @@ impl TelemetryBuilder {
         self.environment(variables)
     }
 
-    /// Spans go to `exporter`, each as it ends, and not to what the environment names.
-    pub fn span_exporter(mut self, exporter: impl SpanExporter + 'static) -> Self {
-        self.tracers = Some(Box::new(|builder| builder.with_simple_exporter(exporter)));
+    /// Spans go to `exporter`, each as it ends, and not to what the environment names. Each role has a clone of it.
+    pub fn span_exporter(mut self, exporter: impl SpanExporter + Clone + 'static) -> Self {
+        self.tracers = Some(Box::new(move |builder| {
+            builder.with_simple_exporter(exporter.clone())
+        }));
         self
     }
 
-    /// Metrics go to `exporter`, at the interval and at a flush, and not to what the environment names.
-    pub fn metric_exporter(mut self, exporter: impl PushMetricExporter) -> Self {
-        self.meters = Some(Box::new(|builder| builder.with_periodic_exporter(exporter)));
+    /// Metrics go to `exporter`, at the interval and at a flush, and not to what the environment names. Each role has a
+    /// clone of it.
+    pub fn metric_exporter(mut self, exporter: impl PushMetricExporter + Clone) -> Self {
+        self.meters = Some(Box::new(move |builder| {
+            builder.with_periodic_exporter(exporter.clone())
+        }));
         self
     }
 
@@ -247,30 +258,35 @@ impl TelemetryBuilder {
                 filter: self.config.log_filter.clone(),
                 source,
             })?;
-        let resource = || resource(self.service, &environment);
+        let instance = Uuid::new_v4().to_string();
         let (mut tracers, mut meters) = (None, None);
         if !environment.disabled {
-            let builder = SdkTracerProvider::builder().with_resource(resource());
-            tracers = Some(match (self.tracers, environment.traces) {
-                (Some(add), _) => add(builder).build(),
-                (None, Exporting::Otlp) => builder
-                    .with_batch_exporter(OtlpSpanExporter::builder().with_tonic().build()?)
-                    .build(),
-                (None, Exporting::None) => builder.build(),
-            });
-            let builder = SdkMeterProvider::builder().with_resource(resource());
-            meters = match (self.meters, environment.metrics) {
-                (Some(add), _) => Some(add(builder).build()),
-                (None, Exporting::Otlp) => Some(
-                    builder
-                        .with_periodic_exporter(MetricExporter::builder().with_tonic().build()?)
+            let resource = |role: Option<Role>| resource(self.service, role, &instance, &environment);
+            tracers = Some(by_role(&self.roles, |role| {
+                let builder = SdkTracerProvider::builder().with_resource(resource(role));
+                Ok(match (&self.tracers, environment.traces) {
+                    (Some(add), _) => add(builder).build(),
+                    (None, Exporting::Otlp) => builder
+                        .with_batch_exporter(OtlpSpanExporter::builder().with_tonic().build()?)
                         .build(),
-                ),
-                (None, Exporting::None) => None,
-            };
+                    (None, Exporting::None) => builder.build(),
+                })
+            })?);
+            if self.meters.is_some() || environment.metrics == Exporting::Otlp {
+                meters = Some(by_role(&self.roles, |role| {
+                    let builder = SdkMeterProvider::builder().with_resource(resource(role));
+                    Ok(match &self.meters {
+                        Some(add) => add(builder).build(),
+                        None => builder
+                            .with_periodic_exporter(MetricExporter::builder().with_tonic().build()?)
+                            .build(),
+                    })
+                })?);
+            }
         }
-        let spans = tracers.as_ref().map(|provider| {
-            let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(crate::server::METER));
+        let spans = tracers.as_ref().map(|providers| {
+            let tracer = RoleTracer::new(providers, crate::server::METER);
+            let layer = tracing_opentelemetry::layer().with_tracer(tracer);
             // Code locations, thread and busy times on every span would double its size and tell nothing.
             let layer = layer
                 .with_location(false)
@@ -308,20 +324,39 @@ fn exported() -> Targets {
         .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
 }
 
-/// Who is speaking. `OTEL_SERVICE_NAME`, then `OTEL_RESOURCE_ATTRIBUTES`, then the name in code.
-fn resource(service: &'static str, environment: &OtelEnvironment) -> Resource {
+/// Something for the process and for each of its roles.
+fn by_role<T>(
+    roles: &[Role],
+    make: impl Fn(Option<Role>) -> Result<T, TelemetryError>,
+) -> Result<ByRole<T>, TelemetryError> {
+    let own = roles.iter().map(|role| Ok((*role, make(Some(*role))?)));
+    Ok(ByRole::new(
+        make(None)?,
+        own.collect::<Result<_, TelemetryError>>()?,
+    ))
+}
+
+/// Who is speaking: a role by its own name; the process by `OTEL_SERVICE_NAME`, then `OTEL_RESOURCE_ATTRIBUTES`, then
+/// the name in code.
+fn resource(
+    service: &'static str,
+    role: Option<Role>,
+    instance: &str,
+    environment: &OtelEnvironment,
+) -> Resource {
     let builder = Resource::builder();
-    let builder = if environment.names_service {
-        builder
-    } else {
-        builder.with_service_name(service)
+    let builder = match role {
+        Some(role) => builder.with_service_name(role.name()),
+        None if environment.names_service => builder,
+        None => builder.with_service_name(service),
+    };
+    let builder = match environment.names_instance {
+        true => builder,
+        false => builder.with_attribute(KeyValue::new("service.instance.id", instance.to_owned())),
     };
     builder
-        .with_attribute(opentelemetry::KeyValue::new("service.namespace", "souk"))
-        .with_attribute(opentelemetry::KeyValue::new(
-            "service.version",
-            env!("CARGO_PKG_VERSION"),
-        ))
+        .with_attribute(KeyValue::new("service.namespace", "souk"))
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .build()
 }
 
@@ -329,8 +364,8 @@ fn resource(service: &'static str, environment: &OtelEnvironment) -> Resource {
 #[derive(Debug)]
 #[must_use = "dropped, it flushes and ends telemetry at once"]
 pub struct TelemetryGuard {
-    tracers: Option<SdkTracerProvider>,
-    meters: Option<SdkMeterProvider>,
+    tracers: Vec<SdkTracerProvider>,
+    meters: Vec<SdkMeterProvider>,
 }
 
 impl TelemetryGuard {
@@ -338,8 +373,12 @@ impl TelemetryGuard {
     pub async fn flush(&self) {
         let (tracers, meters) = (self.tracers.clone(), self.meters.clone());
         let flush = move || {
-            report("spans", tracers.map(|provider| provider.force_flush()));
-            report("metrics", meters.map(|provider| provider.force_flush()));
+            for provider in &tracers {
+                report("spans", provider.force_flush());
+            }
+            for provider in &meters {
+                report("metrics", provider.force_flush());
+            }
         };
         // The exporters block while they send.
         if let Err(error) = tokio::task::spawn_blocking(flush).await {
@@ -350,25 +389,32 @@ impl TelemetryGuard {
     /// Sends what is recorded and ends telemetry, within `time`.
     pub async fn shutdown(mut self, time: Duration) {
         let ended = tokio::task::spawn_blocking({
-            let (tracers, meters) = (self.tracers.take(), self.meters.take());
-            move || end(tracers, meters, time)
+            let (tracers, meters) = self.take();
+            move || end(&tracers, &meters, time)
         });
         if tokio::time::timeout(time, ended).await.is_err() {
             tracing::warn!(?time, "telemetry couldn't be flushed in time");
         }
     }
+
+    fn take(&mut self) -> (Vec<SdkTracerProvider>, Vec<SdkMeterProvider>) {
+        (
+            std::mem::take(&mut self.tracers),
+            std::mem::take(&mut self.meters),
+        )
+    }
 }
 
 impl Drop for TelemetryGuard {
     fn drop(&mut self) {
-        let (tracers, meters) = (self.tracers.take(), self.meters.take());
-        if tracers.is_none() && meters.is_none() {
+        let (tracers, meters) = self.take();
+        if tracers.is_empty() && meters.is_empty() {
             return;
         }
         // On a thread of its own: the exporter needs the runtime, which this thread may be driving.
         let (done, ended) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            end(tracers, meters, DROP_FLUSH);
+            end(&tracers, &meters, DROP_FLUSH);
             // Nobody listens when it took too long.
             let _ = done.send(());
         });
@@ -376,19 +422,20 @@ impl Drop for TelemetryGuard {
     }
 }
 
-fn end(tracers: Option<SdkTracerProvider>, meters: Option<SdkMeterProvider>, time: Duration) {
-    report(
-        "spans",
-        tracers.map(|provider| provider.shutdown_with_timeout(time)),
-    );
-    report(
-        "metrics",
-        meters.map(|provider| provider.shutdown_with_timeout(time)),
-    );
+/// Ends all of them together: each has what is left of `time`.
+fn end(tracers: &[SdkTracerProvider], meters: &[SdkMeterProvider], time: Duration) {
+    let deadline = Instant::now() + time;
+    let left = || deadline.saturating_duration_since(Instant::now());
+    for provider in tracers {
+        report("spans", provider.shutdown_with_timeout(left()));
+    }
+    for provider in meters {
+        report("metrics", provider.shutdown_with_timeout(left()));
+    }
 }
 
-fn report(what: &'static str, result: Option<opentelemetry_sdk::error::OTelSdkResult>) {
-    if let Some(Err(error)) = result {
+fn report(what: &'static str, result: opentelemetry_sdk::error::OTelSdkResult) {
+    if let Err(error) = result {
         tracing::warn!(what, %error, "telemetry couldn't be sent");
     }
 }

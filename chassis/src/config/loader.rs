@@ -10,8 +10,15 @@ use super::{Config, tree};
 /// Prefix of the variables that set something.
 const PREFIX: &str = "SOUK_";
 
-/// Variables with our prefix that aren't settings: where the file is, and the seed of random tests.
-const RESERVED: [&str; 2] = ["SOUK_CONFIG", "SOUK_SEED"];
+/// Variables with our prefix that aren't settings: where the file is, and what test suites read.
+const RESERVED: [&str; 6] = [
+    "SOUK_CONFIG",
+    "SOUK_SEED",
+    "SOUK_CRASH_ROUNDS",
+    "SOUK_FRESHNESS_WRITES",
+    "SOUK_ORACLE_SEARCHES",
+    "SOUK_GRPCURL",
+];
 
 /// Most bytes of a settings file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -136,6 +143,8 @@ pub struct Loader {
     files: Vec<Source>,
     environment: Vec<(String, String)>,
     overrides: Vec<String>,
+    /// Flag, path and value.
+    flags: Vec<(&'static str, &'static str, String)>,
 }
 
 #[derive(Debug)]
@@ -185,7 +194,13 @@ impl Loader {
         self
     }
 
-    /// The settings: defaults, then files, then environment, then overrides.
+    /// The value of a command-line flag for the setting at `path`, if it was given: `--listen` for `server.listen`.
+    pub fn flag(mut self, flag: &'static str, path: &'static str, value: Option<String>) -> Self {
+        self.flags.extend(value.map(|value| (flag, path, value)));
+        self
+    }
+
+    /// The settings: defaults, then files, then environment, then overrides, then flags.
     ///
     /// # Errors
     /// Everything that is wrong, each with its origin: unreadable files, TOML that isn't, unknown keys, values of the
@@ -280,6 +295,11 @@ impl Loader {
                 _ => problems.push_from(&format!("override `{text}`"), "", "is not key=value"),
             }
         }
+        settings.extend(self.flags.into_iter().map(|(flag, path, value)| Setting {
+            path: path.split('.').map(str::to_owned).collect(),
+            origin: flag.to_owned(),
+            given: Given::Text(value),
+        }));
         settings
     }
 }

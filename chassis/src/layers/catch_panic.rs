@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Request, Response};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};

@@ -101,7 +101,7 @@ impl<S: Inner> Service<Request<Body>> for Drain<S> {
         let counted = self.gate.calls.token();
         if self.gate.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
-            let status = StatusBuilder::unavailable("SHUTTING_DOWN", message).retry_after(RETRY_AFTER);
+            let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
             return Box::pin(std::future::ready(Ok(refuse(status))));
         }
         Box::pin(async move {

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};

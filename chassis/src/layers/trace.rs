@@ -23,6 +23,7 @@ use super::outcome::{Observer, Outcome, Watch};
 use super::{Inner, ResponseFuture, take_ready};
 use crate::methods::Methods;
 use crate::propagate;
+use crate::telemetry::Role;
 
 /// `rpc.method` of what no descriptor knows.
 pub const METHOD_OTHER: &str = "_OTHER";
@@ -51,14 +52,17 @@ struct Peer {
 pub struct TraceLayer {
     side: Side,
     methods: Methods,
+    /// Of the service whose layer this is; its spans, and those below, are the role's.
+    role: Option<Role>,
 }
 
 impl TraceLayer {
-    /// SERVER spans for the RPCs in `methods`.
+    /// SERVER spans for the RPCs in `methods`, of the role in whose scope this is called.
     pub fn server(methods: Methods) -> Self {
         Self {
             side: Side::Server,
             methods,
+            role: Role::current(),
         }
     }
 
@@ -71,6 +75,7 @@ impl TraceLayer {
         Self {
             side: Side::Client(peer),
             methods,
+            role: None,
         }
     }
 }
@@ -160,7 +165,11 @@ impl TraceLayer {
                     );
                 }
                 // Fails only where no OpenTelemetry layer listens, and then there is no parent to set.
-                let _ = span.set_parent(propagate::extract(request.headers()));
+                let parent = propagate::extract(request.headers());
+                let _ = span.set_parent(match self.role {
+                    Some(role) => parent.with_value(role),
+                    None => parent,
+                });
             }
             Side::Client(peer) => {
                 span.record("server.address", peer.host.as_str());

@@ -18,6 +18,8 @@ pub(super) struct OtelEnvironment {
     pub(super) disabled: bool,
     /// The resource has a service name from a variable.
     pub(super) names_service: bool,
+    /// And an instance id.
+    pub(super) names_instance: bool,
     pub(super) traces: Exporting,
     pub(super) metrics: Exporting,
     trace_context: bool,
@@ -81,14 +83,15 @@ impl OtelEnvironment {
                 }
             }
         }
-        let in_resource = |list: &str| {
-            list.split(',')
-                .any(|pair| pair.trim().starts_with("service.name="))
+        let in_resource = |key: &str| {
+            let list = get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+            let mut keys = list.split(',').filter_map(|pair| pair.split_once('='));
+            keys.any(|(name, _)| name.trim() == key)
         };
         Ok(Self {
             disabled: get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")),
-            names_service: get("OTEL_SERVICE_NAME").is_some()
-                || get("OTEL_RESOURCE_ATTRIBUTES").is_some_and(in_resource),
+            names_service: get("OTEL_SERVICE_NAME").is_some() || in_resource("service.name"),
+            names_instance: in_resource("service.instance.id"),
             traces: exporting(
                 "OTEL_TRACES_EXPORTER",
                 "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",

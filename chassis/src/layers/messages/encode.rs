@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http_body::{Body as _, Frame};
+use http_body::Frame;
 use tonic::Status;
 use tonic::body::Body;
 

@@ -1,0 +1,179 @@
+//! A process from its first line to its exit code: telemetry, the port, what it serves, the one line that says so, and
+//! the drain.
+//!
+//! ```no_run
+//! use clap::Parser;
+//! use souk_chassis::args::{ServiceArgs, ServiceConfig};
+//! use souk_chassis::health::Health;
+//! use souk_chassis::host::Exit;
+//! use souk_chassis::process::{self, Process, RunError};
+//! use souk_chassis::server::{self, Services};
+//!
+//! #[derive(Parser)]
+//! struct Command { #[command(flatten)] args: ServiceArgs }
+//!
+//! async fn run(args: ServiceArgs) -> Result<Exit, RunError> {
+//!     let config: ServiceConfig = args.load()?;
+//!     Process::new("souk-order")
+//!         .run(&config.telemetry, &config.server, async |host| {
+//!             // Open the database at `config.data`, and: host.on_close("database", …)
+//!             # let _ = host; let descriptors: &[u8] = &[];
+//!             let services = Services::new(descriptors)?; // .mount(OrderServiceServer::new(api))
+//!             Ok(server::stack(services, &Health::new(), &config.server)?)
+//!         })
+//!         .await
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     process::main(run(Command::parse().args))
+//! }
+//! ```
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use crate::config::{ConfigError, ServerConfig};
+use crate::host::{self, Exit, Host};
+use crate::server::{self, BindError, Stack};
+use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
+
+/// Why what a process serves couldn't be made: an error of the service.
+pub type StartError = Box<dyn Error + Send + Sync>;
+
+/// Why a process couldn't start.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its settings.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Its telemetry.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    /// Its address.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// Its runtime or its signal handlers.
+    #[error("the operating system refuses threads or signal handlers")]
+    System(#[source] io::Error),
+    /// What it serves.
+    #[error("{service} can't start")]
+    Start {
+        /// Its name.
+        service: &'static str,
+        /// Why not.
+        source: StartError,
+    },
+}
+
+/// A process to be.
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs until run()"]
+pub struct Process {
+    service: &'static str,
+    roles: Vec<Role>,
+}
+
+impl Process {
+    /// A process whose `service.name` is `service`.
+    pub fn new(service: &'static str) -> Self {
+        Self {
+            service,
+            roles: Vec::new(),
+        }
+    }
+
+    /// Further services in this process, each with a `service.name` of its own: start each in its [`Role::scope`].
+    pub fn roles(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
+        self.roles.extend(roles);
+        self
+    }
+
+    /// Starts telemetry, takes the port, lets `start` make what is served, [announces](announce) the address, serves
+    /// until SIGTERM or SIGINT, and drains. A signal during the start ends it too.
+    ///
+    /// # Errors
+    /// When it can't start; what `start` had registered to be closed is closed then.
+    pub async fn run(
+        self,
+        telemetry: &TelemetryConfig,
+        config: &ServerConfig,
+        start: impl AsyncFnOnce(&mut Host) -> Result<Stack, StartError>,
+    ) -> Result<Exit, RunError> {
+        let telemetry = Telemetry::builder(telemetry.clone(), self.service)
+            .roles(self.roles)
+            .process_environment()
+            .build()?
+            .install()?;
+        let mut host = Host::new(config.drain_deadline);
+        host.telemetry(telemetry);
+        let mut stop = std::pin::pin!(host::terminated().map_err(RunError::System)?);
+        let listener = server::bind(config.listen).await?;
+        let started = tokio::select! {
+            started = start(&mut host) => Some(started),
+            () = &mut stop => None,
+        };
+        match started {
+            Some(Ok(stack)) => {
+                match listener.local_addr() {
+                    Ok(address) => announce(address),
+                    Err(error) => tracing::warn!(%error, "the address can't be told"),
+                }
+                Ok(host.run(listener, stack, config, stop).await)
+            }
+            Some(Err(source)) => {
+                let service = self.service;
+                // How the closing went matters less than why there was no start.
+                let _ = host.close_unserved().await;
+                Err(RunError::Start { service, source })
+            }
+            None => Ok(host.close_unserved().await),
+        }
+    }
+}
+
+/// Writes the line `listening on <address>` to standard output, for whoever started the process: from now on it
+/// answers.
+pub fn announce(address: SocketAddr) {
+    let mut stdout = io::stdout().lock();
+    let written = writeln!(stdout, "listening on {address}").and_then(|()| stdout.flush());
+    if let Err(error) = written {
+        tracing::warn!(%error, %address, "nobody reads where this process listens");
+    }
+}
+
+/// Runs `work` to its end on a runtime of all cores; its error, with its causes, goes to standard error.
+pub fn main(work: impl Future<Output = Result<Exit, RunError>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => Err(RunError::System(error)),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            // Where standard error is closed, the exit code has to do.
+            let _ = writeln!(io::stderr(), "error: {}", chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error and its causes in one text, outermost first.
+pub fn chain(error: &dyn Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        // A transparent error says what its cause says.
+        if texts.last() != Some(&text) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    texts.join(": ")
+}
+
+#[cfg(test)]
+mod tests;

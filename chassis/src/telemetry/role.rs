@@ -1,0 +1,125 @@
+//! Several services in one process, each with its own `service.name`.
+//!
+//! A role is a value in the OpenTelemetry context. Spans inherit it from their parents, so setting it at the two places
+//! where work enters a service is enough: the layers of its server do it for calls, [`Role::scope`] for its start and
+//! its background tasks. Meters are of the role in whose scope they are made.
+
+use std::fmt;
+use std::sync::Arc;
+
+use opentelemetry::context::{FutureExt as _, WithContext};
+use opentelemetry::metrics::{Meter, MeterProvider};
+use opentelemetry::trace::{SpanBuilder, Tracer, TracerProvider as _};
+use opentelemetry::{Context, ContextGuard, InstrumentationScope};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
+
+/// One service among several in a process, by its `service.name`. What runs in no role is the process's own.
+///
+/// ```
+/// use souk_chassis::telemetry::Role;
+/// let order = Role::new("souk-order");
+/// let _entered = order.enter();
+/// assert_eq!(Role::current(), Some(order));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role(&'static str);
+
+impl Role {
+    /// The role of the service with this `service.name`.
+    pub const fn new(service: &'static str) -> Self {
+        Self(service)
+    }
+
+    /// Its `service.name`.
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+
+    /// The role this code runs in. Threads and tasks don't inherit it: take it along, and `enter` or `scope` it there.
+    pub fn current() -> Option<Self> {
+        Context::map_current(Self::of)
+    }
+
+    /// Runs `work` in this role; the current span stays the parent.
+    pub fn scope<F: Future>(self, work: F) -> WithContext<F> {
+        work.with_context(Context::current_with_value(self))
+    }
+
+    /// Takes this role on this thread until the guard is dropped; not across an `await`, [`scope`](Self::scope) is for
+    /// that.
+    pub fn enter(self) -> ContextGuard {
+        Context::current_with_value(self).attach()
+    }
+
+    fn of(context: &Context) -> Option<Self> {
+        context.get::<Self>().copied()
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Something for the process and for each of its roles.
+#[derive(Clone, Debug)]
+pub(super) struct ByRole<T> {
+    process: T,
+    roles: Arc<[(Role, T)]>,
+}
+
+impl<T> ByRole<T> {
+    pub(super) fn new(process: T, roles: Vec<(Role, T)>) -> Self {
+        Self {
+            process,
+            roles: roles.into(),
+        }
+    }
+
+    /// That of `role`, or the process's when there is none.
+    fn of(&self, role: Option<Role>) -> &T {
+        let own = self.roles.iter().find(|(known, _)| Some(*known) == role);
+        own.map_or(&self.process, |(_, own)| own)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.process).chain(self.roles.iter().map(|(_, own)| own))
+    }
+
+    pub(super) fn map<U>(&self, mut each: impl FnMut(&T) -> U) -> ByRole<U> {
+        let process = each(&self.process);
+        ByRole::new(
+            process,
+            self.roles.iter().map(|(role, own)| (*role, each(own))).collect(),
+        )
+    }
+}
+
+/// Starts each span at the tracer of its role.
+#[derive(Clone, Debug)]
+pub(super) struct RoleTracer(ByRole<SdkTracer>);
+
+impl RoleTracer {
+    pub(super) fn new(providers: &ByRole<SdkTracerProvider>, scope: &'static str) -> Self {
+        Self(providers.map(|provider| provider.tracer(scope)))
+    }
+}
+
+impl Tracer for RoleTracer {
+    type Span = Span;
+
+    fn build_with_context(&self, builder: SpanBuilder, parent: &Context) -> Span {
+        self.0.of(Role::of(parent)).build_with_context(builder, parent)
+    }
+}
+
+/// Makes each meter at the provider of the role that asks.
+pub(super) struct RoleMeters(pub(super) ByRole<SdkMeterProvider>);
+
+impl MeterProvider for RoleMeters {
+    fn meter_with_scope(&self, scope: InstrumentationScope) -> Meter {
+        self.0.of(Role::current()).meter_with_scope(scope)
+    }
+}
