@@ -80,10 +80,12 @@ pub enum Error {
         oldest: u64,
     },
     /// Another process, or another handle in this one, has the database open.
-    #[error("the database in {directory:?} is in use by another process")]
+    #[error("the database in {directory:?} is in use by {holder}")]
     Locked {
         /// The database's directory.
         directory: PathBuf,
+        /// Who has it, as far as the lock file tells: `process 123`, `this process`, `another process`.
+        holder: String,
     },
     /// The directory holds something else.
     #[error("{directory:?} is not empty and holds no souk database")]
@@ -271,7 +273,7 @@ impl Error {
             Self::Contended { .. } => "try again after a pause",
             Self::ChangesTrimmed { .. } => "start over from a snapshot of the tables",
             Self::Locked { .. } => {
-                "stop the other process (`fuser LOCK` in the directory names it), or use another directory"
+                "stop whoever has it open, or use another directory"
             }
             Self::NotADatabase { .. } => "give an empty directory or the directory of a souk database",
             Self::UnsupportedFormat { .. } => "use the version of the program that wrote the database",

@@ -1,1 +1,338 @@
-//! Being written.
+//! The key-value store on disk: the fjall engine, one committer thread, a locked directory.
+//!
+//! - `directory`: what lies in the directory of a database, whose it is, who has it open.
+//! - `watermark`: how far the log was durable once, kept outside of the engine.
+//! - `store`: the engine's database, its spaces, and where its log ends.
+//! - `group`: commits that share one write and one sync.
+//! - `committer`: the one thread that writes.
+//! - `snapshot`: reading one state of the store.
+//! - `failure`: what an error of the engine means to whoever asked.
+
+mod committer;
+mod directory;
+mod failure;
+mod group;
+mod snapshot;
+mod store;
+mod watermark;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use self::committer::{Barrier, Committer, Request, Shared};
+use self::directory::Directory;
+use self::group::Pending;
+use self::snapshot::FjallSnapshot;
+use self::store::Store;
+use self::watermark::Watermark;
+use crate::kv::{Check, Commit, Error, Health, Kv, KvCommitted, KvLimits, KvSnapshot, Mutation, STAMP};
+use crate::limits::{COMMIT_QUEUE, COMMIT_QUEUE_BYTES, MAX_COMMIT_BYTES, MAX_KV_KEY_BYTES};
+use crate::options::{DatabaseOptions, Recovery};
+
+/// The queue's bytes are counted in units of this many.
+const QUEUE_UNIT: usize = 1024;
+
+/// A key-value store in a directory, alone with it until the last handle and snapshot is dropped. Dropping it
+/// finishes what waits and syncs, on the dropping thread; [`Kv::close`] does so without blocking one.
+pub struct FjallKv {
+    queue: flume::Sender<Request>,
+    /// What may wait in the queue, in units.
+    room: Arc<Semaphore>,
+    closing: AtomicBool,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl FjallKv {
+    /// Opens the store in a directory, creating both if needed. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`crate::Error::Locked`], [`crate::Error::NotADatabase`], [`crate::Error::UnsupportedFormat`];
+    /// [`crate::Error::LogShortened`] and, for a lost or damaged watermark, [`crate::Error::Corrupt`] unless
+    /// [`Recovery::AcceptShorterLog`] is set; [`crate::Error::Corrupt`] when the engine can't read its files;
+    /// [`crate::Error::Io`]; [`crate::Error::Invalid`] for the options.
+    pub async fn open(directory: &Path, options: &DatabaseOptions) -> crate::Result<Self> {
+        let path = directory.to_owned();
+        let options = options.clone();
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(&path, &options)).await;
+        opened.unwrap_or_else(|stopped| {
+            Err(crate::Error::Corrupt {
+                what: format!("the engine stopped while it opened {directory:?}"),
+                source: Some(Box::new(stopped)),
+            })
+        })
+    }
+
+    fn open_blocking(path: &Path, options: &DatabaseOptions) -> crate::Result<Self> {
+        let accept = options.recovery == Recovery::AcceptShorterLog;
+        let directory = Directory::open(path)?;
+        let mut watermark = open_watermark(&directory, accept)?;
+        if !accept && watermark.sequence() > 0 && !directory.has_data()? {
+            return Err(crate::Error::LogShortened {
+                log_end: 0,
+                watermark: watermark.sequence(),
+            });
+        }
+        let store = Store::open(directory, options)?;
+        let end = store.log_end()?;
+        let expected = end.head.max(watermark.sequence());
+        if end.found < expected {
+            if !accept {
+                return Err(crate::Error::LogShortened {
+                    log_end: end.found,
+                    watermark: expected,
+                });
+            }
+            tracing::warn!(
+                log_end = end.found,
+                watermark = expected,
+                "accepted a log that lost its end"
+            );
+        }
+        // What the engine found in its journal may be known to the kernel only.
+        store.persist().map_err(|error| failure::opening(path, error))?;
+        watermark
+            .set(end.found)
+            .map_err(crate::Error::io("write the watermark of", path))?;
+        tracing::info!(directory = ?path, sequence = end.found, "opened the store");
+        Self::start(Arc::new(store), watermark, end.found)
+            .map_err(crate::Error::io("start the committer of", path))
+    }
+
+    fn start(store: Arc<Store>, watermark: Watermark, last: u64) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::new(store, last));
+        let (queue, requests) = flume::bounded(COMMIT_QUEUE);
+        let committer = Committer {
+            queue: requests,
+            shared: shared.clone(),
+            watermark,
+            last,
+            failure: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("souk-committer".to_owned())
+            .spawn(move || committer.run())?;
+        Ok(Self {
+            queue,
+            room: Arc::new(Semaphore::new(COMMIT_QUEUE_BYTES / QUEUE_UNIT)),
+            closing: AtomicBool::new(false),
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Refuses everything after a failure or close.
+    fn admit(&self) -> Result<(), Error> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        match &*self.shared.health.borrow() {
+            Health::Serving => Ok(()),
+            Health::Failed { reason } => Err(Error::Unavailable {
+                reason: reason.clone(),
+            }),
+        }
+    }
+
+    /// What a dropped answer means: nothing was done if the committer ended as it should.
+    fn unanswered(&self) -> Error {
+        if self.shared.ended.load(Ordering::Acquire) {
+            closed()
+        } else {
+            failure::Failure::panicked().outcome_unknown()
+        }
+    }
+
+    async fn barrier(&self, close: bool) -> Result<(), Error> {
+        let (answer, answered) = oneshot::channel();
+        let barrier = Barrier {
+            close,
+            answer: Some(answer),
+        };
+        self.queue
+            .send_async(Request::Barrier(barrier))
+            .await
+            .map_err(|_| self.unanswered())?;
+        answered.await.map_err(|_| self.unanswered())?
+    }
+
+    fn join(&self) {
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic was reported by the committer's drop.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The watermark, created with the database.
+fn open_watermark(directory: &Directory, accept: bool) -> crate::Result<Watermark> {
+    let lost = match Watermark::open(directory) {
+        Ok(Some(watermark)) => return Ok(watermark),
+        // It is created before the data.
+        Ok(None) if !directory.has_data()? => return Watermark::create(directory, 0),
+        Ok(None) => crate::Error::corrupt(format!("{:?} is missing", directory.watermark())),
+        Err(error) => error,
+    };
+    if !accept {
+        return Err(lost);
+    }
+    tracing::warn!(directory = ?directory.path(), "accepted the loss of the watermark: {lost}");
+    Watermark::create(directory, 0)
+}
+
+fn closed() -> Error {
+    Error::Unavailable {
+        reason: "it is closed".to_owned(),
+    }
+}
+
+/// Refuses what the store doesn't take; gives what the commit weighs.
+fn weigh(commit: &Commit) -> Result<usize, Error> {
+    let mut bytes = 0;
+    let mut longest = 0;
+    let mut weigh = |key: &[u8], rest: usize| {
+        if key.is_empty() {
+            return Err(malformed("an empty key"));
+        }
+        longest = longest.max(key.len());
+        bytes += key.len() + rest;
+        Ok(())
+    };
+    for check in &commit.checks {
+        match check {
+            Check::Absent { key, .. } => weigh(key, 0)?,
+            Check::Prefix { key, prefix, .. } => weigh(key, prefix.len())?,
+        }
+    }
+    for mutation in &commit.mutations {
+        match mutation {
+            Mutation::Put { stamp: true, .. } if commit.log.is_none() => {
+                return Err(malformed("a stamp without a log entry"));
+            }
+            Mutation::Put {
+                value, stamp: true, ..
+            } if value.len() < STAMP.end => {
+                return Err(malformed("a value without a place for its stamp"));
+            }
+            Mutation::Put { key, value, .. } => weigh(key, value.len())?,
+            Mutation::Delete { key, .. } => weigh(key, 0)?,
+        }
+    }
+    if let Some(entry) = &commit.log {
+        if entry.len() < STAMP.end {
+            return Err(malformed("a log entry without a place for its stamp"));
+        }
+        bytes += entry.len();
+    }
+    for (limit, max, actual) in [
+        ("MAX_KV_KEY_BYTES", MAX_KV_KEY_BYTES, longest),
+        ("MAX_COMMIT_BYTES", MAX_COMMIT_BYTES, bytes),
+    ] {
+        if actual > max {
+            return Err(Error::TooLarge { limit, max, actual });
+        }
+    }
+    Ok(bytes)
+}
+
+fn malformed(what: &str) -> Error {
+    Error::Corrupt {
+        what: format!("a commit has {what}"),
+        source: None,
+    }
+}
+
+impl std::fmt::Debug for FjallKv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FjallKv")
+            .field("store", &self.shared.store)
+            .field("sequence", &*self.shared.sequence.borrow())
+            .field("health", &*self.shared.health.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for FjallKv {
+    fn drop(&mut self) {
+        let barrier = Barrier {
+            close: true,
+            answer: None,
+        };
+        // Fails when it was closed before.
+        let _ = self.queue.send(Request::Barrier(barrier));
+        self.join();
+    }
+}
+
+#[async_trait]
+impl Kv for FjallKv {
+    fn limits(&self) -> KvLimits {
+        KvLimits {
+            key_bytes: MAX_KV_KEY_BYTES,
+            commit_bytes: MAX_COMMIT_BYTES,
+        }
+    }
+
+    async fn snapshot(&self) -> Result<Box<dyn KvSnapshot>, Error> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        Ok(Box::new(FjallSnapshot(self.shared.cut.read().clone())))
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error> {
+        let bytes = weigh(&commit)?;
+        self.admit()?;
+        let units = u32::try_from(bytes / QUEUE_UNIT + 1).unwrap_or(u32::MAX);
+        let share = self.room.clone().acquire_many_owned(units).await;
+        let share = share.map_err(|_| closed())?;
+        let (answer, answered) = oneshot::channel();
+        let pending = Pending {
+            commit,
+            bytes,
+            share,
+            answer,
+        };
+        self.queue
+            .send_async(Request::Commit(pending))
+            .await
+            .map_err(|_| self.admit().err().unwrap_or_else(closed))?;
+        answered.await.map_err(|_| self.unanswered())?
+    }
+
+    fn sequence(&self) -> watch::Receiver<u64> {
+        self.shared.sequence.subscribe()
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.shared.health.subscribe()
+    }
+
+    async fn sync(&self) -> Result<(), Error> {
+        self.admit()?;
+        self.barrier(false).await
+    }
+
+    async fn close(&self) -> Result<(), Error> {
+        self.closing.store(true, Ordering::Release);
+        self.room.close();
+        let result = self.barrier(true).await;
+        // It has nothing left to do but to end.
+        self.join();
+        match (result, &*self.shared.health.borrow()) {
+            // It was closed before.
+            (Err(Error::Unavailable { .. }), Health::Serving) => Ok(()),
+            (Err(Error::Unavailable { .. }), Health::Failed { reason }) => Err(Error::OutcomeUnknown {
+                reason: reason.clone(),
+                disk_full: false,
+            }),
+            (result, _) => result,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The directory of a database: what lies in it, whose it is, and who has it open.
+//!
+//! | name        | what it is                                                        |
+//! |-------------|-------------------------------------------------------------------|
+//! | `LOCK`      | locked while the database is open; holds the id of the process    |
+//! | `FORMAT`    | `souk storage 1`: what wrote the rest; the first that is created  |
+//! | `WATERMARK` | see `watermark`                                                   |
+//! | `data`      | the engine's files                                                |
+//! | `*.new`     | being created; of no value after a crash                          |
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+const LOCK: &str = "LOCK";
+const FORMAT: &str = "FORMAT";
+const FORMAT_NEW: &str = "FORMAT.new";
+const WATERMARK: &str = "WATERMARK";
+const DATA: &str = "data";
+const DATA_NEW: &str = "data.new";
+
+/// What may lie in a directory that is not a database yet: what a crash while creating one leaves, and what an empty
+/// file system begins with.
+const HARMLESS: [&str; 3] = [LOCK, FORMAT_NEW, "lost+found"];
+
+/// Begins the format marker.
+const MAGIC: &str = "souk storage ";
+/// Version of everything below the directory: this layout, keys and values.
+const VERSION: &str = "1";
+/// Longest format marker that is read.
+const MAX_FORMAT_BYTES: u64 = 64;
+
+/// A locked directory that holds a database, or an empty one to create it in. The lock is released on drop.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Directory {
+    /// Creates the directory if there is none, locks it and checks its format.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        fs::create_dir_all(path).map_err(Error::io("create", path))?;
+        // Before the lock file is made: nothing is written to a directory that is not ours.
+        check_format(path)?;
+        let lock = lock(path)?;
+        if check_format(path)? == Format::Absent {
+            write_whole(path, FORMAT, format!("{MAGIC}{VERSION}\n").as_bytes())?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the watermark is.
+    pub(super) fn watermark(&self) -> PathBuf {
+        self.path.join(WATERMARK)
+    }
+
+    /// Creates the watermark, or replaces it.
+    pub(super) fn write_watermark(&self, contents: &[u8]) -> Result<()> {
+        write_whole(&self.path, WATERMARK, contents)
+    }
+
+    /// Where the engine's files are.
+    pub(super) fn data(&self) -> PathBuf {
+        self.path.join(DATA)
+    }
+
+    /// Whether the engine's files were created.
+    pub(super) fn has_data(&self) -> Result<bool> {
+        let data = self.data();
+        data.try_exists().map_err(Error::io("look for", data))
+    }
+
+    /// Creates the engine's files, all or none: under another name first.
+    pub(super) fn create_data(&self, create: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let new = self.path.join(DATA_NEW);
+        match fs::remove_dir_all(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", new)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        create(&new)?;
+        fs::rename(&new, self.data()).map_err(Error::io("rename", &new))?;
+        sync_directory(&self.path)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Format {
+    Ours,
+    Absent,
+}
+
+fn check_format(path: &Path) -> Result<Format> {
+    let not_ours = || Error::NotADatabase {
+        directory: path.to_owned(),
+    };
+    let marker = path.join(FORMAT);
+    let mut text = Vec::new();
+    match File::open(&marker) {
+        Ok(file) => {
+            file.take(MAX_FORMAT_BYTES)
+                .read_to_end(&mut text)
+                .map_err(Error::io("read", &marker))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            for entry in fs::read_dir(path).map_err(Error::io("list", path))? {
+                let name = entry.map_err(Error::io("list", path))?.file_name();
+                if !HARMLESS.iter().any(|harmless| name == OsStr::new(harmless)) {
+                    return Err(not_ours());
+                }
+            }
+            return Ok(Format::Absent);
+        }
+        Err(error) => return Err(Error::io("open", marker)(error)),
+    }
+    let text = str::from_utf8(&text).map_err(|_| not_ours())?;
+    match text.strip_prefix(MAGIC).map(str::trim_end) {
+        None => Err(not_ours()),
+        Some(VERSION) => Ok(Format::Ours),
+        Some(other) => Err(Error::UnsupportedFormat {
+            directory: path.to_owned(),
+            found: other.to_owned(),
+            supported: VERSION.to_owned(),
+        }),
+    }
+}
+
+fn lock(directory: &Path) -> Result<File> {
+    let path = directory.join(LOCK);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(Error::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(Error::Locked {
+                directory: directory.to_owned(),
+                holder: holder(&mut file),
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
+    }
+    // Only for the message of whoever comes second.
+    file.set_len(0)
+        .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
+        .map_err(Error::io("write", path))?;
+    Ok(file)
+}
+
+/// Who has the lock, as far as its file tells: the holder may be about to write its id.
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    match read.ok().and_then(|_| text.trim().parse::<u32>().ok()) {
+        Some(id) if id == std::process::id() => "this process".to_owned(),
+        Some(id) => format!("process {id}"),
+        None => "another process".to_owned(),
+    }
+}
+
+/// Creates or replaces a file so that it has its contents whenever it has its name.
+fn write_whole(directory: &Path, name: &str, contents: &[u8]) -> Result<()> {
+    let new = directory.join(format!("{name}.new"));
+    File::create(&new)
+        .and_then(|mut file| {
+            file.write_all(contents)?;
+            file.sync_all()
+        })
+        .map_err(Error::io("write", &new))?;
+    fs::rename(&new, directory.join(name)).map_err(Error::io("rename", &new))?;
+    sync_directory(directory)
+}
+
+fn sync_directory(path: &Path) -> Result<()> {
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(Error::io("sync", path))
+}

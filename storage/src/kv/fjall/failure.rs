@@ -1,0 +1,92 @@
+//! What an error of the engine means to whoever asked.
+
+use std::error::Error as _;
+use std::io;
+use std::path::Path;
+
+use crate::kv;
+
+/// Why the store stopped: told to everyone who waits or comes later.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) reason: String,
+    disk_full: bool,
+}
+
+impl Failure {
+    pub(super) fn writing(error: &::fjall::Error) -> Self {
+        let reason = if matches!(error, ::fjall::Error::Poisoned) {
+            "writing failed before, in the background; the log of the process says how".to_owned()
+        } else {
+            format!("writing the journal: {error}")
+        };
+        Self {
+            reason,
+            disk_full: cause(error).is_some_and(is_disk_full),
+        }
+    }
+
+    pub(super) fn watermark(error: &io::Error) -> Self {
+        Self {
+            reason: format!("writing the watermark: {error}"),
+            disk_full: is_disk_full(error),
+        }
+    }
+
+    pub(super) fn panicked() -> Self {
+        Self {
+            reason: "the committer thread panicked".to_owned(),
+            disk_full: false,
+        }
+    }
+
+    pub(super) fn outcome_unknown(&self) -> kv::Error {
+        kv::Error::OutcomeUnknown {
+            reason: self.reason.clone(),
+            disk_full: self.disk_full,
+        }
+    }
+
+    pub(super) fn unavailable(&self) -> kv::Error {
+        kv::Error::Unavailable {
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// A read of a space that failed.
+pub(super) fn unreadable(space: kv::Space, error: ::fjall::Error) -> kv::Error {
+    kv::Error::Corrupt {
+        what: format!("the engine can't read from {space:?}"),
+        source: Some(Box::new(error)),
+    }
+}
+
+/// The engine doesn't open.
+pub(super) fn opening(data: &Path, error: ::fjall::Error) -> crate::Error {
+    if let ::fjall::Error::Io(source) | ::fjall::Error::Storage(::fjall::LsmError::Io(source)) = error {
+        return crate::Error::io("open", data)(source);
+    }
+    crate::Error::Corrupt {
+        what: format!("the engine can't open {data:?}"),
+        source: Some(Box::new(error)),
+    }
+}
+
+fn cause(error: &::fjall::Error) -> Option<&io::Error> {
+    let mut next = error.source();
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref() {
+            return Some(io);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn is_disk_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}

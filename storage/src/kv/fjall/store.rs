@@ -1,0 +1,172 @@
+//! The engine's database: its spaces, how they are set up, and where its log ends.
+
+use std::path::Path;
+
+use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+
+use super::directory::Directory;
+use super::failure;
+use crate::error::{Error, Result};
+use crate::key;
+use crate::kv::Space;
+use crate::options::DatabaseOptions;
+
+/// Fewest bytes of journals the engine takes.
+const MIN_JOURNAL_BYTES: u64 = 64 << 20;
+/// Fewest bytes of a memtable: below, the engine would flush all the time.
+const MIN_MEMTABLE_BYTES: u64 = 1 << 20;
+/// Fewest background threads: with one, a flush that waits for a compaction blocks writers.
+const MIN_WORKER_THREADS: usize = 2;
+
+/// The open engine in its locked directory. Fields drop in order: the lock goes last.
+pub(super) struct Store {
+    rows: Keyspace,
+    log: Keyspace,
+    index: Keyspace,
+    catalog: Keyspace,
+    database: Database,
+    _directory: Directory,
+}
+
+/// Where the log ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LogEnd {
+    /// Last sequence that is there, or was until it was trimmed.
+    pub(super) found: u64,
+    /// Last sequence that was assigned, as written with every group of commits.
+    pub(super) head: u64,
+}
+
+impl Store {
+    /// Opens the engine, creating its files if there are none.
+    pub(super) fn open(directory: Directory, options: &DatabaseOptions) -> Result<Self> {
+        check(options)?;
+        if !directory.has_data()? {
+            directory.create_data(|path| {
+                let database = open_database(path, options)?;
+                for space in Space::ALL {
+                    database
+                        .keyspace(name(space), || setup(space, options))
+                        .map_err(|error| failure::opening(path, error))?;
+                }
+                Ok(())
+            })?;
+        }
+        let path = directory.data();
+        let database = open_database(&path, options)?;
+        let keyspace = |space| {
+            if !database.keyspace_exists(name(space)) {
+                return Err(Error::corrupt(format!("{path:?} has no {}", name(space))));
+            }
+            database
+                .keyspace(name(space), || setup(space, options))
+                .map_err(|error| failure::opening(&path, error))
+        };
+        Ok(Self {
+            rows: keyspace(Space::Rows)?,
+            log: keyspace(Space::Log)?,
+            index: keyspace(Space::Index)?,
+            catalog: keyspace(Space::Catalog)?,
+            database,
+            _directory: directory,
+        })
+    }
+
+    pub(super) fn database(&self) -> &Database {
+        &self.database
+    }
+
+    pub(super) fn keyspace(&self, space: Space) -> &Keyspace {
+        match space {
+            Space::Rows => &self.rows,
+            Space::Log => &self.log,
+            Space::Index => &self.index,
+            Space::Catalog => &self.catalog,
+        }
+    }
+
+    /// Makes everything that is committed durable.
+    pub(super) fn persist(&self) -> Result<(), ::fjall::Error> {
+        self.database.persist(PersistMode::SyncAll)
+    }
+
+    pub(super) fn log_end(&self) -> Result<LogEnd> {
+        let snapshot = self.database.snapshot();
+        let last = snapshot
+            .last_key_value(&self.log)
+            .map(|entry| entry.key())
+            .transpose()
+            .map_err(|error| failure::unreadable(Space::Log, error))?;
+        let last = last.map_or(Ok(0), |key| number("the last key of the log", &key))?;
+        let stored = |key: &[u8], what| {
+            snapshot
+                .get(&self.catalog, key)
+                .map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?
+                .map_or(Ok(0), |value| number(what, &value))
+        };
+        Ok(LogEnd {
+            found: last.max(stored(key::TRIMMED, "the end of trimming")?),
+            head: stored(key::HEAD, "the head of the log")?,
+        })
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("directory", &self._directory)
+            .finish_non_exhaustive()
+    }
+}
+
+fn number(what: &str, bytes: &[u8]) -> Result<u64> {
+    bytes
+        .try_into()
+        .map(u64::from_be_bytes)
+        .map_err(|_| Error::corrupt(format!("{what} is {} bytes long, not 8", bytes.len())))
+}
+
+fn name(space: Space) -> &'static str {
+    match space {
+        Space::Rows => "rows",
+        Space::Log => "log",
+        Space::Index => "index",
+        Space::Catalog => "catalog",
+    }
+}
+
+/// Kept by the engine from the creation on; later options don't change it.
+fn setup(space: Space, options: &DatabaseOptions) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(match space {
+        Space::Rows | Space::Log => options.memtable_bytes,
+        Space::Index | Space::Catalog => options.memtable_bytes / 2,
+    })
+}
+
+fn open_database(path: &Path, options: &DatabaseOptions) -> Result<Database> {
+    Database::builder(path)
+        .cache_size(options.cache_bytes)
+        .worker_threads(options.worker_threads)
+        .max_journaling_size(options.journal_bytes)
+        .open()
+        .map_err(|error| failure::opening(path, error))
+}
+
+fn check(options: &DatabaseOptions) -> Result<()> {
+    let least = |option: &str, least: u64, given: u64| {
+        if given < least {
+            return Err(Error::invalid(
+                format!("option {option}"),
+                format!("is {given}, below {least}"),
+            ));
+        }
+        Ok(())
+    };
+    least("journal_bytes", MIN_JOURNAL_BYTES, options.journal_bytes)?;
+    least("memtable_bytes", MIN_MEMTABLE_BYTES, options.memtable_bytes)?;
+    least(
+        "worker_threads",
+        MIN_WORKER_THREADS as u64,
+        options.worker_threads as u64,
+    )
+}
