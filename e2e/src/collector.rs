@@ -176,7 +176,10 @@ fn attributes_of(pairs: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -
         any_value::Value::BoolValue(value) => value.to_string(),
         any_value::Value::IntValue(value) => value.to_string(),
         any_value::Value::DoubleValue(value) => value.to_string(),
-        other => format!("{other:?}"),
+        other @ (any_value::Value::ArrayValue(_)
+        | any_value::Value::KvlistValue(_)
+        | any_value::Value::BytesValue(_)
+        | any_value::Value::StringValueStrindex(_)) => format!("{other:?}"),
     };
     let pair = |kv: opentelemetry_proto::tonic::common::v1::KeyValue| {
         (

@@ -19,6 +19,8 @@ use crate::process::Process;
 pub enum Layout {
     /// `souk serve`: gateway and services in one process.
     OneProcess,
+    /// `souk demo` with little data: one process that loads it on its first start.
+    Demo,
     /// A gateway and three services, each a process of its own.
     FourProcesses,
 }
@@ -40,6 +42,14 @@ impl Suite {
     /// When a process doesn't start.
     pub async fn start(binary: &str, layout: Layout) -> anyhow::Result<Self> {
         Self::start_with(binary, layout, Vec::new()).await
+    }
+
+    /// Starts a suite with a small part of the demo data, loaded.
+    ///
+    /// # Errors
+    /// When the process doesn't start.
+    pub async fn start_demo(binary: &str) -> anyhow::Result<Self> {
+        Self::start_with(binary, Layout::Demo, Vec::new()).await
     }
 
     /// Starts an empty suite that sends its spans to a collector.
@@ -81,6 +91,11 @@ impl Suite {
         match self.layout {
             Layout::OneProcess => {
                 let arguments = self.arguments("serve", Some(self.directory.path()));
+                self.launch_one(&arguments).await?;
+            }
+            Layout::Demo => {
+                let mut arguments = self.arguments("demo", Some(self.directory.path()));
+                arguments.extend(["--size".to_owned(), "small".to_owned()]);
                 self.launch_one(&arguments).await?;
             }
             Layout::FourProcesses => {

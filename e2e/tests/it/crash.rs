@@ -9,8 +9,8 @@ use souk_e2e::data::{self, Numbers};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
 use souk_proto::order::v1::{
-    BatchCreateOrdersRequest, BatchGetOrdersRequest, CreateOrderRequest, DeleteOrderRequest, ExportOrdersRequest,
-    Order, SearchOrdersRequest, UpdateOrderRequest, WatchOrdersRequest,
+    BatchCreateOrdersRequest, BatchGetOrdersRequest, CreateOrderRequest, DeleteOrderRequest,
+    ExportOrdersRequest, Order, SearchOrdersRequest, UpdateOrderRequest, WatchOrdersRequest,
 };
 use souk_proto::search::v1::{PrimaryKeySort, Query, Search, Sort, TermsQuery, query, sort};
 use souk_proto::r#type::v1::{ChangeKind, Value, value};
@@ -65,9 +65,15 @@ struct Writer {
 
 impl Writer {
     fn existing(&mut self) -> Option<Order> {
-        let alive: Vec<_> = self.model.values().filter_map(|e| e.acknowledged.as_ref()).collect();
+        let alive: Vec<_> = self
+            .model
+            .values()
+            .filter_map(|e| e.acknowledged.as_ref())
+            .collect();
         let count = alive.len() as u64;
-        alive.get(self.numbers.below(count) as usize).map(|order| (*order).clone())
+        alive
+            .get(self.numbers.below(count) as usize)
+            .map(|order| (*order).clone())
     }
 
     fn fresh(&mut self) -> Order {
@@ -77,15 +83,23 @@ impl Writer {
 
     fn begin(&mut self, states: &[(String, Option<Order>)]) {
         for (id, state) in states {
-            let expected =
-                self.model.entry(id.clone()).or_insert(Expected { acknowledged: None, under_way: None });
+            let expected = self.model.entry(id.clone()).or_insert(Expected {
+                acknowledged: None,
+                under_way: None,
+            });
             expected.under_way = Some(state.clone());
         }
     }
 
     fn acknowledge(&mut self, states: Vec<(String, Option<Order>)>) {
         for (id, state) in states {
-            self.model.insert(id, Expected { acknowledged: state, under_way: None });
+            self.model.insert(
+                id,
+                Expected {
+                    acknowledged: state,
+                    under_way: None,
+                },
+            );
         }
     }
 
@@ -95,7 +109,10 @@ impl Writer {
             (0, Some(order)) => {
                 let states = vec![(order.order_id.clone(), None)];
                 self.begin(&states);
-                let request = DeleteOrderRequest { order_id: order.order_id, etag: String::new() };
+                let request = DeleteOrderRequest {
+                    order_id: order.order_id,
+                    etag: String::new(),
+                };
                 self.client.delete_order(request).await?;
                 self.acknowledge(states);
             }
@@ -115,10 +132,15 @@ impl Writer {
             }
             (3, _) => {
                 let orders: Vec<_> = (0..20).map(|_| self.fresh()).collect();
-                let states: Vec<_> =
-                    orders.iter().map(|order| (order.order_id.clone(), Some(order.clone()))).collect();
+                let states: Vec<_> = orders
+                    .iter()
+                    .map(|order| (order.order_id.clone(), Some(order.clone())))
+                    .collect();
                 self.begin(&states);
-                let request = BatchCreateOrdersRequest { orders, ..Default::default() };
+                let request = BatchCreateOrdersRequest {
+                    orders,
+                    ..Default::default()
+                };
                 self.client.batch_create_orders(request).await?;
                 self.acknowledge(states);
             }
@@ -126,7 +148,10 @@ impl Writer {
                 let order = self.fresh();
                 let states = vec![(order.order_id.clone(), Some(order.clone()))];
                 self.begin(&states);
-                let request = CreateOrderRequest { order: Some(order), ..Default::default() };
+                let request = CreateOrderRequest {
+                    order: Some(order),
+                    ..Default::default()
+                };
                 self.client.create_order(request).await?;
                 self.acknowledge(states);
             }
@@ -135,8 +160,17 @@ impl Writer {
     }
 }
 
-async fn write_until_killed(suite: &mut Suite, kill_after: u64, seed: u64, round: u64) -> anyhow::Result<Vec<Model>> {
-    let state = Arc::new(Round { acknowledged: AtomicU64::new(0), kill_after, kill: Notify::new() });
+async fn write_until_killed(
+    suite: &mut Suite,
+    kill_after: u64,
+    seed: u64,
+    round: u64,
+) -> anyhow::Result<Vec<Model>> {
+    let state = Arc::new(Round {
+        acknowledged: AtomicU64::new(0),
+        kill_after,
+        kill: Notify::new(),
+    });
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..WRITERS {
         let mut writer = Writer {
@@ -160,7 +194,11 @@ async fn write_until_killed(suite: &mut Suite, kill_after: u64, seed: u64, round
     let mut models = Vec::new();
     while let Some(ended) = writers.join_next().await {
         let (model, status) = ended?;
-        assert_eq!(status.code(), tonic::Code::Unavailable, "only the kill ends a writer: {status:?}");
+        assert_eq!(
+            status.code(),
+            tonic::Code::Unavailable,
+            "only the kill ends a writer: {status:?}"
+        );
         models.push(model);
     }
     Ok(models)
@@ -170,7 +208,10 @@ async fn get(client: &mut OrderServiceClient<Channel>, ids: &[String]) -> anyhow
     let mut orders = Vec::new();
     let mut sequence = 0;
     for order_ids in ids.chunks(100) {
-        let request = BatchGetOrdersRequest { order_ids: order_ids.to_vec(), min_sequence: 0 };
+        let request = BatchGetOrdersRequest {
+            order_ids: order_ids.to_vec(),
+            min_sequence: 0,
+        };
         let answer = client.batch_get_orders(request).await?.into_inner();
         orders.extend(answer.orders);
         sequence = answer.sequence;
@@ -185,17 +226,30 @@ async fn search(
 ) -> anyhow::Result<Vec<Order>> {
     let mut orders = Vec::new();
     for ids in ids.chunks(1_000) {
-        let text = |id: &String| Value { kind: Some(value::Kind::StringValue(id.clone())) };
+        let text = |id: &String| Value {
+            kind: Some(value::Kind::StringValue(id.clone())),
+        };
         let values = ids.iter().map(text).collect();
-        let terms = TermsQuery { field: "order_id".to_owned(), values, weight: None };
+        let terms = TermsQuery {
+            field: "order_id".to_owned(),
+            values,
+            weight: None,
+        };
         let search = Search {
-            query: Some(Query { kind: Some(query::Kind::Terms(terms)) }),
-            sort: vec![Sort { kind: Some(sort::Kind::PrimaryKey(PrimaryKeySort::default())) }],
+            query: Some(Query {
+                kind: Some(query::Kind::Terms(terms)),
+            }),
+            sort: vec![Sort {
+                kind: Some(sort::Kind::PrimaryKey(PrimaryKeySort::default())),
+            }],
             page_size: 1_000,
             min_sequence,
             ..Search::default()
         };
-        let answer = client.search_orders(SearchOrdersRequest { search: Some(search) }).await?.into_inner();
+        let answer = client
+            .search_orders(SearchOrdersRequest { search: Some(search) })
+            .await?
+            .into_inner();
         orders.extend(answer.hits.into_iter().filter_map(|hit| hit.resource));
     }
     Ok(orders)
@@ -207,22 +261,37 @@ async fn verify(suite: &Suite, model: &Model) -> anyhow::Result<BTreeMap<String,
     let ids: Vec<_> = model.keys().cloned().collect();
     let (stored, sequence) = get(&mut client, &ids).await?;
     let by_id = |orders: Vec<Order>| -> BTreeMap<_, _> {
-        orders.into_iter().map(|order| (order.order_id.clone(), order)).collect()
+        orders
+            .into_iter()
+            .map(|order| (order.order_id.clone(), order))
+            .collect()
     };
     let stored = by_id(stored);
     let searched = by_id(search(&mut client, &ids, sequence).await?);
-    anyhow::ensure!(stored == searched, "get and search differ: {stored:?}\n{searched:?}");
+    anyhow::ensure!(
+        stored == searched,
+        "get and search differ: {stored:?}\n{searched:?}"
+    );
     for (id, expected) in model {
         let there = stored.get(id).cloned().map(content);
         let acknowledged = there == expected.acknowledged;
         let completed = expected.under_way.as_ref().is_some_and(|state| *state == there);
-        anyhow::ensure!(acknowledged || completed, "order {id}: expected {expected:?}, there is {there:?}");
+        anyhow::ensure!(
+            acknowledged || completed,
+            "order {id}: expected {expected:?}, there is {there:?}"
+        );
     }
     // A batch that was under way is there as a whole or not at all.
-    let fresh: Vec<_> =
-        model.iter().filter(|(_, e)| e.acknowledged.is_none() && matches!(e.under_way, Some(Some(_)))).collect();
+    let fresh: Vec<_> = model
+        .iter()
+        .filter(|(_, e)| e.acknowledged.is_none() && matches!(e.under_way, Some(Some(_))))
+        .collect();
     let there = fresh.iter().filter(|(id, _)| stored.contains_key(*id)).count();
-    anyhow::ensure!(there == 0 || there == fresh.len(), "{there} of {} orders of a batch", fresh.len());
+    anyhow::ensure!(
+        there == 0 || there == fresh.len(),
+        "{there} of {} orders of a batch",
+        fresh.len()
+    );
     Ok(stored)
 }
 
@@ -230,17 +299,28 @@ async fn verify(suite: &Suite, model: &Model) -> anyhow::Result<BTreeMap<String,
 async fn verify_log(suite: &Suite, expected: &BTreeMap<String, Order>) -> anyhow::Result<u64> {
     let mut client = suite.orders()?;
     let last = {
-        let request = BatchGetOrdersRequest { order_ids: vec!["o".to_owned()], min_sequence: 0 };
+        let request = BatchGetOrdersRequest {
+            order_ids: vec!["o".to_owned()],
+            min_sequence: 0,
+        };
         client.batch_get_orders(request).await?.into_inner().sequence
     };
-    let mut events =
-        client.watch_orders(WatchOrdersRequest { after_sequence: Some(0) }).await?.into_inner();
+    let mut events = client
+        .watch_orders(WatchOrdersRequest {
+            after_sequence: Some(0),
+        })
+        .await?
+        .into_inner();
     let mut replayed = BTreeMap::new();
     let mut previous: Option<i64> = None;
     let mut count = 0;
     while let Some(event) = events.message().await? {
         if let Some(previous) = previous {
-            anyhow::ensure!(event.sequence == previous + 1, "{previous} is followed by {}", event.sequence);
+            anyhow::ensure!(
+                event.sequence == previous + 1,
+                "{previous} is followed by {}",
+                event.sequence
+            );
         }
         previous = Some(event.sequence);
         count += 1;
@@ -263,7 +343,11 @@ async fn verify_log(suite: &Suite, expected: &BTreeMap<String, Order>) -> anyhow
 }
 
 async fn export(suite: &Suite) -> anyhow::Result<BTreeMap<String, Order>> {
-    let mut blocks = suite.orders()?.export_orders(ExportOrdersRequest::default()).await?.into_inner();
+    let mut blocks = suite
+        .orders()?
+        .export_orders(ExportOrdersRequest::default())
+        .await?
+        .into_inner();
     let mut orders = BTreeMap::new();
     while let Some(block) = blocks.message().await? {
         for order in block.orders {
@@ -291,7 +375,10 @@ async fn kill_nine_in_the_middle_of_writes_loses_nothing_that_was_acknowledged()
             all.extend(verify(&suite, model).await?);
         }
     }
-    anyhow::ensure!(export(&suite).await? == all, "the export differs from what get gave");
+    anyhow::ensure!(
+        export(&suite).await? == all,
+        "the export differs from what get gave"
+    );
     let changes = verify_log(&suite, &all).await?;
     println!("{rounds} kills, at least {acknowledged} acknowledged writes, {changes} changes without a gap");
     Ok(())

@@ -24,7 +24,13 @@ async fn write_until_refused(channel: Channel, writer: u64) -> (Vec<String>, ton
     for number in 0.. {
         let order = data::order(writer * 1_000_000 + number, &mut numbers);
         let id = order.order_id.clone();
-        match client.create_order(CreateOrderRequest { order: Some(order), ..Default::default() }).await {
+        match client
+            .create_order(CreateOrderRequest {
+                order: Some(order),
+                ..Default::default()
+            })
+            .await
+        {
             Ok(_) => acknowledged.push(id),
             Err(status) => return (acknowledged, status),
         }
@@ -34,8 +40,12 @@ async fn write_until_refused(channel: Channel, writer: u64) -> (Vec<String>, ton
 
 async fn drains(layout: Layout) -> anyhow::Result<()> {
     let mut suite = Suite::start(SOUK, layout).await?;
-    let mut states =
-        HealthClient::new(suite.channel()?).watch(HealthCheckRequest { service: String::new() }).await?.into_inner();
+    let mut states = HealthClient::new(suite.channel()?)
+        .watch(HealthCheckRequest {
+            service: String::new(),
+        })
+        .await?
+        .into_inner();
     let first = states.message().await?.expect("a state at once");
     assert_eq!(first.status(), ServingStatus::Serving);
 
@@ -48,7 +58,14 @@ async fn drains(layout: Layout) -> anyhow::Result<()> {
     let mut probe = suite.orders()?;
     for writer in 0..WRITERS {
         let order_id = format!("o{:010}", writer * 1_000_000);
-        while probe.get_order(GetOrderRequest { order_id: order_id.clone(), min_sequence: 0 }).await.is_err() {
+        while probe
+            .get_order(GetOrderRequest {
+                order_id: order_id.clone(),
+                min_sequence: 0,
+            })
+            .await
+            .is_err()
+        {
             tokio::task::yield_now().await;
         }
     }
@@ -56,7 +73,10 @@ async fn drains(layout: Layout) -> anyhow::Result<()> {
     suite.gateway()?.terminate().await?;
     let state = states.message().await;
     let state = state.map(|state| state.map(|state| state.status()));
-    assert!(matches!(state, Ok(Some(ServingStatus::NotServing))), "before it ends it says so: {state:?}");
+    assert!(
+        matches!(state, Ok(Some(ServingStatus::NotServing))),
+        "before it ends it says so: {state:?}"
+    );
     drop(states);
 
     let mut acknowledged = Vec::new();
@@ -80,7 +100,12 @@ async fn drains(layout: Layout) -> anyhow::Result<()> {
     suite.start_again().await?;
     let mut client = suite.orders()?;
     for order_id in acknowledged {
-        client.get_order(GetOrderRequest { order_id, min_sequence: 0 }).await?;
+        client
+            .get_order(GetOrderRequest {
+                order_id,
+                min_sequence: 0,
+            })
+            .await?;
     }
     Ok(())
 }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use souk_e2e::data::{self, Numbers};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::{FieldSort, HitsMode, Query, Search, Sort, TermQuery, query, sort};
-use souk_proto::shop::v1::{CreateShopRequest, DeleteShopRequest, SearchShopsRequest, Shop, UpdateShopRequest};
+use souk_proto::shop::v1::{
+    CreateShopRequest, DeleteShopRequest, SearchShopsRequest, Shop, UpdateShopRequest,
+};
 use souk_proto::r#type::v1::{Value, value};
 
 use crate::{SOUK, rounds, seed};
@@ -15,13 +17,26 @@ use crate::{SOUK, rounds, seed};
 const WRITERS: u64 = 16;
 
 fn find(shop_id: &str, min_sequence: i64) -> SearchShopsRequest {
-    let value = Some(Value { kind: Some(value::Kind::StringValue(shop_id.to_owned())) });
-    let term = TermQuery { field: "shop_id".to_owned(), value, weight: None };
-    let by_name = FieldSort { field: "name.keyword".to_owned(), ..FieldSort::default() };
+    let value = Some(Value {
+        kind: Some(value::Kind::StringValue(shop_id.to_owned())),
+    });
+    let term = TermQuery {
+        field: "shop_id".to_owned(),
+        value,
+        weight: None,
+    };
+    let by_name = FieldSort {
+        field: "name.keyword".to_owned(),
+        ..FieldSort::default()
+    };
     SearchShopsRequest {
         search: Some(Search {
-            query: Some(Query { kind: Some(query::Kind::Term(term)) }),
-            sort: vec![Sort { kind: Some(sort::Kind::Field(by_name)) }],
+            query: Some(Query {
+                kind: Some(query::Kind::Term(term)),
+            }),
+            sort: vec![Sort {
+                kind: Some(sort::Kind::Field(by_name)),
+            }],
             min_sequence,
             hits_mode: HitsMode::Full.into(),
             ..Search::default()
@@ -30,8 +45,16 @@ fn find(shop_id: &str, min_sequence: i64) -> SearchShopsRequest {
 }
 
 async fn found(suite: &Suite, shop_id: &str, min_sequence: i64) -> anyhow::Result<Vec<Shop>> {
-    let answer = suite.shops()?.search_shops(find(shop_id, min_sequence)).await?.into_inner();
-    anyhow::ensure!(answer.sequence >= min_sequence, "{} < {min_sequence}", answer.sequence);
+    let answer = suite
+        .shops()?
+        .search_shops(find(shop_id, min_sequence))
+        .await?
+        .into_inner();
+    anyhow::ensure!(
+        answer.sequence >= min_sequence,
+        "{} < {min_sequence}",
+        answer.sequence
+    );
     Ok(answer.hits.into_iter().filter_map(|hit| hit.resource).collect())
 }
 
@@ -45,7 +68,10 @@ async fn write_and_search(suite: &Suite, writer: u64, writes: u64, seed: u64) ->
         match numbers.below(4) {
             0 if !mine.is_empty() => {
                 let gone = mine.swap_remove(numbers.below(mine.len() as u64) as usize);
-                let request = DeleteShopRequest { shop_id: gone.shop_id.clone(), etag: String::new() };
+                let request = DeleteShopRequest {
+                    shop_id: gone.shop_id.clone(),
+                    etag: String::new(),
+                };
                 let sequence = shops.delete_shop(request).await?.into_inner().sequence;
                 let left = found(suite, &gone.shop_id, sequence).await?;
                 anyhow::ensure!(left.is_empty(), "deleted at {sequence}, still found: {left:?}");
@@ -56,13 +82,19 @@ async fn write_and_search(suite: &Suite, writer: u64, writes: u64, seed: u64) ->
                 changed.name = format!("新 {}", numbers.below(1_000_000));
                 let request = UpdateShopRequest {
                     shop: Some(changed),
-                    update_mask: Some(prost_types::FieldMask { paths: vec!["name".to_owned()] }),
+                    update_mask: Some(prost_types::FieldMask {
+                        paths: vec!["name".to_owned()],
+                    }),
                     etag: String::new(),
                 };
                 let answer = shops.update_shop(request).await?.into_inner();
                 let stored = answer.shop.expect("an update answers with the shop");
                 let hits = found(suite, &stored.shop_id, answer.sequence).await?;
-                anyhow::ensure!(hits == [stored.clone()], "updated at {}: {hits:?}", answer.sequence);
+                anyhow::ensure!(
+                    hits == [stored.clone()],
+                    "updated at {}: {hits:?}",
+                    answer.sequence
+                );
                 mine[place] = stored;
             }
             _ => {
@@ -74,7 +106,11 @@ async fn write_and_search(suite: &Suite, writer: u64, writes: u64, seed: u64) ->
                 let answer = shops.create_shop(request).await?.into_inner();
                 let stored = answer.shop.expect("a create answers with the shop");
                 let hits = found(suite, &stored.shop_id, answer.sequence).await?;
-                anyhow::ensure!(hits == [stored.clone()], "created at {}: {hits:?}", answer.sequence);
+                anyhow::ensure!(
+                    hits == [stored.clone()],
+                    "created at {}: {hits:?}",
+                    answer.sequence
+                );
                 mine.push(stored);
             }
         }
@@ -125,6 +161,11 @@ async fn a_lone_write_is_searchable_soon() -> anyhow::Result<()> {
     }
     waits.sort();
     let at = |part: usize| waits.get(part).copied().unwrap_or(Duration::ZERO);
-    println!("write, then search that contains it: p50 {:?}, p90 {:?}, max {:?}", at(25), at(45), at(49));
+    println!(
+        "write, then search that contains it: p50 {:?}, p90 {:?}, max {:?}",
+        at(25),
+        at(45),
+        at(49)
+    );
     Ok(())
 }

@@ -1,5 +1,14 @@
 //! One file for each promise; see `souk_e2e` for how the suite is started.
 
+#![expect(
+    clippy::expect_used,
+    reason = "a test fails by panicking, also in its functions"
+)]
+#![expect(
+    clippy::print_stdout,
+    reason = "seeds, skips and measured times are told to who runs the tests"
+)]
+
 mod bad_input;
 mod crash;
 mod drain;
@@ -24,5 +33,8 @@ fn seed(test: &str) -> u64 {
 
 /// A number that an environment variable overrides: for longer runs than the usual one.
 fn rounds(variable: &str, usual: usize) -> usize {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    std::env::var(variable)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(usual)
 }

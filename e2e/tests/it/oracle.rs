@@ -36,7 +36,9 @@ struct Page {
 }
 
 fn everything() -> Option<prost_types::FieldMask> {
-    Some(prost_types::FieldMask { paths: vec!["*".to_owned()] })
+    Some(prost_types::FieldMask {
+        paths: vec!["*".to_owned()],
+    })
 }
 
 struct Shops;
@@ -54,18 +56,33 @@ impl Kind for Shops {
     }
 
     async fn create(suite: &Suite, shops: Vec<shop::Shop>) -> anyhow::Result<i64> {
-        let request = shop::BatchCreateShopsRequest { shops, omit_resources: true, ..Default::default() };
-        Ok(suite.shops()?.batch_create_shops(request).await?.into_inner().sequence)
+        let request = shop::BatchCreateShopsRequest {
+            shops,
+            omit_resources: true,
+            ..Default::default()
+        };
+        Ok(suite
+            .shops()?
+            .batch_create_shops(request)
+            .await?
+            .into_inner()
+            .sequence)
     }
 
     async fn replace(suite: &Suite, shop: shop::Shop) -> anyhow::Result<i64> {
-        let request =
-            shop::UpdateShopRequest { shop: Some(shop), update_mask: everything(), etag: String::new() };
+        let request = shop::UpdateShopRequest {
+            shop: Some(shop),
+            update_mask: everything(),
+            etag: String::new(),
+        };
         Ok(suite.shops()?.update_shop(request).await?.into_inner().sequence)
     }
 
     async fn delete(suite: &Suite, shop_id: String) -> anyhow::Result<i64> {
-        let request = shop::DeleteShopRequest { shop_id, etag: String::new() };
+        let request = shop::DeleteShopRequest {
+            shop_id,
+            etag: String::new(),
+        };
         Ok(suite.shops()?.delete_shop(request).await?.into_inner().sequence)
     }
 
@@ -73,7 +90,12 @@ impl Kind for Shops {
         let request = shop::SearchShopsRequest { search: Some(search) };
         let answer = suite.shops()?.search_shops(request).await?.into_inner();
         Ok(Page {
-            ids: answer.hits.into_iter().filter_map(|hit| hit.resource).map(|shop| shop.shop_id).collect(),
+            ids: answer
+                .hits
+                .into_iter()
+                .filter_map(|hit| hit.resource)
+                .map(|shop| shop.shop_id)
+                .collect(),
             next_page_token: answer.next_page_token,
             total: answer.total.map(|total| (total.value, total.relation())),
         })
@@ -95,18 +117,33 @@ impl Kind for MediaItems {
     }
 
     async fn create(suite: &Suite, media: Vec<media::Media>) -> anyhow::Result<i64> {
-        let request = media::BatchCreateMediaRequest { media, omit_resources: true, ..Default::default() };
-        Ok(suite.media()?.batch_create_media(request).await?.into_inner().sequence)
+        let request = media::BatchCreateMediaRequest {
+            media,
+            omit_resources: true,
+            ..Default::default()
+        };
+        Ok(suite
+            .media()?
+            .batch_create_media(request)
+            .await?
+            .into_inner()
+            .sequence)
     }
 
     async fn replace(suite: &Suite, item: media::Media) -> anyhow::Result<i64> {
-        let request =
-            media::UpdateMediaRequest { media: Some(item), update_mask: everything(), ..Default::default() };
+        let request = media::UpdateMediaRequest {
+            media: Some(item),
+            update_mask: everything(),
+            ..Default::default()
+        };
         Ok(suite.media()?.update_media(request).await?.into_inner().sequence)
     }
 
     async fn delete(suite: &Suite, media_id: String) -> anyhow::Result<i64> {
-        let request = media::DeleteMediaRequest { media_id, etag: String::new() };
+        let request = media::DeleteMediaRequest {
+            media_id,
+            etag: String::new(),
+        };
         Ok(suite.media()?.delete_media(request).await?.into_inner().sequence)
     }
 
@@ -114,7 +151,12 @@ impl Kind for MediaItems {
         let request = media::SearchMediaRequest { search: Some(search) };
         let answer = suite.media()?.search_media(request).await?.into_inner();
         Ok(Page {
-            ids: answer.hits.into_iter().filter_map(|hit| hit.resource).map(|item| item.media_id).collect(),
+            ids: answer
+                .hits
+                .into_iter()
+                .filter_map(|hit| hit.resource)
+                .map(|item| item.media_id)
+                .collect(),
             next_page_token: answer.next_page_token,
             total: answer.total.map(|total| (total.value, total.relation())),
         })
@@ -141,13 +183,19 @@ async fn compare<K: Kind>(
             sort: sort.to_vec(),
             page_size: page_size as i32,
             page_token,
-            total: Some(TotalRequest { kind: Some(total_request::Kind::Exact(true)) }),
+            total: Some(TotalRequest {
+                kind: Some(total_request::Kind::Exact(true)),
+            }),
             hits_mode: HitsMode::Keys.into(),
             min_sequence,
             ..Search::default()
         };
         let page = K::search(suite, search).await?;
-        assert_eq!(page.total, Some((expected.len() as i64, TotalRelation::Equal)), "{query:?}");
+        assert_eq!(
+            page.total,
+            Some((expected.len() as i64, TotalRelation::Equal)),
+            "{query:?}"
+        );
         assert!(page.ids.len() <= page_size);
         ids.extend(page.ids);
         page_token = page.next_page_token;
@@ -166,7 +214,10 @@ async fn compare_many<K: Kind>(
     searches: usize,
     min_sequence: i64,
 ) -> anyhow::Result<usize> {
-    let records: BTreeMap<_, _> = resources.iter().map(|(id, r)| (id.clone(), K::record(r))).collect();
+    let records: BTreeMap<_, _> = resources
+        .iter()
+        .map(|(id, r)| (id.clone(), K::record(r)))
+        .collect();
     let mut found = 0;
     for _ in 0..searches {
         let query = generate::query(K::FIELDS, numbers, 3);
@@ -187,8 +238,13 @@ async fn equals_brute_force<K: Kind>(name: &str) -> anyhow::Result<()> {
     let mut resources: BTreeMap<String, K::Resource> = BTreeMap::new();
     let mut sequence = 0;
     for batch in 0..4_u64 {
-        let made: Vec<_> = (0..200).map(|number| K::make(batch * 200 + number, &mut numbers)).collect();
-        resources.extend(made.iter().map(|resource| (K::record(resource).id, resource.clone())));
+        let made: Vec<_> = (0..200)
+            .map(|number| K::make(batch * 200 + number, &mut numbers))
+            .collect();
+        resources.extend(
+            made.iter()
+                .map(|resource| (K::record(resource).id, resource.clone())),
+        );
         sequence = K::create(&suite, made).await?;
     }
     let mut found = compare_many::<K>(&suite, &resources, &mut numbers, searches, sequence).await?;

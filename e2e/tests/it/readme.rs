@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use souk_e2e::suite::{Layout, Suite};
+use souk_e2e::suite::Suite;
 
 use crate::SOUK;
 
@@ -24,11 +24,20 @@ fn examples(readme: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut blocks = readme.split("```");
     while let (Some(_), Some(block)) = (blocks.next(), blocks.next()) {
-        let Some((language, text)) = block.split_once('\n') else { continue };
+        let Some((language, text)) = block.split_once('\n') else {
+            continue;
+        };
         if language == "sh" && text.starts_with("grpcurl") {
-            examples.push(Example { command: text.to_owned(), expected: Vec::new() });
-        } else if language == "json" && let Some(example) = examples.last_mut() {
-            let words = text.lines().map(|line| line.trim().trim_end_matches(',').to_owned());
+            examples.push(Example {
+                command: text.to_owned(),
+                expected: Vec::new(),
+            });
+        } else if language == "json"
+            && let Some(example) = examples.last_mut()
+        {
+            let words = text
+                .lines()
+                .map(|line| line.trim().trim_end_matches(',').to_owned());
             let structure = |word: &String| word.len() > 2 && !word.starts_with("...");
             example.expected.extend(words.filter(structure));
         }
@@ -38,7 +47,11 @@ fn examples(readme: &str) -> Vec<Example> {
 
 fn grpcurl() -> Option<String> {
     let binary = std::env::var("SOUK_GRPCURL").unwrap_or_else(|_| "grpcurl".to_owned());
-    Command::new(&binary).arg("--version").output().ok().map(|_| binary)
+    Command::new(&binary)
+        .arg("--version")
+        .output()
+        .ok()
+        .map(|_| binary)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,16 +61,30 @@ async fn the_calls_of_the_readme_answer_as_it_shows() -> anyhow::Result<()> {
         return Ok(());
     };
     let examples = examples(README);
-    assert!(examples.len() >= 13, "the README promises thirteen calls, it has {}", examples.len());
+    assert!(
+        examples.len() >= 13,
+        "the README promises thirteen calls, it has {}",
+        examples.len()
+    );
     let suite = Suite::start_demo(SOUK).await?;
     let address = suite.uri().replace("http://", "");
     for example in examples {
-        let command = example.command.replacen("grpcurl", &grpcurl, 1).replace(README_ADDRESS, &address);
-        let output = tokio::process::Command::new("bash").arg("-c").arg(&command).output().await?;
+        let command = example
+            .command
+            .replacen("grpcurl", &grpcurl, 1)
+            .replace(README_ADDRESS, &address);
+        let output = tokio::process::Command::new("bash")
+            .arg("-c")
+            .arg(&command)
+            .output()
+            .await?;
         let stdout = String::from_utf8_lossy(&output.stdout);
         let stderr = String::from_utf8_lossy(&output.stderr);
         for word in &example.expected {
-            assert!(stdout.contains(word), "{command}\nlacks {word} in\n{stdout}{stderr}");
+            assert!(
+                stdout.contains(word),
+                "{command}\nlacks {word} in\n{stdout}{stderr}"
+            );
         }
     }
     Ok(())

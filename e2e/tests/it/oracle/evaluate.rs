@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use souk_proto::search::v1::{
-    FieldSort, MissingOrder, NestedSort, Query, RangeQuery, Sort, SortMode, field_sort, query, range_query, sort,
+    FieldSort, MissingOrder, NestedSort, Query, RangeQuery, Sort, SortMode, field_sort, query, range_query,
+    sort,
 };
 use souk_proto::r#type::v1::{GeoPoint, Value, value};
 
@@ -28,26 +29,38 @@ fn holds(fields: &Fields, record: Option<&Record>, query: &Query) -> bool {
     match query.kind.as_ref().expect("a kind") {
         Kind::MatchAll(_) => true,
         Kind::Term(q) => any(&q.field, &|item| equal(item, q.value.as_ref())),
-        Kind::Terms(q) => any(&q.field, &|item| q.values.iter().any(|value| equal(item, Some(value)))),
+        Kind::Terms(q) => any(&q.field, &|item| {
+            q.values.iter().any(|value| equal(item, Some(value)))
+        }),
         Kind::Range(q) => any(&q.field, &|item| in_range(item, q)),
         Kind::Prefix(q) => texts(&q.field, &|text| text.starts_with(&q.value)),
         Kind::Suffix(q) => texts(&q.field, &|text| text.ends_with(&q.value)),
         Kind::Wildcard(q) => {
             let pattern: Vec<_> = q.pattern.chars().collect();
-            texts(&q.field, &|text| wildcard(&pattern, &text.chars().collect::<Vec<_>>()))
+            texts(&q.field, &|text| {
+                wildcard(&pattern, &text.chars().collect::<Vec<_>>())
+            })
         }
         Kind::Exists(q) => fields.contains_key(&q.field),
         Kind::Match(q) => texts(&q.field, &|text| {
             let words: Vec<_> = text.split_whitespace().map(str::to_lowercase).collect();
             let mut asked = q.text.split_whitespace().map(str::to_lowercase);
             let both = q.operator() == souk_proto::search::v1::Operator::And;
-            if both { asked.all(|word| words.contains(&word)) } else { asked.any(|word| words.contains(&word)) }
+            if both {
+                asked.all(|word| words.contains(&word))
+            } else {
+                asked.any(|word| words.contains(&word))
+            }
         }),
         Kind::Bool(q) => {
             let least = q.minimum_should_match.unwrap_or(u32::from(
                 q.must.is_empty() && q.filter.is_empty() && !q.should.is_empty(),
             ));
-            let should = q.should.iter().filter(|query| holds(fields, record, query)).count();
+            let should = q
+                .should
+                .iter()
+                .filter(|query| holds(fields, record, query))
+                .count();
             let none = !q.must_not.iter().any(|query| holds(fields, record, query));
             all(&q.must) && all(&q.filter) && none && should >= least as usize
         }
@@ -58,14 +71,23 @@ fn holds(fields: &Fields, record: Option<&Record>, query: &Query) -> bool {
         }
         Kind::GeoDistance(q) => {
             let center = q.center.as_ref().expect("a centre");
-            any(&q.field, &|item| distance(item, center).is_some_and(|d| d <= q.distance_meters))
+            any(&q.field, &|item| {
+                distance(item, center).is_some_and(|d| d <= q.distance_meters)
+            })
         }
         Kind::GeoBoundingBox(q) => {
-            let (from, to) = (q.top_left.as_ref().expect("a corner"), q.bottom_right.as_ref().expect("a corner"));
+            let (from, to) = (
+                q.top_left.as_ref().expect("a corner"),
+                q.bottom_right.as_ref().expect("a corner"),
+            );
             any(&q.field, &|item| in_box(item, from, to))
         }
         Kind::ConstScore(q) => holds(fields, record, q.filter.as_ref().expect("a filter")),
-        other => panic!("the generator doesn't make {other:?}"),
+        // The index's own tests compare these with brute force.
+        other @ (Kind::MatchPhrase(_)
+        | Kind::MatchPhrasePrefix(_)
+        | Kind::GeoPolygon(_)
+        | Kind::FunctionScore(_)) => panic!("the generator doesn't make {other:?}"),
     }
 }
 
@@ -112,7 +134,9 @@ fn wildcard(pattern: &[char], text: &[char]) -> bool {
 
 /// The haversine distance in metres.
 fn distance(item: &Item, to: &GeoPoint) -> Option<f64> {
-    let Item::Point(latitude, longitude) = item else { return None };
+    let Item::Point(latitude, longitude) = item else {
+        return None;
+    };
     let (a, b) = (latitude.to_radians(), to.latitude.to_radians());
     let half_latitude = ((b - a) / 2.0).sin();
     let half_longitude = ((to.longitude - longitude).to_radians() / 2.0).sin();
@@ -121,10 +145,15 @@ fn distance(item: &Item, to: &GeoPoint) -> Option<f64> {
 }
 
 fn in_box(item: &Item, top_left: &GeoPoint, bottom_right: &GeoPoint) -> bool {
-    let Item::Point(latitude, longitude) = item else { return false };
+    let Item::Point(latitude, longitude) = item else {
+        return false;
+    };
     let (west, east) = (top_left.longitude, bottom_right.longitude);
-    let between =
-        if west <= east { west <= *longitude && *longitude <= east } else { west <= *longitude || *longitude <= east };
+    let between = if west <= east {
+        west <= *longitude && *longitude <= east
+    } else {
+        west <= *longitude || *longitude <= east
+    };
     bottom_right.latitude <= *latitude && *latitude <= top_left.latitude && between
 }
 
@@ -136,14 +165,20 @@ pub(super) fn compare(a: &Record, b: &Record, keys: &[Sort]) -> Ordering {
         sort::Kind::GeoDistance(key) => {
             let nearest = |record: &Record| {
                 let items = record.fields.get(&key.field)?;
-                let all = items.iter().flat_map(|item| key.points.iter().filter_map(|p| distance(item, p)));
+                let all = items
+                    .iter()
+                    .flat_map(|item| key.points.iter().filter_map(|p| distance(item, p)));
                 all.min_by(f64::total_cmp)
             };
-            missing_last(nearest(a), nearest(b), |a, b| direction(a.total_cmp(b), key.descending))
+            missing_last(nearest(a), nearest(b), |a, b| {
+                direction(a.total_cmp(b), key.descending)
+            })
         }
         sort::Kind::Score(_) => panic!("the generator doesn't sort by score"),
     });
-    by_keys.fold(Ordering::Equal, Ordering::then).then_with(|| a.key.cmp(&b.key))
+    by_keys
+        .fold(Ordering::Equal, Ordering::then)
+        .then_with(|| a.key.cmp(&b.key))
 }
 
 fn direction(order: Ordering, descending: bool) -> Ordering {
@@ -162,7 +197,8 @@ fn missing_last<T>(a: Option<T>, b: Option<T>, order: impl Fn(&T, &T) -> Orderin
 fn by_field(a: &Record, b: &Record, key: &FieldSort) -> Ordering {
     let order = |a: &Item, b: &Item| direction(a.partial_cmp(b).unwrap_or(Ordering::Equal), key.descending);
     let (a, b) = (sort_item(a, key), sort_item(b, key));
-    let first = matches!(key.missing, Some(field_sort::Missing::MissingOrder(o)) if o == MissingOrder::First as i32);
+    let first =
+        matches!(key.missing, Some(field_sort::Missing::MissingOrder(o)) if o == MissingOrder::First as i32);
     if first && a.is_some() != b.is_some() {
         return a.is_some().cmp(&b.is_some());
     }
@@ -174,8 +210,13 @@ fn sort_item(record: &Record, key: &FieldSort) -> Option<Item> {
     let mut items: Vec<Item> = match &key.nested {
         Some(NestedSort { path, filter }) => {
             let objects = record.nested.get(path)?.iter();
-            let counted = objects.filter(|object| filter.as_ref().is_none_or(|query| holds(object, None, query)));
-            counted.filter_map(|object| object.get(&key.field)).flatten().cloned().collect()
+            let counted =
+                objects.filter(|object| filter.as_ref().is_none_or(|query| holds(object, None, query)));
+            counted
+                .filter_map(|object| object.get(&key.field))
+                .flatten()
+                .cloned()
+                .collect()
         }
         None => record.fields.get(&key.field).cloned().unwrap_or_default(),
     };
@@ -186,5 +227,9 @@ fn sort_item(record: &Record, key: &FieldSort) -> Option<Item> {
         SortMode::Max => true,
         SortMode::Avg | SortMode::Sum => panic!("the generator doesn't make {:?}", key.mode()),
     };
-    if highest { items.pop() } else { items.into_iter().next() }
+    if highest {
+        items.pop()
+    } else {
+        items.into_iter().next()
+    }
 }

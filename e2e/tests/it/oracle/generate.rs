@@ -3,10 +3,10 @@
 use prost_types::Timestamp;
 use souk_e2e::data::{self, EPOCH, Numbers, TAGS, TYPES, WORDS};
 use souk_proto::search::v1::{
-    BoolQuery, ConstScoreQuery, ExistsQuery, FieldSort, GeoBoundingBoxQuery, GeoDistanceQuery, GeoDistanceSort,
-    MatchAllQuery, MatchQuery, MissingOrder, NestedQuery, NestedSort, Operator, PrefixQuery, PrimaryKeySort, Query,
-    RangeQuery, ScoreMode, Sort, SortMode, SuffixQuery, TermQuery, TermsQuery, WildcardQuery, field_sort, query,
-    range_query, sort,
+    BoolQuery, ConstScoreQuery, ExistsQuery, FieldSort, GeoBoundingBoxQuery, GeoDistanceQuery,
+    GeoDistanceSort, MatchAllQuery, MatchQuery, MissingOrder, NestedQuery, NestedSort, Operator, PrefixQuery,
+    PrimaryKeySort, Query, RangeQuery, ScoreMode, Sort, SortMode, SuffixQuery, TermQuery, TermsQuery,
+    WildcardQuery, field_sort, query, range_query, sort,
 };
 use souk_proto::r#type::v1::{GeoPoint, Value, value};
 
@@ -60,7 +60,13 @@ pub(super) const MEDIA_FIELDS: &[Field] = &[
     ("duration", Holds::Double(600, 1.0)),
     ("created_at", Holds::Time(60_000_000)),
     ("position", Holds::Point),
-    ("tags", Holds::Objects(&[("tags.tag", Holds::Keyword(&TAGS)), ("tags.score", Holds::Double(1_001, 1_000.0))])),
+    (
+        "tags",
+        Holds::Objects(&[
+            ("tags.tag", Holds::Keyword(&TAGS)),
+            ("tags.score", Holds::Double(1_001, 1_000.0)),
+        ]),
+    ),
     (
         "faces",
         Holds::Objects(&[
@@ -95,7 +101,13 @@ pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Quer
         let must_not = clauses(numbers, 1);
         let minimum_should_match =
             (!should.is_empty() && numbers.once_in(3)).then(|| numbers.below(should.len() as u64 + 1) as u32);
-        return of(query::Kind::Bool(BoolQuery { must, filter, should, must_not, minimum_should_match }));
+        return of(query::Kind::Bool(BoolQuery {
+            must,
+            filter,
+            should,
+            must_not,
+            minimum_should_match,
+        }));
     }
     if numbers.once_in(12) {
         return of(query::Kind::MatchAll(MatchAllQuery {}));
@@ -107,7 +119,10 @@ pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Quer
     }
     if depth > 0 && numbers.once_in(12) {
         let filter = Some(Box::new(query(fields, numbers, 0)));
-        return of(query::Kind::ConstScore(Box::new(ConstScoreQuery { filter, weight: Some(2.0) })));
+        return of(query::Kind::ConstScore(Box::new(ConstScoreQuery {
+            filter,
+            weight: Some(2.0),
+        })));
     }
     match holds {
         Holds::Keyword(values) => keyword(field, values, numbers),
@@ -115,15 +130,24 @@ pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Quer
         Holds::Words => {
             let words = ["coffee", "vivo", "VIVO", "pro", "tea", "nothing"];
             let asked = format!("{} {}", numbers.pick(&words), numbers.pick(&words));
-            let operator = if numbers.once_in(2) { Operator::And } else { Operator::Or };
-            of(query::Kind::Match(MatchQuery { field, text: asked, operator: operator.into(), ..Default::default() }))
+            let operator = if numbers.once_in(2) {
+                Operator::And
+            } else {
+                Operator::Or
+            };
+            of(query::Kind::Match(MatchQuery {
+                field,
+                text: asked,
+                operator: operator.into(),
+                ..Default::default()
+            }))
         }
-        Holds::Integer(below) => {
-            range(field, numbers, |numbers| some(value::Kind::IntValue(numbers.below(below) as i64)))
-        }
-        Holds::Double(below, parts) => {
-            range(field, numbers, |n| some(value::Kind::DoubleValue(n.below(below) as f64 / parts)))
-        }
+        Holds::Integer(below) => range(field, numbers, |numbers| {
+            some(value::Kind::IntValue(numbers.below(below) as i64))
+        }),
+        Holds::Double(below, parts) => range(field, numbers, |n| {
+            some(value::Kind::DoubleValue(n.below(below) as f64 / parts))
+        }),
         Holds::Time(below) => range(field, numbers, |numbers| {
             let seconds = EPOCH + numbers.below(below) as i64;
             some(value::Kind::TimeValue(Timestamp { seconds, nanos: 0 }))
@@ -146,17 +170,29 @@ fn keyword(field: String, values: &[&str], numbers: &mut Numbers) -> Query {
     match numbers.below(5) {
         0 => {
             let count = 1 + numbers.below(3);
-            let values = (0..count).map(|_| text(numbers.pick(values))).collect();
-            of(query::Kind::Terms(TermsQuery { field, values, weight: None }))
+            let values = (0..count).map(|_| text(numbers.pick::<&str>(values))).collect();
+            of(query::Kind::Terms(TermsQuery {
+                field,
+                values,
+                weight: None,
+            }))
         }
-        1 => range(field, numbers, |numbers| text(numbers.pick(values))),
+        1 => range(field, numbers, |numbers| text(numbers.pick::<&str>(values))),
         2 => {
             let value = numbers.pick(values).chars().take(1).collect();
-            of(query::Kind::Prefix(PrefixQuery { field, value, weight: None }))
+            of(query::Kind::Prefix(PrefixQuery {
+                field,
+                value,
+                weight: None,
+            }))
         }
         _ => {
-            let value = Some(text(numbers.pick(values)));
-            of(query::Kind::Term(TermQuery { field, value, weight: None }))
+            let value = Some(text(numbers.pick::<&str>(values)));
+            of(query::Kind::Term(TermQuery {
+                field,
+                value,
+                weight: None,
+            }))
         }
     }
 }
@@ -164,15 +200,31 @@ fn keyword(field: String, values: &[&str], numbers: &mut Numbers) -> Query {
 fn phrase(field: String, numbers: &mut Numbers) -> Query {
     let word = (*numbers.pick(&WORDS)).to_owned();
     match numbers.below(4) {
-        0 => of(query::Kind::Prefix(PrefixQuery { field, value: word, weight: None })),
-        1 => of(query::Kind::Suffix(SuffixQuery { field, value: word, weight: None })),
+        0 => of(query::Kind::Prefix(PrefixQuery {
+            field,
+            value: word,
+            weight: None,
+        })),
+        1 => of(query::Kind::Suffix(SuffixQuery {
+            field,
+            value: word,
+            weight: None,
+        })),
         2 => {
             let infix: String = word.chars().take(2).collect();
-            of(query::Kind::Wildcard(WildcardQuery { field, pattern: format!("*{infix}*"), weight: None }))
+            of(query::Kind::Wildcard(WildcardQuery {
+                field,
+                pattern: format!("*{infix}*"),
+                weight: None,
+            }))
         }
         _ => {
             let rest: String = word.chars().skip(1).collect();
-            of(query::Kind::Wildcard(WildcardQuery { field, pattern: format!("?{rest}*"), weight: None }))
+            of(query::Kind::Wildcard(WildcardQuery {
+                field,
+                pattern: format!("?{rest}*"),
+                weight: None,
+            }))
         }
     }
 }
@@ -211,7 +263,11 @@ fn point(field: String, numbers: &mut Numbers) -> Query {
     if numbers.once_in(2) {
         let distance_meters = *numbers.pick(&[0.0, 500.0, 3_000.0, 20_000.0, 9_000_000.0]);
         let center = Some(center);
-        return of(query::Kind::GeoDistance(GeoDistanceQuery { field, center, distance_meters }));
+        return of(query::Kind::GeoDistance(GeoDistanceQuery {
+            field,
+            center,
+            distance_meters,
+        }));
     }
     let width = *numbers.pick(&[0.001, 0.05, 0.2, 30.0]);
     let around = |degrees: f64| if degrees > 180.0 { degrees - 360.0 } else { degrees };
@@ -227,11 +283,17 @@ fn point(field: String, numbers: &mut Numbers) -> Query {
 /// A random order of up to three keys; always at least one, so that scores play no part.
 pub(super) fn sort(fields: &[Field], numbers: &mut Numbers) -> Vec<Sort> {
     let count = 1 + numbers.below(3);
-    (0..count).filter_map(|_| sort_key(fields, numbers)).chain([primary_key(numbers)]).collect()
+    let mut keys: Vec<Sort> = (0..count).filter_map(|_| sort_key(fields, numbers)).collect();
+    keys.push(primary_key(numbers));
+    keys
 }
 
 fn primary_key(numbers: &mut Numbers) -> Sort {
-    Sort { kind: Some(sort::Kind::PrimaryKey(PrimaryKeySort { descending: numbers.once_in(2) })) }
+    Sort {
+        kind: Some(sort::Kind::PrimaryKey(PrimaryKeySort {
+            descending: numbers.once_in(2),
+        })),
+    }
 }
 
 fn sort_key(fields: &[Field], numbers: &mut Numbers) -> Option<Sort> {
@@ -242,22 +304,36 @@ fn sort_key(fields: &[Field], numbers: &mut Numbers) -> Option<Sort> {
         Holds::Point => {
             let count = 1 + numbers.below(2);
             let points = (0..count).map(|_| data::position(numbers)).collect();
-            sort::Kind::GeoDistance(GeoDistanceSort { field: name.to_owned(), points, descending })
+            sort::Kind::GeoDistance(GeoDistanceSort {
+                field: name.to_owned(),
+                points,
+                descending,
+            })
         }
         Holds::Objects(inner) => {
             let &(field, _) = numbers.pick(inner);
             let filter = numbers.once_in(2).then(|| query(inner, numbers, 0));
-            let nested = Some(NestedSort { path: name.to_owned(), filter });
-            sort::Kind::Field(FieldSort { nested, ..sort_by_field(field, descending, numbers) })
+            let nested = Some(NestedSort {
+                path: name.to_owned(),
+                filter,
+            });
+            sort::Kind::Field(FieldSort {
+                nested,
+                ..sort_by_field(field, descending, numbers)
+            })
         }
-        _ => sort::Kind::Field(sort_by_field(name, descending, numbers)),
+        Holds::Keyword(_) | Holds::Phrase | Holds::Integer(_) | Holds::Double(..) | Holds::Time(_) => {
+            sort::Kind::Field(sort_by_field(name, descending, numbers))
+        }
     };
     Some(Sort { kind: Some(kind) })
 }
 
 fn sort_by_field(field: &str, descending: bool, numbers: &mut Numbers) -> FieldSort {
     let modes = [SortMode::Unspecified, SortMode::Min, SortMode::Max];
-    let first = numbers.once_in(3).then(|| field_sort::Missing::MissingOrder(MissingOrder::First.into()));
+    let first = numbers
+        .once_in(3)
+        .then(|| field_sort::Missing::MissingOrder(MissingOrder::First.into()));
     FieldSort {
         field: field.to_owned(),
         descending,

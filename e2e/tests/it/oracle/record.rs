@@ -33,20 +33,32 @@ pub(super) struct Record {
 }
 
 fn text(text: &str) -> Vec<Item> {
-    if text.is_empty() { Vec::new() } else { vec![Item::Text(text.to_owned())] }
+    if text.is_empty() {
+        Vec::new()
+    } else {
+        vec![Item::Text(text.to_owned())]
+    }
 }
 
 fn point(point: Option<&GeoPoint>) -> Vec<Item> {
-    point.map(|p| Item::Point(p.latitude, p.longitude)).into_iter().collect()
+    point
+        .map(|p| Item::Point(p.latitude, p.longitude))
+        .into_iter()
+        .collect()
 }
 
 fn time(time: Option<&prost_types::Timestamp>) -> Vec<Item> {
-    time.map(|t| Item::Time(t.seconds * 1_000_000_000 + i64::from(t.nanos))).into_iter().collect()
+    time.map(|t| Item::Time(t.seconds * 1_000_000_000 + i64::from(t.nanos)))
+        .into_iter()
+        .collect()
 }
 
 impl Record {
     fn new(id: &str, fields: Vec<(&str, Vec<Item>)>, nested: BTreeMap<String, Vec<Fields>>) -> Self {
-        let digest: String = Md5::digest(id.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest: String = Md5::digest(id.as_bytes())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let present = fields.into_iter().filter(|(_, items)| !items.is_empty());
         Self {
             id: id.to_owned(),
@@ -65,8 +77,14 @@ impl Record {
             ("city", text(&shop.city)),
             ("position", point(shop.position.as_ref())),
             ("rating", vec![Item::Double(shop.rating)]),
-            ("average_price_cents", vec![Item::Integer(shop.average_price_cents)]),
-            ("tags", shop.tags.iter().map(|tag| Item::Text(tag.clone())).collect()),
+            (
+                "average_price_cents",
+                vec![Item::Integer(shop.average_price_cents)],
+            ),
+            (
+                "tags",
+                shop.tags.iter().map(|tag| Item::Text(tag.clone())).collect(),
+            ),
         ];
         Self::new(&shop.shop_id, fields, BTreeMap::new())
     }
@@ -104,8 +122,10 @@ impl Record {
                 ("faces.similarity".to_owned(), vec![Item::Double(face.similarity)]),
             ])
         });
-        let nested =
-            BTreeMap::from([("tags".to_owned(), tags.collect()), ("faces".to_owned(), faces.collect())]);
+        let nested = BTreeMap::from([
+            ("tags".to_owned(), tags.collect()),
+            ("faces".to_owned(), faces.collect()),
+        ]);
         Self::new(&media.media_id, fields, nested)
     }
 }

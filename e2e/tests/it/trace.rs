@@ -1,0 +1,179 @@
+//! One trace per call: from the client through gateway and service to the store or the index, with names, kinds,
+//! attributes and parents; the index apply links to the write.
+
+use souk_e2e::collector::Collector;
+use souk_e2e::data::{self, Numbers};
+use souk_e2e::spans::{Span, SpanKind, Trace};
+use souk_e2e::suite::{Layout, Suite};
+use souk_proto::search::v1::Search;
+use souk_proto::shop::v1::{CreateShopRequest, GetShopRequest, SearchShopsRequest};
+use tonic::Request;
+use tonic::metadata::MetadataValue;
+
+use crate::SOUK;
+
+/// What a client that traces sends: its trace, and the span that the call is made in.
+struct Caller {
+    trace_id: String,
+    span_id: String,
+}
+
+impl Caller {
+    fn new() -> Self {
+        Self {
+            trace_id: uuid::Uuid::new_v4().simple().to_string(),
+            span_id: format!("{:016x}", fastrand::u64(1..)),
+        }
+    }
+
+    fn request<T>(&self, message: T) -> anyhow::Result<Request<T>> {
+        let mut request = Request::new(message);
+        let text = format!("00-{}-{}-01", self.trace_id, self.span_id);
+        request
+            .metadata_mut()
+            .insert("traceparent", MetadataValue::try_from(text)?);
+        Ok(request)
+    }
+
+    /// Waits for all `spans` spans of the call.
+    async fn trace(&self, collector: &Collector, spans: usize) -> anyhow::Result<Trace> {
+        let complete = |collector: &Collector| {
+            let trace = collector.trace(&self.trace_id);
+            (trace.spans().len() >= spans).then_some(trace)
+        };
+        let trace = collector.wait_for(&self.trace_id, complete).await?;
+        assert_eq!(trace.spans().len(), spans, "\n{trace}");
+        assert!(trace.orphans(&self.span_id).is_empty(), "\n{trace}");
+        Ok(trace)
+    }
+}
+
+fn assert_attributes(trace: &Trace, span: &Span, expected: &[(&str, &str)]) {
+    for (key, value) in expected {
+        assert_eq!(span.attribute(key), *value, "{key} of {}\n{trace}", span.name);
+    }
+}
+
+/// The way of a call to the shop service: gateway server, gateway client, service server. Gives the last.
+fn hops<'a>(caller: &Caller, trace: &'a Trace, method: &str, status: &str) -> anyhow::Result<&'a Span> {
+    let gateway = trace.child(&caller.span_id, method, SpanKind::Server)?;
+    let onward = trace.child(&gateway.span_id, method, SpanKind::Client)?;
+    let service = trace.child(&onward.span_id, method, SpanKind::Server)?;
+    assert_eq!(
+        [&gateway.service, &onward.service, &service.service],
+        ["souk-gateway", "souk-gateway", "souk-shop"],
+        "\n{trace}"
+    );
+    for span in [gateway, onward, service] {
+        let expected = [
+            ("rpc.system.name", "grpc"),
+            ("rpc.method", method),
+            ("rpc.status_code", status),
+        ];
+        assert_attributes(trace, span, &expected);
+        assert!(span.start_ns <= span.end_ns);
+    }
+    assert!(
+        gateway.start_ns <= service.start_ns && service.end_ns <= gateway.end_ns,
+        "the service's work lies inside the gateway's\n{trace}"
+    );
+    Ok(service)
+}
+
+async fn a_write_and_a_search_are_one_trace_each(layout: Layout) -> anyhow::Result<()> {
+    let collector = Collector::start().await?;
+    let suite = Suite::start_traced(SOUK, layout, &collector).await?;
+    let mut shops = suite.shops()?;
+
+    let writer = Caller::new();
+    let shop = data::shop(1, &mut Numbers::new(1));
+    let create = CreateShopRequest {
+        shop: Some(shop.clone()),
+        ..Default::default()
+    };
+    let sequence = shops
+        .create_shop(writer.request(create)?)
+        .await?
+        .into_inner()
+        .sequence;
+    let trace = writer.trace(&collector, 4).await?;
+    let service = hops(&writer, &trace, "souk.shop.v1.ShopService/CreateShop", "OK")?;
+    let commit = trace.child(&service.span_id, "commit shops", SpanKind::Client)?;
+    let expected = [
+        ("db.system.name", "souk"),
+        ("db.operation.name", "commit"),
+        ("db.collection.name", "shops"),
+        ("souk.sequence", &sequence.to_string()),
+    ];
+    assert_attributes(&trace, commit, &expected);
+
+    let searcher = Caller::new();
+    let search = SearchShopsRequest {
+        search: Some(Search {
+            min_sequence: sequence,
+            ..Search::default()
+        }),
+    };
+    let hits = shops
+        .search_shops(searcher.request(search)?)
+        .await?
+        .into_inner()
+        .hits;
+    assert_eq!(hits.len(), 1);
+    let trace = searcher.trace(&collector, 5).await?;
+    let service = hops(&searcher, &trace, "souk.shop.v1.ShopService/SearchShops", "OK")?;
+    let search = trace.child(&service.span_id, "index.search", SpanKind::Internal)?;
+    let expected = [
+        ("db.collection.name", "shops"),
+        ("souk.min_sequence", &sequence.to_string()),
+        ("souk.sequence", &sequence.to_string()),
+        ("souk.hits", "1"),
+    ];
+    assert_attributes(&trace, search, &expected);
+    trace.child(&service.span_id, "get_batch shops", SpanKind::Client)?;
+
+    // The index takes the write up after its call: a trace of its own, which links to the commit.
+    let links_to_commit = |span: &Span| span.links.iter().any(|link| link.span_id == commit.span_id);
+    let apply = |collector: &Collector| {
+        let linking = collector.linking_to(&writer.trace_id);
+        linking.into_iter().find(links_to_commit)
+    };
+    let apply = collector.wait_for(&writer.trace_id, apply).await?;
+    assert_eq!(
+        (apply.name.as_str(), apply.kind),
+        ("index.apply", SpanKind::Internal)
+    );
+    assert_eq!(apply.service, "souk-shop");
+    assert_ne!(apply.trace_id, writer.trace_id);
+    assert_eq!(apply.attribute("db.collection.name"), "shops");
+    assert!(apply.start_ns >= commit.end_ns, "the index follows the store");
+
+    let mistaken = Caller::new();
+    let get = GetShopRequest {
+        shop_id: "nowhere".to_owned(),
+        min_sequence: 0,
+    };
+    shops
+        .get_shop(mistaken.request(get)?)
+        .await
+        .expect_err("there is no such shop");
+    let trace = mistaken.trace(&collector, 4).await?;
+    let service = hops(&mistaken, &trace, "souk.shop.v1.ShopService/GetShop", "NOT_FOUND")?;
+    assert!(!service.error, "a wrong id is no fault of the server\n{trace}");
+    let onward = trace.named("souk.shop.v1.ShopService/GetShop", SpanKind::Client);
+    assert!(
+        onward.iter().all(|span| span.error),
+        "a client sees an error\n{trace}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_are_traced_in_one_process() -> anyhow::Result<()> {
+    a_write_and_a_search_are_one_trace_each(Layout::OneProcess).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_are_traced_in_four_processes() -> anyhow::Result<()> {
+    a_write_and_a_search_are_one_trace_each(Layout::FourProcesses).await
+}
