@@ -1,88 +1,43 @@
-//! The one front door: routes calls by path, without decoding them, to backends in this process or elsewhere.
+//! The one front door of Souk: routes calls by path, without decoding them, to services in this process or elsewhere.
+//!
+//! Each call has a SERVER span by the layers of the chassis, as on every server, and a CLIENT span around what is
+//! forwarded. The backend gets the caller's trace context, baggage, metadata and what is left of its time; the caller gets
+//! the backend's answer byte for byte, streams, errors and trailers included. What the gateway answers itself are limits
+//! (message size, concurrency, time), health and reflection of what it routes, and the calls that nobody serves.
+//!
+//! It is **not** a boundary of trust for content: it never looks into a message. It holds no state, and doesn't retry:
+//! whether a call can be repeated is known to its caller.
+//!
+//! # Layout
+//! - [`backend`]: what the gateway routes to, and which services are whose.
+//! - [`Gateway`]: the front stack over its backends.
+//! - [`config`]: settings and command line.
+//! - [`run`]: the process.
+//! - `forward`: chooses the backend of a call.
+//! - `farewell`: ends streams that outlive a drain.
+//! - `monitor`: follows the health of the backends.
+//!
+//! # Example
+//! ```no_run
+//! use souk_gateway::backend::{Backends, Target};
+//! use souk_gateway::config::GatewayConfig;
+//! use souk_gateway::Gateway;
+//!
+//! # async fn demo(order: souk_chassis::server::Stack) -> Result<(), Box<dyn std::error::Error>> {
+//! let backends = Backends {
+//!     order: Some(Target::Local(order)),
+//!     shop: Some(Target::remote("http://127.0.0.1:50052")?),
+//!     media: None,
+//! };
+//! let stack = Gateway::new(&GatewayConfig::default(), backends)?.stack();
+//! # let _ = stack; Ok(()) }
+//! ```
 
-use std::collections::BTreeMap;
+pub mod backend;
+pub mod config;
+mod farewell;
+mod forward;
+mod monitor;
+mod run;
 
-use http::Uri;
-use serde::{Deserialize, Serialize};
-use souk_chassis::config::ServerConfig;
-use souk_chassis::server::Stack;
-use tokio::net::TcpListener;
-
-/// Where calls go.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// A stack in this process.
-    Local(Stack),
-    /// Another process.
-    Remote(Uri),
-}
-
-/// One backend and the services it has.
-#[derive(Clone, Debug)]
-pub struct Backend {
-    /// Short name, for errors and telemetry.
-    pub name: String,
-    /// Full names of its services.
-    pub services: Vec<String>,
-    /// Where it is.
-    pub target: Target,
-}
-
-/// Settings of a gateway.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GatewayConfig {
-    /// The listener and its limits.
-    pub server: ServerConfig,
-    /// Remote backends by name.
-    pub backends: BTreeMap<String, String>,
-}
-
-/// Why a gateway couldn't be made.
-#[derive(Debug, thiserror::Error)]
-pub enum GatewayError {
-    /// Reflection.
-    #[error(transparent)]
-    Reflection(#[from] souk_chassis::reflection::ReflectionError),
-    /// Descriptors.
-    #[error(transparent)]
-    Descriptors(#[from] souk_chassis::methods::DescriptorError),
-}
-
-/// The gateway.
-#[derive(Debug)]
-pub struct Gateway {
-    stack: Stack,
-    config: ServerConfig,
-}
-
-impl Gateway {
-    /// A gateway to `backends`; `descriptors` is an encoded `FileDescriptorSet` with their services.
-    ///
-    /// # Errors
-    /// When the descriptors don't have the services.
-    pub fn new(
-        config: &ServerConfig,
-        backends: Vec<Backend>,
-        descriptors: &[u8],
-    ) -> Result<Self, GatewayError> {
-        let _ = backends;
-        let services = souk_chassis::server::Services::new(descriptors)?;
-        let health = souk_chassis::health::Health::new();
-        let stack = souk_chassis::server::stack(services, &health, config)?;
-        Ok(Self {
-            stack,
-            config: config.clone(),
-        })
-    }
-
-    /// The front stack, for [`souk_chassis::host::Host::run`].
-    pub fn stack(&self) -> Stack {
-        self.stack.clone()
-    }
-
-    /// Serves until `stop`.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
-        souk_chassis::server::serve(listener, self.stack, &self.config, stop).await;
-    }
-}
+pub use run::{Gateway, GatewayError, run};

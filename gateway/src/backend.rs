@@ -1,0 +1,179 @@
+//! What the gateway routes to, and which services are whose.
+
+use std::fmt;
+
+use http::Uri;
+use souk_chassis::client::{Client, ClientConfig, ClientError};
+use souk_chassis::methods::{DescriptorError, Methods};
+use souk_chassis::server::Stack;
+
+/// Where the calls of a backend go.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// To a stack in this process, with all its layers.
+    Local(Stack),
+    /// To another process, by HTTP/2 without TLS.
+    Remote(Uri),
+}
+
+impl Target {
+    /// The process at `uri`, as in `http://127.0.0.1:50051`.
+    ///
+    /// # Errors
+    /// When it isn't such a URI.
+    pub fn remote(uri: &str) -> Result<Self, BackendUriError> {
+        let parsed: Option<Uri> = uri.parse().ok();
+        let usable = |parsed: &Uri| {
+            parsed.scheme_str() == Some("http")
+                && parsed.host().is_some_and(|host| !host.is_empty())
+                && matches!(parsed.path(), "" | "/")
+        };
+        match parsed.filter(usable) {
+            Some(uri) => Ok(Self::Remote(uri)),
+            None => Err(BackendUriError { uri: uri.to_owned() }),
+        }
+    }
+
+    /// The way to it. `name` is for errors and, where it has no address, for spans.
+    pub(crate) fn client(
+        &self,
+        name: &str,
+        config: &ClientConfig,
+        methods: Methods,
+    ) -> Result<Client, ClientError> {
+        match self {
+            Self::Local(stack) => Ok(Client::local(stack.clone(), name, methods)),
+            Self::Remote(uri) => Client::remote(name, uri, config, methods),
+        }
+    }
+}
+
+/// A backend's address that can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{uri}` is no address of a backend; it must be http://host:port")]
+pub struct BackendUriError {
+    uri: String,
+}
+
+/// The backends of a suite; services of those that are `None` are unknown to the gateway.
+#[derive(Clone, Default)]
+pub struct Backends {
+    /// `souk.order.v1`.
+    pub order: Option<Target>,
+    /// `souk.shop.v1`.
+    pub shop: Option<Target>,
+    /// `souk.media.v1`.
+    pub media: Option<Target>,
+}
+
+impl fmt::Debug for Backends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for (name, _, target) in self.clone().parts() {
+            match target {
+                Target::Local(_) => map.entry(&name, &"in this process"),
+                Target::Remote(uri) => map.entry(&name, &uri),
+            };
+        }
+        map.finish()
+    }
+}
+
+impl Backends {
+    /// Name, package and target of those that are there.
+    fn parts(self) -> impl Iterator<Item = (&'static str, &'static str, Target)> {
+        let all = [
+            ("order", "souk.order.v1", self.order),
+            ("shop", "souk.shop.v1", self.shop),
+            ("media", "souk.media.v1", self.media),
+        ];
+        all.into_iter()
+            .filter_map(|(name, package, target)| Some((name, package, target?)))
+    }
+
+    /// Each with the services that `descriptors`, an encoded `FileDescriptorSet`, has in its package.
+    pub(crate) fn with_services(self, descriptors: &[u8]) -> Result<Vec<Backend>, DescriptorError> {
+        let known = Methods::read(&[descriptors], |_| true)?;
+        let services = known.services();
+        let backend = |(name, package, target)| Backend {
+            name,
+            services: services
+                .iter()
+                .filter(|service| {
+                    service
+                        .rsplit_once('.')
+                        .is_some_and(|(prefix, _)| prefix == package)
+                })
+                .map(|service| (*service).to_owned())
+                .collect(),
+            target,
+        };
+        Ok(self.parts().map(backend).collect())
+    }
+}
+
+/// A backend and what it serves.
+#[derive(Clone, Debug)]
+pub(crate) struct Backend {
+    /// Short, for errors and telemetry.
+    pub(crate) name: &'static str,
+    /// Full names.
+    pub(crate) services: Vec<String>,
+    pub(crate) target: Target,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_http_host_and_port() {
+        for good in [
+            "http://127.0.0.1:50051",
+            "http://order.internal:1/",
+            "http://[::1]:2",
+        ] {
+            assert!(Target::remote(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "127.0.0.1:50051",
+            "https://order:1",
+            "http://order:1/path",
+            "http://",
+            "not a uri",
+        ] {
+            let error = Target::remote(bad).expect_err(bad);
+            assert!(error.to_string().contains("http://host:port"), "{error}");
+        }
+    }
+
+    #[test]
+    fn services_go_by_their_package() {
+        let backends = Backends {
+            order: Target::remote("http://o:1").ok(),
+            media: Target::remote("http://m:1").ok(),
+            ..Backends::default()
+        };
+        let backends = backends
+            .with_services(souk_proto::FILE_DESCRIPTOR_SET)
+            .expect("our own descriptors");
+        let routed: Vec<_> = backends
+            .iter()
+            .map(|backend| (backend.name, backend.services.clone()))
+            .collect();
+        let order = [
+            "souk.order.v1.ConsumerService",
+            "souk.order.v1.OrderService",
+            "souk.order.v1.ProductService",
+            "souk.order.v1.SalespersonService",
+        ];
+        assert_eq!(
+            routed,
+            [
+                ("order", order.map(str::to_owned).to_vec()),
+                ("media", vec!["souk.media.v1.MediaService".to_owned()]),
+            ]
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! Settings and command line of the gateway.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use souk_chassis::args::SettingsArgs;
+use souk_chassis::client::ClientConfig;
+use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
+use souk_chassis::telemetry::TelemetryConfig;
+
+use crate::backend::{BackendUriError, Backends, Target};
+
+/// The command line of the gateway; `souk gateway` has the same.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GatewayArgs {
+    /// Address to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Where orders, consumers, salespersons and products are served, as in http://127.0.0.1:50061.
+    #[arg(long, value_name = "URI")]
+    pub order: Option<String>,
+    /// Where shops are served.
+    #[arg(long, value_name = "URI")]
+    pub shop: Option<String>,
+    /// Where media are served.
+    #[arg(long, value_name = "URI")]
+    pub media: Option<String>,
+    /// File and overrides.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+impl GatewayArgs {
+    /// The settings in effect: flags over environment over file over defaults.
+    ///
+    /// # Errors
+    /// All problems of all sources at once; having no backend is one.
+    pub fn load(&self) -> Result<GatewayConfig, ConfigError> {
+        let listen = self.listen.map(|listen| listen.to_string());
+        let loader = self.settings.loader();
+        loader
+            .flag("--listen", "server.listen", listen)
+            .flag("--order", "order", self.order.clone())
+            .flag("--shop", "shop", self.shop.clone())
+            .flag("--media", "media", self.media.clone())
+            .load()
+    }
+}
+
+/// Settings of a gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// The listener and its limits.
+    pub server: ServerConfig,
+    /// The connections to remote backends.
+    pub client: ClientConfig,
+    /// Logs.
+    pub telemetry: TelemetryConfig,
+    /// Address of the order service, `http://host:port`; empty when there is none.
+    pub order: String,
+    /// Address of the shop service.
+    pub shop: String,
+    /// Address of the media service.
+    pub media: String,
+}
+
+impl GatewayConfig {
+    /// The remote backends that are set.
+    ///
+    /// # Errors
+    /// When an address can't be used.
+    pub fn backends(&self) -> Result<Backends, BackendUriError> {
+        let target = |uri: &str| match uri {
+            "" => Ok(None),
+            uri => Target::remote(uri).map(Some),
+        };
+        Ok(Backends {
+            order: target(&self.order)?,
+            shop: target(&self.shop)?,
+            media: target(&self.media)?,
+        })
+    }
+}
+
+impl Config for GatewayConfig {
+    fn check(&self, problems: &mut Problems) {
+        self.server.check("server", problems);
+        self.client.check("client", problems);
+        let uris = [
+            ("order", &self.order),
+            ("shop", &self.shop),
+            ("media", &self.media),
+        ];
+        for (name, uri) in uris {
+            if !uri.is_empty()
+                && let Err(error) = Target::remote(uri)
+            {
+                problems.push(name, error.to_string());
+            }
+        }
+        if uris.iter().all(|(_, uri)| uri.is_empty()) {
+            problems.push(
+                "",
+                "there is no backend; set at least one of --order, --shop, --media",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use souk_chassis::config::Loader;
+
+    use super::*;
+
+    #[test]
+    fn flags_name_the_backends() {
+        let args = GatewayArgs {
+            listen: Some(([127, 0, 0, 1], 0).into()),
+            shop: Some("http://127.0.0.1:7".to_owned()),
+            ..GatewayArgs::default()
+        };
+        let config = args.load().expect("good settings");
+        assert_eq!(config.server.listen.port(), 0);
+        let backends = config.backends().expect("a good address");
+        assert!(backends.order.is_none() && backends.shop.is_some() && backends.media.is_none());
+    }
+
+    #[test]
+    fn a_gateway_without_or_with_unusable_backends_is_refused() {
+        let none = Loader::new().load::<GatewayConfig>().expect_err("no backend");
+        assert!(none.to_string().contains("--order"), "{none}");
+        let wrong = Loader::new()
+            .flag("--shop", "shop", Some("shop:80".to_owned()))
+            .load::<GatewayConfig>()
+            .expect_err("no scheme");
+        let text = wrong.to_string();
+        assert!(
+            text.contains("--shop: shop: ") && text.contains("http://host:port"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! Ends streams that outlive a drain.
+//!
+//! A service ends its own streams when it goes. When only the gateway goes, its backend knows nothing of that, and a
+//! watch would go on until it is cut off in the middle of a message. So what is still open some time after the drain began
+//! is ended between two frames, with the words for its client: come back, another gateway goes on.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use souk_chassis::status::StatusBuilder;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::body::Body;
+
+/// When a client whose stream was ended should come back.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Says when streams end. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Farewell {
+    draining: CancellationToken,
+    grace: Duration,
+}
+
+impl Farewell {
+    /// Streams end `grace` after `draining`.
+    pub(crate) fn new(draining: CancellationToken, grace: Duration) -> Self {
+        Self { draining, grace }
+    }
+
+    /// `body`, or as much of it as there is time for.
+    pub(crate) fn to(&self, body: Body) -> Body {
+        if http_body::Body::is_end_stream(&body) {
+            return body;
+        }
+        let Self { draining, grace } = self.clone();
+        let over = Box::pin(async move {
+            draining.cancelled().await;
+            tokio::time::sleep(grace).await;
+        });
+        Body::new(EndingBody {
+            body: Some(body),
+            over,
+        })
+    }
+}
+
+struct EndingBody {
+    /// `None` once it was ended.
+    body: Option<Body>,
+    over: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl http_body::Body for EndingBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        // What is ready goes first: the last message is whole.
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        ready!(self.over.as_mut().poll(cx));
+        self.body = None;
+        let mut trailers = HeaderMap::new();
+        let message = "the gateway is shutting down; call again, another one will go on";
+        let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
+        Status::from(status).add_header(&mut trailers)?;
+        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(http_body::Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // Not the body's: it may be ended before.
+        SizeHint::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use http_body_util::{BodyExt as _, StreamBody};
+    use tonic::Code;
+
+    use super::*;
+
+    fn farewell() -> (CancellationToken, Farewell) {
+        let draining = CancellationToken::new();
+        (draining.clone(), Farewell::new(draining, Duration::from_secs(5)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_without_end_is_ended_with_words_after_the_grace() {
+        let (draining, farewell) = farewell();
+        let first = stream::once(async { Ok::<_, Status>(Frame::data(Bytes::from_static(b"first"))) });
+        let endless = futures_util::StreamExt::chain(first, stream::pending());
+        let mut body = farewell.to(Body::new(StreamBody::new(endless)));
+        let frame = body.frame().await.expect("a frame").expect("no error");
+        assert_eq!(frame.data_ref().map(Bytes::as_ref), Some(&b"first"[..]));
+
+        draining.cancel();
+        let began = tokio::time::Instant::now();
+        let frame = body.frame().await.expect("a frame").expect("no error");
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        let status = Status::from_header_map(frame.trailers_ref().expect("trailers")).expect("a status");
+        assert_eq!(status.code(), Code::Unavailable);
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_ends_in_time_keeps_its_own_end() {
+        let (draining, farewell) = farewell();
+        draining.cancel();
+        let slow = stream::once(async {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            Ok::<_, Status>(Frame::data(Bytes::from_static(b"last")))
+        });
+        let body = farewell.to(Body::new(StreamBody::new(slow)));
+        let body = body.collect().await.expect("no error");
+        assert!(body.trailers().is_none());
+        assert_eq!(body.to_bytes(), "last");
+    }
+}

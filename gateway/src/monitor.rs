@@ -1,0 +1,124 @@
+//! Follows the health of the backends, so that the gateway's own is always at hand.
+
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _};
+use http::Uri;
+use souk_chassis::client::ClientConfig;
+use souk_chassis::health::Health;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::backend::{Backend, Target};
+
+/// Pause before the health of a lost backend is asked for again; it doubles up to [`PAUSE_MAX`].
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// Longest pause: a backend that is back is seen after this time at the latest.
+const PAUSE_MAX: Duration = Duration::from_secs(3);
+
+/// Lets `health` say of each service of `backend` what the backend says, until `stop`. A backend that can't be reached is
+/// not serving.
+pub(crate) fn follow(backend: &Backend, config: &ClientConfig, health: &Health, stop: &CancellationToken) {
+    let channel = match &backend.target {
+        Target::Local(_) => None,
+        Target::Remote(uri) => Some(channel(uri, config)),
+    };
+    for service in &backend.services {
+        let (serving, seen) = watch::channel(false);
+        health.watch(service.clone(), seen);
+        match &backend.target {
+            Target::Local(stack) => {
+                // At once, not when the task comes to it: the first check must not find a lie.
+                serving.send_replace(stack.health().is_serving(service) == Some(true));
+                let states = stack.health().subscribe(service);
+                tokio::spawn(stop.clone().run_until_cancelled_owned(relay(states, serving)));
+            }
+            Target::Remote(_) => {
+                if let Some(channel) = channel.clone() {
+                    let watching = watch_remote(backend.name, channel, service.clone(), serving);
+                    tokio::spawn(stop.clone().run_until_cancelled_owned(watching));
+                }
+            }
+        }
+    }
+}
+
+/// A connection for health alone: untraced, since a watch is no call of anybody.
+fn channel(uri: &Uri, config: &ClientConfig) -> Channel {
+    Endpoint::from(uri.clone())
+        .connect_timeout(config.connect_timeout)
+        .http2_keep_alive_interval(config.keepalive_interval)
+        .keep_alive_timeout(config.keepalive_timeout)
+        .keep_alive_while_idle(true)
+        .tcp_nodelay(true)
+        .connect_lazy()
+}
+
+async fn relay(states: impl Stream<Item = bool>, serving: watch::Sender<bool>) {
+    let mut states = std::pin::pin!(states);
+    while let Some(state) = states.next().await {
+        serving.send_replace(state);
+    }
+    serving.send_replace(false);
+    // The sender lives on: a service that went away is not serving, but known.
+    std::future::pending::<()>().await;
+}
+
+async fn watch_remote(
+    backend: &'static str,
+    channel: Channel,
+    service: String,
+    serving: watch::Sender<bool>,
+) {
+    let mut client = HealthClient::new(channel);
+    let mut pause = PAUSE_MIN;
+    loop {
+        let request = HealthCheckRequest {
+            service: service.clone(),
+        };
+        let ended = match client.watch(request).await {
+            Ok(response) => {
+                let mut states = response.into_inner();
+                loop {
+                    match states.message().await {
+                        Ok(Some(state)) => {
+                            pause = PAUSE_MIN;
+                            tell(
+                                backend,
+                                &service,
+                                &serving,
+                                state.status() == ServingStatus::Serving,
+                            );
+                        }
+                        Ok(None) => break None,
+                        Err(status) => break Some(status),
+                    }
+                }
+            }
+            Err(status) => Some(status),
+        };
+        tell(backend, &service, &serving, false);
+        if let Some(status) = ended {
+            tracing::debug!(backend, service, %status, "the health of a backend can't be followed");
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// Notes a change, if it is one.
+fn tell(backend: &'static str, service: &str, serving: &watch::Sender<bool>, now: bool) {
+    let changed = serving.send_if_modified(|was| {
+        let changed = *was != now;
+        *was = now;
+        changed
+    });
+    if changed {
+        tracing::info!(backend, service, serving = now, "the health of a backend changed");
+    }
+}

@@ -1,0 +1,121 @@
+//! The gateway itself: its front stack, and its process.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use souk_chassis::client::ClientError;
+use souk_chassis::config::ServerConfig;
+use souk_chassis::health::Health;
+use souk_chassis::host::{CALLS_SHARE, Exit};
+use souk_chassis::methods::{DescriptorError, Methods};
+use souk_chassis::process::{Process, RunError};
+use souk_chassis::reflection::ReflectionError;
+use souk_chassis::server::{self, Services, Stack};
+use souk_proto::FILE_DESCRIPTOR_SET;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::Backends;
+use crate::config::{GatewayArgs, GatewayConfig};
+use crate::farewell::Farewell;
+use crate::forward::Forward;
+use crate::monitor;
+
+/// `service.name` of a gateway.
+const SERVICE: &str = "souk-gateway";
+
+/// Time that open streams have at a drain before they are ended, if calls have twice as much.
+const STREAM_GRACE: Duration = Duration::from_secs(5);
+
+/// Why a gateway couldn't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// The contract's descriptors are damaged.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorError),
+    /// The contract's descriptors lack something.
+    #[error(transparent)]
+    Reflection(#[from] ReflectionError),
+    /// An address can't be used.
+    #[error("backend {backend}")]
+    Backend {
+        /// Its name.
+        backend: &'static str,
+        /// Why not.
+        source: ClientError,
+    },
+}
+
+/// A gateway over its backends.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    stack: Stack,
+}
+
+impl Gateway {
+    /// A gateway to `backends`. Of `config`, the limits of the server and the settings of the client are used. Make it in
+    /// the runtime: it follows the health of its backends.
+    ///
+    /// # Errors
+    /// When the address of a backend can't be used.
+    pub fn new(config: &GatewayConfig, backends: Backends) -> Result<Self, GatewayError> {
+        let backends = backends.with_services(FILE_DESCRIPTOR_SET)?;
+        let names: Vec<String> = backends
+            .iter()
+            .flat_map(|backend| backend.services.clone())
+            .collect();
+        let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |name| {
+            names.iter().any(|known| known == name)
+        })?;
+        let health = Health::new();
+        let stop = CancellationToken::new();
+        let mut routes = BTreeMap::new();
+        for backend in &backends {
+            let client = backend
+                .target
+                .client(backend.name, &config.client, methods.clone())
+                .map_err(|source| GatewayError::Backend {
+                    backend: backend.name,
+                    source,
+                })?;
+            routes.extend(
+                backend
+                    .services
+                    .iter()
+                    .map(|service| (service.clone(), client.clone())),
+            );
+            monitor::follow(backend, &config.client, &health, &stop);
+        }
+        let farewell = Farewell::new(health.draining(), grace(&config.server));
+        let forward = Forward::new(routes, farewell, stop.drop_guard());
+        let services = Services::new(FILE_DESCRIPTOR_SET)?.forward(names, forward);
+        Ok(Self {
+            stack: server::stack(services, &health, &config.server)?,
+        })
+    }
+
+    /// The front stack, to be served. The gateway lives as long as a clone of it.
+    pub fn stack(&self) -> Stack {
+        self.stack.clone()
+    }
+}
+
+/// The time of open streams at a drain: well before calls are cut off.
+fn grace(config: &ServerConfig) -> Duration {
+    let calls = config.drain_deadline.saturating_mul(CALLS_SHARE) / 100;
+    STREAM_GRACE.min(calls / 2)
+}
+
+/// A gateway as a process, from its settings to its drain.
+///
+/// # Errors
+/// When settings are wrong, the address is taken, or telemetry can't start.
+pub async fn run(args: GatewayArgs) -> Result<Exit, RunError> {
+    let config = args.load()?;
+    Process::new(SERVICE)
+        .run(&config.telemetry, &config.server, async |_| {
+            let backends = config.backends()?;
+            tracing::info!(?backends, "routing");
+            Ok(Gateway::new(&config, backends)?.stack())
+        })
+        .await
+}

@@ -1,0 +1,13 @@
+//! The gateway over a real socket, in front of two small backends that are in the same process or behind sockets of
+//! their own.
+
+mod answers;
+mod backends;
+mod deadlines;
+mod drains;
+mod health;
+mod limits;
+mod outages;
+mod reflection;
+mod setting;
+mod traces;
