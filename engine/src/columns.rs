@@ -2,7 +2,13 @@
 
 use bytes::Bytes;
 use prost::Message;
+use souk_index::GeoPoint;
 use souk_storage::{Row, Value};
+
+/// First byte of a column with a message: how the rest is encoded.
+const MESSAGE_FORMAT: u8 = 1;
+/// Units of a stored coordinate in one degree.
+const UNITS_PER_DEGREE: f64 = 1e7;
 
 /// A stored row that doesn't hold what its resource is made of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,7 +91,26 @@ impl Columns {
     /// message may be added later. None when the message is empty.
     #[must_use]
     pub fn message(self, name: &str, value: &impl Message) -> Self {
-        self.binary(name, value.encode_to_vec().into())
+        if value.encoded_len() == 0 {
+            return self;
+        }
+        let mut bytes = Vec::with_capacity(1 + value.encoded_len());
+        bytes.push(MESSAGE_FORMAT);
+        bytes.extend(value.encode_to_vec());
+        self.binary(name, bytes.into())
+    }
+
+    /// A point, as two INTEGER columns of 1e-7 degrees: `<name>_latitude_e7` and `<name>_longitude_e7`.
+    #[must_use]
+    pub fn point(self, name: &str, value: impl Into<Option<GeoPoint>>) -> Self {
+        let Some(point) = value.into() else {
+            return self;
+        };
+        let [latitude, longitude] = point_columns(name);
+        // Exact: a point has whole units, at most 1.8e9 of them.
+        let units = |degrees: f64| (degrees * UNITS_PER_DEGREE).round() as i64;
+        self.integer(&latitude, units(point.latitude()))
+            .integer(&longitude, units(point.longitude()))
     }
 
     /// A column of any type.
@@ -258,8 +283,53 @@ impl<'a> ColumnReader<'a> {
     /// # Errors
     /// When the column has another type or doesn't decode.
     pub fn message<M: Message + Default>(&self, name: &str) -> Result<M, CorruptRow> {
-        M::decode(self.binary(name)?).map_err(|error| CorruptRow::new(name, error.to_string()))
+        let mut bytes = self.binary(name)?;
+        if bytes.is_empty() {
+            return Ok(M::default());
+        }
+        let format = bytes.split_to(1);
+        if *format != [MESSAGE_FORMAT] {
+            return Err(CorruptRow::new(
+                name,
+                format!("has the unknown format {format:?}"),
+            ));
+        }
+        M::decode(bytes).map_err(|error| CorruptRow::new(name, error.to_string()))
     }
+
+    /// A point that [`Columns::point`] wrote.
+    ///
+    /// # Errors
+    /// When the columns have another type, one of them is missing, or there is no such point.
+    pub fn optional_point(&self, name: &str) -> Result<Option<GeoPoint>, CorruptRow> {
+        let [latitude, longitude] = point_columns(name);
+        match (
+            self.optional_integer(&latitude)?,
+            self.optional_integer(&longitude)?,
+        ) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(absent(&latitude)),
+            (Some(_), None) => Err(absent(&longitude)),
+            (Some(north), Some(east)) => {
+                let degrees = |units: i64| units as f64 / UNITS_PER_DEGREE;
+                GeoPoint::new(degrees(north), degrees(east))
+                    .map(Some)
+                    .map_err(|error| CorruptRow::new(latitude, error.to_string()))
+            }
+        }
+    }
+
+    /// A point that must be there.
+    ///
+    /// # Errors
+    /// As [`ColumnReader::optional_point`], and when there is none.
+    pub fn point(&self, name: &str) -> Result<GeoPoint, CorruptRow> {
+        self.optional_point(name)?.ok_or_else(|| absent(name))
+    }
+}
+
+fn point_columns(name: &str) -> [String; 2] {
+    [format!("{name}_latitude_e7"), format!("{name}_longitude_e7")]
 }
 
 fn absent(name: &str) -> CorruptRow {

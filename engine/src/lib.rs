@@ -5,6 +5,7 @@ pub mod columns;
 pub mod engine;
 pub mod error;
 pub mod export;
+pub mod hosting;
 pub mod key;
 pub mod resource;
 pub mod search;

@@ -5,18 +5,25 @@
 
 mod attributes;
 mod mask;
+mod number;
 mod point;
 mod request;
+mod stream;
+mod text;
 mod time;
 mod value;
 
 pub use attributes::{ATTRIBUTE_BYTES_MAX, ATTRIBUTE_KEY_CHARS_MAX, ATTRIBUTES_MAX, Attributes};
 pub use mask::UpdateMask;
+pub use number::{check_not_negative, check_range};
 pub use point::{point, point_to_wire};
 pub use request::{
     GET_BATCH_MAX, ID_CHARS_MAX, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, RequestId, SEARCH_SIZE_DEFAULT,
-    SEARCH_SIZE_MAX, WRITE_BATCH_MAX, check_batch, check_id, min_sequence, page_size, request_id,
+    SEARCH_SIZE_MAX, WRITE_BATCH_MAX, batch, check_batch, check_id, check_ids, checked, etag, min_sequence,
+    page_size, request_id, required,
 };
+pub use stream::{Answers, answers, endless_answers};
+pub use text::{check_name, check_text};
 pub use time::{duration, duration_to_wire, time, time_to_wire};
 pub use value::query_value;
 

@@ -59,6 +59,13 @@ impl UpdateMask {
         if all { Self::All } else { Self::Fields(named) }
     }
 
+    /// Puts `given` in the place of `current` if the update changes `field`; what equals the default counts as unset.
+    pub fn put<T: Clone + Default + PartialEq>(&self, field: &str, current: &mut T, given: &T) {
+        if self.takes(field, *given != T::default()) {
+            current.clone_from(given);
+        }
+    }
+
     /// Does the update change `field`, which is set in the request or isn't?
     #[must_use]
     pub fn takes(&self, field: &str, is_set: bool) -> bool {

@@ -4,22 +4,25 @@ use souk_chassis::status::{FieldPath, Violations};
 use souk_index::GeoPoint;
 use souk_proto::r#type::v1 as pb;
 
-/// A point at 1e-7 degrees; `None`, and a violation, when it isn't on the globe.
+use super::check_range;
+
+/// Degrees from equator to pole.
+const LATITUDE_MAX: f64 = 90.0;
+/// Degrees from Greenwich to the antimeridian.
+const LONGITUDE_MAX: f64 = 180.0;
+
+/// A point at 1e-7 degrees; `None`, and a violation for each coordinate that isn't on the globe.
 pub fn point(
     value: &pb::GeoPoint,
     path: impl Into<FieldPath>,
     violations: &mut Violations,
 ) -> Option<GeoPoint> {
-    violations.take(
-        path,
-        "OUT_OF_RANGE",
-        GeoPoint::new(value.latitude, value.longitude).map_err(|_| {
-            format!(
-                "is {}, {}; the latitude must lie between -90 and 90, the longitude between -180 and 180",
-                value.latitude, value.longitude
-            )
-        }),
-    )
+    let path = path.into();
+    let latitudes = -LATITUDE_MAX..=LATITUDE_MAX;
+    let longitudes = -LONGITUDE_MAX..=LONGITUDE_MAX;
+    check_range(value.latitude, &latitudes, path.field("latitude"), violations);
+    check_range(value.longitude, &longitudes, path.field("longitude"), violations);
+    GeoPoint::new(value.latitude, value.longitude).ok()
 }
 
 /// A point on the wire.

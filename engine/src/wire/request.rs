@@ -1,9 +1,13 @@
 //! Parts that many requests have: ids, page sizes, request ids, the write to wait for.
 
+use std::collections::HashSet;
+
 use prost::Message;
 use souk_chassis::status::{FieldPath, Violations};
 use uuid::Uuid;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::error::EngineError;
 
 /// Longest id of a resource, in characters.
 pub const ID_CHARS_MAX: usize = 128;
@@ -55,6 +59,76 @@ pub fn check_batch(len: usize, max: usize, path: impl Into<FieldPath>, violation
             format!("has {len} elements, at most {max} are allowed; split the batch"),
         );
     }
+}
+
+/// Checks the ids of a batch read: 1 to [`GET_BATCH_MAX`], each one [`check_id`] takes, none twice.
+pub fn check_ids(ids: &[String], path: impl Into<FieldPath>, violations: &mut Violations) {
+    let path = path.into();
+    check_batch(ids.len(), GET_BATCH_MAX, &path, violations);
+    let mut seen = HashSet::with_capacity(ids.len().min(GET_BATCH_MAX));
+    for (at, id) in ids.iter().enumerate().take(GET_BATCH_MAX) {
+        check_id(id, path.index(at), violations);
+        if !seen.insert(id) {
+            violations.push(
+                path.index(at),
+                "DUPLICATE_ID",
+                format!("{id:?} is there twice; name each id once"),
+            );
+        }
+    }
+}
+
+/// Reads a field that must be set, by `read`, which gives `None` only with a violation.
+pub fn required<'a, T, R>(
+    value: Option<&'a T>,
+    path: impl Into<FieldPath>,
+    violations: &mut Violations,
+    read: impl FnOnce(&'a T, &FieldPath, &mut Violations) -> Option<R>,
+) -> Option<R> {
+    let path = path.into();
+    let Some(value) = value else {
+        violations.required(path);
+        return None;
+    };
+    read(value, &path, violations)
+}
+
+/// Reads the 1 to [`WRITE_BATCH_MAX`] elements of a batch write, each by `read`, which gives `None` only with a
+/// violation. All elements are read, so that their violations come together.
+pub fn batch<'a, T, R>(
+    values: &'a [T],
+    path: impl Into<FieldPath>,
+    violations: &mut Violations,
+    mut read: impl FnMut(&'a T, &FieldPath, &mut Violations) -> Option<R>,
+) -> Option<Vec<R>> {
+    let path = path.into();
+    check_batch(values.len(), WRITE_BATCH_MAX, &path, violations);
+    let batch: Vec<_> = values
+        .iter()
+        .enumerate()
+        .take(WRITE_BATCH_MAX)
+        .map(|(at, value)| read(value, &path.index(at), violations))
+        .collect();
+    batch.into_iter().collect()
+}
+
+/// What was read from a request, unless something is wrong with it.
+///
+/// # Errors
+/// [`EngineError::Invalid`] with all violations.
+pub fn checked<T>(value: Option<T>, violations: Violations) -> Result<T, EngineError> {
+    if !violations.is_empty() {
+        return Err(violations.into());
+    }
+    value.ok_or(EngineError::Defect("a request was refused without a violation"))
+}
+
+/// The etag that an update or delete depends on: the request's own, else the resource's; `None` doesn't check.
+#[must_use]
+pub fn etag<'a>(of_request: &'a str, of_resource: &'a str) -> Option<&'a str> {
+    [of_request, of_resource]
+        .into_iter()
+        .find(|etag| !etag.is_empty())
 }
 
 /// The page size of a request: 0 means `default`, above `max` means `max`, negative is a violation.

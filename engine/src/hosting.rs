@@ -1,0 +1,117 @@
+//! A service on an engine: its settings, what it gives, and the process around one of them.
+//!
+//! A [`Service`] is opened by [`start`], which ties it to the host of a process: health, drain and closing. A process
+//! with one service is [`run`]; a process with several calls [`start`] for each and mounts them on one server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use souk_chassis::args::ServiceArgs;
+use souk_chassis::config::ServerConfig;
+use souk_chassis::health::Health as ServerHealth;
+use souk_chassis::host::{CALLS_SHARE, Exit, Host};
+use souk_chassis::process::{Process, RunError};
+use souk_chassis::server::{self, Services};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+mod settings;
+
+pub use settings::{EngineSettings, Settings};
+
+use crate::engine::{Engine, EngineConfig, Health};
+use crate::error::Result;
+
+/// Part of the drain deadline that indexes may use, in percent; the rest after the calls is the store's.
+const INDEXES_SHARE: u32 = (100 - CALLS_SHARE) / 2;
+
+/// What a service is to the process around it.
+pub trait Service: Sized + Send + Sync + 'static {
+    /// Its `service.name` in telemetry, for example `souk-order`.
+    const NAME: &'static str;
+    /// The folder of its data beside those of other services, for example `order`.
+    const FOLDER: &'static str;
+    /// Full names of its gRPC services.
+    const SERVICES: &'static [&'static str];
+
+    /// Opens its database. Streams that have no end by themselves end when `draining` is cancelled.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    fn open(config: EngineConfig, draining: CancellationToken) -> impl Future<Output = Result<Self>> + Send;
+
+    /// The engine that it works on.
+    fn engine(&self) -> &Engine;
+
+    /// Adds its gRPC services to a server.
+    fn mount(&self, services: Services) -> Services;
+}
+
+/// Opens a service in `directory` and ties it to a process: its health shows in `health`, `host` drains and closes it.
+///
+/// # Errors
+/// What the engine refuses, for example a directory that another process has open.
+pub async fn start<S: Service>(
+    directory: &Path,
+    settings: &EngineSettings,
+    server: &ServerConfig,
+    host: &mut Host,
+    health: &ServerHealth,
+) -> Result<S> {
+    let service = S::open(settings.engine(directory), host.draining()).await?;
+    let serving = follow(S::NAME, service.engine(), host);
+    for name in S::SERVICES {
+        health.watch(*name, serving.clone());
+    }
+    let engine = service.engine().clone();
+    let for_indexes = server.drain_deadline.saturating_mul(INDEXES_SHARE) / 100;
+    host.on_close(S::NAME, move || close(engine, for_indexes));
+    Ok(service)
+}
+
+async fn close(
+    engine: Engine,
+    for_indexes: Duration,
+) -> std::result::Result<(), souk_chassis::host::CloseError> {
+    Ok(engine.close(Instant::now() + for_indexes).await?)
+}
+
+/// Whether an engine serves, from now until the process stops. The reasons why not go to the log.
+fn follow(service: &'static str, engine: &Engine, host: &Host) -> watch::Receiver<bool> {
+    let mut health = engine.health();
+    let (sender, receiver) = watch::channel(health.borrow_and_update().is_serving());
+    let stopping = host.stopping();
+    host.spawn("health", async move {
+        loop {
+            tokio::select! {
+                changed = health.changed() => if changed.is_err() { return },
+                () = stopping.cancelled() => return,
+            }
+            let now = health.borrow_and_update().clone();
+            match &now {
+                Health::Serving => tracing::info!(service, "serving"),
+                Health::NotServing { reason } => tracing::warn!(service, reason, "not serving"),
+            }
+            sender.send_replace(now.is_serving());
+        }
+    });
+    receiver
+}
+
+/// A process with one service, from its command line to its exit.
+///
+/// # Errors
+/// Why it can't start.
+pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, RunError> {
+    let settings: Settings = args.load()?;
+    Process::new(S::NAME)
+        .run(&settings.telemetry, &settings.server, async |host| {
+            let health = ServerHealth::new();
+            let server = &settings.server;
+            let service = start::<S>(&settings.data, &settings.engine, server, host, &health).await?;
+            let services = service.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
+            Ok(server::stack(services, &health, server)?)
+        })
+        .await
+}

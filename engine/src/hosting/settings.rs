@@ -1,0 +1,163 @@
+//! Settings of an engine, and of a process with one service on it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use souk_chassis::config::{Config, Problems, ServerConfig, duration};
+use souk_chassis::telemetry::TelemetryConfig;
+
+use crate::engine::EngineConfig;
+
+/// Longest time between two commits of an index: the freshness that the contract promises.
+const COMMIT_INTERVAL_MAX: Duration = Duration::from_millis(200);
+
+/// Smallest cache that is worth its bookkeeping, in bytes.
+const CACHE_BYTES_MIN: u64 = 1 << 20;
+
+/// Most searches at a time; more threads than that only wait for each other.
+const SEARCH_THREADS_MAX: usize = 1_024;
+
+/// Settings of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineSettings {
+    /// How often an index takes up changes while nobody waits for them; at most 200 ms.
+    #[serde(with = "duration")]
+    pub commit_interval: Duration,
+    /// Searches that run at a time; 0 is twice the number of cores.
+    pub search_threads: usize,
+    /// Cache of stored blocks, in bytes.
+    pub cache_bytes: u64,
+    /// How long changes are kept at least, for watches.
+    #[serde(with = "duration")]
+    pub retention: Duration,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        let config = EngineConfig::new(PathBuf::new());
+        Self {
+            commit_interval: config.commit_interval,
+            search_threads: config.search_threads,
+            cache_bytes: config.storage.cache_bytes,
+            retention: config.storage.retention,
+        }
+    }
+}
+
+impl EngineSettings {
+    /// The engine's options, in a directory.
+    #[must_use]
+    pub fn engine(&self, directory: &Path) -> EngineConfig {
+        let mut config = EngineConfig::new(directory);
+        config.commit_interval = self.commit_interval;
+        config.search_threads = self.search_threads;
+        config.storage.cache_bytes = self.cache_bytes;
+        config.storage.retention = self.retention;
+        config
+    }
+
+    /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
+    pub fn check(&self, path: &str, problems: &mut Problems) {
+        if self.commit_interval.is_zero() || self.commit_interval > COMMIT_INTERVAL_MAX {
+            problems.push(&format!("{path}.commit_interval"), "must be 1ms to 200ms");
+        }
+        if self.search_threads > SEARCH_THREADS_MAX {
+            let message = format!("must be at most {SEARCH_THREADS_MAX}; 0 is twice the number of cores");
+            problems.push(&format!("{path}.search_threads"), message);
+        }
+        if self.cache_bytes < CACHE_BYTES_MIN {
+            let message = format!("must be at least {CACHE_BYTES_MIN} bytes");
+            problems.push(&format!("{path}.cache_bytes"), message);
+        }
+        if self.retention.is_zero() {
+            problems.push(&format!("{path}.retention"), "must be more than zero");
+        }
+    }
+}
+
+/// Settings of a process with one service on an engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Folder of the service's data.
+    pub data: PathBuf,
+    /// The listener and its limits.
+    pub server: ServerConfig,
+    /// Logs.
+    pub telemetry: TelemetryConfig,
+    /// The store and the indexes.
+    pub engine: EngineSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::from("souk-data"),
+            server: ServerConfig::default(),
+            telemetry: TelemetryConfig::default(),
+            engine: EngineSettings::default(),
+        }
+    }
+}
+
+impl Config for Settings {
+    fn check(&self, problems: &mut Problems) {
+        if self.data.as_os_str().is_empty() {
+            problems.push("data", "must be a folder; set it with --data");
+        }
+        self.server.check("server", problems);
+        self.engine.check("engine", problems);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use souk_chassis::config::Loader;
+
+    use super::Settings;
+
+    #[test]
+    fn settings_reach_the_engine_and_bad_ones_are_named() {
+        let settings: Settings = Loader::new()
+            .overrides([
+                "engine.commit_interval=50ms",
+                "engine.retention=2h",
+                "engine.search_threads=3",
+            ])
+            .load()
+            .expect("good settings");
+        let config = settings.engine.engine(Path::new("x"));
+        assert_eq!(config.commit_interval.as_millis(), 50);
+        assert_eq!(config.storage.retention.as_secs(), 7_200);
+        assert_eq!(config.search_threads, 3);
+
+        let wrong = [
+            "data=",
+            "engine.commit_interval=1s",
+            "engine.retention=0s",
+            "engine.cache_bytes=1",
+        ];
+        let error = Loader::new()
+            .overrides(wrong)
+            .load::<Settings>()
+            .expect_err("bad settings");
+        let paths: Vec<_> = error
+            .problems()
+            .iter()
+            .map(|problem| problem.path.as_str())
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                "data",
+                "engine.commit_interval",
+                "engine.cache_bytes",
+                "engine.retention"
+            ]
+        );
+    }
+}
