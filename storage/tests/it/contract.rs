@@ -243,7 +243,11 @@ async fn gives_sequences_without_gaps(store: Store) {
                     let checks = vec![absent(Space::Rows, &[task, step / 3])];
                     let put = vec![put(Space::Rows, &[task, step / 3], b"")];
                     let change = checked(checks, logged(put, &[task, step]));
-                    let change = if step % 2 == 0 { buffered(change) } else { change };
+                    let change = if step.is_multiple_of(2) {
+                        buffered(change)
+                    } else {
+                        change
+                    };
                     match store.commit(change).await {
                         Ok(committed) => taken.push((committed.sequence, [task, step])),
                         Err(error) => assert!(matches!(error, Error::Conflict { .. }), "{error:?}"),

@@ -165,7 +165,11 @@ async fn write_for_ever(store: Arc<FjallKv>, task: usize) {
         };
         let change = checked(vec![check], logged(mutations, &entry));
         // The kernel survives, so both kinds of durability must.
-        let change = if task % 2 == 0 { change } else { buffered(change) };
+        let change = if task.is_multiple_of(2) {
+            change
+        } else {
+            buffered(change)
+        };
         match store.commit(change).await {
             Ok(committed) => {
                 let line = format!("{ACKNOWLEDGED}{} {}\n", committed.sequence, key[0]);
