@@ -13,14 +13,13 @@ use serde::{Deserialize, Serialize};
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, TimeoutExpired};
-use tower::util::BoxCloneSyncService;
 use tower::{Layer as _, Service, ServiceExt as _};
 
 use crate::config::{Problems, duration};
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{Inner, ResponseFuture, outcome, refuse};
+use crate::layers::{AnyService, Inner, ResponseFuture, outcome, refuse};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 
@@ -77,7 +76,7 @@ pub struct ClientError {
 /// `ErrorInfo`. Generated clients take it as their channel.
 #[derive(Clone, Debug)]
 pub struct Client {
-    service: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+    service: AnyService,
 }
 
 impl Client {
@@ -124,7 +123,7 @@ impl Client {
         // Outside the metrics, like on a server; inside the deadline, so that its span has the header as sent.
         let service = TraceLayer::client(methods, peer).layer(service);
         Self {
-            service: BoxCloneSyncService::new(Inherit(service)),
+            service: AnyService::new(Inherit(service)),
         }
     }
 }

@@ -10,6 +10,7 @@ use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
+use tower::util::BoxCloneSyncService;
 
 pub mod catch_panic;
 pub mod concurrency;
@@ -26,6 +27,9 @@ mod testing;
 
 /// What a layer's call returns.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// A service of any kind under one type.
+pub(crate) type AnyService = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
 /// A service a layer can wrap: gRPC over HTTP, infallible, cloned for each call.
 pub trait Inner:

@@ -13,7 +13,6 @@ use tokio::net::TcpListener;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::Routes;
-use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceBuilder};
 
 use crate::config::ServerConfig;
@@ -25,7 +24,7 @@ use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{Inner, ResponseFuture};
+use crate::layers::{AnyService, Inner, ResponseFuture};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 
@@ -50,7 +49,7 @@ pub struct Services {
     names: Vec<String>,
     descriptors: Vec<u8>,
     forwarded: Vec<String>,
-    forwarder: Option<BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>>,
+    forwarder: Option<AnyService>,
 }
 
 impl Services {
@@ -92,7 +91,7 @@ impl Services {
     #[must_use]
     pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner + Sync) -> Self {
         self.forwarded = names;
-        self.forwarder = Some(BoxCloneSyncService::new(forwarder));
+        self.forwarder = Some(AnyService::new(forwarder));
         self
     }
 }
@@ -100,7 +99,7 @@ impl Services {
 /// Routes under all layers. Clones share limits, gate and health.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    service: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+    service: AnyService,
     gate: DrainGate,
     health: Health,
     methods: Methods,
@@ -204,7 +203,7 @@ pub fn metered_stack(
         .layer(ErrorInfoLayer::new(methods.clone()))
         // Message limits and compression, then the services or, in a gateway, the way to them.
         .service(routes);
-    let service = BoxCloneSyncService::new(service);
+    let service = AnyService::new(service);
     Ok(Stack {
         service,
         gate,
@@ -228,18 +227,23 @@ pub struct BindError {
 /// Names the address and what to do about it.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).await.map_err(|source| {
-        let advice = match source.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                "is already in use: stop the process that has it, or set server.listen (--listen) to a free port (0 picks one)"
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                "can't be listened on: ports below 1024 need privileges; set server.listen (--listen) higher"
-            }
-            std::io::ErrorKind::AddrNotAvailable => {
-                "can't be listened on: no interface has it; set server.listen (--listen) to one of this machine, or to 0.0.0.0"
-            }
-            _ => "can't be listened on, see the cause; it is set by server.listen (--listen)",
-        };
+        use std::io::ErrorKind;
+        let known = [
+            (
+                ErrorKind::AddrInUse,
+                "is already in use: stop the process that has it, or set server.listen (--listen) to a free port (0 picks one)",
+            ),
+            (
+                ErrorKind::PermissionDenied,
+                "can't be listened on: ports below 1024 need privileges; set server.listen (--listen) higher",
+            ),
+            (
+                ErrorKind::AddrNotAvailable,
+                "can't be listened on: no interface has it; set server.listen (--listen) to one of this machine, or to 0.0.0.0",
+            ),
+        ];
+        let known = known.into_iter().find(|(kind, _)| *kind == source.kind());
+        let advice = known.map_or("can't be listened on, see the cause; server.listen (--listen) sets it", |(_, advice)| advice);
         BindError {
             address,
             advice,

@@ -67,10 +67,7 @@ impl MessagesLayer {
     }
 
     /// The request as the routes see it, and the other end of the complaints about its messages.
-    fn request(
-        self,
-        request: Request<Body>,
-    ) -> Result<(Request<Body>, oneshot::Receiver<Status>), Response<Body>> {
+    fn request(self, request: Request<Body>) -> Result<(Request<Body>, oneshot::Receiver<Status>), Status> {
         let (mut parts, body) = request.into_parts();
         let (complaint, complaints) = oneshot::channel();
         let encoding = if self.pass_through {
@@ -87,7 +84,7 @@ impl MessagesLayer {
 }
 
 /// Takes the encoding of the request out of its headers; `None` for plain messages.
-fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Response<Body>> {
+fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Status> {
     let Some(name) = headers.remove(GRPC_ENCODING) else {
         return Ok(None);
     };
@@ -98,10 +95,8 @@ fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Respo
     encoding.map(Some).ok_or_else(|| {
         let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
         let message = format!("messages encoded as `{name}` can't be read; use identity, gzip or zstd");
-        let status = StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message).metadata("encoding", name);
-        let mut response = refuse(status);
-        response.headers_mut().insert(GRPC_ACCEPT_ENCODING, ACCEPTED);
-        response
+        let status = StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message);
+        status.metadata("encoding", name).build()
     })
 }
 
@@ -150,7 +145,12 @@ impl<S: Inner> Service<Request<Body>> for Messages<S> {
         };
         let (request, complaints) = match self.layer.request(request) {
             Ok(checked) => checked,
-            Err(response) => return Box::pin(std::future::ready(Ok(response))),
+            Err(status) => {
+                let mut response = refuse(status);
+                // The protocol wants the client to learn here what it may use.
+                response.headers_mut().insert(GRPC_ACCEPT_ENCODING, ACCEPTED);
+                return Box::pin(std::future::ready(Ok(response)));
+            }
         };
         let call = take_ready(&mut self.inner).call(request);
         Box::pin(async move {

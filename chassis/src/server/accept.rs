@@ -38,6 +38,9 @@ const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Time for a client without a call to hear that the connection ends; one that doesn't answer is hung up on.
+const GOODBYE: Duration = Duration::from_secs(3);
+
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
@@ -177,9 +180,14 @@ impl Connections {
     async fn finish(self, deadline: Instant, stack: &Stack) -> Served {
         self.tasks.close();
         self.goaway.cancel();
-        let calls_cut_off = match tokio::time::timeout_at(deadline, self.tasks.wait()).await {
-            Ok(()) => 0,
-            Err(_) => stack.gate().in_flight(),
+        let unused = async {
+            stack.gate().drained().await;
+            tokio::time::sleep(GOODBYE).await;
+        };
+        let calls_cut_off = tokio::select! {
+            () = self.tasks.wait() => 0,
+            () = unused => 0,
+            () = tokio::time::sleep_until(deadline) => stack.gate().in_flight(),
         };
         self.abort.cancel();
         self.tasks.wait().await;

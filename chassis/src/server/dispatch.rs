@@ -8,25 +8,24 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use tonic::body::Body;
 use tonic::service::Routes;
-use tower::util::BoxCloneSyncService;
 use tower::{Layer as _, Service};
 
-use crate::layers::ResponseFuture;
 use crate::layers::messages::{Messages, MessagesLayer};
+use crate::layers::{AnyService, ResponseFuture};
 
 /// Chooses by the name of the service in the path.
 #[derive(Clone)]
 pub(super) struct Dispatch {
     mounted: Messages<Routes>,
     forwarded: Arc<BTreeSet<String>>,
-    forwarder: Option<Messages<BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>>>,
+    forwarder: Option<Messages<AnyService>>,
 }
 
 impl Dispatch {
     pub(super) fn new(
         mounted: Routes,
         forwarded: Vec<String>,
-        forwarder: Option<BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>>,
+        forwarder: Option<AnyService>,
         message_bytes_max: usize,
     ) -> Self {
         Self {

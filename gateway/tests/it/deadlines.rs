@@ -49,15 +49,13 @@ async fn a_call_ends_when_its_time_is_over() {
     for layout in BOTH {
         let setting = Setting::start(layout).await;
         let mut request = Request::new(shop_request(NEVER));
-        // Not `set_timeout`: with that the client gives up by itself.
         let timeout = tonic::metadata::MetadataValue::from_static("100m");
         request.metadata_mut().insert("grpc-timeout", timeout);
-        let status = setting
-            .shops()
-            .get_shop(request)
-            .await
-            .expect_err("it never comes");
+        // A client with a channel would look at the clock by itself.
+        let mut shops = setting.shops_at_the_stack();
+        let status = shops.get_shop(request).await.expect_err("it never comes");
         assert_eq!(status.code(), Code::DeadlineExceeded, "{layout:?}: {status:?}");
+        assert_eq!(info(&status).reason, "DEADLINE_EXCEEDED", "{layout:?}");
     }
 }
 

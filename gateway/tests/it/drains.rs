@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use souk_chassis::config::ServerConfig;
+use souk_gateway::config::GatewayConfig;
 use souk_proto::shop::v1::ExportShopsRequest;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
@@ -13,7 +15,14 @@ use crate::setting::{BOTH, Setting, info, retry_after};
 #[tokio::test]
 async fn health_says_so_and_streams_end_with_words() {
     for layout in BOTH {
-        let setting = Setting::start(layout).await;
+        let config = GatewayConfig {
+            server: ServerConfig {
+                drain_deadline: Duration::from_secs(2),
+                ..ServerConfig::default()
+            },
+            ..GatewayConfig::default()
+        };
+        let setting = Setting::with(layout, config).await;
         let request = HealthCheckRequest::default();
         let mut states = setting
             .health()

@@ -1,6 +1,8 @@
 //! The gateway over a real socket, in front of two small backends that are in the same process or behind sockets of
 //! their own.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
 mod answers;
 mod backends;
 mod deadlines;
@@ -8,6 +10,7 @@ mod drains;
 mod health;
 mod limits;
 mod outages;
+mod process;
 mod reflection;
 mod setting;
 mod traces;

@@ -37,6 +37,7 @@ pub(crate) const SHOP: Role = Role::new("souk-shop");
 /// A gateway and its backends; all of it ends with this value.
 pub(crate) struct Setting {
     channel: Channel,
+    stack: Stack,
     pub(crate) shop_serving: watch::Sender<bool>,
     pub(crate) media_serving: watch::Sender<bool>,
     pub(crate) gateway: Running,
@@ -112,9 +113,10 @@ impl Setting {
             order: None,
         };
         let stack = Gateway::new(&config, backends).expect("good backends").stack();
-        let gateway = serve(stack, &config.server, any_port(), Duration::from_secs(10)).await;
+        let gateway = serve(stack.clone(), &config.server, any_port(), Duration::from_secs(10)).await;
         Self {
             channel: connect(gateway.address),
+            stack,
             shop_serving: shop.serving,
             media_serving: media.serving,
             gateway,
@@ -129,6 +131,11 @@ impl Setting {
 
     pub(crate) fn shops(&self) -> ShopServiceClient<Channel> {
         ShopServiceClient::new(self.channel())
+    }
+
+    /// A client without a socket, and so without a clock of its own.
+    pub(crate) fn shops_at_the_stack(&self) -> ShopServiceClient<Stack> {
+        ShopServiceClient::new(self.stack.clone())
     }
 
     pub(crate) fn media(&self) -> MediaServiceClient<Channel> {
