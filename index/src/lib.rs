@@ -12,7 +12,12 @@ pub mod schema;
 pub mod sort;
 
 pub mod analyze;
+mod bits;
+mod join;
 mod layout;
+mod plan;
+mod run;
+mod statistics;
 
 pub use cancel::Cancellation;
 pub use document::{Document, FieldValue, Object, Operation};

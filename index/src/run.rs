@@ -17,6 +17,7 @@ use crate::limits::MAX_DICTIONARY_WALK;
 pub(crate) struct Run {
     cancellation: Cancellation,
     walked_terms: AtomicUsize,
+    planned_nodes: AtomicUsize,
     max_walk: usize,
     failure: Mutex<Option<Error>>,
 }
@@ -28,7 +29,7 @@ impl Run {
 
     /// A run with another limit of dictionary terms.
     pub(crate) fn with_walk(cancellation: Cancellation, max_walk: usize) -> Self {
-        Self { cancellation, walked_terms: AtomicUsize::new(0), max_walk, failure: Mutex::new(None) }
+        Self { cancellation, walked_terms: AtomicUsize::new(0), planned_nodes: AtomicUsize::new(0), max_walk, failure: Mutex::new(None) }
     }
 
     /// Fails when the search has to stop.
@@ -39,6 +40,11 @@ impl Run {
     /// [`Run::check`] for inside the search library.
     pub(crate) fn check_inside(&self) -> tantivy::Result<()> {
         self.check().map_err(|error| self.give_up(error))
+    }
+
+    /// Accounts for `nodes` of a query tree; how many there are in this search so far.
+    pub(crate) fn planned(&self, nodes: usize) -> usize {
+        self.planned_nodes.fetch_add(nodes, Ordering::Relaxed).saturating_add(nodes)
     }
 
     /// Accounts for `terms` of a dictionary that the clause at `path` looked at.

@@ -1,0 +1,297 @@
+//! The plan: from a [`Query`] to what the search library runs, with everything that is wrong found on the way.
+//!
+//! # Scopes
+//! Nested objects are documents of their own beside their parents. The terms and columns of a field only ever lie on the
+//! documents of the field's scope, so a clause on a field needs no further filter. Only clauses that match by absence
+//! (all documents, nothing but `must_not`) name the kind of documents that they mean.
+//!
+//! # Scores
+//! Clauses that score the same for every document are wrapped in a constant, so that nothing is computed for them, and
+//! the plan says whether scores can differ at all: if not, the order by score is the order by key.
+//!
+//! | module | what it plans or runs |
+//! |---|---|
+//! | `clause` | a planned clause and how it scores |
+//! | `shape` | how large a query tree is |
+//! | `number` | exact comparison of numbers of different types |
+//! | `terms` | `term`, `terms` |
+//! | `range` | `range` |
+//! | `exists` | `exists` |
+//! | `pattern`, `glob` | `prefix`, `suffix`, `wildcard`, and how a pattern matches |
+//! | `text` | `match`, `match_phrase` |
+//! | `boolean` | `bool` |
+//! | `nested` | `nested` |
+//! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
+//! | `gathered` | a set of documents that was gathered eagerly |
+//! | `verify` | documents of another query that pass a check |
+//! | `keyword_range` | documents with a KEYWORD between two others |
+//! | `dictionary_walk` | documents with a term that a pattern matches |
+//! | `area_scorer` | documents with a point in an area |
+//! | `sloppy_phrase` | documents with tokens near each other |
+
+mod area;
+mod area_scorer;
+mod boolean;
+mod clause;
+mod dictionary_walk;
+mod exists;
+mod gathered;
+mod glob;
+mod keyword_range;
+mod nested;
+mod number;
+mod pattern;
+mod range;
+mod shape;
+mod sloppy_phrase;
+mod terms;
+mod text;
+mod verify;
+
+use std::sync::Arc;
+
+use tantivy::query::{AllQuery, Query as PhysicalQuery, TermQuery};
+use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
+use tantivy::{DocId, Score, TantivyError};
+
+use crate::error::{Error, Reason, Violation, Violations};
+use crate::join::ParentCache;
+use crate::layout::{Handle, Layout};
+use crate::limits::{MAX_QUERY_DEPTH, MAX_QUERY_NODES};
+use crate::query::Query;
+use crate::run::Run;
+use crate::schema::ResolvedField;
+use clause::{Clause, ClauseScore};
+
+/// A query, ready to run.
+pub(crate) struct Plan {
+    /// Matches documents only, never nested objects.
+    pub(crate) query: Box<dyn PhysicalQuery>,
+    /// Whether documents can get different scores. If not, each gets [`Plan::constant_score`].
+    pub(crate) scores: bool,
+    /// The score of every match where `scores` is false.
+    pub(crate) constant_score: Score,
+}
+
+/// Plans a query on the documents themselves. `path` is what violations' paths begin with.
+///
+/// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
+///
+/// # Errors
+/// [`Error::InvalidQuery`] with every violation; [`Error::Unsupported`].
+pub(crate) fn plan(
+    layout: &Layout,
+    parents: &Arc<ParentCache>,
+    run: &Arc<Run>,
+    query: &Query,
+    path: &str,
+) -> Result<Plan, Error> {
+    let clause = Planner::new(layout, parents, run).root(query, None, path)?;
+    let (scores, constant_score) = match clause.score {
+        ClauseScore::Constant(score) => (false, score),
+        ClauseScore::Varies => (true, 0.0),
+    };
+    Ok(Plan { query: clause.query, scores, constant_score })
+}
+
+/// Plans a query on the objects of the NESTED field `scope`, or on the documents themselves when there is none.
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn plan_in_scope(
+    layout: &Layout,
+    parents: &Arc<ParentCache>,
+    run: &Arc<Run>,
+    query: &Query,
+    scope: Option<&str>,
+    path: &str,
+) -> Result<Box<dyn PhysicalQuery>, Error> {
+    Planner::new(layout, parents, run).root(query, scope, path).map(|clause| clause.query)
+}
+
+/// Walks a query tree. Its methods answer `None` when they found, and noted, something wrong.
+struct Planner<'a> {
+    layout: &'a Layout,
+    parents: &'a Arc<ParentCache>,
+    run: &'a Arc<Run>,
+    violations: Violations,
+    unsupported: Option<Error>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
+        Self { layout, parents, run, violations: Violations::default(), unsupported: None }
+    }
+
+    fn root(mut self, query: &Query, scope: Option<&str>, path: &str) -> Result<Clause, Error> {
+        let shape = shape::measure(query);
+        let nodes = self.run.planned(shape.nodes);
+        if nodes > MAX_QUERY_NODES {
+            self.limit(path.to_owned(), "MAX_QUERY_NODES", MAX_QUERY_NODES, nodes, "split the search");
+        }
+        if shape.depth > MAX_QUERY_DEPTH {
+            self.limit(path.to_owned(), "MAX_QUERY_DEPTH", MAX_QUERY_DEPTH, shape.depth, "flatten the query");
+        }
+        if !self.violations.is_empty() {
+            return Err(Error::InvalidQuery(self.violations));
+        }
+        let clause = self.clause(query, scope, path);
+        if !self.violations.is_empty() {
+            return Err(Error::InvalidQuery(self.violations));
+        }
+        match (self.unsupported, clause) {
+            (None, Some(clause)) => Ok(clause),
+            (Some(unsupported), _) => Err(unsupported),
+            (None, None) => Err(Error::Corrupt {
+                detail: format!("{path}: the physical schema doesn't fit the logical one"),
+                source: None,
+            }),
+        }
+    }
+
+    fn clause(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
+        let at = |kind: &str| format!("{path}.{kind}");
+        match query {
+            Query::MatchAll => Some(self.everything(scope, 1.0)),
+            Query::Term { field, value, weight } => self.term(&at("term"), scope, field, value, *weight),
+            Query::Terms { field, values, weight } => {
+                self.terms(&at("terms"), scope, field, values, *weight)
+            }
+            Query::Range { field, lower, upper } => self.range(&at("range"), scope, field, lower, upper),
+            Query::Prefix { field, value, weight } => {
+                self.prefix(&at("prefix"), scope, field, value, *weight)
+            }
+            Query::Suffix { field, value, weight } => {
+                self.suffix(&at("suffix"), scope, field, value, *weight)
+            }
+            Query::Wildcard { field, pattern, weight } => {
+                self.wildcard(&at("wildcard"), scope, field, pattern, *weight)
+            }
+            Query::Exists { field } => self.exists(&at("exists"), scope, field),
+            Query::Match { field, text, operator, minimum_should_match, weight } => {
+                let combine = text::Combine { operator: *operator, minimum: *minimum_should_match };
+                self.match_text(&at("match"), scope, field, text, combine, *weight)
+            }
+            Query::MatchPhrase { field, text, slop, weight } => {
+                self.match_phrase(&at("match_phrase"), scope, field, text, *slop, *weight)
+            }
+            Query::MatchPhrasePrefix { .. } => self.unsupported(
+                at("match_phrase_prefix"),
+                "match_phrase_prefix",
+                "use match_phrase on a TEXT field with the fuzzy analyzer",
+            ),
+            Query::Bool { must, filter, should, must_not, minimum_should_match } => {
+                let parts = boolean::Parts { must, filter, should, must_not, minimum: *minimum_should_match };
+                self.boolean(&at("bool"), scope, &parts)
+            }
+            Query::Nested { path: nested, query, score_mode, weight } => {
+                self.nested(&at("nested"), scope, nested, query, *score_mode, *weight)
+            }
+            Query::GeoDistance { field, center, distance_meters } => {
+                self.geo_distance(&at("geo_distance"), scope, field, *center, *distance_meters)
+            }
+            Query::GeoBoundingBox { field, top_left, bottom_right } => {
+                self.geo_bounding_box(&at("geo_bounding_box"), scope, field, *top_left, *bottom_right)
+            }
+            Query::GeoPolygon { field, vertices } => {
+                self.geo_polygon(&at("geo_polygon"), scope, field, vertices)
+            }
+            Query::ConstScore { filter, weight } => {
+                let at = at("const_score");
+                let weighed = self.weight(&at, *weight);
+                let filter = self.clause(filter, scope, &format!("{at}.filter"))?;
+                weighed.map(|weight| Clause::constant(filter.query, weight))
+            }
+            Query::FunctionScore { .. } => self.unsupported(
+                at("function_score"),
+                "function_score",
+                "sort by the field, or weigh clauses by const_score",
+            ),
+        }
+    }
+
+    /// All documents of the scope.
+    fn everything(&self, scope: Option<&str>, score: Score) -> Clause {
+        let query: Box<dyn PhysicalQuery> = match self.layout.kind_term(scope) {
+            Some(kind) => Box::new(TermQuery::new(kind, IndexRecordOption::Basic)),
+            None => Box::new(AllQuery),
+        };
+        Clause::constant(query, score)
+    }
+
+    /// The field of a clause, if it can be used in this scope.
+    fn field(&mut self, at: &str, scope: Option<&str>, name: &str) -> Option<&'a ResolvedField> {
+        let at = format!("{at}.field");
+        let Some(field) = self.layout.schema.resolve(name) else {
+            let message = format!("there is no field `{name}`");
+            self.violate(at, Reason::UnknownField, message, "use a field of the index's schema, by its full path");
+            return None;
+        };
+        if field.scope.as_deref() == scope {
+            return Some(field);
+        }
+        let advice = match &field.scope {
+            Some(inside) => format!("put the clause into a nested query with the path `{inside}`"),
+            None => "put the clause beside the nested query, not into it".to_owned(),
+        };
+        let message = format!("`{name}` is a field of {}, not of {}", owner(field.scope.as_deref()), owner(scope));
+        self.violate(at, Reason::OutsideNestedPath, message, advice);
+        None
+    }
+
+    /// The physical field of a field that has one of its own.
+    fn single(&self, field: &ResolvedField) -> Option<PhysicalField> {
+        match self.layout.handle(&field.path)? {
+            Handle::Single(single) => Some(single),
+            Handle::Point { .. } | Handle::Objects => None,
+        }
+    }
+
+    fn weight(&mut self, at: &str, weight: f32) -> Option<f32> {
+        if weight.is_finite() && weight >= 0.0 {
+            return Some(weight + 0.0);
+        }
+        let message = format!("the weight {weight} is not a finite number from 0");
+        self.violate(format!("{at}.weight"), Reason::OutOfRange, message, "give a weight from 0, or none");
+        None
+    }
+
+    /// The clause can't be used on a field of this type.
+    fn wrong_kind(&mut self, at: &str, field: &ResolvedField, wants: &str, advice: &str) {
+        let message = format!("`{}` is {}, but this query is for {wants}", field.path, field.kind.word());
+        self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+    }
+
+    fn violate(
+        &mut self,
+        path: String,
+        reason: Reason,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.violations.push(Violation { path, reason, message: message.into(), advice: advice.into() });
+    }
+
+    fn limit(&mut self, path: String, limit: &'static str, max: usize, actual: usize, advice: &str) {
+        let reason = Reason::LimitExceeded { limit, max: max as u64, actual: actual as u64 };
+        self.violate(path, reason, format!("{actual} is above the limit {limit} of {max}"), advice);
+    }
+
+    fn unsupported(&mut self, path: String, feature: &'static str, advice: &'static str) -> Option<Clause> {
+        self.unsupported.get_or_insert(Error::Unsupported { path, feature, advice });
+        None
+    }
+}
+
+
+fn owner(scope: Option<&str>) -> String {
+    scope.map_or_else(|| "the document itself".to_owned(), |path| format!("the objects of `{path}`"))
+}
+
+/// What a scorer answers when it is asked to explain a document that it doesn't match.
+fn no_match(doc: DocId) -> TantivyError {
+    TantivyError::InvalidArgument(format!("document {doc} does not match"))
+}
+
+#[cfg(test)]
+mod tests;

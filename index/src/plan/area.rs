@@ -1,0 +1,105 @@
+//! `geo_distance`, `geo_bounding_box` and `geo_polygon`: documents with a point in an area.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tantivy::Term;
+use tantivy::query::{Query, RangeQuery};
+
+use super::Planner;
+use super::area_scorer::{AreaQuery, InArea};
+use super::clause::Clause;
+use super::verify::VerifyQuery;
+use crate::error::Reason;
+use crate::geo::{Area, BoundingBox, Circle, GeoError, GeoPoint, Polygon};
+use crate::layout::Handle;
+use crate::limits::{MAX_DISTANCE_METERS, MAX_POLYGON_VERTICES};
+use crate::schema::{FieldKind, ResolvedField};
+
+impl<'a> Planner<'a> {
+    pub(super) fn geo_distance(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        center: GeoPoint,
+        meters: f64,
+    ) -> Option<Clause> {
+        let field = self.point_field(at, scope, field);
+        let distance_at = format!("{at}.distance_meters");
+        if meters > MAX_DISTANCE_METERS && meters.is_finite() {
+            let (max, actual) = (MAX_DISTANCE_METERS as usize, meters.ceil() as usize);
+            let advice = "leave the clause out: the circle is the globe";
+            self.limit(distance_at, "MAX_DISTANCE_METERS", max, actual, advice);
+            return None;
+        }
+        let circle = self.shape(&distance_at, Circle::new(center, meters));
+        self.area(field?, Area::Circle(circle?))
+    }
+
+    pub(super) fn geo_bounding_box(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        top_left: GeoPoint,
+        bottom_right: GeoPoint,
+    ) -> Option<Clause> {
+        let field = self.point_field(at, scope, field);
+        let bounding_box = self.shape(&format!("{at}.top_left"), BoundingBox::new(top_left, bottom_right));
+        self.area(field?, Area::Box(bounding_box?))
+    }
+
+    pub(super) fn geo_polygon(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        vertices: &[GeoPoint],
+    ) -> Option<Clause> {
+        let field = self.point_field(at, scope, field);
+        let vertices_at = format!("{at}.vertices");
+        if vertices.len() > MAX_POLYGON_VERTICES {
+            let advice = "use fewer vertices, or several polygons";
+            self.limit(vertices_at, "MAX_POLYGON_VERTICES", MAX_POLYGON_VERTICES, vertices.len(), advice);
+            return None;
+        }
+        let polygon = self.shape(&vertices_at, Polygon::new(vertices));
+        self.area(field?, Area::Polygon(polygon?))
+    }
+
+    fn point_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
+        let field = self.field(at, scope, field)?;
+        if field.kind == FieldKind::GeoPoint {
+            return Some(field);
+        }
+        self.wrong_kind(at, field, "GEO_POINT fields", "use a GEO_POINT field");
+        None
+    }
+
+    fn shape<T>(&mut self, at: &str, shape: Result<T, GeoError>) -> Option<T> {
+        match shape {
+            Ok(shape) => Some(shape),
+            Err(error) => {
+                self.violate(at.to_owned(), Reason::OutOfRange, error.to_string(), "correct the shape");
+                None
+            }
+        }
+    }
+
+    fn area(&self, field: &ResolvedField, area: Area) -> Option<Clause> {
+        let Handle::Point { latitude, cell, .. } = self.layout.handle(&field.path)? else { return None };
+        let cover = area.cover();
+        let latitudes = area.latitudes();
+        let inside = InArea::new(&field.path, area);
+        let query: Box<dyn Query> = match cover {
+            Some(cover) => Box::new(AreaQuery::new(cell, cover, inside)),
+            None => {
+                let edge = |units: &i64| Bound::Included(Term::from_field_i64(latitude, *units));
+                let band = RangeQuery::new(edge(latitudes.start()), edge(latitudes.end()));
+                Box::new(VerifyQuery::new(Arc::new(band), Arc::new(inside)))
+            }
+        };
+        Some(Clause::constant(query, 1.0))
+    }
+}

@@ -1,0 +1,91 @@
+//! `bool`: clauses combined.
+
+use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
+
+use super::Planner;
+use super::clause::{Clause, ClauseScore};
+use crate::error::Reason;
+use crate::query::Query;
+
+/// The clauses of a `bool`.
+pub(super) struct Parts<'a> {
+    pub(super) must: &'a [Query],
+    pub(super) filter: &'a [Query],
+    pub(super) should: &'a [Query],
+    pub(super) must_not: &'a [Query],
+    pub(super) minimum: Option<u32>,
+}
+
+impl Planner<'_> {
+    pub(super) fn boolean(&mut self, at: &str, scope: Option<&str>, parts: &Parts<'_>) -> Option<Clause> {
+        let must = self.clauses(parts.must, scope, &format!("{at}.must"));
+        let filter = self.clauses(parts.filter, scope, &format!("{at}.filter"));
+        let should = self.clauses(parts.should, scope, &format!("{at}.should"));
+        let must_not = self.clauses(parts.must_not, scope, &format!("{at}.must_not"));
+        let minimum = self.minimum(at, parts);
+        let (must, filter, should, must_not, minimum) = (must?, filter?, should?, must_not?, minimum?);
+        if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
+            return Some(self.everything(scope, 1.0));
+        }
+        // Without a clause that has to match, everything does, and scores nothing for that.
+        let base = (must.is_empty() && filter.is_empty() && minimum == 0)
+            .then(|| self.everything(scope, 0.0));
+        let constant = constant_score(&must, &should, minimum);
+        let scored = |clauses: Vec<Clause>, occur| {
+            clauses.into_iter().map(move |clause| (occur, clause.query))
+        };
+        let unscored = |clauses: Vec<Clause>, occur| {
+            clauses.into_iter().map(move |clause| (occur, clause.unscored()))
+        };
+        let clauses: Vec<(Occur, Box<dyn PhysicalQuery>)> = scored(must, Occur::Must)
+            .chain(unscored(filter, Occur::Must))
+            .chain(scored(base.into_iter().collect(), Occur::Must))
+            .chain(scored(should, Occur::Should))
+            .chain(unscored(must_not, Occur::MustNot))
+            .collect();
+        let query = Box::new(BooleanQuery::with_minimum_required_clauses(clauses, minimum));
+        Some(match constant {
+            Some(score) => Clause::constant(query, score),
+            None => Clause::scored(query, 1.0),
+        })
+    }
+
+    /// Plans all, so that all violations are found.
+    fn clauses(&mut self, queries: &[Query], scope: Option<&str>, at: &str) -> Option<Vec<Clause>> {
+        let planned: Vec<Option<Clause>> = queries
+            .iter()
+            .enumerate()
+            .map(|(nth, query)| self.clause(query, scope, &format!("{at}[{nth}]")))
+            .collect();
+        planned.into_iter().collect()
+    }
+
+    /// How many of `should` have to match.
+    fn minimum(&mut self, at: &str, parts: &Parts<'_>) -> Option<usize> {
+        let count = parts.should.len();
+        let required = !parts.must.is_empty() || !parts.filter.is_empty();
+        let Some(minimum) = parts.minimum else {
+            return Some(usize::from(!required && count > 0));
+        };
+        if minimum as usize > count {
+            let message = format!("{minimum} clauses of `should` are to match, but there are {count}");
+            let advice = "lower minimum_should_match, leave it out, or add clauses to should";
+            self.violate(format!("{at}.minimum_should_match"), Reason::OutOfRange, message, advice);
+            return None;
+        }
+        Some(minimum as usize)
+    }
+}
+
+/// What every match scores, if that is the same for all.
+fn constant_score(must: &[Clause], should: &[Clause], minimum: usize) -> Option<f32> {
+    let all_required = minimum == should.len();
+    let optional_score = should.iter().any(|clause| clause.score != ClauseScore::Constant(0.0));
+    if !all_required && optional_score {
+        return None;
+    }
+    must.iter().chain(should).try_fold(0.0, |sum, clause| match clause.score {
+        ClauseScore::Constant(score) => Some(sum + score),
+        ClauseScore::Varies => None,
+    })
+}

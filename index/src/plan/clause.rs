@@ -1,0 +1,45 @@
+//! A planned clause, and how it scores.
+
+use tantivy::Score;
+use tantivy::query::{BoostQuery, ConstScoreQuery, EmptyQuery, Query};
+
+/// What a clause scores for the documents that it matches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ClauseScore {
+    /// The same for all.
+    Constant(Score),
+    /// It depends on the document.
+    Varies,
+}
+
+/// A planned clause.
+pub(super) struct Clause {
+    pub(super) query: Box<dyn Query>,
+    pub(super) score: ClauseScore,
+}
+
+impl Clause {
+    /// What `query` matches, with the same score for each.
+    pub(super) fn constant(query: Box<dyn Query>, score: Score) -> Self {
+        Self { query: Box::new(ConstScoreQuery::new(query, score)), score: ClauseScore::Constant(score) }
+    }
+
+    /// What `query` matches, with its score times `weight`.
+    pub(super) fn scored(query: Box<dyn Query>, weight: Score) -> Self {
+        if weight == 0.0 {
+            return Self::constant(query, weight);
+        }
+        let query = if weight == 1.0 { query } else { Box::new(BoostQuery::new(query, weight)) };
+        Self { query, score: ClauseScore::Varies }
+    }
+
+    /// No document.
+    pub(super) fn nothing() -> Self {
+        Self { query: Box::new(EmptyQuery), score: ClauseScore::Constant(0.0) }
+    }
+
+    /// The clause without its scores.
+    pub(super) fn unscored(self) -> Box<dyn Query> {
+        Box::new(ConstScoreQuery::new(self.query, 0.0))
+    }
+}

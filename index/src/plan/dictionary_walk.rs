@@ -1,0 +1,103 @@
+//! Documents with a term that a pattern matches, found by walking the dictionary.
+//!
+//! How many terms are walked over is only known while walking, and is accounted for in the search's [`Run`], which ends
+//! the search above the limit or at its deadline.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::Field;
+use tantivy::{DocId, Score, SegmentReader};
+
+use super::gathered::Gathered;
+use super::glob::Glob;
+use super::keyword_range::walk_bounds;
+use super::no_match;
+use crate::run::Run;
+
+/// Terms between two looks at the limits.
+const TERMS_PER_CHECK: usize = 1_024;
+
+/// Which terms match.
+#[derive(Clone, Debug)]
+pub(super) enum Matcher {
+    /// All between the bounds.
+    All,
+    /// Those that end with this.
+    Suffix(String),
+    /// Those that match the pattern.
+    Glob(Glob),
+}
+
+impl Matcher {
+    fn matches(&self, term: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Suffix(suffix) => term.ends_with(suffix.as_bytes()),
+            Self::Glob(glob) => std::str::from_utf8(term).is_ok_and(|term| glob.matches(term)),
+        }
+    }
+}
+
+/// The documents with a term between two bounds that matches.
+#[derive(Clone, Debug)]
+pub(super) struct WalkQuery {
+    field: Field,
+    bounds: (Bound<String>, Bound<String>),
+    matcher: Matcher,
+    /// The clause, for the error.
+    at: String,
+    run: Arc<Run>,
+}
+
+impl WalkQuery {
+    pub(super) fn new(
+        field: Field,
+        bounds: (Bound<String>, Bound<String>),
+        matcher: Matcher,
+        at: &str,
+        run: &Arc<Run>,
+    ) -> Self {
+        Self { field, bounds, matcher, at: at.to_owned(), run: Arc::clone(run) }
+    }
+}
+
+impl Query for WalkQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(WalkWeight(self.clone())))
+    }
+}
+
+struct WalkWeight(WalkQuery);
+
+impl Weight for WalkWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let WalkQuery { field, bounds, matcher, at, run } = &self.0;
+        let index = reader.inverted_index(*field)?;
+        let (from, to) = walk_bounds(&bounds.0, &bounds.1);
+        let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
+        let mut gathered = Gathered::new(reader.max_doc());
+        let mut unaccounted = 0;
+        while let Some((term, info)) = terms.next() {
+            unaccounted += 1;
+            if unaccounted == TERMS_PER_CHECK {
+                run.walked(unaccounted, at)?;
+                unaccounted = 0;
+            }
+            if matcher.matches(term) {
+                gathered.insert_term(&index, info, |_| true)?;
+            }
+        }
+        run.walked(unaccounted, at)?;
+        Ok(gathered.into_scorer(boost))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > doc || scorer.seek(doc) != doc {
+            return Err(no_match(doc));
+        }
+        Ok(Explanation::new("dictionary walk", scorer.score()))
+    }
+}

@@ -1,0 +1,125 @@
+//! A set of documents of one segment that was gathered eagerly, from postings in any order.
+
+use tantivy::postings::TermInfo;
+use tantivy::query::{ConstScorer, EmptyScorer, Scorer};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, InvertedIndexReader, Score, TERMINATED};
+
+use crate::bits::{Bits, BitsDocSet};
+
+/// The part of a segment's documents up to which a list is smaller than a bit for each document.
+const SPARSE: u32 = 32;
+
+/// Documents, as a list while there are few.
+pub(super) struct Gathered {
+    max_doc: DocId,
+    list: Vec<DocId>,
+    bits: Option<Bits>,
+}
+
+impl Gathered {
+    pub(super) fn new(max_doc: DocId) -> Self {
+        Self { max_doc, list: Vec::new(), bits: None }
+    }
+
+    pub(super) fn insert(&mut self, doc: DocId) {
+        if let Some(bits) = &mut self.bits {
+            bits.insert(doc);
+            return;
+        }
+        self.list.push(doc);
+        if self.list.len() > (self.max_doc / SPARSE) as usize {
+            let mut bits = Bits::new(self.max_doc);
+            self.list.drain(..).for_each(|doc| bits.insert(doc));
+            self.bits = Some(bits);
+        }
+    }
+
+    /// Adds the documents of a term that pass the check.
+    pub(super) fn insert_term(
+        &mut self,
+        index: &InvertedIndexReader,
+        term: &TermInfo,
+        mut check: impl FnMut(DocId) -> bool,
+    ) -> tantivy::Result<()> {
+        let mut postings = index.read_block_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+        while !postings.docs().is_empty() {
+            for doc in postings.docs() {
+                if check(*doc) {
+                    self.insert(*doc);
+                }
+            }
+            postings.advance();
+        }
+        Ok(())
+    }
+
+    /// All of them in order, each with the same score.
+    pub(super) fn into_scorer(mut self, score: Score) -> Box<dyn Scorer> {
+        if let Some(bits) = self.bits {
+            return Box::new(ConstScorer::new(BitsDocSet::new(bits), score));
+        }
+        self.list.sort_unstable();
+        self.list.dedup();
+        if self.list.is_empty() {
+            return Box::new(EmptyScorer);
+        }
+        Box::new(ConstScorer::new(ListDocSet { list: self.list, at: 0 }, score))
+    }
+}
+
+/// Walks a sorted list.
+struct ListDocSet {
+    list: Vec<DocId>,
+    at: usize,
+}
+
+impl DocSet for ListDocSet {
+    fn advance(&mut self) -> DocId {
+        self.at = (self.at + 1).min(self.list.len());
+        self.doc()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        let rest = self.list.get(self.at..).unwrap_or_default();
+        self.at += rest.partition_point(|doc| *doc < target);
+        self.doc()
+    }
+
+    fn doc(&self) -> DocId {
+        self.list.get(self.at).copied().unwrap_or(TERMINATED)
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.list.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_bits_walk_alike() {
+        let docs: Vec<DocId> = [900, 3, 3, 77, 512, 0, 77, 999].to_vec();
+        let mut sorted = docs.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        for max_doc in [1_000, 31_000_000 / 1_000 * 33] {
+            for target in [0, 4, 77, 513, 999] {
+                let mut gathered = Gathered::new(max_doc);
+                docs.iter().for_each(|doc| gathered.insert(*doc));
+                let mut scorer = gathered.into_scorer(0.5);
+                assert_eq!((scorer.doc(), scorer.score(), scorer.size_hint()), (0, 0.5, 6));
+                let expected = sorted.iter().copied().find(|doc| *doc >= target);
+                assert_eq!(scorer.seek(target), expected.unwrap_or(TERMINATED));
+                while scorer.doc() != TERMINATED {
+                    assert!(sorted.contains(&scorer.doc()));
+                    scorer.advance();
+                }
+                assert_eq!((scorer.advance(), scorer.seek(TERMINATED)), (TERMINATED, TERMINATED));
+            }
+        }
+        assert_eq!(Gathered::new(0).into_scorer(1.0).doc(), TERMINATED);
+    }
+}

@@ -1,0 +1,163 @@
+//! Wildcard patterns: `*` any run of characters, `?` any one character, `\` takes the next character literally.
+
+/// One part of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(char),
+    AnyOne,
+    AnyRun,
+}
+
+/// A pattern, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Glob(Vec<Part>);
+
+/// What a pattern comes down to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// This string alone.
+    Exact(String),
+    /// Every string that begins with this, which may be empty.
+    Prefix(String),
+    /// Every string that ends with this.
+    Suffix(String),
+    /// Strings that begin with this and match the pattern.
+    Pattern(String, Glob),
+}
+
+impl Glob {
+    /// The pattern; `None` when it ends in an escape that escapes nothing.
+    pub(super) fn new(pattern: &str) -> Option<Self> {
+        let mut parts = Vec::new();
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => parts.push(Part::Literal(chars.next()?)),
+                '?' => parts.push(Part::AnyOne),
+                '*' if parts.last() == Some(&Part::AnyRun) => {}
+                '*' => parts.push(Part::AnyRun),
+                literal => parts.push(Part::Literal(literal)),
+            }
+        }
+        Some(Self(parts))
+    }
+
+    pub(super) fn form(self) -> Form {
+        let beginning = literals(&self.0);
+        let end = match self.0.split_first() {
+            Some((Part::AnyRun, rest)) => literals(rest),
+            _ => String::new(),
+        };
+        let (beginning_chars, end_chars) = (beginning.chars().count(), end.chars().count());
+        if beginning_chars == self.0.len() {
+            Form::Exact(beginning)
+        } else if self.0.get(beginning_chars) == Some(&Part::AnyRun) && beginning_chars + 1 == self.0.len() {
+            Form::Prefix(beginning)
+        } else if end_chars > 0 && end_chars + 1 == self.0.len() {
+            Form::Suffix(end)
+        } else {
+            Form::Pattern(beginning, self)
+        }
+    }
+
+    /// Whether the whole string matches. Only the last run is ever widened, so the time is at most the product of both
+    /// lengths.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        let mut rest = text.chars();
+        let mut at = 0;
+        // Where to go on when what follows the last run doesn't fit, and the text that it would leave.
+        let mut retry = None;
+        loop {
+            match self.0.get(at) {
+                Some(Part::AnyRun) => {
+                    at += 1;
+                    retry = Some((at, rest.clone()));
+                    continue;
+                }
+                Some(part) => {
+                    let fits = match (part, rest.next()) {
+                        (_, None) => return false,
+                        (Part::Literal(literal), Some(c)) => *literal == c,
+                        (Part::AnyOne | Part::AnyRun, Some(_)) => true,
+                    };
+                    if fits {
+                        at += 1;
+                        continue;
+                    }
+                }
+                None if rest.as_str().is_empty() => return true,
+                None => {}
+            }
+            let Some((behind_run, from)) = &mut retry else { return false };
+            if from.next().is_none() {
+                return false;
+            }
+            (at, rest) = (*behind_run, from.clone());
+        }
+    }
+}
+
+fn literals(parts: &[Part]) -> String {
+    parts
+        .iter()
+        .map_while(|part| match part {
+            Part::Literal(literal) => Some(*literal),
+            Part::AnyOne | Part::AnyRun => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, slowly.
+    fn matches(parts: &[Part], text: &[char]) -> bool {
+        match (parts.split_first(), text.split_first()) {
+            (None, None) => true,
+            (None, Some(_)) => false,
+            (Some((Part::AnyRun, rest)), _) => {
+                (0..=text.len()).any(|run| matches(rest, text.get(run..).unwrap_or_default()))
+            }
+            (Some(_), None) => false,
+            (Some((Part::AnyOne, parts)), Some((_, text))) => matches(parts, text),
+            (Some((Part::Literal(literal), parts)), Some((c, text))) => literal == c && matches(parts, text),
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_definition() {
+        let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut hits = 0;
+        for _ in 0..20_000 {
+            let mut spell = |alphabet: &[char], max: usize| -> String {
+                (0..random.usize(0..=max)).map(|_| alphabet[random.usize(0..alphabet.len())]).collect()
+            };
+            let pattern = spell(&['a', '茶', '*', '?', '*'], 7);
+            let text = spell(&['a', '茶'], 8);
+            let Some(glob) = Glob::new(&pattern) else { panic!("{pattern} ({seed})") };
+            let expected = matches(&glob.0, &text.chars().collect::<Vec<_>>());
+            assert_eq!(glob.matches(&text), expected, "{pattern} {text} ({seed})");
+            let by_form = match glob.form() {
+                Form::Exact(exact) => text == exact,
+                Form::Prefix(prefix) => text.starts_with(&prefix),
+                Form::Suffix(suffix) => text.ends_with(&suffix),
+                Form::Pattern(prefix, glob) => text.starts_with(&prefix) && glob.matches(&text),
+            };
+            assert_eq!(by_form, expected, "{pattern} {text} ({seed})");
+            hits += usize::from(expected);
+        }
+        assert!((2_000..18_000).contains(&hits), "{hits} of 20000 match: the test tests too little");
+    }
+
+    #[test]
+    fn escapes() {
+        let matches = |pattern: &str, text: &str| Glob::new(pattern).map(|glob| glob.matches(text));
+        assert_eq!(matches(r"1\*2\?\\", r"1*2?\"), Some(true));
+        assert_eq!(matches(r"1\*2", "1xx2"), Some(false));
+        assert_eq!(matches(r"abc\", "abc"), None);
+        assert_eq!(Glob::new(r"\**").map(Glob::form), Some(Form::Prefix("*".to_owned())));
+        assert_eq!(Glob::new("**").map(Glob::form), Some(Form::Prefix(String::new())));
+    }
+}

@@ -1,0 +1,153 @@
+//! `prefix`, `suffix` and `wildcard`: documents with a KEYWORD, or a token of a TEXT, of some form.
+
+use std::ops::Bound;
+
+use tantivy::query::Query;
+use tantivy::{Score, Term};
+
+use super::Planner;
+use super::clause::Clause;
+use super::dictionary_walk::{Matcher, WalkQuery};
+use super::glob::{Form, Glob};
+use super::keyword_range::KeywordRangeQuery;
+use super::terms::having;
+use crate::error::Reason;
+use crate::limits::{MAX_AFFIX_BYTES, MAX_WILDCARD_CHARS};
+use crate::schema::{FieldKind, ResolvedField};
+
+impl<'a> Planner<'a> {
+    pub(super) fn prefix(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        prefix: &str,
+        weight: Score,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let field = self.pattern_field(at, scope, field);
+        let affix = self.affix(&format!("{at}.value"), prefix);
+        let (weight, field, ()) = (weighed?, field?, affix?);
+        Some(Clause::constant(self.form(at, field, Form::Prefix(prefix.to_owned()))?, weight))
+    }
+
+    pub(super) fn suffix(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        suffix: &str,
+        weight: Score,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let field = self.pattern_field(at, scope, field);
+        let affix = self.affix(&format!("{at}.value"), suffix);
+        let (weight, field, ()) = (weighed?, field?, affix?);
+        Some(Clause::constant(self.form(at, field, Form::Suffix(suffix.to_owned()))?, weight))
+    }
+
+    pub(super) fn wildcard(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        pattern: &str,
+        weight: Score,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let field = self.pattern_field(at, scope, field);
+        let glob = self.glob(&format!("{at}.pattern"), pattern);
+        let (weight, field, glob) = (weighed?, field?, glob?);
+        Some(Clause::constant(self.form(at, field, glob.form())?, weight))
+    }
+
+    fn form(&self, at: &str, field: &ResolvedField, form: Form) -> Option<Box<dyn Query>> {
+        let single = self.single(field)?;
+        let walk = |bounds, matcher| Box::new(WalkQuery::new(single, bounds, matcher, at, self.run));
+        Some(match form {
+            Form::Exact(text) => having(Term::from_field_text(single, &text)),
+            Form::Prefix(prefix) if prefix.is_empty() => self.present(field),
+            Form::Prefix(prefix) => {
+                let (lower, upper) = beginning_with(&prefix);
+                if field.kind == FieldKind::Keyword {
+                    Box::new(KeywordRangeQuery::new(single, &field.path, lower, upper))
+                } else {
+                    walk((lower, upper), Matcher::All)
+                }
+            }
+            Form::Suffix(suffix) => walk((Bound::Unbounded, Bound::Unbounded), Matcher::Suffix(suffix)),
+            Form::Pattern(prefix, glob) => walk(beginning_with(&prefix), Matcher::Glob(glob)),
+        })
+    }
+
+    fn pattern_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
+        let field = self.field(at, scope, field)?;
+        if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
+            return Some(field);
+        }
+        self.wrong_kind(at, field, "KEYWORD and TEXT fields", "use term, range or a geo query");
+        None
+    }
+
+    fn affix(&mut self, at: &str, affix: &str) -> Option<()> {
+        if affix.is_empty() {
+            self.violate(at.to_owned(), Reason::Missing, "there are no characters", "use exists to find any value");
+            return None;
+        }
+        if affix.len() > MAX_AFFIX_BYTES {
+            self.limit(at.to_owned(), "MAX_AFFIX_BYTES", MAX_AFFIX_BYTES, affix.len(), "shorten it");
+            return None;
+        }
+        Some(())
+    }
+
+    fn glob(&mut self, at: &str, pattern: &str) -> Option<Glob> {
+        let chars = pattern.chars().count();
+        if chars == 0 {
+            self.violate(at.to_owned(), Reason::Missing, "the pattern is empty", "use term to find empty strings");
+            return None;
+        }
+        if chars > MAX_WILDCARD_CHARS {
+            self.limit(at.to_owned(), "MAX_WILDCARD_CHARS", MAX_WILDCARD_CHARS, chars, "shorten the pattern");
+            return None;
+        }
+        let glob = Glob::new(pattern);
+        if glob.is_none() {
+            let advice = r"write `\\` for a backslash";
+            self.violate(at.to_owned(), Reason::OutOfRange, "the pattern ends in an escape", advice);
+        }
+        glob
+    }
+}
+
+/// The bounds between which lie exactly the strings that begin with `prefix`.
+fn beginning_with(prefix: &str) -> (Bound<String>, Bound<String>) {
+    let lower = if prefix.is_empty() { Bound::Unbounded } else { Bound::Included(prefix.to_owned()) };
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        // The byte order of UTF-8 is the order of characters.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            chars.push(next);
+            return (lower, Bound::Excluded(chars.into_iter().collect()));
+        }
+    }
+    (lower, Bound::Unbounded)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeBounds;
+
+    use super::*;
+
+    #[test]
+    fn the_bounds_of_a_prefix_hold_exactly_what_begins_with_it() {
+        let texts = ["", "a", "ab", "ac", "b", "\u{d7ff}", "\u{e000}", "\u{d7ff}x", "\u{10ffff}", "\u{10ffff}\u{10ffff}z"];
+        for prefix in texts {
+            for text in texts {
+                let within = beginning_with(prefix).contains(&text.to_owned());
+                assert_eq!(within, text.starts_with(prefix), "{prefix:?} {text:?}");
+            }
+        }
+    }
+}

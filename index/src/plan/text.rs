@@ -1,0 +1,192 @@
+//! `match` and `match_phrase`: documents with the tokens of a text.
+//!
+//! The fuzzy analyzer keeps the words of a query whole, and a document's tokens are at most `max_chars` long: a longer
+//! word is looked up as a phrase of its consecutive parts, which finds exactly the documents that contain it.
+
+use std::collections::BTreeSet;
+
+use tantivy::query::{BooleanQuery, Occur, PhraseQuery, Query, TermQuery};
+use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
+use tantivy::{Score, Term};
+
+use super::Planner;
+use super::clause::Clause;
+use super::sloppy_phrase::SloppyPhraseQuery;
+use super::terms::having;
+use crate::analyze::{AnalyzedToken, Phase, analyze};
+use crate::error::Reason;
+use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
+use crate::query::Operator;
+use crate::schema::{Analyzer, FieldKind, ResolvedField};
+
+/// How many of a text's tokens have to match.
+pub(super) struct Combine {
+    pub(super) operator: Operator,
+    pub(super) minimum: Option<u32>,
+}
+
+/// A token and its position.
+type Placed = (usize, String);
+
+impl<'a> Planner<'a> {
+    pub(super) fn match_text(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        text: &str,
+        combine: Combine,
+        weight: Score,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let minimum = self.match_minimum(at, &combine);
+        let field = self.text_field(at, scope, field);
+        let fits = self.text_fits(at, text);
+        let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
+        let single = self.single(field)?;
+        let FieldKind::Text(analyzer) = &field.kind else {
+            return Some(Clause::constant(having(Term::from_field_text(single, text)), weight));
+        };
+        let tokens = analyze(analyzer, Phase::Query, text);
+        let words: BTreeSet<Vec<Placed>> = tokens.iter().map(|token| parts(analyzer, text, token)).collect();
+        self.tokens_fit(at, words.iter().map(Vec::len).sum())?;
+        let mut words: Vec<Box<dyn Query>> = words.into_iter().map(|word| exact(single, word)).collect();
+        let needed = match combine.operator {
+            Operator::And => words.len(),
+            Operator::Or => minimum,
+        };
+        if words.is_empty() || needed > words.len() {
+            return Some(Clause::nothing());
+        }
+        if words.len() == 1 {
+            return words.pop().map(|word| Clause::scored(word, weight));
+        }
+        let clauses = words.into_iter().map(|word| (Occur::Should, word)).collect();
+        Some(Clause::scored(Box::new(BooleanQuery::with_minimum_required_clauses(clauses, needed)), weight))
+    }
+
+    pub(super) fn match_phrase(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        text: &str,
+        slop: u32,
+        weight: Score,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let field = self.text_field(at, scope, field);
+        let fits = self.text_fits(at, text);
+        if slop > MAX_SLOP {
+            let advice = "use match with the operator AND to find tokens anywhere";
+            self.limit(format!("{at}.slop"), "MAX_SLOP", MAX_SLOP as usize, slop as usize, advice);
+            return None;
+        }
+        let (weight, field, ()) = (weighed?, field?, fits?);
+        let single = self.single(field)?;
+        let FieldKind::Text(analyzer) = &field.kind else {
+            return Some(Clause::constant(having(Term::from_field_text(single, text)), weight));
+        };
+        let tokens = analyze(analyzer, Phase::Query, text);
+        let placed: BTreeSet<Placed> = tokens
+            .iter()
+            .flat_map(|token| {
+                let at = token.position;
+                parts(analyzer, text, token).into_iter().map(move |(offset, part)| (at + offset, part))
+            })
+            .collect();
+        self.tokens_fit(at, placed.len())?;
+        if placed.is_empty() {
+            return Some(Clause::nothing());
+        }
+        if slop == 0 || placed.len() == 1 {
+            return Some(Clause::scored(exact(single, placed.into_iter().collect()), weight));
+        }
+        let terms = placed
+            .into_iter()
+            .map(|(at, token)| (at as u64, Term::from_field_text(single, &token)))
+            .collect();
+        Some(Clause::scored(Box::new(SloppyPhraseQuery::new(single, terms, u64::from(slop))), weight))
+    }
+
+    fn text_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
+        let field = self.field(at, scope, field)?;
+        if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
+            return Some(field);
+        }
+        self.wrong_kind(at, field, "TEXT and KEYWORD fields", "use term or range");
+        None
+    }
+
+    fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
+        let at = format!("{at}.text");
+        if text.is_empty() {
+            self.violate(at, Reason::Missing, "the text is empty", "give a text, or use exists");
+            return None;
+        }
+        if text.len() > MAX_MATCH_TEXT_BYTES {
+            self.limit(at, "MAX_MATCH_TEXT_BYTES", MAX_MATCH_TEXT_BYTES, text.len(), "shorten the text");
+            return None;
+        }
+        Some(())
+    }
+
+    fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
+        if tokens > MAX_MATCH_TOKENS {
+            let advice = "shorten the text";
+            self.limit(format!("{at}.text"), "MAX_MATCH_TOKENS", MAX_MATCH_TOKENS, tokens, advice);
+            return None;
+        }
+        Some(())
+    }
+
+    fn match_minimum(&mut self, at: &str, combine: &Combine) -> Option<usize> {
+        let at = format!("{at}.minimum_should_match");
+        match (combine.operator, combine.minimum) {
+            (_, None) => Some(1),
+            (Operator::Or, Some(1..)) => combine.minimum.map(|minimum| minimum as usize),
+            (Operator::Or, Some(0)) => {
+                let message = "a match without a matching token is none";
+                self.violate(at, Reason::OutOfRange, message, "give at least 1, or leave it out");
+                None
+            }
+            (Operator::And, Some(_)) => {
+                let message = "with the operator AND every token has to match";
+                self.violate(at, Reason::TypeMismatch, message, "leave it out, or use the operator OR");
+                None
+            }
+        }
+    }
+}
+
+/// The parts under which a query's token is looked up, with their positions relative to its own.
+fn parts(analyzer: &Analyzer, text: &str, token: &AnalyzedToken) -> Vec<Placed> {
+    let whole = || vec![(0, token.text.clone())];
+    let Analyzer::Fuzzy { max_chars, .. } = analyzer else { return whole() };
+    let chars: Vec<char> = text.get(token.from..token.to).unwrap_or_default().chars().collect();
+    let length = usize::from(*max_chars).max(1);
+    if chars.len() <= length {
+        return whole();
+    }
+    // The last part overlaps the one before, so that it isn't shorter than any token is.
+    let last = chars.len() - length;
+    (0..last)
+        .step_by(length)
+        .chain([last])
+        .map(|from| {
+            let part = chars.iter().skip(from).take(length).flat_map(|c| c.to_lowercase()).collect();
+            (from, part)
+        })
+        .collect()
+}
+
+/// The documents with these tokens at these distances.
+fn exact(field: PhysicalField, mut placed: Vec<Placed>) -> Box<dyn Query> {
+    let term = |token: &str| Term::from_field_text(field, token);
+    if let [(_, token)] = placed.as_slice() {
+        return Box::new(TermQuery::new(term(token), IndexRecordOption::WithFreqs));
+    }
+    let first = placed.iter().map(|(at, _)| *at).min().unwrap_or_default();
+    let terms = placed.drain(..).map(|(at, token)| (at - first, term(&token))).collect();
+    Box::new(PhraseQuery::new_with_offset(terms))
+}

@@ -1,0 +1,141 @@
+//! Documents of another query that pass a check. The check, which is expensive, sees only what the rest of the search
+//! leaves over: the scorer tells the intersection that it is in that it can be asked about single documents.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
+
+use super::no_match;
+
+/// Whether a document of one segment passes.
+pub(super) type Check = Box<dyn FnMut(DocId) -> bool + Send>;
+
+/// Makes the check of a segment.
+pub(super) trait Verify: fmt::Debug + Send + Sync + 'static {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Check>;
+}
+
+/// Documents that match `approximation` and pass `verify`.
+#[derive(Clone)]
+pub(super) struct VerifyQuery {
+    approximation: Arc<dyn Query>,
+    verify: Arc<dyn Verify>,
+}
+
+impl VerifyQuery {
+    pub(super) fn new(approximation: Arc<dyn Query>, verify: Arc<dyn Verify>) -> Self {
+        Self { approximation, verify }
+    }
+}
+
+impl fmt::Debug for VerifyQuery {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Verify({:?}, {:?})", self.approximation, self.verify)
+    }
+}
+
+impl Query for VerifyQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let approximation = self.approximation.weight(scoring)?;
+        Ok(Box::new(VerifyWeight { approximation, verify: Arc::clone(&self.verify) }))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.approximation.query_terms(visitor);
+    }
+}
+
+struct VerifyWeight {
+    approximation: Box<dyn Weight>,
+    verify: Arc<dyn Verify>,
+}
+
+impl Weight for VerifyWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let inner = self.approximation.scorer(reader, boost)?;
+        let mut scorer = VerifyScorer { inner, check: self.verify.open(reader)? };
+        scorer.settle();
+        Ok(Box::new(scorer))
+    }
+
+    /// Doesn't look for a first match: the other clauses of an intersection may be far ahead.
+    fn scorer_danger(
+        &self,
+        reader: &SegmentReader,
+        target: DocId,
+        boost: Score,
+    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+        let (found, inner) = self.approximation.scorer_danger(reader, target, boost)?;
+        let mut scorer = VerifyScorer { inner, check: self.verify.open(reader)? };
+        let found = scorer.verified(found, target);
+        Ok((found, Box::new(scorer)))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        if !(self.verify.open(reader)?)(doc) {
+            return Err(no_match(doc));
+        }
+        self.approximation.explain(reader, doc)
+    }
+}
+
+struct VerifyScorer {
+    inner: Box<dyn Scorer>,
+    check: Check,
+}
+
+impl VerifyScorer {
+    /// Goes on to a document that passes, if this one doesn't.
+    fn settle(&mut self) -> DocId {
+        let mut doc = self.inner.doc();
+        while doc != TERMINATED && !(self.check)(doc) {
+            doc = self.inner.advance();
+        }
+        doc
+    }
+
+    fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
+        match found {
+            SeekDangerResult::Found if !(self.check)(target) => SeekDangerResult::SeekLowerBound(target + 1),
+            found => found,
+        }
+    }
+}
+
+impl DocSet for VerifyScorer {
+    fn advance(&mut self) -> DocId {
+        self.inner.advance();
+        self.settle()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.inner.seek(target);
+        self.settle()
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        let found = self.inner.seek_danger(target);
+        self.verified(found, target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.inner.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.inner.size_hint()
+    }
+
+    /// Checking is dearer than walking, so that cheaper clauses lead.
+    fn cost(&self) -> u64 {
+        self.inner.cost().saturating_mul(4)
+    }
+}
+
+impl Scorer for VerifyScorer {
+    fn score(&mut self) -> Score {
+        self.inner.score()
+    }
+}
