@@ -4,6 +4,7 @@
 //! the field, and go on: a client learns of all mistakes at once.
 
 mod attributes;
+mod change;
 mod mask;
 mod number;
 mod point;
@@ -14,6 +15,7 @@ mod time;
 mod value;
 
 pub use attributes::{ATTRIBUTE_BYTES_MAX, ATTRIBUTE_KEY_CHARS_MAX, ATTRIBUTES_MAX, Attributes};
+pub use change::{Change, Updatable};
 pub use mask::UpdateMask;
 pub use number::{check_not_negative, check_range};
 pub use point::{point, point_to_wire};

@@ -1,1 +1,109 @@
-//! souk-order-svc
+//! Orders, and the consumers, salespersons and products they are made of: `souk.order.v1` on an engine.
+//!
+//! It is **not** a shop system: it neither takes payments nor counts stock, and it keeps an order's names and prices as
+//! they were when it was made. How rows and indexes work is the engine's; this crate holds what is true of orders only.
+//!
+//! # Layout
+//! - [`order`]: an order, what is filled in for it, its table, its searchable fields, its RPCs.
+//! - [`product`]: a product, likewise.
+//! - [`person`]: consumers and salespersons, two tables of one shape.
+//!
+//! Inside of each: `table` (row ↔ record), `document` (record → searchable fields), `wire` (message ↔ record, with all
+//! violations at once), `api` (the RPCs).
+//!
+//! # Example
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use souk_chassis::server::Services;
+//! use souk_engine::EngineConfig;
+//! use souk_engine::hosting::Service;
+//! use souk_order_svc::OrderServices;
+//!
+//! let services = OrderServices::open(EngineConfig::new("data/order"), Default::default()).await?;
+//! let mounted = services.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
+//! # let _ = mounted; Ok(()) }
+//! ```
+
+use std::sync::Arc;
+
+use souk_chassis::host::Exit;
+use souk_chassis::process::RunError;
+use souk_chassis::server::Services;
+use souk_engine::hosting::{self, Service};
+use souk_engine::{Engine, EngineConfig, Result, Tables};
+use souk_proto::order::v1::consumer_service_server::{self, ConsumerServiceServer};
+use souk_proto::order::v1::order_service_server::{self, OrderServiceServer};
+use souk_proto::order::v1::product_service_server::{self, ProductServiceServer};
+use souk_proto::order::v1::salesperson_service_server::{self, SalespersonServiceServer};
+use tokio_util::sync::CancellationToken;
+
+pub mod order;
+pub mod person;
+pub mod product;
+
+/// The command line of `souk-order-svc`.
+pub use souk_chassis::args::ServiceArgs as Args;
+
+use order::{Order, OrderApi, References};
+use person::{Consumer, ConsumerApi, Person, Salesperson, SalespersonApi};
+use product::{Product, ProductApi};
+
+/// The four order services on one engine.
+#[derive(Clone, Debug)]
+pub struct OrderServices {
+    engine: Engine,
+    orders: OrderServiceServer<OrderApi>,
+    products: ProductServiceServer<ProductApi>,
+    consumers: ConsumerServiceServer<ConsumerApi>,
+    salespersons: SalespersonServiceServer<SalespersonApi>,
+}
+
+impl Service for OrderServices {
+    const NAME: &'static str = "souk-order";
+    const FOLDER: &'static str = "order";
+    const SERVICES: &'static [&'static str] = &[
+        order_service_server::SERVICE_NAME,
+        product_service_server::SERVICE_NAME,
+        consumer_service_server::SERVICE_NAME,
+        salesperson_service_server::SERVICE_NAME,
+    ];
+
+    async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
+        let tables = Tables::new()
+            .table::<Order>()
+            .table::<Product>()
+            .table::<Person<Consumer>>()
+            .table::<Person<Salesperson>>();
+        let clock = Arc::clone(&config.storage.clock);
+        let engine = Engine::open(config, tables).await?;
+        let references = References::new(&engine)?;
+        let orders = OrderApi::new(engine.collection()?, references, clock, draining);
+        Ok(Self {
+            orders: OrderServiceServer::new(orders),
+            products: ProductServiceServer::new(ProductApi::new(engine.collection()?)),
+            consumers: ConsumerServiceServer::new(ConsumerApi::new(engine.collection()?)),
+            salespersons: SalespersonServiceServer::new(SalespersonApi::new(engine.collection()?)),
+            engine,
+        })
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    fn mount(&self, services: Services) -> Services {
+        services
+            .mount(self.orders.clone())
+            .mount(self.products.clone())
+            .mount(self.consumers.clone())
+            .mount(self.salespersons.clone())
+    }
+}
+
+/// A process with these services alone, from its command line to its exit.
+///
+/// # Errors
+/// Why it can't start.
+pub async fn run(args: Args) -> std::result::Result<Exit, RunError> {
+    hosting::run::<OrderServices>(args).await
+}

@@ -1,0 +1,207 @@
+//! The RPCs of orders.
+
+use std::sync::Arc;
+
+use souk_chassis::status::Violations;
+use souk_engine::storage::{Clock, Direction, Value};
+use souk_engine::wire::{Answers, answers, check_id, check_ids, checked, endless_answers, etag, request_id};
+use souk_engine::{Collection, ExportRequest, ListRequest};
+use souk_proto::order::v1 as pb;
+use souk_proto::order::v1::order_service_server::OrderService;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use super::{Order, References, table, wire};
+
+/// Orders over gRPC.
+#[derive(Debug)]
+pub struct OrderApi {
+    orders: Collection<Order>,
+    references: References,
+    clock: Arc<dyn Clock>,
+    draining: CancellationToken,
+}
+
+impl OrderApi {
+    /// The RPCs on a table. `clock` says when an order is made that doesn't say itself; watches end with `draining`.
+    pub fn new(
+        orders: Collection<Order>,
+        references: References,
+        clock: Arc<dyn Clock>,
+        draining: CancellationToken,
+    ) -> Self {
+        Self {
+            orders,
+            references,
+            clock,
+            draining,
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl OrderService for OrderApi {
+    type ExportOrdersStream = Answers<pb::ExportOrdersResponse>;
+    type WatchOrdersStream = Answers<pb::WatchOrdersResponse>;
+
+    async fn create_order(
+        &self,
+        request: Request<pb::CreateOrderRequest>,
+    ) -> Result<Response<pb::CreateOrderResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let draft = wire::one_draft(request.order.as_ref(), self.clock.now(), &mut violations);
+        let order = wire::only(self.references.complete(checked(draft, violations)?).await?)?;
+        let written = self.orders.create(order, id, request.validate_only).await?;
+        Ok(Response::new(pb::CreateOrderResponse {
+            order: Some(wire::stored(written.value)),
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn batch_create_orders(
+        &self,
+        request: Request<pb::BatchCreateOrdersRequest>,
+    ) -> Result<Response<pb::BatchCreateOrdersResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let drafts = wire::drafts(&request.orders, self.clock.now(), &mut violations);
+        let orders = self.references.complete(checked(drafts, violations)?).await?;
+        let written = self
+            .orders
+            .create_batch(orders, id, request.omit_resources)
+            .await?;
+        Ok(Response::new(pb::BatchCreateOrdersResponse {
+            orders: wire::all(written.value),
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn get_order(
+        &self,
+        request: Request<pb::GetOrderRequest>,
+    ) -> Result<Response<pb::GetOrderResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        check_id(&request.order_id, "order_id", &mut violations);
+        violations.into_result()?;
+        let read = self.orders.get(&request.order_id, request.min_sequence).await?;
+        Ok(Response::new(pb::GetOrderResponse {
+            order: Some(wire::stored(read.value)),
+            sequence: read.sequence,
+        }))
+    }
+
+    async fn batch_get_orders(
+        &self,
+        request: Request<pb::BatchGetOrdersRequest>,
+    ) -> Result<Response<pb::BatchGetOrdersResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        check_ids(&request.order_ids, "order_ids", &mut violations);
+        violations.into_result()?;
+        let read = self
+            .orders
+            .get_batch(&request.order_ids, request.min_sequence)
+            .await?;
+        Ok(Response::new(pb::BatchGetOrdersResponse {
+            orders: wire::all(read.value.found),
+            missing_ids: read.value.missing,
+            sequence: read.sequence,
+        }))
+    }
+
+    async fn update_order(
+        &self,
+        request: Request<pb::UpdateOrderRequest>,
+    ) -> Result<Response<pb::UpdateOrderResponse>, Status> {
+        let change = wire::change(request.into_inner())?;
+        let now = self.clock.now();
+        let written = self
+            .orders
+            .update(change.id(), change.etag(), |order| {
+                wire::apply(&change, &order, now)
+            })
+            .await?;
+        Ok(Response::new(pb::UpdateOrderResponse {
+            order: Some(wire::stored(written.value)),
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn delete_order(
+        &self,
+        request: Request<pb::DeleteOrderRequest>,
+    ) -> Result<Response<pb::DeleteOrderResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        check_id(&request.order_id, "order_id", &mut violations);
+        violations.into_result()?;
+        let etag = etag(&request.etag, "");
+        let written = self.orders.delete(&request.order_id, etag).await?;
+        Ok(Response::new(pb::DeleteOrderResponse {
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn list_consumer_orders(
+        &self,
+        request: Request<pb::ListConsumerOrdersRequest>,
+    ) -> Result<Response<pb::ListConsumerOrdersResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        check_id(&request.consumer_id, "consumer_id", &mut violations);
+        violations.into_result()?;
+        let list = ListRequest {
+            index: table::BY_CONSUMER,
+            prefix: &[Value::from(request.consumer_id)],
+            direction: Direction::Backward,
+            page_size: request.page_size,
+            page_token: &request.page_token,
+            min_sequence: request.min_sequence,
+        };
+        let page = self.orders.list_by(list).await?;
+        Ok(Response::new(pb::ListConsumerOrdersResponse {
+            orders: wire::all(page.items),
+            next_page_token: page.next_page_token,
+            sequence: page.sequence,
+        }))
+    }
+
+    async fn search_orders(
+        &self,
+        request: Request<pb::SearchOrdersRequest>,
+    ) -> Result<Response<pb::SearchOrdersResponse>, Status> {
+        let found = self.orders.search(request.into_inner().search, "search").await?;
+        Ok(Response::new(wire::page(found)))
+    }
+
+    async fn export_orders(
+        &self,
+        request: Request<pb::ExportOrdersRequest>,
+    ) -> Result<Response<Self::ExportOrdersStream>, Status> {
+        let request = request.into_inner();
+        let blocks = self
+            .orders
+            .export(ExportRequest {
+                slice_count: request.slice_count,
+                slice: request.slice,
+                snapshot_token: request.snapshot_token,
+                resume_token: request.resume_token,
+                min_sequence: request.min_sequence,
+            })
+            .await?;
+        Ok(Response::new(answers(blocks, wire::block)))
+    }
+
+    async fn watch_orders(
+        &self,
+        request: Request<pb::WatchOrdersRequest>,
+    ) -> Result<Response<Self::WatchOrdersStream>, Status> {
+        let events = self.orders.watch(request.into_inner().after_sequence).await?;
+        let draining = self.draining.clone();
+        Ok(Response::new(endless_answers(events, draining, wire::event)))
+    }
+}

@@ -1,0 +1,99 @@
+//! Consumers and salespersons: two tables of one shape.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use souk_engine::index::{Field, Object};
+use souk_engine::storage::TableSchema;
+use souk_engine::wire::Attributes;
+use souk_engine::{ColumnReader, Columns, CorruptRow, Resource};
+
+mod consumer_api;
+mod document;
+mod salesperson_api;
+mod table;
+mod wire;
+
+pub use consumer_api::ConsumerApi;
+pub use salesperson_api::SalespersonApi;
+
+/// Longest name of a person, in characters.
+pub const NAME_CHARS_MAX: usize = 256;
+
+/// In which part people take part in orders: which table they are in.
+pub trait Part: Clone + Debug + PartialEq + Send + Sync + 'static {
+    /// The table's name.
+    const TABLE: &'static str;
+    /// The resource's name, which is also the field that holds it in requests.
+    const NAME: &'static str;
+}
+
+/// People who buy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Consumer {}
+
+impl Part for Consumer {
+    const TABLE: &'static str = "consumers";
+    const NAME: &'static str = "consumer";
+}
+
+/// People who sell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Salesperson {}
+
+impl Part for Salesperson {
+    const TABLE: &'static str = "salespersons";
+    const NAME: &'static str = "salesperson";
+}
+
+/// A person in one part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Person<P> {
+    /// The caller's id, unique among those of the same part.
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// The telephone number; may be empty.
+    pub phone: String,
+    /// The postal address; may be empty.
+    pub address: String,
+    /// The region; may be empty.
+    pub region: String,
+    /// Anything else.
+    pub attributes: Attributes,
+    /// Which part.
+    pub part: PhantomData<fn() -> P>,
+}
+
+impl<P: Part> Resource for Person<P> {
+    const TABLE: &'static str = P::TABLE;
+    const NAME: &'static str = P::NAME;
+    const ID_FIELD: &'static str = "id";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn table() -> TableSchema {
+        table::schema::<P>()
+    }
+
+    fn fields() -> Vec<Field> {
+        document::fields()
+    }
+
+    fn to_columns(&self) -> Columns {
+        table::to_columns(self)
+    }
+
+    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
+        table::from_columns(id, columns)
+    }
+
+    fn to_document(&self, document: &mut Object) {
+        document::write(self, document);
+    }
+}
+
+#[cfg(test)]
+mod tests;

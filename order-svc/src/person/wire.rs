@@ -1,0 +1,117 @@
+//! People on the wire: one message for both parts.
+
+use std::marker::PhantomData;
+
+use prost_types::FieldMask;
+use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::wire::{
+    self, Attributes, Change, Updatable, check_id, check_name, check_text, time_to_wire,
+};
+use souk_engine::{Result, Stored};
+use souk_proto::order::v1 as pb;
+
+use super::{NAME_CHARS_MAX, Part, Person};
+
+/// Longest telephone number, in characters.
+const PHONE_CHARS_MAX: usize = 64;
+/// Longest postal address, in characters.
+const ADDRESS_CHARS_MAX: usize = 1_024;
+/// Longest name of a region, in characters.
+const REGION_CHARS_MAX: usize = 256;
+
+/// What an update may change.
+const FIELDS: [&str; 5] = ["name", "phone", "address", "region", "attributes"];
+
+/// Checks a person.
+pub(super) fn from_wire<P>(
+    person: &pb::Person,
+    path: &FieldPath,
+    violations: &mut Violations,
+) -> Option<Person<P>> {
+    let before = violations.len();
+    check_id(&person.id, path.field("id"), violations);
+    check_name(&person.name, NAME_CHARS_MAX, path.field("name"), violations);
+    check_text(&person.phone, PHONE_CHARS_MAX, path.field("phone"), violations);
+    check_text(
+        &person.address,
+        ADDRESS_CHARS_MAX,
+        path.field("address"),
+        violations,
+    );
+    check_text(&person.region, REGION_CHARS_MAX, path.field("region"), violations);
+    let attributes = Attributes::from_wire(&person.attributes, path.field("attributes"), violations);
+    (violations.len() == before).then(|| Person {
+        id: person.id.clone(),
+        name: person.name.clone(),
+        phone: person.phone.clone(),
+        address: person.address.clone(),
+        region: person.region.clone(),
+        attributes,
+        part: PhantomData,
+    })
+}
+
+/// Checks the parts of an update request.
+pub(super) fn change<P: Part>(
+    person: Option<pb::Person>,
+    mask: Option<&FieldMask>,
+    etag: &str,
+) -> Result<Change<pb::Person>> {
+    let updatable = Updatable {
+        resource: P::NAME,
+        id: "id",
+        fields: &FIELDS,
+    };
+    Change::from_wire(&updatable, person, mask, etag, |person| {
+        (&person.id, &person.etag)
+    })
+}
+
+/// The person after a change.
+pub(super) fn apply<P: Part>(change: &Change<pb::Person>, current: &Person<P>) -> Result<Person<P>> {
+    let (mask, given) = (change.mask(), change.given());
+    let mut changed = to_wire(current);
+    mask.put("name", &mut changed.name, &given.name);
+    mask.put("phone", &mut changed.phone, &given.phone);
+    mask.put("address", &mut changed.address, &given.address);
+    mask.put("region", &mut changed.region, &given.region);
+    mask.put("attributes", &mut changed.attributes, &given.attributes);
+    let mut violations = Violations::new();
+    let person = from_wire(&changed, &FieldPath::root(P::NAME), &mut violations);
+    wire::checked(person, violations)
+}
+
+pub(super) fn to_wire<P>(person: &Person<P>) -> pb::Person {
+    pb::Person {
+        id: person.id.clone(),
+        name: person.name.clone(),
+        phone: person.phone.clone(),
+        address: person.address.clone(),
+        region: person.region.clone(),
+        attributes: person.attributes.to_wire(),
+        ..pb::Person::default()
+    }
+}
+
+pub(super) fn stored<P>(stored: Stored<Person<P>>) -> pb::Person {
+    pb::Person {
+        create_time: Some(time_to_wire(stored.create_time)),
+        update_time: Some(time_to_wire(stored.update_time)),
+        revision: stored.revision,
+        etag: stored.etag(),
+        ..to_wire(&stored.resource)
+    }
+}
+
+pub(super) fn all<P>(people: Vec<Stored<Person<P>>>) -> Vec<pb::Person> {
+    people.into_iter().map(stored).collect()
+}
+
+/// The person of a hit; only the id when nothing more was asked for.
+pub(super) fn found<P>(resource: Option<Stored<Person<P>>>, id: String) -> pb::Person {
+    let only_id = || pb::Person {
+        id,
+        ..pb::Person::default()
+    };
+    resource.map_or_else(only_id, stored)
+}

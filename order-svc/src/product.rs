@@ -1,0 +1,68 @@
+//! Products that are sold.
+
+use souk_engine::index::{Field, Object};
+use souk_engine::storage::TableSchema;
+use souk_engine::wire::Attributes;
+use souk_engine::{ColumnReader, Columns, CorruptRow, Resource};
+
+mod api;
+mod document;
+mod table;
+mod wire;
+
+pub use api::ProductApi;
+
+/// Longest name of a product, in characters.
+pub const NAME_CHARS_MAX: usize = 1_024;
+/// Longest brand or type of a product, in characters.
+pub const WORD_CHARS_MAX: usize = 256;
+
+/// One product.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Product {
+    /// The caller's id.
+    pub product_id: String,
+    /// Its name.
+    pub name: String,
+    /// Its brand; may be empty.
+    pub brand: String,
+    /// Its type; may be empty.
+    pub kind: String,
+    /// The price of one piece in the currency's minor unit.
+    pub unit_price_cents: i64,
+    /// Anything else.
+    pub attributes: Attributes,
+}
+
+impl Resource for Product {
+    const TABLE: &'static str = "products";
+    const NAME: &'static str = "product";
+    const ID_FIELD: &'static str = "product_id";
+
+    fn id(&self) -> &str {
+        &self.product_id
+    }
+
+    fn table() -> TableSchema {
+        table::schema()
+    }
+
+    fn fields() -> Vec<Field> {
+        document::fields()
+    }
+
+    fn to_columns(&self) -> Columns {
+        table::to_columns(self)
+    }
+
+    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
+        table::from_columns(id, columns)
+    }
+
+    fn to_document(&self, document: &mut Object) {
+        document::write(self, document);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! The RPCs of products.
+
+use souk_chassis::status::Violations;
+use souk_engine::Collection;
+use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required};
+use souk_proto::order::v1 as pb;
+use souk_proto::order::v1::product_service_server::ProductService;
+use tonic::{Request, Response, Status};
+
+use super::{Product, wire};
+
+/// Products over gRPC.
+#[derive(Debug)]
+pub struct ProductApi {
+    products: Collection<Product>,
+}
+
+impl ProductApi {
+    /// The RPCs on a table.
+    pub fn new(products: Collection<Product>) -> Self {
+        Self { products }
+    }
+}
+
+#[tonic::async_trait]
+impl ProductService for ProductApi {
+    async fn create_product(
+        &self,
+        request: Request<pb::CreateProductRequest>,
+    ) -> Result<Response<pb::CreateProductResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let product = required(
+            request.product.as_ref(),
+            "product",
+            &mut violations,
+            wire::from_wire,
+        );
+        let product = checked(product, violations)?;
+        let written = self.products.create(product, id, request.validate_only).await?;
+        Ok(Response::new(pb::CreateProductResponse {
+            product: Some(wire::stored(written.value)),
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn batch_create_products(
+        &self,
+        request: Request<pb::BatchCreateProductsRequest>,
+    ) -> Result<Response<pb::BatchCreateProductsResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let products = batch(&request.products, "products", &mut violations, wire::from_wire);
+        let products = checked(products, violations)?;
+        let written = self
+            .products
+            .create_batch(products, id, request.omit_resources)
+            .await?;
+        Ok(Response::new(pb::BatchCreateProductsResponse {
+            products: wire::all(written.value),
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn get_product(
+        &self,
+        request: Request<pb::GetProductRequest>,
+    ) -> Result<Response<pb::GetProductResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        check_id(&request.product_id, "product_id", &mut violations);
+        violations.into_result()?;
+        let read = self
+            .products
+            .get(&request.product_id, request.min_sequence)
+            .await?;
+        Ok(Response::new(pb::GetProductResponse {
+            product: Some(wire::stored(read.value)),
+            sequence: read.sequence,
+        }))
+    }
+
+    async fn batch_get_products(
+        &self,
+        request: Request<pb::BatchGetProductsRequest>,
+    ) -> Result<Response<pb::BatchGetProductsResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        check_ids(&request.product_ids, "product_ids", &mut violations);
+        violations.into_result()?;
+        let read = self
+            .products
+            .get_batch(&request.product_ids, request.min_sequence)
+            .await?;
+        Ok(Response::new(pb::BatchGetProductsResponse {
+            products: wire::all(read.value.found),
+            missing_ids: read.value.missing,
+            sequence: read.sequence,
+        }))
+    }
+
+    async fn update_product(
+        &self,
+        request: Request<pb::UpdateProductRequest>,
+    ) -> Result<Response<pb::UpdateProductResponse>, Status> {
+        let change = wire::change(request.into_inner())?;
+        let written = self
+            .products
+            .update(change.id(), change.etag(), |product| {
+                wire::apply(&change, &product)
+            })
+            .await?;
+        Ok(Response::new(pb::UpdateProductResponse {
+            product: Some(wire::stored(written.value)),
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn delete_product(
+        &self,
+        request: Request<pb::DeleteProductRequest>,
+    ) -> Result<Response<pb::DeleteProductResponse>, Status> {
+        let request = request.into_inner();
+        let mut violations = Violations::new();
+        check_id(&request.product_id, "product_id", &mut violations);
+        violations.into_result()?;
+        let etag = etag(&request.etag, "");
+        let written = self.products.delete(&request.product_id, etag).await?;
+        Ok(Response::new(pb::DeleteProductResponse {
+            sequence: written.sequence,
+        }))
+    }
+
+    async fn search_products(
+        &self,
+        request: Request<pb::SearchProductsRequest>,
+    ) -> Result<Response<pb::SearchProductsResponse>, Status> {
+        let found = self
+            .products
+            .search(request.into_inner().search, "search")
+            .await?;
+        Ok(Response::new(wire::page(found)))
+    }
+}

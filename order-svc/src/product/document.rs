@@ -1,0 +1,23 @@
+//! Products as documents. Field names are those of the message.
+
+use souk_engine::index::{Analyzer, Field, FieldKind, Object};
+
+use super::Product;
+
+pub(super) fn fields() -> Vec<Field> {
+    vec![
+        Field::keyword("product_id"),
+        Field::text("name", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword),
+        Field::keyword("brand"),
+        Field::keyword("type"),
+        Field::long("unit_price_cents"),
+    ]
+}
+
+pub(super) fn write(product: &Product, document: &mut Object) {
+    document.push_text("product_id", &product.product_id);
+    document.push_text("name", &product.name);
+    document.push_text("brand", &product.brand);
+    document.push_text("type", &product.kind);
+    document.push("unit_price_cents", product.unit_price_cents);
+}
