@@ -100,6 +100,13 @@ impl Columns {
         self.binary(name, bytes.into())
     }
 
+    /// Several strings in one BINARY column; none when empty.
+    #[must_use]
+    pub fn strings(self, name: &str, values: &[String]) -> Self {
+        let values = values.to_vec();
+        self.message(name, &StringsColumn { values })
+    }
+
     /// A point, as two INTEGER columns of 1e-7 degrees: `<name>_latitude_e7` and `<name>_longitude_e7`.
     #[must_use]
     pub fn point(self, name: &str, value: impl Into<Option<GeoPoint>>) -> Self {
@@ -297,6 +304,14 @@ impl<'a> ColumnReader<'a> {
         M::decode(bytes).map_err(|error| CorruptRow::new(name, error.to_string()))
     }
 
+    /// The strings that [`Columns::strings`] wrote.
+    ///
+    /// # Errors
+    /// When the column has another type or doesn't decode.
+    pub fn strings(&self, name: &str) -> Result<Vec<String>, CorruptRow> {
+        Ok(self.message::<StringsColumn>(name)?.values)
+    }
+
     /// A point that [`Columns::point`] wrote.
     ///
     /// # Errors
@@ -326,6 +341,13 @@ impl<'a> ColumnReader<'a> {
     pub fn point(&self, name: &str) -> Result<GeoPoint, CorruptRow> {
         self.optional_point(name)?.ok_or_else(|| absent(name))
     }
+}
+
+/// Several strings in a column.
+#[derive(Clone, PartialEq, prost::Message)]
+struct StringsColumn {
+    #[prost(string, repeated, tag = "1")]
+    values: Vec<String>,
 }
 
 fn point_columns(name: &str) -> [String; 2] {

@@ -1,1 +1,74 @@
-//! souk-meta-svc
+//! Metadata of media files: `souk.media.v1` on an engine.
+//!
+//! It is **not** a file store: files are elsewhere, and nothing is analysed here. How rows and indexes work is the
+//! engine's; this crate holds what is true of media items only.
+//!
+//! # Layout
+//! - [`media`]: a media item; inside of it `table` (row ↔ record), `document` (record → searchable fields), `wire` (message ↔
+//!   record, with all violations at once), `api` (the RPCs).
+//!
+//! # Example
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use souk_chassis::server::Services;
+//! use souk_engine::EngineConfig;
+//! use souk_engine::hosting::Service;
+//! use souk_meta_svc::MediaServices;
+//!
+//! let services = MediaServices::open(EngineConfig::new("data/media"), Default::default()).await?;
+//! let mounted = services.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
+//! # let _ = mounted; Ok(()) }
+//! ```
+
+use souk_chassis::host::Exit;
+use souk_chassis::process::RunError;
+use souk_chassis::server::Services;
+use souk_engine::hosting::{self, Service};
+use souk_engine::{Engine, EngineConfig, Result, Tables};
+use souk_proto::media::v1::media_service_server::{self, MediaServiceServer};
+use tokio_util::sync::CancellationToken;
+
+pub mod media;
+
+/// The command line of `souk-meta-svc`.
+pub use souk_chassis::args::ServiceArgs as Args;
+
+use media::{Media, MediaApi};
+
+/// The media service on an engine.
+#[derive(Clone, Debug)]
+pub struct MediaServices {
+    engine: Engine,
+    media: MediaServiceServer<MediaApi>,
+}
+
+impl Service for MediaServices {
+    const NAME: &'static str = "souk-media";
+    const FOLDER: &'static str = "media";
+    const SERVICES: &'static [&'static str] = &[media_service_server::SERVICE_NAME];
+
+    async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
+        let engine = Engine::open(config, Tables::new().table::<Media>()).await?;
+        let media = MediaApi::new(engine.collection()?, draining);
+        Ok(Self {
+            engine,
+            media: MediaServiceServer::new(media),
+        })
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    fn mount(&self, services: Services) -> Services {
+        services.mount(self.media.clone())
+    }
+}
+
+/// A process with this service alone, from its command line to its exit.
+///
+/// # Errors
+/// Why it can't start.
+pub async fn run(args: Args) -> std::result::Result<Exit, RunError> {
+    hosting::run::<MediaServices>(args).await
+}

@@ -1,1 +1,74 @@
-//! souk-shop-svc
+//! Shops on the map: `souk.shop.v1` on an engine.
+//!
+//! It is **not** a map: it knows where shops are and which are near, and draws nothing. How rows and indexes work is the
+//! engine's; this crate holds what is true of shops only.
+//!
+//! # Layout
+//! - [`shop`]: a shop; inside of it `table` (row ↔ record), `document` (record → searchable fields), `wire` (message ↔
+//!   record, with all violations at once), `api` (the RPCs).
+//!
+//! # Example
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use souk_chassis::server::Services;
+//! use souk_engine::EngineConfig;
+//! use souk_engine::hosting::Service;
+//! use souk_shop_svc::ShopServices;
+//!
+//! let services = ShopServices::open(EngineConfig::new("data/shop"), Default::default()).await?;
+//! let mounted = services.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
+//! # let _ = mounted; Ok(()) }
+//! ```
+
+use souk_chassis::host::Exit;
+use souk_chassis::process::RunError;
+use souk_chassis::server::Services;
+use souk_engine::hosting::{self, Service};
+use souk_engine::{Engine, EngineConfig, Result, Tables};
+use souk_proto::shop::v1::shop_service_server::{self, ShopServiceServer};
+use tokio_util::sync::CancellationToken;
+
+pub mod shop;
+
+/// The command line of `souk-shop-svc`.
+pub use souk_chassis::args::ServiceArgs as Args;
+
+use shop::{Shop, ShopApi};
+
+/// The shop service on an engine.
+#[derive(Clone, Debug)]
+pub struct ShopServices {
+    engine: Engine,
+    shops: ShopServiceServer<ShopApi>,
+}
+
+impl Service for ShopServices {
+    const NAME: &'static str = "souk-shop";
+    const FOLDER: &'static str = "shop";
+    const SERVICES: &'static [&'static str] = &[shop_service_server::SERVICE_NAME];
+
+    async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
+        let engine = Engine::open(config, Tables::new().table::<Shop>()).await?;
+        let shops = ShopApi::new(engine.collection()?, draining);
+        Ok(Self {
+            engine,
+            shops: ShopServiceServer::new(shops),
+        })
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    fn mount(&self, services: Services) -> Services {
+        services.mount(self.shops.clone())
+    }
+}
+
+/// A process with this service alone, from its command line to its exit.
+///
+/// # Errors
+/// Why it can't start.
+pub async fn run(args: Args) -> std::result::Result<Exit, RunError> {
+    hosting::run::<ShopServices>(args).await
+}

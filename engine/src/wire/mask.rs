@@ -66,6 +66,13 @@ impl UpdateMask {
         }
     }
 
+    /// Appends `given` to `current` if the update changes `field`.
+    pub fn append<T: Clone>(&self, field: &str, current: &mut Vec<T>, given: &[T]) {
+        if self.takes(field, !given.is_empty()) {
+            current.extend_from_slice(given);
+        }
+    }
+
     /// Does the update change `field`, which is set in the request or isn't?
     #[must_use]
     pub fn takes(&self, field: &str, is_set: bool) -> bool {

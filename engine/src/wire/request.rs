@@ -61,6 +61,14 @@ pub fn check_batch(len: usize, max: usize, path: impl Into<FieldPath>, violation
     }
 }
 
+/// Notes a violation when a list has more than `max` elements.
+pub fn check_len(len: usize, max: usize, path: impl Into<FieldPath>, violations: &mut Violations) {
+    if len > max {
+        let message = format!("has {len} elements, at most {max} are allowed");
+        violations.push(path, "TOO_MANY", message);
+    }
+}
+
 /// Checks the ids of a batch read: 1 to [`GET_BATCH_MAX`], each one [`check_id`] takes, none twice.
 pub fn check_ids(ids: &[String], path: impl Into<FieldPath>, violations: &mut Violations) {
     let path = path.into();

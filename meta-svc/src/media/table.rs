@@ -1,0 +1,69 @@
+//! Media items as rows.
+
+use souk_engine::storage::TableSchema;
+use souk_engine::wire::Attributes;
+use souk_engine::{ColumnReader, Columns, CorruptRow, Resource as _, key};
+
+use super::findings::{self, FacesColumn, TagsColumn};
+use super::{Media, MediaKind};
+
+pub(super) fn schema() -> TableSchema {
+    key::hashed_table(Media::TABLE)
+}
+
+pub(super) fn to_columns(media: &Media) -> Columns {
+    let tags = TagsColumn {
+        tags: media.tags.iter().map(findings::tag_to_wire).collect(),
+    };
+    let faces = FacesColumn {
+        faces: media.faces.iter().map(findings::face_to_wire).collect(),
+    };
+    let columns = Columns::new()
+        .string("user_id", &media.user_id)
+        .string("type", media.kind.word())
+        .string("title", &media.title)
+        .string("format", &media.format)
+        .integer("size_bytes", media.size_bytes)
+        .integer("width", i64::from(media.width))
+        .integer("height", i64::from(media.height))
+        .integer("duration", media.duration)
+        .integer("created_at", media.created_at)
+        .point("position", media.position)
+        .string("camera", &media.camera)
+        .string("uri", &media.uri)
+        .string("md5", &media.md5)
+        .message("tags", &tags)
+        .message("faces", &faces);
+    media.attributes.to_column(columns, "attributes")
+}
+
+pub(super) fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Media, CorruptRow> {
+    let word = columns.string("type")?;
+    let kind = MediaKind::of_word(&word);
+    let tags: TagsColumn = columns.message("tags")?;
+    let faces: FacesColumn = columns.message("faces")?;
+    Ok(Media {
+        media_id: id.to_owned(),
+        user_id: columns.string("user_id")?,
+        kind: kind.ok_or_else(|| CorruptRow::new("type", format!("is {word:?}, which is no kind")))?,
+        title: columns.string("title")?,
+        format: columns.string("format")?,
+        size_bytes: columns.integer("size_bytes")?,
+        width: pixels(columns, "width")?,
+        height: pixels(columns, "height")?,
+        duration: columns.optional_integer("duration")?,
+        created_at: columns.optional_integer("created_at")?,
+        position: columns.optional_point("position")?,
+        camera: columns.string("camera")?,
+        uri: columns.string("uri")?,
+        md5: columns.string("md5")?,
+        tags: tags.tags.iter().map(findings::read_tag).collect(),
+        faces: faces.faces.iter().map(findings::read_face).collect(),
+        attributes: Attributes::from_column(columns, "attributes")?,
+    })
+}
+
+fn pixels(columns: &ColumnReader<'_>, name: &str) -> Result<i32, CorruptRow> {
+    let pixels = columns.integer(name)?;
+    i32::try_from(pixels).map_err(|_| CorruptRow::new(name, format!("is {pixels}, beyond 32 bits")))
+}

@@ -1,0 +1,75 @@
+//! Shops: where they are, what they are like, what a visit costs.
+
+use souk_engine::index::{Field, GeoPoint, Object};
+use souk_engine::storage::TableSchema;
+use souk_engine::wire::Attributes;
+use souk_engine::{ColumnReader, Columns, CorruptRow, Resource};
+
+mod api;
+mod document;
+mod table;
+mod wire;
+
+pub use api::ShopApi;
+
+/// One shop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shop {
+    /// The caller's id.
+    pub shop_id: String,
+    /// The name.
+    pub name: String,
+    /// The type; may be empty.
+    pub kind: String,
+    /// Where it is.
+    pub position: GeoPoint,
+    /// The mean rating, 0 to 5.
+    pub rating: f64,
+    /// What a visit costs on average, in the currency's minor unit.
+    pub average_price_cents: i64,
+    /// The street address; may be empty.
+    pub address: String,
+    /// The city; may be empty.
+    pub city: String,
+    /// The telephone number; may be empty.
+    pub phone: String,
+    /// Opening hours in OpenStreetMap's syntax; may be empty.
+    pub opening_hours: String,
+    /// Labels, none of them empty.
+    pub tags: Vec<String>,
+    /// Anything else.
+    pub attributes: Attributes,
+}
+
+impl Resource for Shop {
+    const TABLE: &'static str = "shops";
+    const NAME: &'static str = "shop";
+    const ID_FIELD: &'static str = "shop_id";
+
+    fn id(&self) -> &str {
+        &self.shop_id
+    }
+
+    fn table() -> TableSchema {
+        table::schema()
+    }
+
+    fn fields() -> Vec<Field> {
+        document::fields()
+    }
+
+    fn to_columns(&self) -> Columns {
+        table::to_columns(self)
+    }
+
+    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
+        table::from_columns(id, columns)
+    }
+
+    fn to_document(&self, document: &mut Object) {
+        document::write(self, document);
+    }
+}
+
+#[cfg(test)]
+mod tests;

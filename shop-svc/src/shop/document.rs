@@ -1,0 +1,41 @@
+//! Shops as documents. Field names are those of the message.
+
+use souk_engine::index::{Analyzer, Field, FieldKind, Object};
+
+use super::Shop;
+
+/// The field that shops are near by.
+pub(super) const POSITION: &str = "position";
+
+pub(super) fn fields() -> Vec<Field> {
+    vec![
+        Field::keyword("shop_id"),
+        Field::text("name", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword),
+        Field::keyword("type"),
+        Field::geo_point(POSITION),
+        Field::double("rating"),
+        // Money is exact: LONG, where DOUBLE would round above 2^53.
+        Field::long("average_price_cents"),
+        Field::text("address", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword),
+        Field::keyword("city"),
+        Field::keyword("phone"),
+        Field::keyword("opening_hours"),
+        Field::keyword("tags").array(),
+    ]
+}
+
+pub(super) fn write(shop: &Shop, document: &mut Object) {
+    document.push_text("shop_id", &shop.shop_id);
+    document.push_text("name", &shop.name);
+    document.push_text("type", &shop.kind);
+    document.push(POSITION, shop.position);
+    document.push("rating", shop.rating);
+    document.push("average_price_cents", shop.average_price_cents);
+    document.push_text("address", &shop.address);
+    document.push_text("city", &shop.city);
+    document.push_text("phone", &shop.phone);
+    document.push_text("opening_hours", &shop.opening_hours);
+    for tag in &shop.tags {
+        document.push_text("tags", tag);
+    }
+}
