@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::ServerConfig;
 use crate::server::{self, Stack};
-use crate::telemetry::TelemetryGuard;
+use crate::telemetry::{Role, TelemetryGuard};
 
 /// Part of the drain deadline that calls may use, in percent.
 pub const CALLS_SHARE: u32 = 60;
@@ -89,13 +89,13 @@ impl Host {
         self.stopping.clone()
     }
 
-    /// Runs a background task that the drain waits for. It should end on [`stopping`](Self::stopping).
+    /// Runs a background task that the drain waits for, in the [`Role`] of its caller. It should end on [`stopping`](Self::stopping).
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let running = Running::enter(name, Arc::clone(&self.running));
-        self.tasks.spawn(async move {
+        self.tasks.spawn(Role::inherit(async move {
             task.await;
             drop(running);
-        });
+        }));
     }
 
     /// Closes something at the end, in the order of registration: what depends on another thing goes first.
@@ -103,9 +103,13 @@ impl Host {
     where
         F: Future<Output = Result<(), CloseError>> + Send + 'static,
     {
+        let role = Role::current();
         self.closers.push(Closer {
             name,
-            close: Box::new(move || Box::pin(close())),
+            close: Box::new(move || match role {
+                Some(role) => Box::pin(role.scope(async { close().await })),
+                None => Box::pin(async { close().await }),
+            }),
         });
     }
 

@@ -23,7 +23,7 @@ pub mod outcome;
 pub mod trace;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 /// What a layer's call returns.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;

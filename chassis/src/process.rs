@@ -176,4 +176,27 @@ pub fn chain(error: &dyn Error) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_each_cause_once() {
+        let cause = io::Error::new(io::ErrorKind::AddrInUse, "taken");
+        let source: StartError = Box::new(RunError::System(cause));
+        let error = RunError::Start {
+            service: "souk-order",
+            source,
+        };
+        assert_eq!(
+            chain(&error),
+            "souk-order can't start: the operating system refuses threads or signal handlers: taken"
+        );
+        let mut problems = crate::config::Problems::default();
+        problems.push("data", "must be a folder");
+        let error = RunError::from(ConfigError::from(problems));
+        assert_eq!(
+            chain(&error),
+            "1 problem in the settings\n  data: must be a folder"
+        );
+    }
+}

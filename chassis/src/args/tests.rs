@@ -1,1 +1,63 @@
+use clap::Parser;
 
+use super::*;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    args: ServiceArgs,
+}
+
+fn load(arguments: &[&str]) -> Result<ServiceConfig, ConfigError> {
+    let arguments = std::iter::once("service").chain(arguments.iter().copied());
+    Command::try_parse_from(arguments)
+        .expect("known flags")
+        .args
+        .load()
+}
+
+#[test]
+fn flags_go_over_overrides_and_these_over_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("souk.toml");
+    std::fs::write(
+        &file,
+        "data = \"file\"\n[server]\nlisten = \"127.0.0.1:1\"\nqueue_max = 1",
+    )
+    .expect("a file");
+    let file = file.display().to_string();
+    let config = load(&["--config", &file]).expect("good settings");
+    assert_eq!((config.data, config.server.queue_max), (PathBuf::from("file"), 1));
+    let config = load(&[
+        "--config",
+        &file,
+        "--set",
+        "data=set",
+        "--set",
+        "server.queue_max=2",
+    ]);
+    let config = config.expect("good settings");
+    assert_eq!((config.data, config.server.queue_max), (PathBuf::from("set"), 2));
+    let config = load(&[
+        "--config",
+        &file,
+        "--set",
+        "data=set",
+        "--data",
+        "/flag",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let config = config.expect("good settings");
+    assert_eq!(config.data, PathBuf::from("/flag"));
+    assert_eq!(config.server.listen.port(), 0);
+}
+
+#[test]
+fn a_wrong_setting_names_its_flag() {
+    let error = load(&["--data", ""]).expect_err("no folder");
+    assert!(
+        error.to_string().contains("--data: data: must be a folder"),
+        "{error}"
+    );
+}

@@ -43,7 +43,7 @@ pub fn format(duration: Duration) -> String {
     format!("{}{unit}", millis / factor)
 }
 
-/// See [`format`].
+/// See [`format()`].
 ///
 /// # Errors
 /// Those of the serializer.

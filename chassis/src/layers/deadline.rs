@@ -99,7 +99,8 @@ pub fn parse(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
         let (_, factor) = UNITS.iter().find(|(name, _)| name == unit)?;
         let whole = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
         let number: u64 = whole.then(|| std::str::from_utf8(digits).ok()?.parse().ok())??;
-        number.checked_mul(*factor).map(Duration::from_nanos)
+        // Five hundred years are as good as eleven thousand, and can be added to a point in time.
+        Some(Duration::from_nanos(number.saturating_mul(*factor)))
     });
     parsed.map(Some).ok_or_else(|| {
         let message = "grpc-timeout must be 1 to 8 digits and a unit of H, M, S, m, u, n";

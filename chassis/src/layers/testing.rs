@@ -1,27 +1,33 @@
-//! Inner services for the tests of the layers.
+//! Inner services for the tests of the layers, and a record of their telemetry.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
+use opentelemetry::propagation::TextMapCompositePropagator;
+use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SpanData};
+use parking_lot::Mutex;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Service, ServiceExt as _, service_fn};
 
 use super::Inner;
 use crate::methods::Methods;
+use crate::telemetry::{Telemetry, TelemetryConfig, TelemetryGuard};
 
 /// A method of the health service, which every test's [`methods`] knows.
-pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
+pub(crate) const CHECK: &str = "/grpc.health.v1.Health/Check";
 
 /// A method that isn't health, for what lets health pass.
-pub(super) const CALL: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+pub(crate) const CALL: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 /// Methods of the built-in services.
-pub(super) fn methods() -> Methods {
+pub(crate) fn methods() -> Methods {
     let sets = [
         tonic_health::pb::FILE_DESCRIPTOR_SET,
         tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
@@ -30,7 +36,7 @@ pub(super) fn methods() -> Methods {
 }
 
 /// An empty request to `path`.
-pub(super) fn request(path: &str) -> Request<Body> {
+pub(crate) fn request(path: &str) -> Request<Body> {
     Request::builder()
         .uri(path)
         .body(Body::empty())
@@ -38,7 +44,7 @@ pub(super) fn request(path: &str) -> Request<Body> {
 }
 
 /// A request to `path` with a header.
-pub(super) fn request_with(path: &str, name: &'static str, value: &str) -> Request<Body> {
+pub(crate) fn request_with(path: &str, name: &'static str, value: &str) -> Request<Body> {
     Request::builder()
         .uri(path)
         .header(name, value)
@@ -47,7 +53,7 @@ pub(super) fn request_with(path: &str, name: &'static str, value: &str) -> Reque
 }
 
 /// Frames of a stream: data, then trailers with `code`, each after `pause`.
-pub(super) fn stream(messages: usize, pause: Duration, code: Code) -> Response<Body> {
+pub(crate) fn stream(messages: usize, pause: Duration, code: Code) -> Response<Body> {
     let frames = futures_util::stream::unfold(0, move |sent| async move {
         if sent > messages {
             return None;
@@ -68,7 +74,7 @@ pub(super) fn stream(messages: usize, pause: Duration, code: Code) -> Response<B
 }
 
 /// A service whose answer is made by `answer` for each request.
-pub(super) fn answering<F, R>(answer: F) -> impl Inner + Sync
+pub(crate) fn answering<F, R>(answer: F) -> impl Inner + Sync
 where
     F: Fn(Request<Body>) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Response<Body>> + Send + 'static,
@@ -80,7 +86,7 @@ where
 }
 
 /// Calls `service` once.
-pub(super) async fn call<S>(service: &S, request: Request<Body>) -> Response<Body>
+pub(crate) async fn call<S>(service: &S, request: Request<Body>) -> Response<Body>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
 {
@@ -91,7 +97,7 @@ where
 }
 
 /// How a response ended: from its headers or, after reading it all, from its trailers.
-pub(super) async fn end(response: Response<Body>) -> (Bytes, Status) {
+pub(crate) async fn end(response: Response<Body>) -> (Bytes, Status) {
     if let Some(status) = Status::from_header_map(response.headers()) {
         return (Bytes::new(), status);
     }
@@ -106,15 +112,72 @@ pub(super) async fn end(response: Response<Body>) -> (Bytes, Status) {
 }
 
 /// A plain frame around `bytes`.
-pub(super) fn message(bytes: &[u8]) -> Bytes {
+pub(crate) fn message(bytes: &[u8]) -> Bytes {
     framed(0, bytes)
 }
 
 /// A frame around `bytes` with this flag.
-pub(super) fn framed(flag: u8, bytes: &[u8]) -> Bytes {
+pub(crate) fn framed(flag: u8, bytes: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(5 + bytes.len());
     frame.extend_from_slice(&[flag]);
     frame.extend_from_slice(&u32::try_from(bytes.len()).expect("a short message").to_be_bytes());
     frame.extend_from_slice(bytes);
     frame.freeze()
+}
+
+/// Telemetry of this thread only, and what it recorded.
+pub(crate) struct Recorded {
+    spans: InMemorySpanExporter,
+    lines: Arc<Mutex<Vec<String>>>,
+    _telemetry: TelemetryGuard,
+    _default: tracing::dispatcher::DefaultGuard,
+}
+
+/// Records spans and log lines of this thread until dropped.
+pub(crate) fn record() -> Recorded {
+    let spans = InMemorySpanExporter::default();
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&lines);
+    let telemetry = Telemetry::builder(TelemetryConfig::default(), "souk-test")
+        .span_exporter(spans.clone())
+        .log_lines(move |line| sink.lock().push(String::from_utf8_lossy(line).into_owned()))
+        .build()
+        .expect("good settings");
+    let default = tracing::dispatcher::set_default(telemetry.dispatch());
+    // Of the process: the same for every test.
+    opentelemetry::global::set_text_map_propagator(TextMapCompositePropagator::new(vec![
+        Box::new(TraceContextPropagator::new()),
+        Box::new(BaggagePropagator::new()),
+    ]));
+    Recorded {
+        spans,
+        lines,
+        _telemetry: telemetry.into_guard(),
+        _default: default,
+    }
+}
+
+impl Recorded {
+    /// The spans that have ended.
+    pub(crate) fn spans(&self) -> Vec<SpanData> {
+        self.spans.get_finished_spans().expect("the exporter lives")
+    }
+
+    /// The only span that has ended.
+    pub(crate) fn span(&self) -> SpanData {
+        let mut spans = self.spans();
+        assert_eq!(spans.len(), 1, "{spans:#?}");
+        spans.remove(0)
+    }
+
+    /// The log lines.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().clone()
+    }
+}
+
+/// An attribute of a span as text; empty when there is none.
+pub(crate) fn attribute(span: &SpanData, key: &str) -> String {
+    let found = span.attributes.iter().find(|pair| pair.key.as_str() == key);
+    found.map(|pair| pair.value.to_string()).unwrap_or_default()
 }

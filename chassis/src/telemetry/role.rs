@@ -36,7 +36,8 @@ impl Role {
         self.0
     }
 
-    /// The role this code runs in. Threads and tasks don't inherit it: take it along, and `enter` or `scope` it there.
+    /// The role this code runs in. Threads and tasks don't inherit it: [`inherit`](Self::inherit) is for tasks; a thread
+    /// takes it along and [`enter`](Self::enter)s it.
     pub fn current() -> Option<Self> {
         Context::map_current(Self::of)
     }
@@ -44,6 +45,15 @@ impl Role {
     /// Runs `work` in this role; the current span stays the parent.
     pub fn scope<F: Future>(self, work: F) -> WithContext<F> {
         work.with_context(Context::current_with_value(self))
+    }
+
+    /// Runs `work` in the role of whoever calls this, and in no span: for what is spawned.
+    pub fn inherit<F: Future>(work: F) -> WithContext<F> {
+        let context = Context::new();
+        work.with_context(match Self::current() {
+            Some(role) => context.with_value(role),
+            None => context,
+        })
     }
 
     /// Takes this role on this thread until the guard is dropped; not across an `await`, [`scope`](Self::scope) is for

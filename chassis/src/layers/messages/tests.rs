@@ -1,1 +1,191 @@
+use futures_util::stream;
+use http_body_util::{BodyExt as _, StreamBody};
+use tonic::Code;
 
+use super::*;
+use crate::layers::testing::{CHECK, answering, call, end, framed, message};
+
+const LIMIT: usize = 2_000;
+
+/// Answers with what it read, as one message a frame, or with the error of reading.
+fn echo(layer: MessagesLayer) -> impl Inner + Sync {
+    layer.layer(answering(|request: Request<Body>| async move {
+        assert!(!request.headers().contains_key("grpc-encoding") || request.uri().path() != CHECK);
+        match request.into_body().collect().await {
+            Ok(body) => {
+                let mut trailers = HeaderMap::new();
+                Status::ok("").add_header(&mut trailers).expect("valid headers");
+                let frames = [
+                    http_body::Frame::data(body.to_bytes()),
+                    http_body::Frame::trailers(trailers),
+                ];
+                let frames = stream::iter(frames.map(Ok::<_, Status>));
+                Response::new(Body::new(StreamBody::new(frames)))
+            }
+            // What a proxy makes of it: its own error. The layer's must win.
+            Err(_) => refuse(Status::internal("stream reset")),
+        }
+    }))
+}
+
+/// A request whose body comes in chunks of `chunk` bytes.
+fn sent(body: &[u8], chunk: usize, headers: &[(&'static str, &'static str)]) -> Request<Body> {
+    let chunks: Vec<_> = body
+        .chunks(chunk)
+        .map(|chunk| Ok::<_, Status>(http_body::Frame::data(bytes::Bytes::copy_from_slice(chunk))))
+        .collect();
+    let mut request = Request::builder().uri(CHECK);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request
+        .body(Body::new(StreamBody::new(stream::iter(chunks))))
+        .expect("a valid request")
+}
+
+fn refused(status: &Status, code: Code, reason: &str) {
+    assert_eq!(status.code(), code, "{status:?}");
+    assert_eq!(
+        crate::status::reason(status).as_deref(),
+        Some(reason),
+        "{status:?}"
+    );
+}
+
+#[tokio::test]
+async fn messages_within_the_limit_pass_in_chunks_of_any_size() {
+    let two = [message(&[1; LIMIT]), message(b""), message(&[2; 7])].concat();
+    for layer in [MessagesLayer::server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
+        for chunk in [1, 3, 5, 6, 1000, two.len()] {
+            let (bytes, status) = end(call(&echo(layer), sent(&two, chunk, &[])).await).await;
+            assert_eq!(status.code(), Code::Ok, "{chunk}");
+            assert_eq!(bytes, two, "{chunk}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_beyond_the_limit_is_refused_by_its_length_alone() {
+    let header = &message(&vec![0; LIMIT + 1])[..5];
+    for layer in [MessagesLayer::server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
+        for chunk in [1, 5] {
+            let request = sent(header, chunk, &[]);
+            let (_, status) = end(call(&echo(layer), request).await).await;
+            refused(&status, Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+            use tonic_types::StatusExt as _;
+            let info = status.get_details_error_info().expect("an ErrorInfo");
+            assert_eq!(info.metadata["limit_bytes"], LIMIT.to_string());
+            assert_eq!(info.metadata["actual_bytes"], (LIMIT + 1).to_string());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_flag_is_malformed() {
+    let (_, status) = end(call(
+        &echo(MessagesLayer::server(LIMIT)),
+        sent(&framed(7, b"x"), 3, &[]),
+    )
+    .await)
+    .await;
+    refused(&status, Code::InvalidArgument, "FRAME_MALFORMED");
+}
+
+#[tokio::test]
+async fn compressed_messages_arrive_plain() {
+    let plain = [7; 1_500];
+    for encoding in [Encoding::Gzip, Encoding::Zstd] {
+        let packed = framed(1, &encoding.pack(&plain).expect("memory"));
+        let mixed = [packed, message(b"plain")].concat();
+        for chunk in [1, 6, mixed.len()] {
+            let request = sent(&mixed, chunk, &[("grpc-encoding", encoding.name())]);
+            let (bytes, status) = end(call(&echo(MessagesLayer::server(LIMIT)), request).await).await;
+            assert_eq!(status.code(), Code::Ok, "{encoding:?} {chunk}");
+            let expected = [message(&plain), message(b"plain")].concat();
+            assert_eq!(bytes, expected, "{encoding:?} {chunk}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bomb_is_refused_before_it_is_unpacked() {
+    for encoding in [Encoding::Gzip, Encoding::Zstd] {
+        let bomb = encoding.pack(&vec![0; 64 << 20]).expect("memory");
+        let limit = 256 * 1024;
+        assert!(bomb.len() < limit, "small enough to be let in");
+        let request = sent(&framed(1, &bomb), 4096, &[("grpc-encoding", encoding.name())]);
+        let (_, status) = end(call(&echo(MessagesLayer::server(limit)), request).await).await;
+        refused(&status, Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_the_encoding_it_says_is_refused() {
+    for encoding in [Encoding::Gzip, Encoding::Zstd] {
+        let request = sent(
+            &framed(1, b"not compressed"),
+            3,
+            &[("grpc-encoding", encoding.name())],
+        );
+        let (_, status) = end(call(&echo(MessagesLayer::server(LIMIT)), request).await).await;
+        refused(&status, Code::InvalidArgument, "ENCODING_MALFORMED");
+    }
+    let request = sent(&message(b"x"), 3, &[("grpc-encoding", "snappy")]);
+    let response = call(&echo(MessagesLayer::server(LIMIT)), request).await;
+    assert_eq!(response.headers()[GRPC_ACCEPT_ENCODING], "identity,gzip,zstd");
+    refused(
+        &end(response).await.1,
+        Code::Unimplemented,
+        "ENCODING_UNSUPPORTED",
+    );
+}
+
+#[tokio::test]
+async fn answers_are_compressed_when_the_client_reads_it_and_it_is_worth_it() {
+    let long = message(&[7; 1_500]);
+    let short = message(&[7; 15]);
+    let body = [&long[..], &short[..]].concat();
+    for (accepted, expected) in [
+        ("gzip", Some(Encoding::Gzip)),
+        ("identity, gzip,zstd", Some(Encoding::Zstd)),
+        ("identity,deflate", None),
+    ] {
+        let request = sent(&body, 700, &[("grpc-accept-encoding", accepted)]);
+        let response = call(&echo(MessagesLayer::server(LIMIT)), request).await;
+        let encoding = response
+            .headers()
+            .get("grpc-encoding")
+            .map(|name| name.to_str().expect("ASCII").to_owned());
+        assert_eq!(encoding.as_deref(), expected.map(Encoding::name), "{accepted}");
+        let (bytes, status) = end(response).await;
+        assert_eq!(status.code(), Code::Ok);
+        let Some(encoding) = expected else {
+            assert_eq!(bytes, body);
+            continue;
+        };
+        assert!(bytes.len() < body.len(), "{accepted}");
+        let mut buffer = bytes::BytesMut::from(&bytes[..]);
+        let (header, packed) = frame::next(&mut buffer, LIMIT).expect("a frame").expect("whole");
+        assert!(header.compressed);
+        let plain = encoding
+            .unpack(&packed, LIMIT)
+            .expect("well-formed")
+            .expect("small");
+        assert_eq!(plain, long[5..]);
+        assert_eq!(buffer, short, "a short one isn't worth it");
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_leaves_the_compression_alone() {
+    let packed = framed(1, &Encoding::Zstd.pack(&[7; 1_500]).expect("memory"));
+    let service = MessagesLayer::pass_through(LIMIT).layer(answering(|request: Request<Body>| async move {
+        assert_eq!(request.headers()["grpc-encoding"], "zstd");
+        Response::new(request.into_body())
+    }));
+    let headers = [("grpc-encoding", "zstd"), ("grpc-accept-encoding", "gzip")];
+    let response = call(&service, sent(&packed, 10, &headers)).await;
+    assert!(!response.headers().contains_key("grpc-encoding"));
+    let body = response.into_body().collect().await.expect("no error").to_bytes();
+    assert_eq!(body, packed);
+}

@@ -1,1 +1,205 @@
+use std::time::Duration;
 
+use opentelemetry::baggage::BaggageExt as _;
+use opentelemetry::trace::{SpanKind, Status as SpanStatus};
+use tonic::Status;
+
+use super::*;
+use crate::layers::refuse;
+use crate::layers::testing::{
+    CHECK, answering, attribute, call, end, methods, record, request, request_with, stream,
+};
+
+const METHOD: &str = "grpc.health.v1.Health/Check";
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn server(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> impl Inner + Sync {
+    TraceLayer::server(methods()).layer(answering(move |_| std::future::ready(answer())))
+}
+
+fn is_error(span: &opentelemetry_sdk::trace::SpanData) -> bool {
+    matches!(span.status, SpanStatus::Error { .. })
+}
+
+#[tokio::test]
+async fn a_server_span_continues_the_callers_trace() {
+    let recorded = record();
+    let service = server(|| refuse(Status::not_found("no such order")));
+    call(&service, request_with(CHECK, "traceparent", PARENT)).await;
+    let span = recorded.span();
+    assert_eq!(
+        (span.name.as_ref(), span.span_kind.clone()),
+        (METHOD, SpanKind::Server)
+    );
+    assert_eq!(
+        span.span_context.trace_id().to_string(),
+        "4bf92f3577b34da6a3ce929d0e0e4736"
+    );
+    assert_eq!(span.parent_span_id.to_string(), "00f067aa0ba902b7");
+    assert_eq!(attribute(&span, "rpc.system.name"), "grpc");
+    assert_eq!(attribute(&span, "rpc.method"), METHOD);
+    assert_eq!(attribute(&span, "rpc.status_code"), "NOT_FOUND");
+    assert!(!is_error(&span), "NOT_FOUND is no fault of the server");
+}
+
+#[tokio::test]
+async fn a_malformed_traceparent_starts_a_trace_and_an_unsampled_one_is_kept() {
+    let recorded = record();
+    let service = server(|| refuse(Status::ok("")));
+    call(&service, request_with(CHECK, "traceparent", "00-nonsense-01")).await;
+    let span = recorded.span();
+    assert_eq!(span.parent_span_id, opentelemetry::trace::SpanId::INVALID);
+    assert!(span.span_context.is_valid());
+
+    let unsampled = PARENT.replace("-01", "-00");
+    call(&service, request_with(CHECK, "traceparent", &unsampled)).await;
+    assert_eq!(recorded.spans().len(), 1, "the caller said: don't sample");
+}
+
+#[tokio::test]
+async fn six_codes_are_the_servers_fault_and_all_but_ok_the_clients_error() {
+    let uri = Uri::from_static("http://order:1");
+    let faults = [2, 4, 12, 13, 14, 15];
+    for number in 0..=16 {
+        let code = Code::from(number);
+        for server_side in [true, false] {
+            let recorded = record();
+            let layer = match server_side {
+                true => TraceLayer::server(methods()),
+                false => TraceLayer::client(methods(), &uri),
+            };
+            let answer = move |_| std::future::ready(refuse(Status::new(code, "words")));
+            call(&layer.layer(answering(answer)), request(CHECK)).await;
+            let span = recorded.span();
+            let expected = match server_side {
+                true => faults.contains(&number),
+                false => code != Code::Ok,
+            };
+            assert_eq!(is_error(&span), expected, "{code:?}, server: {server_side}");
+            assert_eq!(attribute(&span, "rpc.status_code"), code_name(code));
+            let error_type = if expected { code_name(code) } else { "" };
+            assert_eq!(attribute(&span, "error.type"), error_type, "{code:?}");
+            // One line for each failed call, by the side that serves it.
+            let lines = recorded.lines();
+            assert_eq!(
+                lines.len(),
+                usize::from(server_side && code != Code::Ok),
+                "{lines:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_span_gives_its_context_baggage_included() {
+    let recorded = record();
+    let seen = std::sync::Arc::new(parking_lot::Mutex::new(http::HeaderMap::new()));
+    let sink = seen.clone();
+    let inner = answering(move |request: Request<Body>| {
+        *sink.lock() = request.headers().clone();
+        std::future::ready(refuse(Status::ok("")))
+    });
+    let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);
+    let front = TraceLayer::server(methods()).layer(answering(move |_| {
+        let client = client.clone();
+        async move { call(&client, request(CHECK)).await }
+    }));
+    let mut asked = request_with(CHECK, "traceparent", PARENT);
+    asked
+        .headers_mut()
+        .insert("baggage", http::HeaderValue::from_static("tenant=t1"));
+    call(&front, asked).await;
+
+    let spans = recorded.spans();
+    let [client, server] = spans.as_slice() else {
+        panic!("{spans:#?}");
+    };
+    assert_eq!(client.span_kind, SpanKind::Client);
+    assert_eq!(client.parent_span_id, server.span_context.span_id());
+    assert_eq!(attribute(client, "server.address"), "order");
+    assert_eq!(attribute(client, "server.port"), "50061");
+    let headers = seen.lock().clone();
+    let context = propagate::extract(&headers);
+    let sent = opentelemetry::trace::TraceContextExt::span(&context)
+        .span_context()
+        .clone();
+    assert_eq!(sent.span_id(), client.span_context.span_id());
+    assert_eq!(sent.trace_id(), client.span_context.trace_id());
+    assert_eq!(
+        context
+            .baggage()
+            .get("tenant")
+            .map(ToString::to_string)
+            .as_deref(),
+        Some("t1")
+    );
+}
+
+#[tokio::test]
+async fn made_up_methods_share_one_name() {
+    let recorded = record();
+    let service = server(|| refuse(Status::unimplemented("")));
+    let path = format!("/{}/Do", "长".repeat(100));
+    let encoded: String = path
+        .bytes()
+        .map(|b| {
+            if b == b'/' {
+                "/".into()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect();
+    call(&service, request(&encoded)).await;
+    let span = recorded.span();
+    assert_eq!(span.name, METHOD_OTHER);
+    assert_eq!(attribute(&span, "rpc.method"), METHOD_OTHER);
+    assert_eq!(attribute(&span, "rpc.method_original").len(), ORIGINAL_BYTES_MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_span_lasts_until_the_trailers() {
+    let recorded = record();
+    let service = server(|| stream(2, Duration::from_secs(1), Code::DataLoss));
+    let response = call(&service, request(CHECK)).await;
+    assert!(recorded.spans().is_empty(), "the stream is open");
+    let (_, status) = end(response).await;
+    assert_eq!(status.code(), Code::DataLoss);
+    let span = recorded.span();
+    assert_eq!(attribute(&span, "rpc.status_code"), "DATA_LOSS");
+    assert!(is_error(&span));
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_is_cancelled() {
+    let recorded = record();
+    let service = server(|| stream(2, Duration::from_secs(1), Code::Ok));
+    drop(call(&service, request(CHECK)).await);
+    assert_eq!(attribute(&recorded.span(), "rpc.status_code"), "CANCELLED");
+}
+
+#[tokio::test]
+async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
+    let recorded = record();
+    let service = server(|| {
+        let status = crate::status::StatusBuilder::data_loss("ROW_DAMAGED", "a row is damaged");
+        refuse(status.source("checksum 1 isn't 2"))
+    });
+    let response = call(&service, request_with(CHECK, "traceparent", PARENT)).await;
+    let headers = format!("{:?}", response.headers());
+    assert!(!headers.contains("checksum"), "{headers}");
+    let lines = recorded.lines();
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    for part in [
+        "ERROR",
+        "call failed",
+        "DATA_LOSS",
+        "ROW_DAMAGED",
+        "checksum 1 isn't 2",
+        "trace_id=4bf92f3577b34da6a3ce929d0e0e4736",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}
