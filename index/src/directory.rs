@@ -201,5 +201,3 @@ impl TerminatingWrite for SoftFile {
     }
 }
 
-#[cfg(test)]
-mod tests;

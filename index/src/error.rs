@@ -102,6 +102,12 @@ impl Violations {
         }
     }
 
+    /// Adds the violations of another part of the request.
+    pub(crate) fn append(&mut self, other: Self) {
+        other.listed.into_iter().for_each(|violation| self.push(violation));
+        self.unlisted += other.unlisted;
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
@@ -263,23 +269,11 @@ impl Error {
         use tantivy::TantivyError;
         use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
 
-        /// What a search-side error of ours travels in through the library's own error type.
-        fn smuggled(detail: &str) -> Option<Error> {
-            match detail {
-                DEADLINE_MARK => Some(Error::DeadlineExceeded),
-                CANCELLED_MARK => Some(Error::Cancelled),
-                _ => None,
-            }
-        }
-
         match source {
             TantivyError::IoError(source) => Self::Io {
                 doing,
                 source: io::Error::new(source.kind(), source.to_string()),
             },
-            TantivyError::InternalError(ref detail) if smuggled(detail).is_some() => {
-                smuggled(detail).unwrap_or(Self::Cancelled)
-            }
             TantivyError::DataCorruption(_)
             | TantivyError::IncompatibleIndex(_)
             | TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_))
@@ -291,17 +285,4 @@ impl Error {
             other => Self::Engine { doing, source: other },
         }
     }
-
-    /// This error for a way through the search library, from which [`Error::engine`] brings it back.
-    pub(crate) fn into_engine(self) -> tantivy::TantivyError {
-        match self {
-            Self::DeadlineExceeded => tantivy::TantivyError::InternalError(DEADLINE_MARK.to_owned()),
-            Self::Cancelled => tantivy::TantivyError::InternalError(CANCELLED_MARK.to_owned()),
-            Self::Engine { source, .. } => source,
-            other => tantivy::TantivyError::InternalError(other.to_string()),
-        }
-    }
 }
-
-const DEADLINE_MARK: &str = "souk: deadline exceeded";
-const CANCELLED_MARK: &str = "souk: cancelled";

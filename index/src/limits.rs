@@ -54,7 +54,7 @@ pub const MAX_SORTS: usize = 8;
 /// Points of a sort by distance.
 pub const MAX_SORT_POINTS: usize = 16;
 /// Characters of a page token.
-pub const MAX_PAGE_TOKEN_CHARS: usize = 16 * 1024;
+pub const MAX_PAGE_TOKEN_CHARS: usize = 48 * 1024;
 /// Violations that one error lists; further ones are counted.
 pub const MAX_VIOLATIONS: usize = 64;
 

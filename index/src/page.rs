@@ -1,1 +1,174 @@
 //! Page tokens: stateless positions in an order of hits.
+//!
+//! A token holds where the last hit of a page stands, under every key of the order, and which request it belongs to. So
+//! it stays good over commits, merges and restarts, and the server remembers nothing. The bytes, before URL-safe base64
+//! without padding; integers are little-endian:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 1 | format, 1 |
+//! | 8 | fingerprint of query and order |
+//! | 1 | number of keys |
+//! | each key | 0: no value; 1 and 8 bytes: a number; 2, 4 bytes of length and as many bytes: a string |
+//! | 8 | xxh3 of all before |
+//!
+//! The checksum finds accidents, not attackers: a forged token is a position like any other, and gives nothing away.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::Error;
+use crate::limits::{MAX_KEY_BYTES, MAX_KEYWORD_BYTES, MAX_PAGE_TOKEN_CHARS, MAX_SORTS};
+use crate::sort::Standing;
+
+const FORMAT: u8 = 1;
+const MISSING: u8 = 0;
+const NUMBER: u8 = 1;
+const BYTES: u8 = 2;
+
+// The longest token that an order can make has to be accepted.
+const _: () = assert!(
+    (18 + MAX_SORTS * (5 + MAX_KEYWORD_BYTES) + 5 + MAX_KEY_BYTES).div_ceil(3) * 4 <= MAX_PAGE_TOKEN_CHARS
+);
+
+/// The token of a position.
+pub(crate) fn encode(fingerprint: u64, standings: &[Standing]) -> String {
+    let mut bytes = vec![FORMAT];
+    bytes.extend(fingerprint.to_le_bytes());
+    bytes.push(standings.len() as u8);
+    for standing in standings {
+        match standing {
+            Standing::Missing => bytes.push(MISSING),
+            Standing::Number(number) => {
+                bytes.push(NUMBER);
+                bytes.extend(number.to_le_bytes());
+            }
+            Standing::Bytes(string) => {
+                bytes.push(BYTES);
+                bytes.extend((string.len() as u32).to_le_bytes());
+                bytes.extend(string);
+            }
+        }
+    }
+    bytes.extend(xxh3_64(&bytes).to_le_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The position of a token.
+///
+/// # Errors
+/// [`Error::PageTokenInvalid`] for anything that [`encode`] didn't make for this request.
+pub(crate) fn decode(fingerprint: u64, token: &str) -> Result<Vec<Standing>, Error> {
+    let invalid = |detail| Error::PageTokenInvalid { detail };
+    if token.len() > MAX_PAGE_TOKEN_CHARS {
+        return Err(invalid("it is too long"));
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid("it is not URL-safe base64"))?;
+    let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(|| invalid("it is too short"))?;
+    if xxh3_64(content) != u64::from_le_bytes(*checksum) {
+        return Err(invalid("it was changed"));
+    }
+    let mut rest = Rest(content);
+    if rest.byte() != Some(FORMAT) {
+        return Err(invalid("its format is unknown"));
+    }
+    if rest.number() != Some(fingerprint) {
+        return Err(invalid("it belongs to another query or order"));
+    }
+    rest.standings().ok_or_else(|| invalid("its content is damaged"))
+}
+
+/// Bytes that are not read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn standings(&mut self) -> Option<Vec<Standing>> {
+        let count = self.byte()?;
+        let standings = (0..count).map(|_| self.standing()).collect::<Option<Vec<_>>>()?;
+        self.0.is_empty().then_some(standings)
+    }
+
+    fn standing(&mut self) -> Option<Standing> {
+        match self.byte()? {
+            MISSING => Some(Standing::Missing),
+            NUMBER => self.number().map(Standing::Number),
+            BYTES => {
+                let length = u32::from_le_bytes(self.chunk()?);
+                let (string, rest) = self.0.split_at_checked(length as usize)?;
+                self.0 = rest;
+                Some(Standing::Bytes(string.to_vec()))
+            }
+            _ => None,
+        }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.chunk::<1>().map(|[byte]| byte)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.chunk().map(u64::from_le_bytes)
+    }
+
+    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (chunk, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position() -> Vec<Standing> {
+        vec![
+            Standing::Missing,
+            Standing::Number(u64::MAX),
+            Standing::Bytes(Vec::new()),
+            Standing::Bytes(vec![0, 255, 7]),
+        ]
+    }
+
+    #[test]
+    fn a_token_comes_back_and_is_fit_for_a_url() {
+        let token = encode(77, &position());
+        assert_eq!(decode(77, &token).expect("a good token"), position());
+        assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
+        assert_eq!(decode(1, &encode(1, &[])).expect("a good token"), []);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let token = encode(77, &position());
+        for other in ["", "A", "====", "a b", "\u{fc}", &token[1..], &token[..token.len() - 1], &format!("{token}A")] {
+            assert!(matches!(decode(77, other), Err(Error::PageTokenInvalid { .. })), "{other}");
+        }
+        assert!(matches!(decode(78, &token), Err(Error::PageTokenInvalid { .. })));
+        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        for at in 0..token.len() {
+            for letter in letters.iter().step_by(7) {
+                let mut changed = token.clone().into_bytes();
+                if changed[at] == *letter {
+                    continue;
+                }
+                changed[at] = *letter;
+                let changed = String::from_utf8(changed).expect("ASCII");
+                assert!(decode(77, &changed).is_err(), "{changed}");
+            }
+        }
+        let long = "A".repeat(MAX_PAGE_TOKEN_CHARS + 1);
+        assert!(matches!(decode(77, &long), Err(Error::PageTokenInvalid { detail: "it is too long" })));
+    }
+
+    #[test]
+    fn the_checksum_alone_makes_no_token() {
+        for content in [vec![2], vec![FORMAT], [&[FORMAT][..], &77_u64.to_le_bytes(), &[1, 9]].concat()] {
+            let mut bytes = content;
+            bytes.extend(xxh3_64(&bytes).to_le_bytes());
+            let token = URL_SAFE_NO_PAD.encode(bytes);
+            assert!(matches!(decode(77, &token), Err(Error::PageTokenInvalid { .. })));
+        }
+    }
+}

@@ -1,4 +1,33 @@
-//! Sort keys.
+//! The order of hits: what a document is sorted by, and the best documents of a search.
+//!
+//! Within a segment documents are compared by numbers alone, ordinals in the segment's dictionaries in place of strings.
+//! Only the few that a segment contributes get their strings, and are then compared with those of other segments. Every
+//! order ends in the document's key, so no two documents are equal and pages don't depend on how segments lie.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `order` | the checked order of a request |
+//! | `check` | what makes a request's sorts invalid |
+//! | `standing` | where a document stands under one key, across segments |
+//! | `rank` | the same within one segment, as a number |
+//! | `column` | reads the values of a document from a segment's columns |
+//! | `objects` | the nested objects of a document |
+//! | `segment` | the keys of an order, opened on a segment |
+//! | `top` | the best documents |
+
+mod check;
+mod column;
+mod objects;
+mod order;
+mod rank;
+mod segment;
+mod standing;
+mod top;
+
+pub(crate) use order::Order;
+pub(crate) use segment::PreparedOrder;
+pub(crate) use standing::Standing;
+pub(crate) use top::{SegmentTop, Top};
 
 /// A value that a hit was sorted by.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,7 +36,7 @@ pub enum SortValue {
     Missing,
     /// Of a LONG.
     Long(i64),
-    /// Of a DOUBLE, a score, or a distance in metres.
+    /// Of a DOUBLE, the mean or sum of numbers, a score, or a distance in metres.
     Double(f64),
     /// Of a BOOLEAN.
     Boolean(bool),

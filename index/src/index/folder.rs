@@ -155,7 +155,7 @@ fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
 /// Deletes the segment files that the last checkpoint doesn't name: what was written after it, and what it replaced.
 fn sweep(folder: &Path, index: &tantivy::Index) -> Result<(), Error> {
     let metas = index.load_metas().map_err(|error| unreadable("the list of segments", error))?;
-    let living = metas.segments.iter().flat_map(|segment| segment.list_files()).collect();
+    let living = metas.list_segment_files();
     sweep_files(folder, &living).map_err(|source| Error::Io { doing: "sweeping the index's folder", source })
 }
 
@@ -182,5 +182,3 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-#[cfg(test)]
-mod tests;

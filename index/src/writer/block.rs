@@ -197,5 +197,3 @@ fn exact_in_f64(number: i64) -> bool {
     (number as f64) as i128 == i128::from(number)
 }
 
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,255 @@
+//! What makes a request's sorts invalid.
+
+use std::sync::Arc;
+
+use tantivy::columnar::MonotonicallyMappableToU64;
+
+use super::column::{NumberKind, Pick};
+use super::order::{Absent, Key, NestedObjects, Source};
+use super::standing::Standing;
+use crate::error::{Error, Reason, Violation, Violations};
+use crate::geo::GeoPoint;
+use crate::join::ParentCache;
+use crate::layout::Layout;
+use crate::limits::{MAX_KEYWORD_BYTES, MAX_SORT_POINTS, MAX_SORTS};
+use crate::plan;
+use crate::query::QueryValue;
+use crate::request::{ArrayMode, Missing, NestedSort, Sort};
+use crate::run::Run;
+use crate::schema::{FieldKind, ResolvedField};
+
+/// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
+pub(super) struct Check<'a> {
+    layout: &'a Layout,
+    parents: &'a Arc<ParentCache>,
+    run: &'a Arc<Run>,
+    violations: Violations,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
+        Self { layout, parents, run, violations: Violations::default() }
+    }
+
+    pub(super) fn sorts(mut self, sorts: &[Sort]) -> Result<Vec<Key>, Error> {
+        if sorts.len() > MAX_SORTS {
+            self.limit("sort".to_owned(), "MAX_SORTS", MAX_SORTS, sorts.len(), "name fewer keys");
+            return Err(Error::InvalidQuery(self.violations));
+        }
+        let mut keys = Vec::with_capacity(sorts.len() + 1);
+        for (nth, sort) in sorts.iter().enumerate() {
+            keys.extend(self.sort(sort, &format!("sort[{nth}]"))?);
+        }
+        if self.violations.is_empty() { Ok(keys) } else { Err(Error::InvalidQuery(self.violations)) }
+    }
+
+    fn sort(&mut self, sort: &Sort, at: &str) -> Result<Option<Key>, Error> {
+        match sort {
+            Sort::Score { ascending } => Ok(Some(Key::new(Source::Score, !ascending))),
+            Sort::PrimaryKey { descending } => Ok(Some(Key::new(Source::PrimaryKey, *descending))),
+            Sort::GeoDistance { field, points, descending } => {
+                Ok(self.distance(field, points, *descending, &format!("{at}.geo_distance")))
+            }
+            Sort::Field { field, descending, mode, missing, nested } => {
+                let at = format!("{at}.field");
+                let Some(field) = self.field(field, &at) else { return Ok(None) };
+                let objects = self.objects(field, nested.as_ref(), &at)?;
+                let pick = self.pick(field, *mode, *descending, &at);
+                Ok(self.column(field, pick, objects, missing, &at).map(|(source, absent)| Key {
+                    source,
+                    descending: *descending,
+                    absent,
+                }))
+            }
+        }
+    }
+
+    fn field(&mut self, name: &str, at: &str) -> Option<&'a ResolvedField> {
+        let field = self.layout.schema.resolve(name);
+        if field.is_none() {
+            self.violate(
+                format!("{at}.field"),
+                Reason::UnknownField,
+                format!("there is no field `{name}`"),
+                "use a field of the index's schema, by its full path",
+            );
+        }
+        field
+    }
+
+    /// The objects to look at: none on the document itself.
+    fn objects(
+        &mut self,
+        field: &ResolvedField,
+        nested: Option<&NestedSort>,
+        at: &str,
+    ) -> Result<Option<Option<NestedObjects>>, Error> {
+        let Some(scope) = &field.scope else {
+            if nested.is_some() {
+                let message = format!("`{}` is not inside a NESTED field", field.path);
+                self.violate(format!("{at}.nested"), Reason::OutsideNestedPath, message, "leave it out");
+                return Ok(None);
+            }
+            return Ok(Some(None));
+        };
+        let Some(nested) = nested.filter(|nested| nested.path == *scope) else {
+            let message = format!("`{}` is a field of the objects of `{scope}`", field.path);
+            let advice = format!("give a nested sort with the path `{scope}`");
+            self.violate(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
+            return Ok(None);
+        };
+        let filter = match &nested.filter {
+            None => None,
+            Some(filter) => {
+                let at = format!("{at}.nested.filter");
+                match plan::plan_in_scope(self.layout, self.parents, self.run, filter, Some(scope), &at) {
+                    Ok(filter) => Some(filter),
+                    Err(Error::InvalidQuery(violations)) => {
+                        self.violations.append(violations);
+                        return Ok(None);
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+        };
+        Ok(Some(Some(NestedObjects { path: nested.path.clone(), filter })))
+    }
+
+    fn pick(&mut self, field: &ResolvedField, mode: Option<ArrayMode>, descending: bool, at: &str) -> Option<Pick> {
+        let summable = matches!(field.kind, FieldKind::Long | FieldKind::Double | FieldKind::Date);
+        Some(match mode {
+            Some(ArrayMode::Avg | ArrayMode::Sum) if !summable => {
+                let message = format!("`{}` is {}, which has no mean and no sum", field.path, field.kind.word());
+                self.violate(format!("{at}.mode"), Reason::TypeMismatch, message, "use MIN or MAX");
+                return None;
+            }
+            Some(ArrayMode::Avg) => Pick::Mean,
+            Some(ArrayMode::Sum) => Pick::Sum,
+            Some(ArrayMode::Min | ArrayMode::Max) | None if !field.array && field.scope.is_none() => Pick::Only,
+            Some(ArrayMode::Min) => Pick::Lowest,
+            Some(ArrayMode::Max) => Pick::Highest,
+            None if descending => Pick::Highest,
+            None => Pick::Lowest,
+        })
+    }
+
+    /// The column of the field, and where documents without a value go.
+    fn column(
+        &mut self,
+        field: &ResolvedField,
+        pick: Option<Pick>,
+        objects: Option<Option<NestedObjects>>,
+        missing: &Missing,
+        at: &str,
+    ) -> Option<(Source, Absent)> {
+        let kind = match field.kind {
+            FieldKind::Keyword => None,
+            FieldKind::Long => Some(NumberKind::Long),
+            FieldKind::Double => Some(NumberKind::Double),
+            FieldKind::Boolean => Some(NumberKind::Boolean),
+            FieldKind::Date => Some(NumberKind::Date),
+            FieldKind::Text(_) | FieldKind::GeoPoint | FieldKind::Nested(_) => {
+                let advice = match field.kind {
+                    FieldKind::Text(_) => "sort by a KEYWORD sub-field",
+                    FieldKind::GeoPoint => "sort by geo_distance",
+                    _ => "sort by a field inside it",
+                };
+                let message = format!("`{}` is {}, which has no order", field.path, field.kind.word());
+                self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+                return None;
+            }
+        };
+        let double = kind == Some(NumberKind::Double) || matches!(pick, Some(Pick::Mean | Pick::Sum));
+        let absent = match missing {
+            Missing::First => Absent::First,
+            Missing::Last => Absent::Last,
+            Missing::Value(value) => {
+                Absent::As(self.substitute(field, kind, double, value, &format!("{at}.missing.value"))?)
+            }
+        };
+        let (path, pick, nested) = (field.path.clone(), pick?, objects?);
+        Some(match kind {
+            None => (Source::Strings { path, pick, nested }, absent),
+            Some(kind) => (Source::Numbers { path, kind, pick, nested }, absent),
+        })
+    }
+
+    /// The value that documents without one are sorted by.
+    fn substitute(
+        &mut self,
+        field: &ResolvedField,
+        kind: Option<NumberKind>,
+        double: bool,
+        value: &QueryValue,
+        at: &str,
+    ) -> Option<Standing> {
+        let number = match (kind, value) {
+            (None, QueryValue::String(text)) if text.len() > MAX_KEYWORD_BYTES => {
+                let advice = "shorten the value: longer ones are not indexed";
+                self.limit(at.to_owned(), "MAX_KEYWORD_BYTES", MAX_KEYWORD_BYTES, text.len(), advice);
+                return None;
+            }
+            (None, QueryValue::String(text)) => return Some(Standing::Bytes(text.clone().into_bytes())),
+            (Some(NumberKind::Boolean), QueryValue::Boolean(flag)) => Some(flag.to_u64()),
+            (Some(NumberKind::Long | NumberKind::Double), QueryValue::Integer(number))
+            | (Some(NumberKind::Date), QueryValue::Integer(number) | QueryValue::Time(number)) => {
+                Some(if double { (*number as f64).to_u64() } else { number.to_u64() })
+            }
+            (Some(NumberKind::Double), QueryValue::Double(number))
+            | (Some(NumberKind::Long | NumberKind::Date), QueryValue::Double(number))
+                if double && number.is_finite() =>
+            {
+                Some((*number + 0.0).to_u64())
+            }
+            _ => None,
+        };
+        if number.is_none() {
+            let wanted = if double { "a finite number" } else { "a value of the field's type" };
+            let message = format!("`{}` is sorted by {wanted}, this is {}", field.path, value.type_word());
+            self.violate(at.to_owned(), Reason::TypeMismatch, message, format!("give {wanted}"));
+        }
+        number.map(Standing::Number)
+    }
+
+    fn distance(&mut self, field: &str, points: &[GeoPoint], descending: bool, at: &str) -> Option<Key> {
+        let field = self.field(field, at)?;
+        let mut fine = true;
+        if field.kind != FieldKind::GeoPoint {
+            let message = format!("`{}` is {}, which has no distance", field.path, field.kind.word());
+            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, "use a GEO_POINT field");
+            fine = false;
+        } else if let Some(scope) = &field.scope {
+            let message = format!("`{}` is a field of the objects of `{scope}`", field.path);
+            let advice = "sort by a GEO_POINT of the document itself";
+            self.violate(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
+            fine = false;
+        }
+        if points.is_empty() {
+            let at = format!("{at}.points");
+            self.violate(at, Reason::Missing, "there are no points", "give at least one point");
+            fine = false;
+        }
+        if points.len() > MAX_SORT_POINTS {
+            let at = format!("{at}.points");
+            self.limit(at, "MAX_SORT_POINTS", MAX_SORT_POINTS, points.len(), "give fewer points");
+            fine = false;
+        }
+        let source = Source::Distance { path: field.path.clone(), points: points.to_vec() };
+        fine.then(|| Key::new(source, descending))
+    }
+
+    fn violate(
+        &mut self,
+        path: String,
+        reason: Reason,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.violations.push(Violation { path, reason, message: message.into(), advice: advice.into() });
+    }
+
+    fn limit(&mut self, path: String, limit: &'static str, max: usize, actual: usize, advice: &str) {
+        let reason = Reason::LimitExceeded { limit, max: max as u64, actual: actual as u64 };
+        self.violate(path, reason, format!("{actual} is above the limit {limit} of {max}"), advice);
+    }
+}

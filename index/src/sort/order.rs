@@ -1,0 +1,179 @@
+//! The checked order of a request.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tantivy::columnar::MonotonicallyMappableToU64;
+use tantivy::query::Query as PhysicalQuery;
+
+use super::SortValue;
+use super::check::Check;
+use super::column::{NumberKind, Pick};
+use super::standing::Standing;
+use crate::error::Error;
+use crate::geo::GeoPoint;
+use crate::join::ParentCache;
+use crate::layout::Layout;
+use crate::request::Sort;
+use crate::run::Run;
+
+/// The nested objects that a key looks at.
+#[derive(Debug)]
+pub(super) struct NestedObjects {
+    pub(super) path: String,
+    pub(super) filter: Option<Box<dyn PhysicalQuery>>,
+}
+
+/// What a key compares.
+#[derive(Debug)]
+pub(super) enum Source {
+    Score,
+    PrimaryKey,
+    Numbers { path: String, kind: NumberKind, pick: Pick, nested: Option<NestedObjects> },
+    Strings { path: String, pick: Pick, nested: Option<NestedObjects> },
+    Distance { path: String, points: Vec<GeoPoint> },
+}
+
+/// Where documents without a value go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    First,
+    Last,
+    As(Standing),
+}
+
+/// One key of an order.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) source: Source,
+    pub(super) descending: bool,
+    pub(super) absent: Absent,
+}
+
+impl Key {
+    pub(super) fn new(source: Source, descending: bool) -> Self {
+        Self { source, descending, absent: Absent::Last }
+    }
+
+    /// Compares as the hits are ordered.
+    fn compare(&self, one: &Standing, other: &Standing) -> Ordering {
+        let among = match (one, other) {
+            (Standing::Missing, Standing::Missing) => return Ordering::Equal,
+            (Standing::Missing, _) => return self.missing_against_value(),
+            (_, Standing::Missing) => return self.missing_against_value().reverse(),
+            (Standing::Number(one), Standing::Number(other)) => one.cmp(other),
+            (Standing::Bytes(one), Standing::Bytes(other)) => one.cmp(other),
+            // A key's values are of one kind; the rest only makes the order total.
+            (Standing::Number(_), Standing::Bytes(_)) => Ordering::Less,
+            (Standing::Bytes(_), Standing::Number(_)) => Ordering::Greater,
+        };
+        if self.descending { among.reverse() } else { among }
+    }
+
+    fn missing_against_value(&self) -> Ordering {
+        match self.absent {
+            Absent::First => Ordering::Less,
+            Absent::Last | Absent::As(_) => Ordering::Greater,
+        }
+    }
+
+    /// Whether a page token's value can be one of this key's.
+    fn accepts(&self, standing: &Standing) -> bool {
+        match (&self.source, standing) {
+            (Source::Score | Source::PrimaryKey, Standing::Missing) => false,
+            (_, Standing::Missing) => !matches!(self.absent, Absent::As(_)),
+            (Source::PrimaryKey | Source::Strings { .. }, Standing::Bytes(_)) => true,
+            (Source::PrimaryKey | Source::Strings { .. }, Standing::Number(_)) => false,
+            (_, Standing::Number(_)) => true,
+            (_, Standing::Bytes(_)) => false,
+        }
+    }
+
+    fn sort_value(&self, standing: &Standing) -> SortValue {
+        match (standing, &self.source) {
+            (Standing::Missing, _) => SortValue::Missing,
+            (Standing::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
+            (Standing::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
+            (Standing::Number(number), Source::Numbers { kind, pick, .. })
+                if !matches!(pick, Pick::Mean | Pick::Sum) =>
+            {
+                match kind {
+                    NumberKind::Long => SortValue::Long(i64::from_u64(*number)),
+                    NumberKind::Date => SortValue::Date(i64::from_u64(*number)),
+                    NumberKind::Boolean => SortValue::Boolean(*number != 0),
+                    NumberKind::Double => SortValue::Double(f64::from_u64(*number)),
+                }
+            }
+            (Standing::Number(number), _) => SortValue::Double(f64::from_u64(*number)),
+        }
+    }
+}
+
+/// The order of a search's hits: the keys of its request, then the document's key.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(super) keys: Vec<Key>,
+    /// Keys that the request names.
+    requested: usize,
+    /// Which key is the document's own.
+    primary_key: usize,
+}
+
+impl Order {
+    /// Checks the sorts of a request; none means by score.
+    ///
+    /// # Errors
+    /// [`Error::InvalidQuery`] with every violation; what [`crate::plan::plan_in_scope`] refuses in filters.
+    pub(crate) fn new(
+        layout: &Layout,
+        parents: &Arc<ParentCache>,
+        run: &Arc<Run>,
+        sorts: &[Sort],
+    ) -> Result<Self, Error> {
+        let mut keys = Check::new(layout, parents, run).sorts(sorts)?;
+        let requested = keys.len();
+        if sorts.is_empty() {
+            keys.push(Key::new(Source::Score, true));
+        }
+        let named = keys.iter().position(|key| matches!(key.source, Source::PrimaryKey));
+        let primary_key = named.unwrap_or(keys.len());
+        if named.is_none() {
+            keys.push(Key::new(Source::PrimaryKey, false));
+        }
+        Ok(Self { keys, requested, primary_key })
+    }
+
+    /// Whether documents are compared, and shown, by their scores.
+    pub(crate) fn wants_scores(&self) -> bool {
+        self.keys.iter().any(|key| matches!(key.source, Source::Score))
+    }
+
+    pub(super) fn compare(&self, one: &[Standing], other: &[Standing]) -> Ordering {
+        self.keys
+            .iter()
+            .zip(one.iter().zip(other))
+            .map(|(key, (one, other))| key.compare(one, other))
+            .find(|ordering| ordering.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    /// Whether these can be the values of a document in this order.
+    pub(crate) fn accepts(&self, standings: &[Standing]) -> bool {
+        standings.len() == self.keys.len()
+            && self.keys.iter().zip(standings).all(|(key, standing)| key.accepts(standing))
+    }
+
+    /// The values that the request asked for.
+    pub(crate) fn sort_values(&self, standings: &[Standing]) -> Vec<SortValue> {
+        let requested = self.keys.iter().zip(standings).take(self.requested);
+        requested.map(|(key, standing)| key.sort_value(standing)).collect()
+    }
+
+    /// The document's key.
+    pub(crate) fn document_key(&self, standings: &[Standing]) -> Vec<u8> {
+        match standings.get(self.primary_key) {
+            Some(Standing::Bytes(key)) => key.clone(),
+            Some(Standing::Missing | Standing::Number(_)) | None => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The keys of an order, opened on one segment.
+
+use std::cmp::Ordering;
+use std::io;
+
+use tantivy::columnar::{BytesColumn, TermOrdHit};
+use tantivy::query::{EnableScoring, Weight};
+use tantivy::{DocId, Score, SegmentReader};
+
+use super::column::{self, Nothing, Scores, Values};
+use super::objects::Objects;
+use super::order::{Absent, Key, NestedObjects, Order, Source};
+use super::rank::{self, Rank};
+use super::standing::Standing;
+use crate::join::ParentCache;
+use crate::layout::{KEY_FIELD, Layout};
+
+/// An order that is ready for the segments of one searcher.
+pub(crate) struct PreparedOrder<'a> {
+    pub(super) order: &'a Order,
+    layout: &'a Layout,
+    parents: &'a ParentCache,
+    /// The filters of nested keys.
+    filters: Vec<Option<Box<dyn Weight>>>,
+}
+
+impl<'a> PreparedOrder<'a> {
+    pub(crate) fn new(
+        order: &'a Order,
+        layout: &'a Layout,
+        parents: &'a ParentCache,
+        searcher: &tantivy::Searcher,
+    ) -> tantivy::Result<Self> {
+        let filters = order.keys.iter().map(|key| match &key.source {
+            Source::Numbers { nested: Some(NestedObjects { filter: Some(filter), .. }), .. }
+            | Source::Strings { nested: Some(NestedObjects { filter: Some(filter), .. }), .. } => {
+                filter.weight(EnableScoring::disabled_from_searcher(searcher)).map(Some)
+            }
+            _ => Ok(None),
+        });
+        Ok(Self { order, layout, parents, filters: filters.collect::<tantivy::Result<_>>()? })
+    }
+
+    /// The order on one segment.
+    pub(crate) fn open(&self, reader: &SegmentReader) -> tantivy::Result<SegmentOrder<'a>> {
+        let keys = self.order.keys.iter().zip(&self.filters);
+        let keys = keys.map(|(key, filter)| self.open_key(key, filter.as_deref(), reader));
+        let keys = keys.collect::<tantivy::Result<Vec<_>>>()?;
+        Ok(SegmentOrder { ranks: Vec::with_capacity(keys.len()), keys, doc: 0, score: 0.0 })
+    }
+
+    fn open_key(
+        &self,
+        key: &'a Key,
+        filter: Option<&dyn Weight>,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentKey<'a>> {
+        let mut strings = None;
+        let values: Box<dyn Values> = match &key.source {
+            Source::Score => Box::new(Scores),
+            Source::Distance { path, points } => column::distances(reader, path, points)?,
+            Source::Numbers { path, kind, pick, nested } => {
+                let objects = self.objects(nested.as_ref(), filter, reader)?;
+                column::open_numbers(reader, path, *kind, *pick, objects)?
+            }
+            Source::Strings { path, pick, nested } => {
+                let objects = self.objects(nested.as_ref(), filter, reader)?;
+                strings = reader.fast_fields().str(path)?.map(BytesColumn::from);
+                match &strings {
+                    Some(strings) => column::ordinals(strings.ords().clone(), *pick, objects),
+                    None => Box::new(Nothing),
+                }
+            }
+            Source::PrimaryKey => {
+                strings = reader.fast_fields().bytes(KEY_FIELD)?;
+                match &strings {
+                    Some(strings) => column::ordinals(strings.ords().clone(), column::Pick::Only, None),
+                    None => Box::new(Nothing),
+                }
+            }
+        };
+        let missing = Rank::missing(key.absent == Absent::First);
+        let mut opened = SegmentKey { key, values, strings, missing };
+        if let Absent::As(substitute) = &key.absent {
+            opened.missing = opened.rank_of(substitute)?;
+        }
+        Ok(opened)
+    }
+
+    fn objects(
+        &self,
+        nested: Option<&NestedObjects>,
+        filter: Option<&dyn Weight>,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<Option<Objects>> {
+        let Some(nested) = nested else { return Ok(None) };
+        let kinds = self.layout.root_kind().zip(self.layout.kind_term(Some(&nested.path)));
+        let Some((root, kind)) = kinds else { return Ok(None) };
+        Objects::open(reader, self.parents, &root, &kind, filter).map(Some)
+    }
+}
+
+/// One key on one segment.
+struct SegmentKey<'a> {
+    key: &'a Key,
+    values: Box<dyn Values>,
+    /// Where the positions are ordinals: the strings behind them.
+    strings: Option<BytesColumn>,
+    /// The rank of documents without a value.
+    missing: Rank,
+}
+
+impl SegmentKey<'_> {
+    fn rank(&mut self, doc: DocId, score: Score) -> Rank {
+        match self.values.value(doc, score) {
+            Some(value) => Rank::among(value, self.key.descending),
+            None => self.missing,
+        }
+    }
+
+    /// Where a value from elsewhere stands in this segment.
+    fn rank_of(&self, standing: &Standing) -> io::Result<Rank> {
+        let value = match standing {
+            Standing::Missing => return Ok(Rank::missing(self.key.absent == Absent::First)),
+            Standing::Number(number) => *number,
+            Standing::Bytes(bytes) => self.position(bytes)?,
+        };
+        Ok(Rank::among(value, self.key.descending))
+    }
+
+    fn position(&self, bytes: &[u8]) -> io::Result<u64> {
+        let against_substitute = match &self.key.absent {
+            Absent::As(Standing::Bytes(substitute)) => bytes.cmp(substitute.as_slice()),
+            Absent::As(_) | Absent::First | Absent::Last => Ordering::Less,
+        };
+        let next = match &self.strings {
+            Some(strings) if strings.num_terms() > 0 => match strings.dictionary().term_ord_or_next(bytes)? {
+                TermOrdHit::Exact(ordinal) => return Ok(rank::of_ordinal(ordinal)),
+                TermOrdHit::Next(ordinal) => ordinal.min(strings.num_terms() as u64),
+            },
+            Some(_) | None => 0,
+        };
+        Ok(rank::before_ordinal(next, against_substitute))
+    }
+
+    /// The values behind ranks of this segment.
+    fn standings(&self, ranks: impl Iterator<Item = Rank>) -> io::Result<Vec<Standing>> {
+        let mut ordinals = Vec::new();
+        let mut standings = Vec::new();
+        for (nth, rank) in ranks.enumerate() {
+            standings.push(match (rank.value(self.key.descending), &self.key.absent) {
+                (Some(_), Absent::As(substitute)) if rank == self.missing => substitute.clone(),
+                (None, _) => Standing::Missing,
+                (Some(position), _) if self.strings.is_some() => {
+                    ordinals.extend(rank::ordinal(position).map(|ordinal| (ordinal, nth)));
+                    Standing::Bytes(Vec::new())
+                }
+                (Some(number), _) => Standing::Number(number),
+            });
+        }
+        if let Some(strings) = &self.strings {
+            // Sorted, so that each block of the dictionary is decoded once.
+            ordinals.sort_unstable();
+            let sorted: Vec<u64> = ordinals.iter().map(|(ordinal, _)| *ordinal).collect();
+            let mut places = ordinals.iter().map(|(_, nth)| *nth);
+            strings.dictionary().sorted_ords_to_term_cb(&sorted, |bytes| {
+                if let Some(standing) = places.next().and_then(|nth| standings.get_mut(nth)) {
+                    *standing = Standing::Bytes(bytes.to_vec());
+                }
+            })?;
+        }
+        Ok(standings)
+    }
+}
+
+/// An order on one segment, standing on one document. Ranks are computed when they are first needed.
+pub(crate) struct SegmentOrder<'a> {
+    keys: Vec<SegmentKey<'a>>,
+    doc: DocId,
+    score: Score,
+    ranks: Vec<Rank>,
+}
+
+impl SegmentOrder<'_> {
+    /// Goes on to a document, which lies after the one before.
+    pub(super) fn stand_on(&mut self, doc: DocId, score: Score) {
+        (self.doc, self.score) = (doc, score);
+        self.ranks.clear();
+    }
+
+    /// Compares the document with other ranks; computes no more keys than it takes.
+    pub(super) fn compare(&mut self, others: &[Rank]) -> Ordering {
+        for (nth, other) in others.iter().enumerate() {
+            let Some(rank) = self.rank(nth) else { break };
+            let ordering = rank.cmp(other);
+            if ordering.is_ne() {
+                return ordering;
+            }
+        }
+        Ordering::Equal
+    }
+
+    /// All ranks of the document.
+    pub(super) fn ranks(&mut self) -> &[Rank] {
+        self.rank(self.keys.len().saturating_sub(1));
+        &self.ranks
+    }
+
+    fn rank(&mut self, nth: usize) -> Option<Rank> {
+        for key in self.keys.iter_mut().take(nth + 1).skip(self.ranks.len()) {
+            let rank = key.rank(self.doc, self.score);
+            self.ranks.push(rank);
+        }
+        self.ranks.get(nth).copied()
+    }
+
+    /// Where a document of another segment, or another time, stands in this one.
+    pub(super) fn ranks_of(&self, standings: &[Standing]) -> io::Result<Vec<Rank>> {
+        self.keys.iter().zip(standings).map(|(key, standing)| key.rank_of(standing)).collect()
+    }
+
+    /// The values behind the ranks of several documents: one list a document.
+    pub(super) fn standings(&self, documents: &[&[Rank]]) -> io::Result<Vec<Vec<Standing>>> {
+        let mut standings = vec![Vec::with_capacity(self.keys.len()); documents.len()];
+        for (nth, key) in self.keys.iter().enumerate() {
+            let ranks = documents.iter().filter_map(|ranks| ranks.get(nth).copied());
+            for (document, standing) in standings.iter_mut().zip(key.standings(ranks)?) {
+                document.push(standing);
+            }
+        }
+        Ok(standings)
+    }
+}
