@@ -9,6 +9,8 @@ pub mod hosting;
 pub mod key;
 pub mod resource;
 pub mod search;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod watch;
 pub mod wire;
 

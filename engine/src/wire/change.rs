@@ -60,9 +60,16 @@ impl<M> Change<M> {
         let (id, etag_of_resource) = identity(&given);
         let (id, etag) = (
             id.to_owned(),
-            etag(etag_of_request, etag_of_resource).unwrap_or_default().to_owned(),
+            etag(etag_of_request, etag_of_resource)
+                .unwrap_or_default()
+                .to_owned(),
         );
-        Ok(Self { given, id, mask, etag })
+        Ok(Self {
+            given,
+            id,
+            mask,
+            etag,
+        })
     }
 
     /// Which resource.

@@ -111,13 +111,14 @@ pub fn batch<'a, T, R>(
 ) -> Option<Vec<R>> {
     let path = path.into();
     check_batch(values.len(), WRITE_BATCH_MAX, &path, violations);
+    let in_bounds = (1..=WRITE_BATCH_MAX).contains(&values.len());
     let batch: Vec<_> = values
         .iter()
         .enumerate()
         .take(WRITE_BATCH_MAX)
         .map(|(at, value)| read(value, &path.index(at), violations))
         .collect();
-    batch.into_iter().collect()
+    batch.into_iter().collect::<Option<_>>().filter(|_| in_bounds)
 }
 
 /// What was read from a request, unless something is wrong with it.

@@ -1,0 +1,131 @@
+//! Random values, and what every [`Resource`] has to hold: for the tests of services.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use souk_chassis::status::Violations;
+use souk_index::{FieldKind, FieldValue, Object, Schema};
+use souk_proto::r#type::v1::{Value, value::Kind};
+use tonic_types::StatusExt as _;
+
+use crate::columns::ColumnReader;
+use crate::resource::Resource;
+use crate::wire::{Attributes, time_to_wire};
+
+/// Characters of random texts: one to four bytes, some that are special elsewhere.
+const CHARS: [char; 14] = [
+    'a', 'Z', '0', ' ', '"', '\\', '*', '?', '.', 'é', '奶', '茶', '\u{e000}', '🚀',
+];
+
+/// Random numbers, seeded by the variable `SOUK_SEED` or by chance; prints the seed.
+#[must_use]
+#[expect(clippy::print_stdout, reason = "a failed test shows its seed")]
+pub fn random() -> Rng {
+    let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("SOUK_SEED={seed}");
+    Rng::with_seed(seed)
+}
+
+/// A text of `chars_min` to `chars_max` characters.
+pub fn text(random: &mut Rng, chars_min: usize, chars_max: usize) -> String {
+    let chars = random.usize(chars_min..=chars_max);
+    (0..chars).filter_map(|_| random.choice(CHARS)).collect()
+}
+
+/// A number, often at the end of its range.
+pub fn number(random: &mut Rng, min: i64, max: i64) -> i64 {
+    match random.u8(..6) {
+        0 => min,
+        1 => max,
+        _ => random.i64(min..=max),
+    }
+}
+
+/// Attributes of every kind of value.
+pub fn attributes(random: &mut Rng) -> Attributes {
+    let mut entries = BTreeMap::new();
+    for _ in 0..random.usize(..4) {
+        let kind = match random.u8(..6) {
+            0 => Kind::StringValue(text(random, 0, 8)),
+            1 => Kind::IntValue(number(random, i64::MIN, i64::MAX)),
+            2 => Kind::DoubleValue(random.f64() * 1e9),
+            3 => Kind::BoolValue(random.bool()),
+            4 => Kind::BytesValue(text(random, 0, 8).into_bytes().into()),
+            _ => Kind::TimeValue(time_to_wire(number(random, i64::MIN, i64::MAX))),
+        };
+        entries.insert(text(random, 1, 8), Value { kind: Some(kind) });
+    }
+    let mut violations = Violations::new();
+    let attributes = Attributes::from_wire(&entries, "attributes", &mut violations);
+    assert!(violations.is_empty(), "{violations:?}");
+    attributes
+}
+
+/// The paths of the fields that were refused, in order.
+#[must_use]
+pub fn paths(violations: Violations) -> Vec<String> {
+    let Err(status) = violations.into_result() else {
+        return Vec::new();
+    };
+    let details = status.get_details_bad_request().into_iter();
+    let fields = details.flat_map(|details| details.field_violations);
+    fields.map(|violation| violation.field).collect()
+}
+
+/// Asserts that a resource comes back from its row and its key, and that its document fits its schema.
+///
+/// # Panics
+/// When it doesn't.
+pub fn assert_consistent<R: Resource>(resource: &R) {
+    let columns = resource.to_columns();
+    let names: Vec<&str> = columns.cells().map(|(name, _)| name).collect();
+    for (at, name) in names.iter().enumerate() {
+        assert!(!name.starts_with('_'), "column {name} has a name of the engine");
+        assert!(!names[..at].contains(name), "column {name} is there twice");
+    }
+    let read = R::from_columns(resource.id(), &ColumnReader::of_columns(&columns));
+    assert_eq!(read.as_ref(), Ok(resource), "a row holds what was put in it");
+
+    match R::key(resource.id()) {
+        Ok(key) => assert_eq!(R::id_of(&key).as_deref(), Ok(resource.id())),
+        Err(error) => panic!("no key for {:?}: {error}", resource.id()),
+    }
+
+    let schema = match Schema::new(R::fields()) {
+        Ok(schema) => schema,
+        Err(error) => panic!("the searchable fields are no schema: {error:?}"),
+    };
+    let mut document = Object::new();
+    resource.to_document(&mut document);
+    assert_fits(&document, "", &schema);
+}
+
+fn assert_fits(object: &Object, scope: &str, schema: &Schema) {
+    for (name, values) in object.fields() {
+        let path = format!("{scope}{name}");
+        let Some(field) = schema.resolve(&path) else {
+            panic!("{path} isn't in the schema");
+        };
+        assert!(field.array || values.len() == 1, "{path} isn't an array");
+        for value in values {
+            let fits = match (&field.kind, value) {
+                (FieldKind::Keyword | FieldKind::Text(_), FieldValue::String(_))
+                | (FieldKind::Long, FieldValue::Long(_))
+                | (FieldKind::Double, FieldValue::Double(_))
+                | (FieldKind::Boolean, FieldValue::Boolean(_))
+                | (FieldKind::Date, FieldValue::Date(_))
+                | (FieldKind::GeoPoint, FieldValue::GeoPoint(_)) => true,
+                (FieldKind::Nested(_), FieldValue::Objects(objects)) => {
+                    let scope = format!("{path}.");
+                    objects
+                        .iter()
+                        .for_each(|object| assert_fits(object, &scope, schema));
+                    true
+                }
+                _ => false,
+            };
+            assert!(fits, "{path} is {:?}, its value {value:?}", field.kind);
+        }
+    }
+}
