@@ -50,3 +50,6 @@ pub mod reflection;
 pub mod server;
 pub mod status;
 pub mod telemetry;
+
+#[cfg(test)]
+mod testing;

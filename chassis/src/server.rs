@@ -1,5 +1,16 @@
 //! The server: THE order of the layers, the stack they make, and serving it on a listener.
 //!
+//! | from outside | layer | why there |
+//! |---|---|---|
+//! | 1 | [`trace`](crate::layers::trace) | its span and its log line hold everything below, refusals too |
+//! | 2 | [`metrics`](crate::layers::metrics) | inside the span, outside all that refuses: refusals are counted |
+//! | 3 | [`drain`](crate::layers::drain) | before any work for a call that must not start; a call counts until its answer is out, panics too |
+//! | 4 | [`catch_panic`](crate::layers::catch_panic) | below what must see the answer, above all that runs or holds something |
+//! | 5 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
+//! | 6 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
+//! | 7 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
+//! | 8 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
+//!
 //! A [`Stack`] is one cloneable tower service. The same value is served on a listener and called in process by the
 //! gateway, so both ways have the same limits, spans and errors. Nobody but [`bind`] binds.
 

@@ -54,10 +54,11 @@ fn flags_go_over_overrides_and_these_over_the_file() {
 }
 
 #[test]
-fn a_wrong_setting_names_its_flag() {
-    let error = load(&["--data", ""]).expect_err("no folder");
+fn a_wrong_setting_names_who_set_it() {
+    let error = load(&["--listen", "127.0.0.1:0", "--set", "data="]).expect_err("no folder");
+    let text = error.to_string();
     assert!(
-        error.to_string().contains("--data: data: must be a folder"),
-        "{error}"
+        text.contains("override `data=`: data: must be a folder"),
+        "{text}"
     );
 }

@@ -1,1 +1,114 @@
+use futures_util::FutureExt as _;
+use tonic::Code;
 
+use super::*;
+
+fn requested(service: &str) -> Request<HealthCheckRequest> {
+    Request::new(HealthCheckRequest {
+        service: service.to_owned(),
+    })
+}
+
+async fn check(health: &Health, service: &str) -> Result<ServingStatus, Status> {
+    let answer = Endpoint(health.clone()).check(requested(service)).await?;
+    Ok(answer.get_ref().status())
+}
+
+#[tokio::test]
+async fn the_whole_serves_while_all_services_do() {
+    let health = Health::new();
+    assert_eq!(
+        check(&health, "").await.expect("always known"),
+        ServingStatus::Serving
+    );
+    let (orders, seen) = watch::channel(true);
+    health.watch("souk.Orders", seen);
+    health.probe("souk.Shops", || true);
+    assert_eq!(check(&health, "").await.expect("known"), ServingStatus::Serving);
+    orders.send_replace(false);
+    assert_eq!(
+        check(&health, "").await.expect("known"),
+        ServingStatus::NotServing
+    );
+    assert_eq!(
+        check(&health, "souk.Orders").await.expect("known"),
+        ServingStatus::NotServing
+    );
+    assert_eq!(
+        check(&health, "souk.Shops").await.expect("known"),
+        ServingStatus::Serving
+    );
+    orders.send_replace(true);
+    assert_eq!(check(&health, "").await.expect("known"), ServingStatus::Serving);
+    drop(orders);
+    assert_eq!(
+        check(&health, "souk.Orders").await.expect("known"),
+        ServingStatus::NotServing,
+        "nobody vouches for it any more"
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_service_is_an_error_to_check_and_a_state_to_watch() {
+    let health = Health::new();
+    let status = check(&health, "souk.Nobody").await.expect_err("unknown");
+    assert_eq!(status.code(), Code::NotFound);
+    assert_eq!(crate::status::reason(&status).as_deref(), Some("SERVICE_UNKNOWN"));
+    let mut states = Box::pin(changes(health.clone(), "souk.Nobody".to_owned()));
+    assert_eq!(states.next().await, Some(ServingStatus::ServiceUnknown));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_each_change_once_and_ends_with_the_drain() {
+    let health = Health::new();
+    let (serving, seen) = watch::channel(true);
+    health.watch("souk.Orders", seen);
+    let answer = Endpoint(health.clone())
+        .watch(requested(""))
+        .await
+        .expect("a stream");
+    let mut states = answer.into_inner();
+    let mut next = async || {
+        let state = states.next().await;
+        state.map(|state| state.expect("no error").status())
+    };
+    assert_eq!(next().await, Some(ServingStatus::Serving));
+    assert!(next().now_or_never().is_none(), "nothing changed");
+    serving.send_replace(false);
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    serving.send_replace(false);
+    assert!(next().now_or_never().is_none(), "the same again is no change");
+    serving.send_replace(true);
+    assert_eq!(next().await, Some(ServingStatus::Serving));
+    health.drain();
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    assert_eq!(next().await, None);
+    assert_eq!(
+        check(&health, "souk.Orders").await.expect("known"),
+        ServingStatus::NotServing
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_is_asked_again_and_a_lost_sender_is_no_busy_loop() {
+    let health = Health::new();
+    let probes = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&probes);
+    health.probe("souk.Shops", move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 5
+    });
+    let (lost, seen) = watch::channel(true);
+    let mut states = Box::pin(health.subscribe("souk.Shops"));
+    assert_eq!(states.next().await, Some(true));
+    let started = tokio::time::Instant::now();
+    assert_eq!(states.next().await, Some(false));
+    // Of the five good answers one was given before, and one at once after that.
+    assert_eq!(started.elapsed(), PROBE_INTERVAL * 4);
+
+    health.watch("souk.Shops", seen);
+    assert_eq!(states.next().await, Some(true));
+    drop(lost);
+    assert_eq!(states.next().await, Some(false));
+    let asked = tokio::time::timeout(PROBE_INTERVAL * 100, states.next()).await;
+    assert!(asked.is_err(), "it stays so");
+}

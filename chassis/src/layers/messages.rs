@@ -143,7 +143,7 @@ impl<S: Inner> Service<Request<Body>> for Messages<S> {
         } else {
             Encoding::choose(request.headers())
         };
-        let (request, complaints) = match self.layer.request(request) {
+        let (request, mut complaints) = match self.layer.request(request) {
             Ok(checked) => checked,
             Err(status) => {
                 let mut response = refuse(status);
@@ -158,9 +158,13 @@ impl<S: Inner> Service<Request<Body>> for Messages<S> {
             // Whatever the reader of the body makes of its error (a proxy resets its stream), this is the answer.
             let response = tokio::select! {
                 biased;
-                Ok(complaint) = complaints => return Ok(refuse(complaint)),
+                Ok(complaint) = &mut complaints => return Ok(refuse(complaint)),
                 response = &mut call => response?,
             };
+            // Both may have come of one poll.
+            if let Ok(complaint) = complaints.try_recv() {
+                return Ok(refuse(complaint));
+            }
             Ok(match accepted {
                 Some(encoding) => compress(response, encoding),
                 None => response,

@@ -1,1 +1,194 @@
+use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use super::*;
+use crate::status::reason;
+use crate::testing::{
+    Echo, NEVER, PANIC, call_at, connect, echo, repeat_to, say_to, serve as serve_on_a_port, text,
+};
+
+/// For calls at a drain.
+const CALLS: Duration = Duration::from_secs(5);
+
+async fn refused(result: impl Future<Output = Result<String, Status>>) -> (Code, String) {
+    let status = result.await.expect_err("a refusal");
+    let reason = reason(&status).unwrap_or_else(|| panic!("no ErrorInfo: {status:?}"));
+    (status.code(), reason)
+}
+
+#[tokio::test]
+async fn every_refusal_over_a_socket_has_its_reason() {
+    let config = ServerConfig {
+        deadline_default: Duration::from_millis(200),
+        ..ServerConfig::default()
+    };
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let channel = connect(running.address);
+    assert_eq!(say_to(channel.clone(), "hello").await.expect("an echo"), "hello");
+
+    let at = |path: &'static str| {
+        let call = call_at(channel.clone(), path, text("x"));
+        refused(async { call.await.map(|answer| answer.text) })
+    };
+    assert_eq!(
+        at("/test.Echo/Shout").await,
+        (Code::Unimplemented, "METHOD_UNKNOWN".to_owned())
+    );
+    assert_eq!(
+        at("/test.Nobody/Say").await,
+        (Code::Unimplemented, "SERVICE_UNKNOWN".to_owned())
+    );
+    assert_eq!(
+        refused(say_to(channel.clone(), &"x".repeat(5 << 20))).await,
+        (Code::ResourceExhausted, "MESSAGE_TOO_LARGE".to_owned())
+    );
+    assert_eq!(
+        refused(say_to(channel.clone(), NEVER)).await,
+        (Code::DeadlineExceeded, "DEADLINE_EXCEEDED".to_owned())
+    );
+    assert_eq!(
+        refused(say_to(channel.clone(), PANIC)).await,
+        (Code::Internal, "INTERNAL".to_owned())
+    );
+    // Bytes that aren't the message: how tonic words it is known to the error_info layer.
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Number {
+        #[prost(uint64, tag = "1")]
+        number: u64,
+    }
+    let malformed = call_at(channel.clone(), crate::testing::SAY, Number { number: 7 });
+    assert_eq!(
+        refused(async { malformed.await.map(|answer| answer.text) }).await,
+        (Code::InvalidArgument, "MESSAGE_MALFORMED".to_owned())
+    );
+    assert_eq!(
+        say_to(channel, "still here").await.expect("an echo"),
+        "still here"
+    );
+}
+
+#[tokio::test]
+async fn the_same_stack_answers_in_process() {
+    let stack = echo(&ServerConfig::default());
+    let mut grpc = tonic::client::Grpc::new(stack.clone());
+    let path = http::uri::PathAndQuery::from_static(crate::testing::SAY);
+    let codec = tonic_prost::ProstCodec::<crate::testing::Text, crate::testing::Text>::default();
+    let answer = grpc.unary(tonic::Request::new(text("near")), path, codec).await;
+    assert_eq!(answer.expect("an echo").into_inner().text, "near");
+    let known: Vec<_> = stack
+        .methods()
+        .services()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    assert!(known.contains(&"test.Echo".to_owned()) && known.contains(&health::SERVICE_NAME.to_owned()));
+}
+
+#[test]
+fn a_service_without_descriptor_is_refused() {
+    let services = Services::new(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .expect("descriptors")
+        .mount(Echo);
+    let error = stack(services, &Health::new(), &ServerConfig::default()).expect_err("nobody describes it");
+    assert!(error.to_string().contains("test.Echo"), "{error}");
+    assert!(Services::new(&[0xff]).is_err());
+}
+
+#[tokio::test]
+async fn a_drain_says_so_first_lets_calls_finish_and_ends() {
+    let config = ServerConfig::default();
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let channel = connect(running.address);
+    let mut health = HealthClient::new(channel.clone());
+    let states = health.watch(HealthCheckRequest::default()).await;
+    let mut states = states.expect("a stream").into_inner();
+    let mut next = async || {
+        states
+            .message()
+            .await
+            .expect("no error")
+            .map(|state| state.status())
+    };
+    assert_eq!(next().await, Some(ServingStatus::Serving));
+    let mut stream = repeat_to(channel.clone(), "twice").await.expect("a stream");
+    stream.message().await.expect("no error").expect("a message");
+
+    running.stop.cancel();
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    assert_eq!(next().await, None);
+    // What had begun goes on to its end.
+    assert_eq!(stream.message().await.expect("no error"), Some(text("twice")));
+    assert_eq!(stream.message().await.expect("no error"), None);
+    let served = running.task.await.expect("no panic");
+    assert_eq!(served, Served { calls_cut_off: 0 });
+    let late = say_to(connect(running.address), "late")
+        .await
+        .expect_err("nobody listens");
+    assert_eq!(late.code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn what_has_no_end_is_cut_off_at_the_deadline_and_counted() {
+    let config = ServerConfig::default();
+    let running = serve_on_a_port(echo(&config), &config, Duration::from_millis(200)).await;
+    let mut stream = repeat_to(connect(running.address), NEVER)
+        .await
+        .expect("a stream");
+    stream.message().await.expect("no error").expect("a message");
+    running.stop.cancel();
+    let served = running.task.await.expect("no panic");
+    assert_eq!(served, Served { calls_cut_off: 1 });
+}
+
+#[tokio::test]
+async fn what_is_not_http2_is_hung_up_on() {
+    let config = ServerConfig::default();
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    for words in ["GET / HTTP/1.1\r\n\r\n", "\u{16}\u{3}\u{1} a TLS hello"] {
+        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+        stream.write_all(words.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        // Closed with or without a reset: words it doesn't have.
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(answer.is_empty(), "{answer:?}");
+    }
+    say_to(connect(running.address), "hello").await.expect("an echo");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place() {
+    let config = ServerConfig {
+        connections_max: 1,
+        ..ServerConfig::default()
+    };
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let first = connect(running.address);
+    say_to(first.clone(), "first").await.expect("an echo");
+    let second = connect(running.address);
+    let mut waiting = Box::pin(say_to(second, "second"));
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
+    assert!(early.is_err(), "there is no place yet");
+    drop(first);
+    assert_eq!(waiting.await.expect("an echo"), "second");
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = taken.local_addr().expect("an address");
+    let error = bind(address).await.expect_err("taken");
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("address {address} is already in use")),
+        "{text}"
+    );
+    let foreign = SocketAddr::from(([192, 0, 2, 1], 0));
+    let text = bind(foreign).await.expect_err("documentation only").to_string();
+    assert!(text.contains("no interface has it"), "{text}");
+}

@@ -172,6 +172,29 @@ impl Violations {
         } else {
             REASON_SEVERAL
         };
+        self.status(reason, false).map_or(Ok(()), Err)
+    }
+
+    /// `Ok` when nothing is wrong; like [`into_result`](Self::into_result), but with one `reason` whatever the
+    /// violations' own, with which their descriptions begin.
+    ///
+    /// ```
+    /// use souk_chassis::status::{Violations, reason};
+    /// let mut violations = Violations::new();
+    /// violations.push("quantity", "OUT_OF_RANGE", "is -1, must be at least 1");
+    /// let status = violations.into_result_as("INVALID_ARGUMENT").unwrap_err();
+    /// assert_eq!(reason(&status).as_deref(), Some("INVALID_ARGUMENT"));
+    /// ```
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT with a `BadRequest` that lists the violations.
+    pub fn into_result_as(self, reason: &'static str) -> Result<(), Status> {
+        self.status(reason, true).map_or(Ok(()), Err)
+    }
+
+    /// `None` when nothing is wrong.
+    fn status(self, reason: &'static str, with_own_reasons: bool) -> Option<Status> {
+        let first = self.listed.first()?;
         let mut message = format!("{} {}", Subject(&first.path), first.description);
         if self.count > 1 {
             message.push_str(&format!(
@@ -183,12 +206,19 @@ impl Violations {
             .metadata("field", &first.path)
             .metadata("violations", self.count);
         for Violation {
-            path, description, ..
+            path,
+            reason,
+            description,
         } in self.listed
         {
+            let description = if with_own_reasons {
+                format!("{reason}: {description}")
+            } else {
+                description
+            };
             status = status.field_violation(path, description);
         }
-        Err(status.build())
+        Some(status.build())
     }
 }
 

@@ -1,1 +1,238 @@
+use std::sync::Arc;
 
+use opentelemetry::Key;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::SpanData;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::layers::testing::record;
+
+/// Keeps the resource of each provider, and the spans by `service.name`.
+#[derive(Clone, Debug, Default)]
+struct Recorder {
+    service: String,
+    resources: Arc<Mutex<Vec<Resource>>>,
+    spans: Arc<Mutex<Vec<(String, SpanData)>>>,
+}
+
+impl SpanExporter for Recorder {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let named = batch.into_iter().map(|span| (self.service.clone(), span));
+        self.spans.lock().extend(named);
+        Ok(())
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.service = text(resource, "service.name");
+        self.resources.lock().push(resource.clone());
+    }
+}
+
+fn text(resource: &Resource, key: &'static str) -> String {
+    let value = resource.get(&Key::from_static_str(key));
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+fn builder() -> TelemetryBuilder {
+    Telemetry::builder(TelemetryConfig::default(), "souk-test").log_lines(|_| {})
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_resource_says_who_speaks() {
+    let recorder = Recorder::default();
+    let _telemetry = builder()
+        .roles([Role::new("souk-order")])
+        .span_exporter(recorder.clone())
+        .build()
+        .expect("good settings");
+    let resources = recorder.resources.lock().clone();
+    let names: Vec<_> = resources
+        .iter()
+        .map(|resource| text(resource, "service.name"))
+        .collect();
+    assert_eq!(names.len(), 2);
+    assert!(names.contains(&"souk-test".to_owned()) && names.contains(&"souk-order".to_owned()));
+    let instances: Vec<_> = resources
+        .iter()
+        .map(|resource| text(resource, "service.instance.id"))
+        .collect();
+    assert_eq!(instances[0].len(), 36, "{instances:?}");
+    assert_eq!(instances[0], instances[1], "one process, one instance");
+    for resource in &resources {
+        assert_eq!(text(resource, "service.namespace"), "souk");
+        assert_eq!(text(resource, "service.version"), env!("CARGO_PKG_VERSION"));
+    }
+}
+
+#[tokio::test]
+async fn spans_belong_to_the_role_they_run_in_and_children_follow() {
+    let recorder = Recorder::default();
+    let order = Role::new("souk-order");
+    let telemetry = builder()
+        .roles([order, Role::new("souk-shop")])
+        .span_exporter(recorder.clone())
+        .build()
+        .expect("good settings");
+    let _default = tracing::dispatcher::set_default(telemetry.dispatch());
+    tracing::info_span!("of-process").in_scope(|| {});
+    order
+        .scope(async {
+            let parent = tracing::info_span!("of-order");
+            let child = tracing::info_span!(parent: &parent, "child");
+            let spawned = Role::inherit(async { tracing::info_span!("spawned").in_scope(|| {}) });
+            drop((parent, child));
+            // On a task of its own, the role goes along.
+            let task = tokio::task::LocalSet::new();
+            task.run_until(async move { tokio::task::spawn_local(spawned).await })
+                .await
+                .expect("no panic");
+        })
+        .await;
+    {
+        let _entered = Role::new("souk-shop").enter();
+        tracing::info_span!("of-shop").in_scope(|| {});
+    }
+    Role::new("souk-unknown")
+        .scope(async { tracing::info_span!("of-nobody").in_scope(|| {}) })
+        .await;
+    let spans = recorder.spans.lock().clone();
+    let mut found: Vec<_> = spans
+        .iter()
+        .map(|(service, span)| (span.name.as_ref(), service.as_str()))
+        .collect();
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ("child", "souk-order"),
+            ("of-nobody", "souk-test"),
+            ("of-order", "souk-order"),
+            ("of-process", "souk-test"),
+            ("of-shop", "souk-shop"),
+            ("spawned", "souk-order"),
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_exported_without_an_endpoint_and_metrics_not_even_kept() {
+    let telemetry = builder().environment([]).build().expect("good settings");
+    assert!(telemetry.tracers.is_some(), "spans have ids for the logs");
+    assert!(telemetry.meters.is_none());
+    let off = builder()
+        .environment(variables(&[("OTEL_SDK_DISABLED", "TRUE")]))
+        .build()
+        .expect("good settings");
+    assert!(off.tracers.is_none() && off.meters.is_none() && off.propagator.is_none());
+}
+
+#[test]
+fn variables_decide_what_is_exported() {
+    let read = |pairs: &[(&str, &str)]| {
+        let environment = OtelEnvironment::read(&variables(pairs)).expect("good variables");
+        (environment.traces, environment.metrics)
+    };
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317");
+    assert_eq!(read(&[]), (Exporting::None, Exporting::None));
+    assert_eq!(
+        read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]),
+        (Exporting::None, Exporting::None)
+    );
+    assert_eq!(read(&[endpoint]), (Exporting::Otlp, Exporting::Otlp));
+    assert_eq!(
+        read(&[endpoint, ("OTEL_METRICS_EXPORTER", "none")]),
+        (Exporting::Otlp, Exporting::None)
+    );
+    let traces_only = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:4317");
+    assert_eq!(read(&[traces_only]), (Exporting::Otlp, Exporting::None));
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused_by_name() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    for (variable, value) in [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_TRACES_EXPORTER", "zipkin"),
+        ("OTEL_PROPAGATORS", "b3"),
+    ] {
+        let error = OtelEnvironment::read(&variables(&[endpoint, (variable, value)])).expect_err(variable);
+        let error = error.to_string();
+        assert!(error.contains(variable) && error.contains(value), "{error}");
+    }
+    let config = TelemetryConfig {
+        log_filter: "souk=loudly".to_owned(),
+        ..TelemetryConfig::default()
+    };
+    let error = Telemetry::builder(config, "souk-test")
+        .build()
+        .expect_err("no level");
+    assert!(error.to_string().contains("souk=loudly"), "{error}");
+}
+
+#[test]
+fn log_lines_carry_ids_and_cannot_be_forged() {
+    let recorded = record();
+    let span = tracing::info_span!("work");
+    span.in_scope(|| tracing::warn!(order = "o1\nERROR forged", count = 3, "first\nsecond"));
+    tracing::info!("outside");
+    drop(span);
+    let trace = recorded.span().span_context.trace_id().to_string();
+    let lines = recorded.lines();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].contains(&format!("trace_id={trace}")), "{lines:?}");
+    assert!(
+        lines[0].contains("first second") && lines[0].contains("count=3"),
+        "{lines:?}"
+    );
+    assert_eq!(lines[0].matches('\n').count(), 1, "{lines:?}");
+    assert!(!lines[1].contains("trace_id"), "{lines:?}");
+}
+
+#[test]
+fn json_lines_are_json() {
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = Arc::clone(&lines);
+    let config = TelemetryConfig {
+        log_format: LogFormat::Json,
+        log_filter: "info,quiet=off".to_owned(),
+    };
+    let telemetry = Telemetry::builder(config, "souk-test")
+        .log_lines(move |line| sink.lock().push(String::from_utf8_lossy(line).into_owned()))
+        .build()
+        .expect("good settings");
+    tracing::dispatcher::with_default(telemetry.dispatch(), || {
+        tracing::info_span!("work").in_scope(|| tracing::error!(code = "ABORTED", "failed: \"x\""));
+        tracing::error!(target: "quiet", "not to be seen");
+        tracing::debug!("not at this level");
+    });
+    let lines = lines.lock().clone();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let line: serde_json::Value = serde_json::from_str(&lines[0]).expect("JSON");
+    assert_eq!(line["level"], "ERROR");
+    assert_eq!(line["message"], "failed: \"x\"");
+    assert_eq!(line["fields"]["code"], "ABORTED");
+    assert_eq!(line["trace_id"].as_str().map(str::len), Some(32));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_collector_that_is_not_there_does_not_hold_up_the_end() {
+    let variables = variables(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"),
+        ("OTEL_METRICS_EXPORTER", "none"),
+    ]);
+    let telemetry = builder().environment(variables).build().expect("good settings");
+    tracing::dispatcher::with_default(telemetry.dispatch(), || {
+        tracing::info_span!("lost").in_scope(|| {});
+    });
+    let started = Instant::now();
+    telemetry.into_guard().shutdown(Duration::from_secs(2)).await;
+    assert!(started.elapsed() < Duration::from_secs(4));
+}
