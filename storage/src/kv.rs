@@ -6,6 +6,7 @@
 
 pub mod fjall;
 pub mod memory;
+mod weight;
 
 use async_trait::async_trait;
 use bytes::Bytes;

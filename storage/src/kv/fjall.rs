@@ -31,7 +31,8 @@ use self::group::Pending;
 use self::snapshot::FjallSnapshot;
 use self::store::Store;
 use self::watermark::Watermark;
-use crate::kv::{Check, Commit, Error, Health, Kv, KvCommitted, KvLimits, KvSnapshot, Mutation, STAMP};
+use crate::kv::weight::weigh;
+use crate::kv::{Commit, Error, Health, Kv, KvCommitted, KvLimits, KvSnapshot};
 use crate::limits::{COMMIT_QUEUE, COMMIT_QUEUE_BYTES, MAX_COMMIT_BYTES, MAX_KV_KEY_BYTES};
 use crate::options::{DatabaseOptions, Recovery};
 
@@ -82,18 +83,25 @@ impl FjallKv {
         let store = Store::open(directory, options)?;
         let end = store.log_end()?;
         let expected = end.head.max(watermark.sequence());
-        if end.found < expected {
-            if !accept {
-                return Err(crate::Error::LogShortened {
-                    log_end: end.found,
-                    watermark: expected,
-                });
+        let lost = if end.found < expected {
+            Some(crate::Error::LogShortened {
+                log_end: end.found,
+                watermark: expected,
+            })
+        } else if end.found != end.head {
+            // The engine's checksums leave out the numbers that order its writes.
+            let what = format!("the log ends at {}, but its head is {}", end.found, end.head);
+            Some(crate::Error::corrupt(what))
+        } else {
+            None
+        };
+        match lost {
+            Some(error) if !accept => return Err(error),
+            Some(error) => {
+                tracing::warn!(directory = ?path, "accepted a loss: {error}");
+                store.set_head(end.found)?;
             }
-            tracing::warn!(
-                log_end = end.found,
-                watermark = expected,
-                "accepted a log that lost its end"
-            );
+            None => {}
         }
         // What the engine found in its journal may be known to the kernel only.
         store.persist().map_err(|error| failure::opening(path, error))?;
@@ -189,62 +197,6 @@ fn open_watermark(directory: &Directory, accept: bool) -> crate::Result<Watermar
 fn closed() -> Error {
     Error::Unavailable {
         reason: "it is closed".to_owned(),
-    }
-}
-
-/// Refuses what the store doesn't take; gives what the commit weighs.
-fn weigh(commit: &Commit) -> Result<usize, Error> {
-    let mut bytes = 0;
-    let mut longest = 0;
-    let mut weigh = |key: &[u8], rest: usize| {
-        if key.is_empty() {
-            return Err(malformed("an empty key"));
-        }
-        longest = longest.max(key.len());
-        bytes += key.len() + rest;
-        Ok(())
-    };
-    for check in &commit.checks {
-        match check {
-            Check::Absent { key, .. } => weigh(key, 0)?,
-            Check::Prefix { key, prefix, .. } => weigh(key, prefix.len())?,
-        }
-    }
-    for mutation in &commit.mutations {
-        match mutation {
-            Mutation::Put { stamp: true, .. } if commit.log.is_none() => {
-                return Err(malformed("a stamp without a log entry"));
-            }
-            Mutation::Put {
-                value, stamp: true, ..
-            } if value.len() < STAMP.end => {
-                return Err(malformed("a value without a place for its stamp"));
-            }
-            Mutation::Put { key, value, .. } => weigh(key, value.len())?,
-            Mutation::Delete { key, .. } => weigh(key, 0)?,
-        }
-    }
-    if let Some(entry) = &commit.log {
-        if entry.len() < STAMP.end {
-            return Err(malformed("a log entry without a place for its stamp"));
-        }
-        bytes += entry.len();
-    }
-    for (limit, max, actual) in [
-        ("MAX_KV_KEY_BYTES", MAX_KV_KEY_BYTES, longest),
-        ("MAX_COMMIT_BYTES", MAX_COMMIT_BYTES, bytes),
-    ] {
-        if actual > max {
-            return Err(Error::TooLarge { limit, max, actual });
-        }
-    }
-    Ok(bytes)
-}
-
-fn malformed(what: &str) -> Error {
-    Error::Corrupt {
-        what: format!("a commit has {what}"),
-        source: None,
     }
 }
 

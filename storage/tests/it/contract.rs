@@ -27,6 +27,19 @@ macro_rules! contract {
                 }
             )*
         }
+
+        mod in_memory {
+            use std::sync::Arc;
+
+            use souk_storage::kv::memory::MemoryKv;
+
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $behaviour() {
+                    super::$behaviour(Arc::new(MemoryKv::new())).await;
+                }
+            )*
+        }
     };
 }
 

@@ -142,6 +142,73 @@ async fn notices_a_journal_with_a_hole() {
     }
 }
 
+/// Wherever a byte is wrong, nothing that was acknowledged is missing without a word.
+#[tokio::test]
+async fn notices_a_flipped_byte_of_the_journal() {
+    let mut random = random();
+    let directory = database(50).await;
+    let journal = journal(directory.path());
+    let whole = fs::read(&journal).expect("the journal");
+    for _ in 0..40 {
+        let at = random.usize(..written(&journal));
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << random.u8(..8);
+        fs::write(&journal, damaged).expect("a write");
+        match open(directory.path()).await {
+            Err(Error::LogShortened { watermark: 50, .. } | Error::Corrupt { .. }) => {}
+            // Not every bit matters.
+            Ok(store) => assert_whole(&store, 50).await,
+            Err(other) => panic!("the flip at {at} is not the cause of {other:?}"),
+        }
+        fs::write(&journal, &whole).expect("a write");
+    }
+    assert_whole(&open(directory.path()).await.expect("a store"), 50).await;
+}
+
+/// The head is written with the log but elsewhere: it notices where the watermark is too old to.
+#[tokio::test]
+async fn notices_a_log_that_ends_below_its_head() {
+    let directory = database(5).await;
+    let watermark = directory.path().join("WATERMARK");
+    let old = fs::read(&watermark).expect("the watermark");
+    let store = open(directory.path()).await.expect("a store");
+    let lost = (4..=5u64)
+        .map(|sequence| delete(Space::Log, &sequence.to_be_bytes()))
+        .collect();
+    store.commit(unlogged(lost)).await.expect("a commit");
+    drop(store);
+    fs::write(&watermark, old).expect("a write");
+    assert_eq!(assert_shortened(open(directory.path()).await, 5), 3);
+    drop(open_shorter(directory.path()).await.expect("a store"));
+    let store = open(directory.path()).await.expect("a store");
+    assert_eq!(snapshot(&store).await.sequence(), 3);
+}
+
+/// What was trimmed isn't missing; the sequence goes on behind it.
+#[tokio::test]
+async fn goes_on_behind_a_log_that_was_trimmed() {
+    let directory = database(5).await;
+    let store = open(directory.path()).await.expect("a store");
+    let mut trim: Vec<_> = (1..=5u64)
+        .map(|sequence| delete(Space::Log, &sequence.to_be_bytes()))
+        .collect();
+    // The key of the last trimmed sequence.
+    trim.push(put(Space::Catalog, &[2], &5u64.to_be_bytes()));
+    store.commit(unlogged(trim)).await.expect("a commit");
+    drop(store);
+    let store = open(directory.path()).await.expect("a store");
+    let snapshot = snapshot(&store).await;
+    assert_eq!((snapshot.sequence(), log(&*snapshot).await.len()), (5, 0));
+    assert_eq!(
+        store
+            .commit(logged(vec![], b""))
+            .await
+            .expect("a commit")
+            .sequence,
+        6
+    );
+}
+
 #[tokio::test]
 async fn notices_an_older_state() {
     let directory = database(5).await;

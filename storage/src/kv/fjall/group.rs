@@ -10,7 +10,8 @@ use super::failure::{self, Failure};
 use super::store::Store;
 use crate::batch::Durability;
 use crate::key;
-use crate::kv::{Check, Commit, Error, KvCommitted, Mutation, STAMP, Space};
+use crate::kv::weight::write_stamp;
+use crate::kv::{Check, Commit, Error, KvCommitted, Mutation, Space};
 use crate::limits::{MAX_GROUP_BYTES, MAX_GROUP_COMMITS};
 
 /// A commit that waits for its turn.
@@ -113,8 +114,8 @@ impl Group {
         if let Some(mut entry) = commit.log {
             self.last += 1;
             write_stamp(&mut entry, self.last);
-            let key = Bytes::copy_from_slice(&self.last.to_be_bytes());
-            self.changes.insert((Space::Log, key), Some(entry.into()));
+            self.changes
+                .insert((Space::Log, key::log(self.last)), Some(entry.into()));
         }
         for mutation in commit.mutations {
             match mutation {
@@ -176,12 +177,5 @@ impl Group {
             };
             let _ = decided.answer.send(Err(error));
         }
-    }
-}
-
-fn write_stamp(value: &mut [u8], sequence: u64) {
-    // Shorter values were refused before they were queued.
-    if let Some(place) = value.get_mut(STAMP) {
-        place.copy_from_slice(&sequence.to_be_bytes());
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
 use super::directory::Directory;
-use super::failure;
+use super::failure::{self, Failure};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::kv::Space;
@@ -108,6 +108,13 @@ impl Store {
             found: last.max(stored(key::TRIMMED, "the end of trimming")?),
             head: stored(key::HEAD, "the head of the log")?,
         })
+    }
+
+    /// Sets the head after a loss was accepted.
+    pub(super) fn set_head(&self, sequence: u64) -> Result<()> {
+        self.catalog
+            .insert(key::HEAD, sequence.to_be_bytes())
+            .map_err(|error| Failure::writing(&error).outcome_unknown().into())
     }
 }
 
