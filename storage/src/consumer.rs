@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::batch::Durability;
 use crate::database::Shared;
 use crate::error::{Error, Result};
+use crate::key;
+use crate::kv::{Commit, Mutation, Space};
 
 /// A named position in the change log. Handles of one name share it.
 #[derive(Debug, Clone)]
@@ -18,20 +21,47 @@ impl Consumer {
         &self.name
     }
 
-    /// The last sequence it has taken; 0 for none.
+    /// The last sequence it has taken; 0 for none, and when it was removed through another handle.
     pub fn position(&self) -> u64 {
-        0
+        self.shared
+            .consumers
+            .lock()
+            .get(&self.name)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Says that all changes up to `sequence` are taken and may be trimmed. A position never goes back: a lower one
     /// changes nothing. Kept without waiting for the disk: after a loss of power it may be an older one.
     ///
     /// # Errors
-    /// [`Error::Invalid`] beyond the end of the log, [`Error::Unavailable`].
-    pub async fn advance(&self, _sequence: u64) -> Result<()> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    /// [`Error::Invalid`] beyond the end of the log, or when it was removed through another handle;
+    /// [`Error::Unavailable`].
+    pub async fn advance(&self, sequence: u64) -> Result<()> {
+        let last = *self.shared.kv.sequence().borrow();
+        if sequence > last {
+            return Err(Error::invalid(
+                format!("position {sequence} of consumer {:?}", self.name),
+                format!("is beyond the end of the log, {last}"),
+            ));
+        }
+        let _admin = self.shared.admin.lock().await;
+        let position = self.shared.consumers.lock().get(&self.name).copied();
+        match position {
+            None => Err(Error::invalid(
+                format!("consumer {:?}", self.name),
+                "is not registered any more",
+            )),
+            Some(position) if sequence <= position => Ok(()),
+            Some(_) => {
+                self.shared
+                    .kv
+                    .commit(position_commit(&self.name, sequence, Durability::Buffered))
+                    .await?;
+                self.shared.consumers.lock().insert(self.name.clone(), sequence);
+                Ok(())
+            }
+        }
     }
 
     /// Forgets the consumer: it holds back nothing any more.
@@ -39,8 +69,30 @@ impl Consumer {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn remove(self) -> Result<()> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+        let _admin = self.shared.admin.lock().await;
+        let commit = Commit {
+            mutations: vec![Mutation::Delete {
+                space: Space::Catalog,
+                key: key::consumer(&self.name),
+            }],
+            ..Commit::default()
+        };
+        self.shared.kv.commit(commit).await?;
+        self.shared.consumers.lock().remove(&self.name);
+        Ok(())
+    }
+}
+
+/// Keeps the position of a consumer.
+pub(crate) fn position_commit(name: &str, position: u64, durability: Durability) -> Commit {
+    Commit {
+        mutations: vec![Mutation::Put {
+            space: Space::Catalog,
+            key: key::consumer(name),
+            value: position.to_be_bytes().to_vec(),
+            stamp: false,
+        }],
+        durability,
+        ..Commit::default()
     }
 }

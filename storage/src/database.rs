@@ -1,21 +1,30 @@
 //! The database: the handle everything is done through.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-use crate::batch::{Committed, WriteBatch};
-use crate::catalog::{Catalog, Table, TableId};
+use crate::batch::{Committed, Durability, WriteBatch};
+use crate::catalog::{self, Catalog, Table, TableId};
 use crate::change::Change;
-use crate::consumer::Consumer;
+use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
+use crate::key;
 pub use crate::kv::Health;
-use crate::kv::Kv;
+use crate::kv::fjall::FjallKv;
+use crate::kv::memory::MemoryKv;
+use crate::kv::{Check, Commit, Direction, Kv, KvSnapshot, Mutation, Scan, Space};
+use crate::limits;
+use crate::maintenance;
 use crate::options::DatabaseOptions;
-use crate::read::Snapshot;
-use crate::schema::TableSchema;
+use crate::read::{Snapshot, log};
+use crate::schema::{TableSchema, check_identifier};
+use crate::write::{self, RowLocks};
 
 /// A database; clones share it. The directory stays locked until the last clone, [`Snapshot`] and [`Consumer`] is
 /// dropped; [`Database::close`] makes everything durable before that.
@@ -29,7 +38,27 @@ pub struct Database {
 pub(crate) struct Shared {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) catalog: RwLock<Catalog>,
+    /// Position of each consumer.
+    pub(crate) consumers: Mutex<BTreeMap<String, u64>>,
+    pub(crate) locks: RowLocks,
+    /// Held by whoever changes tables or consumers, or trims the log.
+    pub(crate) admin: tokio::sync::Mutex<()>,
     pub(crate) options: DatabaseOptions,
+    maintenance: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Shared {
+    fn stop_maintenance(&self) {
+        if let Some(task) = self.maintenance.lock().take() {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.stop_maintenance();
+    }
 }
 
 impl Database {
@@ -38,40 +67,53 @@ impl Database {
     /// # Errors
     /// [`Error::Locked`], [`Error::NotADatabase`], [`Error::UnsupportedFormat`], [`Error::LogShortened`],
     /// [`Error::Corrupt`], [`Error::Io`], [`Error::Invalid`] for the options.
-    pub async fn open(_directory: impl AsRef<Path>, _options: DatabaseOptions) -> Result<Self> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn open(directory: impl AsRef<Path>, options: DatabaseOptions) -> Result<Self> {
+        let kv = FjallKv::open(directory.as_ref(), &options).await?;
+        Self::start(Arc::new(kv), options).await
     }
 
     /// A database in memory, for tests: the same behaviour, nothing is kept.
     ///
     /// # Errors
     /// [`Error::Invalid`] for the options.
-    pub async fn in_memory(_options: DatabaseOptions) -> Result<Self> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn in_memory(options: DatabaseOptions) -> Result<Self> {
+        Self::start(Arc::new(MemoryKv::new()), options).await
     }
 
     /// Creates a table with its secondary indexes, durably.
     ///
     /// # Errors
     /// [`Error::TableExists`], [`Error::Invalid`], [`Error::LimitExceeded`], [`Error::Unavailable`].
-    pub async fn create_table(&self, _schema: TableSchema) -> Result<Table> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn create_table(&self, schema: TableSchema) -> Result<Table> {
+        schema.check()?;
+        let _admin = self.shared.admin.lock().await;
+        if let Some(table) = self.table(&schema.name) {
+            let difference = table.schema().difference(&schema);
+            return Err(Error::TableExists {
+                table: schema.name,
+                difference: difference.unwrap_or_else(|| "not at all".to_owned()),
+            });
+        }
+        self.create(schema).await
     }
 
     /// The table of that name, created if there is none.
     ///
     /// # Errors
     /// [`Error::TableExists`] when it differs from the schema; else as [`Database::create_table`].
-    pub async fn ensure_table(&self, _schema: TableSchema) -> Result<Table> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn ensure_table(&self, schema: TableSchema) -> Result<Table> {
+        schema.check()?;
+        let _admin = self.shared.admin.lock().await;
+        let Some(table) = self.table(&schema.name) else {
+            return self.create(schema).await;
+        };
+        match table.schema().difference(&schema) {
+            None => Ok(table),
+            Some(difference) => Err(Error::TableExists {
+                table: schema.name,
+                difference,
+            }),
+        }
     }
 
     /// A table by name.
@@ -96,10 +138,8 @@ impl Database {
     /// Nothing is written: [`Error::Invalid`], [`Error::LimitExceeded`], [`Error::ConditionFailed`],
     /// [`Error::RequestIdReused`], [`Error::TableNotFound`], [`Error::Contended`], [`Error::Unavailable`],
     /// [`Error::Corrupt`]. Not known: [`Error::OutcomeUnknown`], [`Error::DiskFull`].
-    pub async fn write(&self, _batch: WriteBatch) -> Result<Committed> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn write(&self, batch: WriteBatch) -> Result<Committed> {
+        write::write(&self.shared, batch).await
     }
 
     /// The last sequence that is acknowledged and visible.
@@ -138,10 +178,27 @@ impl Database {
     /// # Errors
     /// [`Error::Invalid`] for the name, [`Error::LimitExceeded`] for [`crate::limits::MAX_CONSUMERS`],
     /// [`Error::Unavailable`].
-    pub async fn consumer(&self, _name: &str) -> Result<Consumer> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn consumer(&self, name: &str) -> Result<Consumer> {
+        check_identifier("consumer", name)?;
+        let consumer = Consumer {
+            name: name.to_owned(),
+            shared: Arc::clone(&self.shared),
+        };
+        let _admin = self.shared.admin.lock().await;
+        let registered = {
+            let consumers = self.shared.consumers.lock();
+            if consumers.contains_key(name) {
+                return Ok(consumer);
+            }
+            consumers.len()
+        };
+        limits::check("MAX_CONSUMERS", limits::MAX_CONSUMERS, registered + 1)?;
+        let snapshot = self.shared.kv.snapshot().await?;
+        let trimmed = log::trimmed(&*snapshot).await?;
+        let commit = consumer::position_commit(name, trimmed, Durability::Disk);
+        self.shared.kv.commit(commit).await?;
+        self.shared.consumers.lock().insert(name.to_owned(), trimmed);
+        Ok(consumer)
     }
 
     /// Whether the database works. Failed is for good: writes are refused, only a restart helps.
@@ -160,9 +217,7 @@ impl Database {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Corrupt`].
     pub async fn maintain(&self) -> Result<()> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+        maintenance::pass(&self.shared).await
     }
 
     /// Takes no more writes, finishes those that wait, makes everything durable.
@@ -170,8 +225,89 @@ impl Database {
     /// # Errors
     /// [`Error::OutcomeUnknown`] when the last sync failed.
     pub async fn close(&self) -> Result<()> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+        self.shared.stop_maintenance();
+        Ok(self.shared.kv.close().await?)
+    }
+
+    /// Loads what the store knows, and starts the maintenance.
+    async fn start(kv: Arc<dyn Kv>, options: DatabaseOptions) -> Result<Self> {
+        if options.maintenance_interval.is_zero() {
+            return Err(Error::invalid("maintenance_interval", "is zero"));
+        }
+        let snapshot = kv.snapshot().await?;
+        log::check_dense(&*snapshot, limits::DENSE_TAIL).await?;
+        let mut catalog = Catalog::default();
+        for (key, value) in all(&*snapshot, key::tables()).await? {
+            let id = key::table_of(&key)?;
+            catalog.insert(Table::new(id, catalog::codec::decode(id, &value)?));
+        }
+        let mut consumers = BTreeMap::new();
+        for (key, value) in all(&*snapshot, key::consumers()).await? {
+            let name = key::consumer_of(&key)?;
+            let position = <[u8; 8]>::try_from(&*value)
+                .map(u64::from_be_bytes)
+                .map_err(|_| Error::corrupt(format!("the position of consumer {name:?} is no number")))?;
+            // It may lie beyond a log whose loss was accepted.
+            consumers.insert(name, position.min(snapshot.sequence()));
+        }
+        drop(snapshot);
+        let shared = Arc::new(Shared {
+            kv,
+            catalog: RwLock::new(catalog),
+            consumers: Mutex::new(consumers),
+            locks: RowLocks::new(),
+            admin: tokio::sync::Mutex::new(()),
+            options,
+            maintenance: Mutex::new(None),
+        });
+        *shared.maintenance.lock() = Some(maintenance::start(&shared));
+        Ok(Self { shared })
+    }
+
+    /// Creates a table that isn't there; the caller holds the admin lock.
+    async fn create(&self, schema: TableSchema) -> Result<Table> {
+        let id = {
+            let catalog = self.shared.catalog.read();
+            limits::check("MAX_TABLES", limits::MAX_TABLES, catalog.len() + 1)?;
+            catalog.next_id()?
+        };
+        let commit = Commit {
+            checks: vec![Check::Absent {
+                space: Space::Catalog,
+                key: key::table(id),
+            }],
+            mutations: vec![Mutation::Put {
+                space: Space::Catalog,
+                key: key::table(id),
+                value: catalog::codec::encode(&schema),
+                stamp: false,
+            }],
+            ..Commit::default()
+        };
+        self.shared.kv.commit(commit).await?;
+        let table = Table::new(id, schema);
+        self.shared.catalog.write().insert(table.clone());
+        Ok(table)
+    }
+}
+
+/// All entries of a part of the catalog.
+async fn all(snapshot: &dyn KvSnapshot, (mut low, high): (Bytes, Bytes)) -> Result<Vec<(Bytes, Bytes)>> {
+    let mut entries = Vec::new();
+    loop {
+        let scan = Scan {
+            space: Space::Catalog,
+            low,
+            high: high.clone(),
+            direction: Direction::Forward,
+            rows: limits::MAX_SCANNED_ROWS,
+            bytes: limits::MAX_SCANNED_BYTES,
+        };
+        let page = snapshot.scan(scan).await?;
+        entries.extend(page.entries);
+        match page.next {
+            Some(next) => low = next,
+            None => return Ok(entries),
+        }
     }
 }

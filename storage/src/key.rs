@@ -100,6 +100,14 @@ pub(crate) fn after(prefix: &[u8]) -> Bytes {
     out.freeze()
 }
 
+/// The cut just after one key.
+pub(crate) fn just_after(key: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(key.len() + 1);
+    out.extend_from_slice(key);
+    out.extend_from_slice(&[0]);
+    out.freeze()
+}
+
 /// Key of a log entry.
 pub(crate) fn log(sequence: u64) -> Bytes {
     Bytes::copy_from_slice(&sequence.to_be_bytes())

@@ -9,15 +9,20 @@ mod codec;
 pub mod consumer;
 pub mod database;
 pub mod error;
+mod expiry;
 pub mod filter;
 mod key;
 pub mod kv;
 pub mod limits;
+mod maintenance;
 pub mod options;
 pub mod read;
+mod replay;
 pub mod row;
 pub mod schema;
+mod secondary;
 pub mod value;
+mod write;
 
 pub use batch::{
     ColumnChange, Committed, Condition, Durability, Existence, RequestRecord, RowOperation, RowWrite,

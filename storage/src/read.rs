@@ -1,5 +1,10 @@
 //! Reads of one snapshot: rows, ranges, secondary indexes, changes.
 
+mod index;
+pub(crate) mod log;
+mod range;
+mod rows;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,7 +12,9 @@ use bytes::Bytes;
 use crate::catalog::Table;
 use crate::change::Change;
 use crate::database::Shared;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::filter::Filter;
 pub use crate::kv::Direction;
 use crate::kv::KvSnapshot;
@@ -185,24 +192,20 @@ impl Snapshot {
     /// As [`Snapshot::get`]; [`Error::LimitExceeded`] for the filter or selection.
     pub async fn get_selected(
         &self,
-        _table: &Table,
-        _key: &PrimaryKey,
-        _columns: &ColumnSelection,
-        _filter: Option<&Filter>,
+        table: &Table,
+        key: &PrimaryKey,
+        columns: &ColumnSelection,
+        filter: Option<&Filter>,
     ) -> Result<Option<Row>> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+        rows::get(self, table, key, columns, filter).await
     }
 
     /// Several rows, in the order of the keys, at most [`crate::limits::MAX_MULTI_GET_ROWS`].
     ///
     /// # Errors
     /// As [`Snapshot::get`]; [`Error::LimitExceeded`] for too many keys.
-    pub async fn multi_get(&self, _table: &Table, _keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn multi_get(&self, table: &Table, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+        rows::multi_get(self, table, keys).await
     }
 
     /// A page of the rows in a range. Reading stops after [`crate::limits::MAX_SCANNED_ROWS`] rows or
@@ -210,10 +213,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Snapshot::get_selected`].
-    pub async fn range(&self, _table: &Table, _request: &RangeRequest) -> Result<RangePage> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn range(&self, table: &Table, request: &RangeRequest) -> Result<RangePage> {
+        range::page(self, table, request).await
     }
 
     /// A page of the entries of a secondary index whose first columns equal `prefix` (which may be empty), after a
@@ -224,16 +225,14 @@ impl Snapshot {
     /// [`Error::TableNotFound`], [`Error::Corrupt`].
     pub async fn index_range(
         &self,
-        _table: &Table,
-        _index: &str,
-        _prefix: &[Value],
-        _after: Option<&IndexPosition>,
-        _direction: Direction,
-        _limit: usize,
+        table: &Table,
+        index: &str,
+        prefix: &[Value],
+        after: Option<&IndexPosition>,
+        direction: Direction,
+        limit: usize,
     ) -> Result<IndexPage> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+        index::page(self, table, index, prefix, after, direction, limit).await
     }
 
     /// Changes after `after` (exclusive), in order, up to this snapshot's sequence. At most `limit`,
@@ -242,10 +241,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::ChangesTrimmed`] when some of them are no longer kept, [`Error::Corrupt`].
-    pub async fn changes(&self, _after: u64, _limit: usize) -> Result<Vec<Change>> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+    pub async fn changes(&self, after: u64, limit: usize) -> Result<Vec<Change>> {
+        log::changes(&*self.kv, after, limit).await
     }
 
     /// The oldest sequence the log still has; one past [`Snapshot::sequence`] when it is empty.
@@ -253,8 +250,6 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Corrupt`].
     pub async fn oldest_change(&self) -> Result<u64> {
-        Err(Error::Unavailable {
-            reason: "not built yet".to_owned(),
-        })
+        Ok(log::trimmed(&*self.kv).await?.saturating_add(1))
     }
 }

@@ -53,7 +53,12 @@ impl State {
     }
 
     fn set(&mut self, space: Space, key: Bytes, value: Option<Bytes>) {
-        let versions = self.spaces.entry(space).or_default().entry(key.clone()).or_default();
+        let versions = self
+            .spaces
+            .entry(space)
+            .or_default()
+            .entry(key.clone())
+            .or_default();
         if !versions.is_empty() || value.is_none() {
             self.outdated.push_back((self.commits, space, key));
         }
@@ -71,7 +76,10 @@ impl State {
             };
             let newest = versions.iter().rposition(|(commit, _)| *commit <= oldest);
             versions.drain(..newest.unwrap_or(0));
-            if versions.iter().all(|(commit, value)| *commit <= oldest && value.is_none()) {
+            if versions
+                .iter()
+                .all(|(commit, value)| *commit <= oldest && value.is_none())
+            {
                 keys.remove(&key);
             }
         }
@@ -169,7 +177,12 @@ impl Kv for MemoryKv {
                 Mutation::Delete { space, key } => state.set(space, key, None),
             }
         }
-        let standing = self.shared.standing.lock().first_key_value().map(|(commit, _)| *commit);
+        let standing = self
+            .shared
+            .standing
+            .lock()
+            .first_key_value()
+            .map(|(commit, _)| *commit);
         let oldest = standing.unwrap_or(state.commits);
         state.forget(oldest);
         // Inside the lock, so that the sequence is told in order.

@@ -1,0 +1,131 @@
+//! What runs in the background: trimming the log, forgetting requests, syncing what was buffered.
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use crate::batch::Durability;
+use crate::change;
+use crate::clock::nanos;
+use crate::database::Shared;
+use crate::error::Result;
+use crate::key;
+use crate::kv::{Commit, Direction, Health, Mutation, Scan, Space};
+use crate::limits::{MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
+use crate::read::log;
+
+/// Runs [`pass`] at the database's interval until the database is dropped, closed, or fails.
+pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
+    let interval = shared.options.maintenance_interval;
+    let shared = Arc::downgrade(shared);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(interval).await;
+            let Some(shared) = shared.upgrade() else {
+                return;
+            };
+            if let Err(error) = pass(&shared).await {
+                tracing::warn!(code = error.code(), "maintenance of the database failed: {error}");
+                if let Health::Failed { .. } = &*shared.kv.health().borrow() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+/// Trims, sweeps and syncs once.
+pub(crate) async fn pass(shared: &Shared) -> Result<()> {
+    trim(shared).await?;
+    sweep_requests(shared).await?;
+    Ok(shared.kv.sync().await?)
+}
+
+/// Deletes the changes that are past the retention and taken by every consumer, the oldest first.
+async fn trim(shared: &Shared) -> Result<()> {
+    let cutoff = shared
+        .options
+        .clock
+        .now()
+        .saturating_sub(nanos(shared.options.retention));
+    for _ in 0..MAX_SWEEP_STEPS {
+        // No consumer may be registered below what is about to go.
+        let _admin = shared.admin.lock().await;
+        let snapshot = shared.kv.snapshot().await?;
+        let taken = shared.consumers.lock().values().min().copied();
+        let last = taken.unwrap_or(u64::MAX).min(snapshot.sequence());
+        let trimmed = log::trimmed(&*snapshot).await?;
+        let scan = Scan {
+            space: Space::Log,
+            low: key::log(trimmed.saturating_add(1)),
+            high: key::log(last.saturating_add(1)),
+            direction: Direction::Forward,
+            rows: SWEEP_STEP,
+            bytes: MAX_SCANNED_BYTES,
+        };
+        let page = snapshot.scan(scan).await?;
+        drop(snapshot);
+        let mut gone = trimmed;
+        let mut mutations = Vec::with_capacity(page.entries.len() + 1);
+        for (key, entry) in page.entries {
+            let sequence = key::sequence_of_log(&key)?;
+            if change::codec::time(sequence, &entry)? > cutoff {
+                break;
+            }
+            gone = sequence;
+            let space = Space::Log;
+            mutations.push(Mutation::Delete { space, key });
+        }
+        if mutations.is_empty() {
+            return Ok(());
+        }
+        mutations.push(Mutation::Put {
+            space: Space::Catalog,
+            key: key::TRIMMED.into(),
+            value: gone.to_be_bytes().to_vec(),
+            stamp: false,
+        });
+        commit(shared, mutations).await?;
+    }
+    Ok(())
+}
+
+/// Forgets the requests that are older than their retention.
+async fn sweep_requests(shared: &Shared) -> Result<()> {
+    let retention = nanos(shared.options.request_retention);
+    let cutoff = shared.options.clock.now().saturating_sub(retention);
+    for _ in 0..MAX_SWEEP_STEPS {
+        let (low, high) = key::request_ages_before(cutoff);
+        let scan = Scan {
+            space: Space::Catalog,
+            low,
+            high,
+            direction: Direction::Forward,
+            rows: SWEEP_STEP,
+            bytes: MAX_SCANNED_BYTES,
+        };
+        let page = shared.kv.snapshot().await?.scan(scan).await?;
+        if page.entries.is_empty() {
+            return Ok(());
+        }
+        let space = Space::Catalog;
+        let mut mutations = Vec::with_capacity(2 * page.entries.len());
+        for (age, _) in page.entries {
+            let key = key::request(key::request_of_age(&age)?);
+            mutations.push(Mutation::Delete { space, key });
+            mutations.push(Mutation::Delete { space, key: age });
+        }
+        commit(shared, mutations).await?;
+    }
+    Ok(())
+}
+
+async fn commit(shared: &Shared, mutations: Vec<Mutation>) -> Result<()> {
+    let commit = Commit {
+        mutations,
+        durability: Durability::Buffered,
+        ..Commit::default()
+    };
+    shared.kv.commit(commit).await?;
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Reading the change log.
+
+use crate::change::{Change, codec};
+use crate::error::{Error, Result};
+use crate::key;
+use crate::kv::{Direction, KvSnapshot, Scan, Space};
+use crate::limits::{MAX_CHANGES_BYTES, MAX_CHANGES_PER_READ, MAX_SCANNED_BYTES, SWEEP_STEP};
+
+/// The last sequence that is trimmed; 0 for none.
+pub(crate) async fn trimmed(snapshot: &dyn KvSnapshot) -> Result<u64> {
+    let Some(value) = snapshot.get(Space::Catalog, key::TRIMMED).await? else {
+        return Ok(0);
+    };
+    <[u8; 8]>::try_from(&*value)
+        .map(u64::from_be_bytes)
+        .map_err(|_| Error::corrupt(format!("the end of trimming has {} bytes", value.len())))
+}
+
+/// Changes after `after`, at most `limit`; see [`crate::Snapshot::changes`].
+pub(super) async fn changes(snapshot: &dyn KvSnapshot, after: u64, limit: usize) -> Result<Vec<Change>> {
+    let trimmed = trimmed(snapshot).await?;
+    if after < trimmed {
+        return Err(Error::ChangesTrimmed {
+            requested: after,
+            oldest: trimmed.saturating_add(1),
+        });
+    }
+    let last = snapshot.sequence();
+    if after >= last {
+        return Ok(Vec::new());
+    }
+    let scan = Scan {
+        space: Space::Log,
+        low: key::log(after.saturating_add(1)),
+        high: key::log(last.saturating_add(1)),
+        direction: Direction::Forward,
+        rows: limit.clamp(1, MAX_CHANGES_PER_READ),
+        bytes: MAX_CHANGES_BYTES,
+    };
+    let page = snapshot.scan(scan).await?;
+    let mut changes = Vec::with_capacity(page.entries.len());
+    let mut expected = after;
+    for (key, entry) in page.entries {
+        expected += 1;
+        let sequence = key::sequence_of_log(&key)?;
+        if sequence != expected {
+            return Err(missing(expected, sequence));
+        }
+        changes.push(codec::decode(sequence, &entry)?);
+    }
+    if page.next.is_none() && expected != last {
+        return Err(missing(expected + 1, last + 1));
+    }
+    Ok(changes)
+}
+
+/// Refuses a log with a hole among its last `depth` changes.
+pub(crate) async fn check_dense(snapshot: &dyn KvSnapshot, depth: usize) -> Result<()> {
+    let last = snapshot.sequence();
+    let depth = u64::try_from(depth).unwrap_or(u64::MAX);
+    let first = trimmed(snapshot).await?.max(last.saturating_sub(depth));
+    let mut expected = last;
+    while expected > first {
+        let scan = Scan {
+            space: Space::Log,
+            low: key::log(first + 1),
+            high: key::log(expected + 1),
+            direction: Direction::Backward,
+            rows: SWEEP_STEP,
+            bytes: MAX_SCANNED_BYTES,
+        };
+        let page = snapshot.scan(scan).await?;
+        if page.entries.is_empty() {
+            return Err(missing(first + 1, expected + 1));
+        }
+        for (key, _) in page.entries {
+            let sequence = key::sequence_of_log(&key)?;
+            if sequence != expected {
+                return Err(missing(sequence + 1, expected + 1));
+            }
+            expected -= 1;
+        }
+    }
+    Ok(())
+}
+
+/// The changes from `first` to before `next` are not there.
+fn missing(first: u64, next: u64) -> Error {
+    Error::corrupt(format!(
+        "the change log lacks the changes {first} to {}",
+        next.saturating_sub(1)
+    ))
+}
