@@ -36,6 +36,9 @@ pub enum EngineError {
     /// The request is wrong, whatever the state of the system.
     #[error("the request is invalid: {0:?}")]
     Invalid(Violations),
+    /// The query or the order of a search is wrong, maybe with other parts of its request.
+    #[error("the search is invalid: {0:?}")]
+    InvalidQuery(Violations),
     /// No row has the id.
     #[error("no {name} {id:?}")]
     NotFound {

@@ -15,6 +15,7 @@ pub mod watch;
 pub mod wire;
 
 mod etag;
+mod search_wire;
 mod status;
 mod token;
 

@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use souk_chassis::status::StatusBuilder;
+use souk_chassis::status::{StatusBuilder, Violations};
 use tonic::Status;
 
 use crate::error::{EngineError, Waiting};
 
 mod index;
 mod storage;
+
+pub(crate) use index::rerooted;
 
 /// When to come back after a failure of this process: by then it has been replaced or restarted.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -25,10 +27,8 @@ const RETRY_CONTENDED: Duration = Duration::from_millis(100);
 impl From<EngineError> for Status {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Invalid(violations) => match violations.into_result() {
-                Err(status) => status,
-                Ok(()) => StatusBuilder::internal("a request was refused without a reason").build(),
-            },
+            EngineError::Invalid(violations) => violations_listed(violations, "INVALID_ARGUMENT"),
+            EngineError::InvalidQuery(violations) => violations_listed(violations, "INVALID_QUERY"),
             EngineError::NotFound { name, id } => {
                 StatusBuilder::not_found(reason(name, "NOT_FOUND"), format!("no {name} {id:?}; check the id"))
                     .metadata("id", &id)
@@ -160,6 +160,14 @@ impl From<EngineError> for Status {
 /// `order`, `NOT_FOUND` → `ORDER_NOT_FOUND`.
 fn reason(name: &str, what: &str) -> String {
     format!("{}_{what}", name.to_uppercase())
+}
+
+/// All violations under the one reason that programs compare; each description starts with its own.
+fn violations_listed(violations: Violations, reason: &'static str) -> Status {
+    match violations.into_result_as(reason) {
+        Err(status) => status,
+        Ok(()) => StatusBuilder::internal("a request was refused without a reason").build(),
+    }
 }
 
 fn request_id_reused() -> Status {

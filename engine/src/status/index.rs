@@ -1,37 +1,63 @@
 //! Errors of the index as answers.
 
 use souk_chassis::status::{StatusBuilder, Violations};
-use souk_index::{Error, Reason};
+use souk_index::Error;
 use tonic::Status;
 
-use super::{RETRY_AFTER_FAILURE, deadline_exceeded, page_token_invalid, unsupported};
-use crate::error::Waiting;
+use super::{RETRY_AFTER_FAILURE, deadline_exceeded};
+use crate::error::{EngineError, Waiting};
 
-pub(super) fn status(error: Error) -> Status {
+/// An error about a request, its paths as `at` translates them from the index's.
+pub(crate) fn rerooted(error: Error, at: impl Fn(&str) -> String) -> EngineError {
     match error {
         Error::InvalidQuery(violations) => {
             let mut listed = Violations::new();
             for violation in violations.listed() {
                 let description = format!("{}; {}", violation.message, violation.advice);
-                listed.push(
-                    violation.path.as_str(),
-                    violation_reason(&violation.reason),
-                    description,
-                );
+                listed.push(at(&violation.path), violation.reason.code(), description);
             }
             for _ in 0..violations.unlisted() {
-                listed.push("search", "INVALID_QUERY", "is one of many violations");
+                listed.push(at("query"), "INVALID_QUERY", "is one of many violations");
             }
-            match listed.into_result() {
-                Err(status) => status,
-                Ok(()) => StatusBuilder::invalid_argument("INVALID_QUERY", "the search is invalid").build(),
-            }
+            EngineError::InvalidQuery(listed)
         }
         Error::Unsupported {
             path,
             feature,
             advice,
-        } => unsupported(&path, feature, advice),
+        } => EngineError::Unsupported {
+            path: at(&path),
+            feature: feature.into(),
+            advice,
+        },
+        Error::LimitExceeded {
+            path,
+            limit,
+            max,
+            actual,
+            advice,
+        } => EngineError::Index(Error::LimitExceeded {
+            path: at(&path),
+            limit,
+            max,
+            actual,
+            advice,
+        }),
+        Error::PageTokenInvalid { detail } => EngineError::PageTokenInvalid {
+            path: at("page_token"),
+            detail,
+        },
+        // All others are not about a part of the request.
+        error => EngineError::Index(error),
+    }
+}
+
+pub(super) fn status(error: Error) -> Status {
+    match error {
+        // The same for a request whose fields have no prefix.
+        Error::InvalidQuery(_) | Error::Unsupported { .. } | Error::PageTokenInvalid { .. } => {
+            rerooted(error, str::to_owned).into()
+        }
         Error::LimitExceeded {
             path,
             limit,
@@ -47,7 +73,6 @@ pub(super) fn status(error: Error) -> Status {
         .metadata("max", max)
         .field_violation(&path, format!("{actual} is above the limit {limit} of {max}"))
         .build(),
-        Error::PageTokenInvalid { detail } => page_token_invalid("page_token", detail),
         Error::DeadlineExceeded => deadline_exceeded(Waiting::Search),
         Error::Cancelled => StatusBuilder::new(
             tonic::Code::Cancelled,
@@ -77,9 +102,4 @@ pub(super) fn status(error: Error) -> Status {
             .source(error)
             .build(),
     }
-}
-
-/// The reason of a violation, which programs may compare.
-fn violation_reason(reason: &Reason) -> &'static str {
-    reason.code()
 }

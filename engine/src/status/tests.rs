@@ -1,1 +1,286 @@
+//! What clients are told: codes, reasons, paths, and when to come back.
 
+use std::io;
+
+use souk_chassis::status::Violations;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::error::{EngineError, Waiting};
+
+fn told(error: impl Into<EngineError>) -> (Status, ErrorDetails) {
+    let status = Status::from(error.into());
+    let details = status.get_error_details();
+    let info = details.error_info().expect("an ErrorInfo");
+    assert_eq!(info.domain, "souk", "{status:?}");
+    assert!(!status.message().is_empty(), "{status:?}");
+    (status, details)
+}
+
+#[track_caller]
+fn tells(error: impl Into<EngineError>, code: Code, reason: &str) -> ErrorDetails {
+    let (status, details) = told(error);
+    assert_eq!(status.code(), code, "{status:?}");
+    assert_eq!(
+        details.error_info().map(|info| info.reason.as_str()),
+        Some(reason),
+        "{status:?}"
+    );
+    details
+}
+
+fn fields(details: &ErrorDetails) -> Vec<&str> {
+    let violations = details.bad_request().map(|bad| bad.field_violations.as_slice());
+    violations
+        .into_iter()
+        .flatten()
+        .map(|violation| violation.field.as_str())
+        .collect()
+}
+
+fn retries(details: &ErrorDetails) -> bool {
+    details
+        .retry_info()
+        .is_some_and(|info| info.retry_delay.is_some())
+}
+
+fn two_violations() -> Violations {
+    let mut violations = Violations::new();
+    violations.required("order.order_id");
+    violations.push("order.quantity", "OUT_OF_RANGE", "is 0, must be at least 1");
+    violations
+}
+
+#[test]
+fn violations_share_one_reason_and_tell_their_own() {
+    for (error, reason) in [
+        (EngineError::Invalid(two_violations()), "INVALID_ARGUMENT"),
+        (EngineError::InvalidQuery(two_violations()), "INVALID_QUERY"),
+    ] {
+        let details = tells(error, Code::InvalidArgument, reason);
+        assert_eq!(fields(&details), ["order.order_id", "order.quantity"]);
+        let violations = details
+            .bad_request()
+            .expect("a BadRequest")
+            .field_violations
+            .clone();
+        let descriptions: Vec<_> = violations
+            .into_iter()
+            .map(|violation| violation.description)
+            .collect();
+        assert_eq!(
+            descriptions,
+            [
+                "FIELD_REQUIRED: is required",
+                "OUT_OF_RANGE: is 0, must be at least 1"
+            ]
+        );
+    }
+}
+
+#[test]
+fn resources_are_named() {
+    let (name, id) = ("order", || "o1".to_owned());
+    let missing = tells(
+        EngineError::NotFound { name, id: id() },
+        Code::NotFound,
+        "ORDER_NOT_FOUND",
+    );
+    assert_eq!(
+        missing.resource_info().map(|info| info.resource_name.as_str()),
+        Some("o1")
+    );
+    tells(
+        EngineError::AlreadyExists { name, id: id() },
+        Code::AlreadyExists,
+        "ORDER_ALREADY_EXISTS",
+    );
+    let given = "stale".to_owned();
+    tells(
+        EngineError::EtagMismatch {
+            name,
+            id: id(),
+            given,
+        },
+        Code::Aborted,
+        "ETAG_MISMATCH",
+    );
+    let contended = tells(
+        EngineError::Contended {
+            name,
+            id: id(),
+            attempts: 3,
+        },
+        Code::Aborted,
+        "WRITE_CONTENDED",
+    );
+    assert!(retries(&contended));
+    let field = "order.consumer_id".to_owned();
+    let unknown = EngineError::UnknownReference {
+        field,
+        name: "consumer",
+        id: "c9".to_owned(),
+    };
+    let unknown = tells(unknown, Code::FailedPrecondition, "UNKNOWN_REFERENCE");
+    assert!(unknown.precondition_failure().is_some());
+}
+
+#[test]
+fn tokens_and_ids_of_requests() {
+    let details = tells(
+        EngineError::RequestIdReused,
+        Code::InvalidArgument,
+        "REQUEST_ID_REUSED",
+    );
+    assert_eq!(fields(&details), ["request_id"]);
+    let path = "search.page_token".to_owned();
+    let token = EngineError::PageTokenInvalid {
+        path,
+        detail: "its checksum is wrong",
+    };
+    let details = tells(token, Code::InvalidArgument, "PAGE_TOKEN_INVALID");
+    assert_eq!(fields(&details), ["search.page_token"]);
+    let export = EngineError::ExportTokenInvalid {
+        path: "resume_token",
+        detail: "its checksum is wrong",
+    };
+    assert_eq!(
+        fields(&tells(export, Code::InvalidArgument, "EXPORT_TOKEN_INVALID")),
+        ["resume_token"]
+    );
+    tells(
+        EngineError::ExportExpired,
+        Code::FailedPrecondition,
+        "EXPORT_EXPIRED",
+    );
+    tells(
+        EngineError::ChangesTrimmed { after: 1, oldest: 5 },
+        Code::OutOfRange,
+        "CHANGES_TRIMMED",
+    );
+    tells(
+        EngineError::SequenceAhead { after: 9, last: 5 },
+        Code::OutOfRange,
+        "SEQUENCE_AHEAD",
+    );
+}
+
+#[test]
+fn shed_load_says_when_to_come_back() {
+    let table = "orders";
+    let reason = || "disk".to_owned();
+    let source = || io::Error::other("secret");
+    let cases = [
+        (
+            EngineError::TooManyExports { max: 4 },
+            Code::ResourceExhausted,
+            "TOO_MANY_EXPORTS",
+        ),
+        (
+            EngineError::TooBusy { waiting: 64 },
+            Code::ResourceExhausted,
+            "TOO_BUSY",
+        ),
+        (
+            EngineError::IndexBuilding { table },
+            Code::Unavailable,
+            "INDEX_BUILDING",
+        ),
+        (
+            EngineError::IndexFailed {
+                table,
+                reason: reason(),
+            },
+            Code::Unavailable,
+            "INDEX_FAILED",
+        ),
+        (EngineError::Closing, Code::Unavailable, "SHUTTING_DOWN"),
+        (
+            EngineError::Io {
+                doing: "reading",
+                source: source(),
+            },
+            Code::Unavailable,
+            "STORE_FAILED",
+        ),
+    ];
+    for (error, code, reason) in cases {
+        assert!(retries(&tells(error, code, reason)), "{reason}");
+    }
+}
+
+#[test]
+fn deadlines_say_what_was_waited_for() {
+    for waiting in [
+        Waiting::Store {
+            wanted: 7,
+            reached: 5,
+        },
+        Waiting::Index {
+            wanted: 7,
+            reached: 5,
+        },
+        Waiting::Searchers,
+        Waiting::Search,
+    ] {
+        let error = EngineError::DeadlineExceeded(waiting);
+        let details = tells(error, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+        let metadata = &details.error_info().expect("an ErrorInfo").metadata;
+        let for_a_write = matches!(waiting, Waiting::Store { .. } | Waiting::Index { .. });
+        assert_eq!(metadata.contains_key("min_sequence"), for_a_write, "{waiting:?}");
+    }
+}
+
+#[test]
+fn faults_of_the_server_tell_nothing_of_the_inside() {
+    for error in [
+        EngineError::Defect("the secret invariant is broken"),
+        EngineError::Index(souk_index::Error::WriterBusy),
+        EngineError::Index(souk_index::Error::InvalidKey {
+            actual: 0,
+            max: 1_000,
+        }),
+        EngineError::UndeclaredTable { table: "secret" },
+    ] {
+        let (status, _) = told(error);
+        assert_eq!(status.code(), Code::Internal);
+        assert!(!status.message().contains("secret"), "{status:?}");
+    }
+}
+
+#[test]
+fn errors_of_the_index() {
+    let unsupported = souk_index::Error::Unsupported {
+        path: "query.function_score".to_owned(),
+        feature: "function_score",
+        advice: "use weights",
+    };
+    let details = tells(unsupported, Code::Unimplemented, "UNSUPPORTED_FEATURE");
+    assert_eq!(fields(&details), ["query.function_score"]);
+    let limit = souk_index::Error::LimitExceeded {
+        path: "query.suffix.value".to_owned(),
+        limit: "MAX_DICTIONARY_WALK",
+        max: 10,
+        actual: 11,
+        advice: "give a longer prefix",
+    };
+    let details = tells(limit, Code::InvalidArgument, "LIMIT_EXCEEDED");
+    assert_eq!(fields(&details), ["query.suffix.value"]);
+    let token = souk_index::Error::PageTokenInvalid {
+        detail: "its checksum is wrong",
+    };
+    assert_eq!(
+        fields(&tells(token, Code::InvalidArgument, "PAGE_TOKEN_INVALID")),
+        ["page_token"]
+    );
+    tells(
+        souk_index::Error::DeadlineExceeded,
+        Code::DeadlineExceeded,
+        "DEADLINE_EXCEEDED",
+    );
+    tells(souk_index::Error::Cancelled, Code::Cancelled, "CANCELLED");
+    let failed = souk_index::Error::WriterFailed {
+        detail: "disk".to_owned(),
+    };
+    assert!(retries(&tells(failed, Code::Unavailable, "INDEX_FAILED")));
+}

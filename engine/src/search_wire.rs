@@ -1,0 +1,178 @@
+//! The search wire: `souk.search.v1.Search` as the index takes it, and what the index answers as messages.
+//!
+//! Reading notes every violation with its path and goes on, so that a client learns of all mistakes that need no look
+//! at the fields' types at once; the index adds its own, which [`index_error`] puts under the same paths.
+//!
+//! | module | what it reads or writes |
+//! |---|---|
+//! | `reader` | what has been found wrong so far, and the bounds of a query tree |
+//! | `query`, `text`, `geo` | the query tree, its clauses on texts and on points |
+//! | `sort` | the order |
+//! | `nearby` | the search behind `NearbyXxxRequest` |
+//! | `result` | sort values and totals |
+
+use souk_chassis::status::FieldPath;
+use souk_index::limits::{MAX_SKIP, MAX_SORTS};
+use souk_index::{Error, Query, Schema, SearchRequest, TotalRequest};
+use souk_proto::search::v1::{self as pb, total_request};
+
+use crate::error::EngineError;
+use crate::status::rerooted;
+use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, min_sequence, page_size};
+
+mod geo;
+mod nearby;
+mod query;
+mod reader;
+mod result;
+mod sort;
+mod text;
+
+pub(crate) use nearby::{nearby, nearby_error};
+pub(crate) use result::{sort_values, total};
+
+use reader::Reader;
+
+/// A search as it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WireSearch {
+    /// What the index is asked.
+    pub(crate) request: SearchRequest,
+    /// The write that the search has to see; 0 is any.
+    pub(crate) min_sequence: u64,
+    /// What to return of each hit; never unspecified.
+    pub(crate) hits: pb::HitsMode,
+    /// Whether to tell how the search went.
+    pub(crate) profile: bool,
+}
+
+/// Reads a search; `path` is where it stands in its request.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] for what the index doesn't answer, else [`EngineError::InvalidQuery`] or
+/// [`EngineError::Invalid`] with all violations.
+pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<WireSearch, EngineError> {
+    let at = FieldPath::root(path);
+    let mut reader = Reader::new(schema);
+    absent(&search, &at, &mut reader);
+    let query = search.query.map_or(Some(Query::MatchAll), |query| {
+        reader.tree(&query, &at.field("query"))
+    });
+    let sort = orders(&search.sort, &at.field("sort"), &mut reader);
+    reader.end_of_query();
+    let violations = &mut reader.violations;
+    let size = page_size(
+        search.page_size,
+        SEARCH_SIZE_DEFAULT,
+        SEARCH_SIZE_MAX,
+        at.field("page_size"),
+        violations,
+    );
+    let skip = skip(search.skip, &search.page_token, &at.field("skip"), &mut reader);
+    let total = counted(search.total.as_ref(), &at.field("total"), &mut reader);
+    let hits = reader
+        .enumeration(search.hits_mode, &at.field("hits_mode"))
+        .map(|mode| match mode {
+            pb::HitsMode::Unspecified => pb::HitsMode::Full,
+            mode @ (pb::HitsMode::Full | pb::HitsMode::Keys | pb::HitsMode::None) => mode,
+        });
+    let min_sequence = min_sequence(
+        search.min_sequence,
+        at.field("min_sequence"),
+        &mut reader.violations,
+    );
+    let read = query.zip(sort).zip(hits).map(|((query, sort), hits)| WireSearch {
+        request: SearchRequest {
+            query,
+            sort,
+            page_size: if hits == pb::HitsMode::None { 0 } else { size },
+            after: Some(search.page_token).filter(|token| !token.is_empty()),
+            skip,
+            total,
+        },
+        min_sequence,
+        hits,
+        profile: search.profile,
+    });
+    reader.finish(read)
+}
+
+/// An error of the index about the search that stands at `path`, its paths as the client knows them.
+pub(crate) fn index_error(error: Error, path: &str) -> EngineError {
+    rerooted(error, |inside| FieldPath::root(path).field(inside).to_string())
+}
+
+/// The parts of a search that the index doesn't answer.
+fn absent(search: &pb::Search, at: &FieldPath, reader: &mut Reader<'_>) {
+    if !search.aggregations.is_empty() {
+        reader.unsupported(
+            at.field("aggregations"),
+            "an aggregation",
+            "count with `total`, or export and aggregate outside",
+        );
+    }
+    if search.collapse.is_some() {
+        reader.unsupported(
+            at.field("collapse"),
+            "collapse",
+            "sort by the field first and keep the first hit of each value",
+        );
+    }
+    if search.highlight.is_some() {
+        reader.unsupported(at.field("highlight"), "highlight", "mark the words in the client");
+    }
+}
+
+fn orders(sorts: &[pb::Sort], at: &FieldPath, reader: &mut Reader<'_>) -> Option<Vec<souk_index::Sort>> {
+    if sorts.len() > MAX_SORTS {
+        reader.limit(at.clone(), "MAX_SORTS", MAX_SORTS, sorts.len());
+        return None;
+    }
+    let read: Vec<_> = sorts
+        .iter()
+        .enumerate()
+        .map(|(place, sort)| reader.sort(sort, &at.index(place)))
+        .collect();
+    read.into_iter().collect()
+}
+
+fn skip(skip: i32, page_token: &str, at: &FieldPath, reader: &mut Reader<'_>) -> usize {
+    let Ok(count) = usize::try_from(skip) else {
+        let message = format!("is {skip}, must lie between 0 and {MAX_SKIP}");
+        reader.violations.push(at, "OUT_OF_RANGE", message);
+        return 0;
+    };
+    if count > MAX_SKIP {
+        reader.limit(at.clone(), "MAX_SKIP", MAX_SKIP, count);
+    } else if count > 0 && !page_token.is_empty() {
+        reader.violations.push(
+            at,
+            "CONFLICTING_FIELDS",
+            "can't be combined with page_token; a token continues where its page ended",
+        );
+    }
+    count
+}
+
+fn counted(total: Option<&pb::TotalRequest>, at: &FieldPath, reader: &mut Reader<'_>) -> TotalRequest {
+    use total_request::Kind;
+
+    match total.and_then(|total| total.kind) {
+        None | Some(Kind::Exact(false)) => TotalRequest::None,
+        Some(Kind::Exact(true)) => TotalRequest::Exact,
+        Some(Kind::AtLeast(bound)) => {
+            let bound = u64::try_from(bound).ok().filter(|bound| *bound > 0);
+            if bound.is_none() {
+                reader.violations.push(
+                    at.field("at_least"),
+                    "OUT_OF_RANGE",
+                    "must be at least 1; leave `total` out to count nothing",
+                );
+            }
+            bound.map_or(TotalRequest::None, TotalRequest::AtLeast)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
