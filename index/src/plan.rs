@@ -22,6 +22,7 @@
 //! | `boolean` | `bool` |
 //! | `nested` | `nested` |
 //! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
+//! | `exclusion` | documents that a `must_not` excludes |
 //! | `gathered` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |
 //! | `keyword_range` | documents with a KEYWORD between two others |
@@ -34,6 +35,7 @@ mod area_scorer;
 mod boolean;
 mod clause;
 mod dictionary_walk;
+mod exclusion;
 mod exists;
 mod gathered;
 mod glob;
@@ -91,7 +93,11 @@ pub(crate) fn plan(
         ClauseScore::Constant(score) => (false, score),
         ClauseScore::Varies => (true, 0.0),
     };
-    Ok(Plan { query: clause.query, scores, constant_score })
+    Ok(Plan {
+        query: clause.query,
+        scores,
+        constant_score,
+    })
 }
 
 /// Plans a query on the objects of the NESTED field `scope`, or on the documents themselves when there is none.
@@ -106,7 +112,9 @@ pub(crate) fn plan_in_scope(
     scope: Option<&str>,
     path: &str,
 ) -> Result<Box<dyn PhysicalQuery>, Error> {
-    Planner::new(layout, parents, run).root(query, scope, path).map(|clause| clause.query)
+    Planner::new(layout, parents, run)
+        .root(query, scope, path)
+        .map(|clause| clause.query)
 }
 
 /// Walks a query tree. Its methods answer `None` when they found, and noted, something wrong.
@@ -120,17 +128,35 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
-        Self { layout, parents, run, violations: Violations::default(), unsupported: None }
+        Self {
+            layout,
+            parents,
+            run,
+            violations: Violations::default(),
+            unsupported: None,
+        }
     }
 
     fn root(mut self, query: &Query, scope: Option<&str>, path: &str) -> Result<Clause, Error> {
         let shape = shape::measure(query);
         let nodes = self.run.planned(shape.nodes);
         if nodes > MAX_QUERY_NODES {
-            self.limit(path.to_owned(), "MAX_QUERY_NODES", MAX_QUERY_NODES, nodes, "split the search");
+            self.limit(
+                path.to_owned(),
+                "MAX_QUERY_NODES",
+                MAX_QUERY_NODES,
+                nodes,
+                "split the search",
+            );
         }
         if shape.depth > MAX_QUERY_DEPTH {
-            self.limit(path.to_owned(), "MAX_QUERY_DEPTH", MAX_QUERY_DEPTH, shape.depth, "flatten the query");
+            self.limit(
+                path.to_owned(),
+                "MAX_QUERY_DEPTH",
+                MAX_QUERY_DEPTH,
+                shape.depth,
+                "flatten the query",
+            );
         }
         if !self.violations.is_empty() {
             return Err(Error::InvalidQuery(self.violations));
@@ -154,9 +180,11 @@ impl<'a> Planner<'a> {
         match query {
             Query::MatchAll => Some(self.everything(scope, 1.0)),
             Query::Term { field, value, weight } => self.term(&at("term"), scope, field, value, *weight),
-            Query::Terms { field, values, weight } => {
-                self.terms(&at("terms"), scope, field, values, *weight)
-            }
+            Query::Terms {
+                field,
+                values,
+                weight,
+            } => self.terms(&at("terms"), scope, field, values, *weight),
             Query::Range { field, lower, upper } => self.range(&at("range"), scope, field, lower, upper),
             Query::Prefix { field, value, weight } => {
                 self.prefix(&at("prefix"), scope, field, value, *weight)
@@ -164,35 +192,68 @@ impl<'a> Planner<'a> {
             Query::Suffix { field, value, weight } => {
                 self.suffix(&at("suffix"), scope, field, value, *weight)
             }
-            Query::Wildcard { field, pattern, weight } => {
-                self.wildcard(&at("wildcard"), scope, field, pattern, *weight)
-            }
+            Query::Wildcard {
+                field,
+                pattern,
+                weight,
+            } => self.wildcard(&at("wildcard"), scope, field, pattern, *weight),
             Query::Exists { field } => self.exists(&at("exists"), scope, field),
-            Query::Match { field, text, operator, minimum_should_match, weight } => {
-                let combine = text::Combine { operator: *operator, minimum: *minimum_should_match };
+            Query::Match {
+                field,
+                text,
+                operator,
+                minimum_should_match,
+                weight,
+            } => {
+                let combine = text::Combine {
+                    operator: *operator,
+                    minimum: *minimum_should_match,
+                };
                 self.match_text(&at("match"), scope, field, text, combine, *weight)
             }
-            Query::MatchPhrase { field, text, slop, weight } => {
-                self.match_phrase(&at("match_phrase"), scope, field, text, *slop, *weight)
-            }
+            Query::MatchPhrase {
+                field,
+                text,
+                slop,
+                weight,
+            } => self.match_phrase(&at("match_phrase"), scope, field, text, *slop, *weight),
             Query::MatchPhrasePrefix { .. } => self.unsupported(
                 at("match_phrase_prefix"),
                 "match_phrase_prefix",
                 "use match_phrase on a TEXT field with the fuzzy analyzer",
             ),
-            Query::Bool { must, filter, should, must_not, minimum_should_match } => {
-                let parts = boolean::Parts { must, filter, should, must_not, minimum: *minimum_should_match };
+            Query::Bool {
+                must,
+                filter,
+                should,
+                must_not,
+                minimum_should_match,
+            } => {
+                let parts = boolean::Parts {
+                    must,
+                    filter,
+                    should,
+                    must_not,
+                    minimum: *minimum_should_match,
+                };
                 self.boolean(&at("bool"), scope, &parts)
             }
-            Query::Nested { path: nested, query, score_mode, weight } => {
-                self.nested(&at("nested"), scope, nested, query, *score_mode, *weight)
-            }
-            Query::GeoDistance { field, center, distance_meters } => {
-                self.geo_distance(&at("geo_distance"), scope, field, *center, *distance_meters)
-            }
-            Query::GeoBoundingBox { field, top_left, bottom_right } => {
-                self.geo_bounding_box(&at("geo_bounding_box"), scope, field, *top_left, *bottom_right)
-            }
+            Query::Nested {
+                path: nested,
+                query,
+                score_mode,
+                weight,
+            } => self.nested(&at("nested"), scope, nested, query, *score_mode, *weight),
+            Query::GeoDistance {
+                field,
+                center,
+                distance_meters,
+            } => self.geo_distance(&at("geo_distance"), scope, field, *center, *distance_meters),
+            Query::GeoBoundingBox {
+                field,
+                top_left,
+                bottom_right,
+            } => self.geo_bounding_box(&at("geo_bounding_box"), scope, field, *top_left, *bottom_right),
             Query::GeoPolygon { field, vertices } => {
                 self.geo_polygon(&at("geo_polygon"), scope, field, vertices)
             }
@@ -224,7 +285,12 @@ impl<'a> Planner<'a> {
         let at = format!("{at}.field");
         let Some(field) = self.layout.schema.resolve(name) else {
             let message = format!("there is no field `{name}`");
-            self.violate(at, Reason::UnknownField, message, "use a field of the index's schema, by its full path");
+            self.violate(
+                at,
+                Reason::UnknownField,
+                message,
+                "use a field of the index's schema, by its full path",
+            );
             return None;
         };
         if field.scope.as_deref() == scope {
@@ -234,7 +300,11 @@ impl<'a> Planner<'a> {
             Some(inside) => format!("put the clause into a nested query with the path `{inside}`"),
             None => "put the clause beside the nested query, not into it".to_owned(),
         };
-        let message = format!("`{name}` is a field of {}, not of {}", owner(field.scope.as_deref()), owner(scope));
+        let message = format!(
+            "`{name}` is a field of {}, not of {}",
+            owner(field.scope.as_deref()),
+            owner(scope)
+        );
         self.violate(at, Reason::OutsideNestedPath, message, advice);
         None
     }
@@ -252,13 +322,22 @@ impl<'a> Planner<'a> {
             return Some(weight + 0.0);
         }
         let message = format!("the weight {weight} is not a finite number from 0");
-        self.violate(format!("{at}.weight"), Reason::OutOfRange, message, "give a weight from 0, or none");
+        self.violate(
+            format!("{at}.weight"),
+            Reason::OutOfRange,
+            message,
+            "give a weight from 0, or none",
+        );
         None
     }
 
     /// The clause can't be used on a field of this type.
     fn wrong_kind(&mut self, at: &str, field: &ResolvedField, wants: &str, advice: &str) {
-        let message = format!("`{}` is {}, but this query is for {wants}", field.path, field.kind.word());
+        let message = format!(
+            "`{}` is {}, but this query is for {wants}",
+            field.path,
+            field.kind.word()
+        );
         self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
     }
 
@@ -269,23 +348,43 @@ impl<'a> Planner<'a> {
         message: impl Into<String>,
         advice: impl Into<String>,
     ) {
-        self.violations.push(Violation { path, reason, message: message.into(), advice: advice.into() });
+        self.violations.push(Violation {
+            path,
+            reason,
+            message: message.into(),
+            advice: advice.into(),
+        });
     }
 
     fn limit(&mut self, path: String, limit: &'static str, max: usize, actual: usize, advice: &str) {
-        let reason = Reason::LimitExceeded { limit, max: max as u64, actual: actual as u64 };
-        self.violate(path, reason, format!("{actual} is above the limit {limit} of {max}"), advice);
+        let reason = Reason::LimitExceeded {
+            limit,
+            max: max as u64,
+            actual: actual as u64,
+        };
+        self.violate(
+            path,
+            reason,
+            format!("{actual} is above the limit {limit} of {max}"),
+            advice,
+        );
     }
 
     fn unsupported(&mut self, path: String, feature: &'static str, advice: &'static str) -> Option<Clause> {
-        self.unsupported.get_or_insert(Error::Unsupported { path, feature, advice });
+        self.unsupported.get_or_insert(Error::Unsupported {
+            path,
+            feature,
+            advice,
+        });
         None
     }
 }
 
-
 fn owner(scope: Option<&str>) -> String {
-    scope.map_or_else(|| "the document itself".to_owned(), |path| format!("the objects of `{path}`"))
+    scope.map_or_else(
+        || "the document itself".to_owned(),
+        |path| format!("the objects of `{path}`"),
+    )
 }
 
 /// What a scorer answers when it is asked to explain a document that it doesn't match.

@@ -97,7 +97,8 @@ pub enum ScoreMode {
 pub enum Query {
     /// Every document, with score 1.
     MatchAll,
-    /// The field has exactly this value; on TEXT, any one token is exactly this.
+    /// The field has exactly this value; on TEXT, any one token is exactly this. Scores the weight, on TEXT times the
+    /// token's BM25 score.
     Term {
         /// The field.
         field: String,

@@ -46,7 +46,10 @@ impl<'a> Planner<'a> {
         bottom_right: GeoPoint,
     ) -> Option<Clause> {
         let field = self.point_field(at, scope, field);
-        let bounding_box = self.shape(&format!("{at}.top_left"), BoundingBox::new(top_left, bottom_right));
+        let bounding_box = self.shape(
+            &format!("{at}.top_left"),
+            BoundingBox::new(top_left, bottom_right),
+        );
         self.area(field?, Area::Box(bounding_box?))
     }
 
@@ -61,7 +64,13 @@ impl<'a> Planner<'a> {
         let vertices_at = format!("{at}.vertices");
         if vertices.len() > MAX_POLYGON_VERTICES {
             let advice = "use fewer vertices, or several polygons";
-            self.limit(vertices_at, "MAX_POLYGON_VERTICES", MAX_POLYGON_VERTICES, vertices.len(), advice);
+            self.limit(
+                vertices_at,
+                "MAX_POLYGON_VERTICES",
+                MAX_POLYGON_VERTICES,
+                vertices.len(),
+                advice,
+            );
             return None;
         }
         let polygon = self.shape(&vertices_at, Polygon::new(vertices));
@@ -81,14 +90,21 @@ impl<'a> Planner<'a> {
         match shape {
             Ok(shape) => Some(shape),
             Err(error) => {
-                self.violate(at.to_owned(), Reason::OutOfRange, error.to_string(), "correct the shape");
+                self.violate(
+                    at.to_owned(),
+                    Reason::OutOfRange,
+                    error.to_string(),
+                    "correct the shape",
+                );
                 None
             }
         }
     }
 
     fn area(&self, field: &ResolvedField, area: Area) -> Option<Clause> {
-        let Handle::Point { latitude, cell, .. } = self.layout.handle(&field.path)? else { return None };
+        let Handle::Point { latitude, cell, .. } = self.layout.handle(&field.path)? else {
+            return None;
+        };
         let cover = area.cover();
         let latitudes = area.latitudes();
         let inside = InArea::new(&field.path, area);

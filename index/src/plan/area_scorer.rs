@@ -24,7 +24,10 @@ pub(super) struct InArea {
 impl InArea {
     /// In `area`, for points of the field at `path`.
     pub(super) fn new(path: &str, area: Area) -> Self {
-        Self { path: path.to_owned(), area: Arc::new(area) }
+        Self {
+            path: path.to_owned(),
+            area: Arc::new(area),
+        }
     }
 }
 
@@ -38,9 +41,12 @@ impl Verify for InArea {
         };
         let area = Arc::clone(&self.area);
         Ok(Box::new(move |doc| {
-            latitudes.values_for_doc(doc).zip(longitudes.values_for_doc(doc)).any(|(latitude, longitude)| {
-                GeoPoint::from_columns(latitude, longitude).is_some_and(|point| area.contains(point))
-            })
+            latitudes
+                .values_for_doc(doc)
+                .zip(longitudes.values_for_doc(doc))
+                .any(|(latitude, longitude)| {
+                    GeoPoint::from_columns(latitude, longitude).is_some_and(|point| area.contains(point))
+                })
         }))
     }
 }
@@ -55,7 +61,11 @@ pub(super) struct AreaQuery {
 
 impl AreaQuery {
     pub(super) fn new(cells: Field, cover: Cover, inside: InArea) -> Self {
-        Self { cells, cover: Arc::new(cover), inside }
+        Self {
+            cells,
+            cover: Arc::new(cover),
+            inside,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
+use super::exclusion::ExclusionQuery;
 use crate::error::Reason;
 use crate::query::Query;
 
@@ -28,20 +29,20 @@ impl Planner<'_> {
             return Some(self.everything(scope, 1.0));
         }
         // Without a clause that has to match, everything does, and scores nothing for that.
-        let base = (must.is_empty() && filter.is_empty() && minimum == 0)
-            .then(|| self.everything(scope, 0.0));
+        let base =
+            (must.is_empty() && filter.is_empty() && minimum == 0).then(|| self.everything(scope, 0.0));
         let constant = constant_score(&must, &should, minimum);
-        let scored = |clauses: Vec<Clause>, occur| {
-            clauses.into_iter().map(move |clause| (occur, clause.query))
-        };
-        let unscored = |clauses: Vec<Clause>, occur| {
-            clauses.into_iter().map(move |clause| (occur, clause.unscored()))
-        };
+        let scored =
+            |clauses: Vec<Clause>, occur| clauses.into_iter().map(move |clause| (occur, clause.query));
         let clauses: Vec<(Occur, Box<dyn PhysicalQuery>)> = scored(must, Occur::Must)
-            .chain(unscored(filter, Occur::Must))
+            .chain(filter.into_iter().map(|clause| (Occur::Must, clause.unscored())))
             .chain(scored(base.into_iter().collect(), Occur::Must))
             .chain(scored(should, Occur::Should))
-            .chain(unscored(must_not, Occur::MustNot))
+            .chain(
+                must_not
+                    .into_iter()
+                    .map(|clause| (Occur::MustNot, excluded(clause))),
+            )
             .collect();
         let query = Box::new(BooleanQuery::with_minimum_required_clauses(clauses, minimum));
         Some(match constant {
@@ -70,22 +71,35 @@ impl Planner<'_> {
         if minimum as usize > count {
             let message = format!("{minimum} clauses of `should` are to match, but there are {count}");
             let advice = "lower minimum_should_match, leave it out, or add clauses to should";
-            self.violate(format!("{at}.minimum_should_match"), Reason::OutOfRange, message, advice);
+            self.violate(
+                format!("{at}.minimum_should_match"),
+                Reason::OutOfRange,
+                message,
+                advice,
+            );
             return None;
         }
         Some(minimum as usize)
     }
 }
 
+fn excluded(clause: Clause) -> Box<dyn PhysicalQuery> {
+    Box::new(ExclusionQuery::new(clause.query))
+}
+
 /// What every match scores, if that is the same for all.
 fn constant_score(must: &[Clause], should: &[Clause], minimum: usize) -> Option<f32> {
     let all_required = minimum == should.len();
-    let optional_score = should.iter().any(|clause| clause.score != ClauseScore::Constant(0.0));
+    let optional_score = should
+        .iter()
+        .any(|clause| clause.score != ClauseScore::Constant(0.0));
     if !all_required && optional_score {
         return None;
     }
-    must.iter().chain(should).try_fold(0.0, |sum, clause| match clause.score {
-        ClauseScore::Constant(score) => Some(sum + score),
-        ClauseScore::Varies => None,
-    })
+    must.iter()
+        .chain(should)
+        .try_fold(0.0, |sum, clause| match clause.score {
+            ClauseScore::Constant(score) => Some(sum + score),
+            ClauseScore::Varies => None,
+        })
 }

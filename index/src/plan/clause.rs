@@ -21,7 +21,10 @@ pub(super) struct Clause {
 impl Clause {
     /// What `query` matches, with the same score for each.
     pub(super) fn constant(query: Box<dyn Query>, score: Score) -> Self {
-        Self { query: Box::new(ConstScoreQuery::new(query, score)), score: ClauseScore::Constant(score) }
+        Self {
+            query: Box::new(ConstScoreQuery::new(query, score)),
+            score: ClauseScore::Constant(score),
+        }
     }
 
     /// What `query` matches, with its score times `weight`.
@@ -29,13 +32,23 @@ impl Clause {
         if weight == 0.0 {
             return Self::constant(query, weight);
         }
-        let query = if weight == 1.0 { query } else { Box::new(BoostQuery::new(query, weight)) };
-        Self { query, score: ClauseScore::Varies }
+        let query = if weight == 1.0 {
+            query
+        } else {
+            Box::new(BoostQuery::new(query, weight))
+        };
+        Self {
+            query,
+            score: ClauseScore::Varies,
+        }
     }
 
     /// No document.
     pub(super) fn nothing() -> Self {
-        Self { query: Box::new(EmptyQuery), score: ClauseScore::Constant(0.0) }
+        Self {
+            query: Box::new(EmptyQuery),
+            score: ClauseScore::Constant(0.0),
+        }
     }
 
     /// The clause without its scores.

@@ -59,7 +59,13 @@ impl WalkQuery {
         at: &str,
         run: &Arc<Run>,
     ) -> Self {
-        Self { field, bounds, matcher, at: at.to_owned(), run: Arc::clone(run) }
+        Self {
+            field,
+            bounds,
+            matcher,
+            at: at.to_owned(),
+            run: Arc::clone(run),
+        }
     }
 }
 
@@ -73,7 +79,13 @@ struct WalkWeight(WalkQuery);
 
 impl Weight for WalkWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let WalkQuery { field, bounds, matcher, at, run } = &self.0;
+        let WalkQuery {
+            field,
+            bounds,
+            matcher,
+            at,
+            run,
+        } = &self.0;
         let index = reader.inverted_index(*field)?;
         let (from, to) = walk_bounds(&bounds.0, &bounds.1);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;

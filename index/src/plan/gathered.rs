@@ -19,7 +19,11 @@ pub(super) struct Gathered {
 
 impl Gathered {
     pub(super) fn new(max_doc: DocId) -> Self {
-        Self { max_doc, list: Vec::new(), bits: None }
+        Self {
+            max_doc,
+            list: Vec::new(),
+            bits: None,
+        }
     }
 
     pub(super) fn insert(&mut self, doc: DocId) {
@@ -64,7 +68,13 @@ impl Gathered {
         if self.list.is_empty() {
             return Box::new(EmptyScorer);
         }
-        Box::new(ConstScorer::new(ListDocSet { list: self.list, at: 0 }, score))
+        Box::new(ConstScorer::new(
+            ListDocSet {
+                list: self.list,
+                at: 0,
+            },
+            score,
+        ))
     }
 }
 
@@ -117,7 +127,10 @@ mod tests {
                     assert!(sorted.contains(&scorer.doc()));
                     scorer.advance();
                 }
-                assert_eq!((scorer.advance(), scorer.seek(TERMINATED)), (TERMINATED, TERMINATED));
+                assert_eq!(
+                    (scorer.advance(), scorer.seek(TERMINATED)),
+                    (TERMINATED, TERMINATED)
+                );
             }
         }
         assert_eq!(Gathered::new(0).into_scorer(1.0).doc(), TERMINATED);

@@ -88,7 +88,9 @@ impl Glob {
                 None if rest.as_str().is_empty() => return true,
                 None => {}
             }
-            let Some((behind_run, from)) = &mut retry else { return false };
+            let Some((behind_run, from)) = &mut retry else {
+                return false;
+            };
             if from.next().is_none() {
                 return false;
             }
@@ -127,16 +129,23 @@ mod tests {
 
     #[test]
     fn agrees_with_the_definition() {
-        let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+        let seed = std::env::var("SOUK_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok())
+            .unwrap_or(7);
         let mut random = fastrand::Rng::with_seed(seed);
         let mut hits = 0;
         for _ in 0..20_000 {
             let mut spell = |alphabet: &[char], max: usize| -> String {
-                (0..random.usize(0..=max)).map(|_| alphabet[random.usize(0..alphabet.len())]).collect()
+                (0..random.usize(0..=max))
+                    .map(|_| alphabet[random.usize(0..alphabet.len())])
+                    .collect()
             };
             let pattern = spell(&['a', '茶', '*', '?', '*'], 7);
             let text = spell(&['a', '茶'], 8);
-            let Some(glob) = Glob::new(&pattern) else { panic!("{pattern} ({seed})") };
+            let Some(glob) = Glob::new(&pattern) else {
+                panic!("{pattern} ({seed})")
+            };
             let expected = matches(&glob.0, &text.chars().collect::<Vec<_>>());
             assert_eq!(glob.matches(&text), expected, "{pattern} {text} ({seed})");
             let by_form = match glob.form() {
@@ -148,7 +157,10 @@ mod tests {
             assert_eq!(by_form, expected, "{pattern} {text} ({seed})");
             hits += usize::from(expected);
         }
-        assert!((2_000..18_000).contains(&hits), "{hits} of 20000 match: the test tests too little");
+        assert!(
+            (2_000..18_000).contains(&hits),
+            "{hits} of 20000 match: the test tests too little"
+        );
     }
 
     #[test]
@@ -157,7 +169,10 @@ mod tests {
         assert_eq!(matches(r"1\*2\?\\", r"1*2?\"), Some(true));
         assert_eq!(matches(r"1\*2", "1xx2"), Some(false));
         assert_eq!(matches(r"abc\", "abc"), None);
-        assert_eq!(Glob::new(r"\**").map(Glob::form), Some(Form::Prefix("*".to_owned())));
+        assert_eq!(
+            Glob::new(r"\**").map(Glob::form),
+            Some(Form::Prefix("*".to_owned()))
+        );
         assert_eq!(Glob::new("**").map(Glob::form), Some(Form::Prefix(String::new())));
     }
 }

@@ -29,17 +29,23 @@ pub(super) struct KeywordRangeQuery {
 
 impl KeywordRangeQuery {
     pub(super) fn new(field: Field, path: &str, lower: Bound<String>, upper: Bound<String>) -> Self {
-        Self { field, path: path.to_owned(), lower, upper }
+        Self {
+            field,
+            path: path.to_owned(),
+            lower,
+            upper,
+        }
     }
 }
 
 impl Query for KeywordRangeQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let term = |bound: &Bound<String>| {
-            bound.as_ref().map(|text| Term::from_field_text(self.field, text))
-        };
+        let term = |bound: &Bound<String>| bound.as_ref().map(|text| Term::from_field_text(self.field, text));
         let scan = FastFieldRangeWeight::new(BoundsRange::new(term(&self.lower), term(&self.upper)));
-        Ok(Box::new(KeywordRangeWeight { query: self.clone(), scan }))
+        Ok(Box::new(KeywordRangeWeight {
+            query: self.clone(),
+            scan,
+        }))
     }
 }
 

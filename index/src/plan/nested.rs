@@ -22,16 +22,29 @@ impl Planner<'_> {
         let weighed = self.weight(at, weight);
         self.nested_path(at, scope, path)?;
         let child = self.clause(query, Some(path), &format!("{at}.query"))?;
-        let (weight, child_kind, parent_kind) =
-            (weighed?, self.layout.kind_term(Some(path))?, self.layout.kind_term(scope)?);
+        let (weight, child_kind, parent_kind) = (
+            weighed?,
+            self.layout.kind_term(Some(path))?,
+            self.layout.kind_term(scope)?,
+        );
         let constant = match (score_mode, child.score) {
             (ScoreMode::None, _) => Some(0.0),
             (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, ClauseScore::Constant(score)) => Some(score),
             _ => None,
         };
-        let score_mode = if constant.is_some() { ScoreMode::None } else { score_mode };
+        let score_mode = if constant.is_some() {
+            ScoreMode::None
+        } else {
+            score_mode
+        };
         let child = Arc::from(child.query);
-        let join = JoinQuery { child, child_kind, parent_kind, score_mode, parents: Arc::clone(self.parents) };
+        let join = JoinQuery {
+            child,
+            child_kind,
+            parent_kind,
+            score_mode,
+            parents: Arc::clone(self.parents),
+        };
         Some(match constant {
             Some(score) => Clause::constant(Box::new(join), score * weight),
             None => Clause::scored(Box::new(join), weight),
@@ -43,15 +56,26 @@ impl Planner<'_> {
         let at = format!("{at}.path");
         let Some(field) = self.layout.schema.resolve(path) else {
             let message = format!("there is no field `{path}`");
-            self.violate(at, Reason::UnknownField, message, "use the full path of a NESTED field");
+            self.violate(
+                at,
+                Reason::UnknownField,
+                message,
+                "use the full path of a NESTED field",
+            );
             return None;
         };
         if !matches!(field.kind, FieldKind::Nested(_)) {
             let message = format!("`{path}` is {}, not NESTED", field.kind.word());
-            self.violate(at, Reason::TypeMismatch, message, "query the field without a nested query");
+            self.violate(
+                at,
+                Reason::TypeMismatch,
+                message,
+                "query the field without a nested query",
+            );
             return None;
         }
-        let inside = scope.is_none_or(|scope| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.')));
+        let inside =
+            scope.is_none_or(|scope| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.')));
         if !inside {
             let message = format!("`{path}` is not inside {}", super::owner(scope));
             let advice = "put this nested query beside the other, not into it";

@@ -18,10 +18,9 @@ impl Number {
         match value {
             QueryValue::Integer(number) | QueryValue::Time(number) => Some(Self::Integer(*number)),
             QueryValue::Double(number) if number.is_finite() => Some(Self::Double(*number + 0.0)),
-            QueryValue::Double(_)
-            | QueryValue::String(_)
-            | QueryValue::Boolean(_)
-            | QueryValue::Bytes(_) => None,
+            QueryValue::Double(_) | QueryValue::String(_) | QueryValue::Boolean(_) | QueryValue::Bytes(_) => {
+                None
+            }
         }
     }
 
@@ -109,13 +108,22 @@ fn edge(bound: Bound<Number>, outside: Ordering) -> Bound<f64> {
         Number::Double(number) => (number, included),
         Number::Integer(number) => {
             let rounded = number as f64;
-            match compare(number, rounded).reverse() {
-                Ordering::Equal => (rounded, included),
-                side => (rounded, side != outside),
-            }
+            let side = compare(number, rounded).reverse();
+            (
+                rounded,
+                if side == Ordering::Equal {
+                    included
+                } else {
+                    side != outside
+                },
+            )
         }
     };
-    if included { Bound::Included(rounded) } else { Bound::Excluded(rounded) }
+    if included {
+        Bound::Included(rounded)
+    } else {
+        Bound::Excluded(rounded)
+    }
 }
 
 #[cfg(test)]
@@ -163,16 +171,32 @@ mod tests {
     #[test]
     fn integers_and_doubles_compare_exactly() {
         let less = |a: Number, b: Number| {
-            assert_eq!((a.compare(b), b.compare(a)), (Ordering::Less, Ordering::Greater), "{a:?} {b:?}");
+            assert_eq!(
+                (a.compare(b), b.compare(a)),
+                (Ordering::Less, Ordering::Greater),
+                "{a:?} {b:?}"
+            );
         };
-        less(Number::Integer(9_007_199_254_740_992), Number::Integer(9_007_199_254_740_993));
-        less(Number::Double(9_007_199_254_740_992.0), Number::Integer(9_007_199_254_740_993));
-        less(Number::Integer(i64::MAX), Number::Double(9_223_372_036_854_775_808.0));
+        less(
+            Number::Integer(9_007_199_254_740_992),
+            Number::Integer(9_007_199_254_740_993),
+        );
+        less(
+            Number::Double(9_007_199_254_740_992.0),
+            Number::Integer(9_007_199_254_740_993),
+        );
+        less(
+            Number::Integer(i64::MAX),
+            Number::Double(9_223_372_036_854_775_808.0),
+        );
         less(Number::Double(-0.5), Number::Integer(0));
         less(Number::Integer(0), Number::Double(0.5));
         less(Number::Double(f64::MIN), Number::Integer(i64::MIN));
         assert_eq!(Number::Integer(7).compare(Number::Double(7.0)), Ordering::Equal);
-        assert_eq!(Number::of(&QueryValue::Double(-0.0)), Number::of(&QueryValue::Double(0.0)));
+        assert_eq!(
+            Number::of(&QueryValue::Double(-0.0)),
+            Number::of(&QueryValue::Double(0.0))
+        );
         assert_eq!(Number::of(&QueryValue::Double(f64::NAN)), None);
     }
 
@@ -193,7 +217,11 @@ mod tests {
                     let expected = within(Number::Integer(number), lower, upper);
                     let actual = range.as_ref().is_some_and(|range| range.contains(&number));
                     assert_eq!(actual, expected, "{number} in {lower:?} {upper:?}");
-                    for double in [(number as f64).next_down(), number as f64, (number as f64).next_up()] {
+                    for double in [
+                        (number as f64).next_down(),
+                        number as f64,
+                        (number as f64).next_up(),
+                    ] {
                         let expected = within(Number::Double(double + 0.0), lower, upper);
                         let actual = std::ops::RangeBounds::contains(&(from, to), &double);
                         assert_eq!(actual, expected, "{double} in {lower:?} {upper:?}");

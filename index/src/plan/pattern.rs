@@ -28,7 +28,10 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let affix = self.affix(&format!("{at}.value"), prefix);
         let (weight, field, ()) = (weighed?, field?, affix?);
-        Some(Clause::constant(self.form(at, field, Form::Prefix(prefix.to_owned()))?, weight))
+        Some(Clause::constant(
+            self.form(at, field, Form::Prefix(prefix.to_owned()))?,
+            weight,
+        ))
     }
 
     pub(super) fn suffix(
@@ -43,7 +46,10 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let affix = self.affix(&format!("{at}.value"), suffix);
         let (weight, field, ()) = (weighed?, field?, affix?);
-        Some(Clause::constant(self.form(at, field, Form::Suffix(suffix.to_owned()))?, weight))
+        Some(Clause::constant(
+            self.form(at, field, Form::Suffix(suffix.to_owned()))?,
+            weight,
+        ))
     }
 
     pub(super) fn wildcard(
@@ -85,17 +91,33 @@ impl<'a> Planner<'a> {
         if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
             return Some(field);
         }
-        self.wrong_kind(at, field, "KEYWORD and TEXT fields", "use term, range or a geo query");
+        self.wrong_kind(
+            at,
+            field,
+            "KEYWORD and TEXT fields",
+            "use term, range or a geo query",
+        );
         None
     }
 
     fn affix(&mut self, at: &str, affix: &str) -> Option<()> {
         if affix.is_empty() {
-            self.violate(at.to_owned(), Reason::Missing, "there are no characters", "use exists to find any value");
+            self.violate(
+                at.to_owned(),
+                Reason::Missing,
+                "there are no characters",
+                "use exists to find any value",
+            );
             return None;
         }
         if affix.len() > MAX_AFFIX_BYTES {
-            self.limit(at.to_owned(), "MAX_AFFIX_BYTES", MAX_AFFIX_BYTES, affix.len(), "shorten it");
+            self.limit(
+                at.to_owned(),
+                "MAX_AFFIX_BYTES",
+                MAX_AFFIX_BYTES,
+                affix.len(),
+                "shorten it",
+            );
             return None;
         }
         Some(())
@@ -104,17 +126,33 @@ impl<'a> Planner<'a> {
     fn glob(&mut self, at: &str, pattern: &str) -> Option<Glob> {
         let chars = pattern.chars().count();
         if chars == 0 {
-            self.violate(at.to_owned(), Reason::Missing, "the pattern is empty", "use term to find empty strings");
+            self.violate(
+                at.to_owned(),
+                Reason::Missing,
+                "the pattern is empty",
+                "use term to find empty strings",
+            );
             return None;
         }
         if chars > MAX_WILDCARD_CHARS {
-            self.limit(at.to_owned(), "MAX_WILDCARD_CHARS", MAX_WILDCARD_CHARS, chars, "shorten the pattern");
+            self.limit(
+                at.to_owned(),
+                "MAX_WILDCARD_CHARS",
+                MAX_WILDCARD_CHARS,
+                chars,
+                "shorten the pattern",
+            );
             return None;
         }
         let glob = Glob::new(pattern);
         if glob.is_none() {
             let advice = r"write `\\` for a backslash";
-            self.violate(at.to_owned(), Reason::OutOfRange, "the pattern ends in an escape", advice);
+            self.violate(
+                at.to_owned(),
+                Reason::OutOfRange,
+                "the pattern ends in an escape",
+                advice,
+            );
         }
         glob
     }
@@ -122,7 +160,11 @@ impl<'a> Planner<'a> {
 
 /// The bounds between which lie exactly the strings that begin with `prefix`.
 fn beginning_with(prefix: &str) -> (Bound<String>, Bound<String>) {
-    let lower = if prefix.is_empty() { Bound::Unbounded } else { Bound::Included(prefix.to_owned()) };
+    let lower = if prefix.is_empty() {
+        Bound::Unbounded
+    } else {
+        Bound::Included(prefix.to_owned())
+    };
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {
         // The byte order of UTF-8 is the order of characters.
@@ -142,7 +184,18 @@ mod tests {
 
     #[test]
     fn the_bounds_of_a_prefix_hold_exactly_what_begins_with_it() {
-        let texts = ["", "a", "ab", "ac", "b", "\u{d7ff}", "\u{e000}", "\u{d7ff}x", "\u{10ffff}", "\u{10ffff}\u{10ffff}z"];
+        let texts = [
+            "",
+            "a",
+            "ab",
+            "ac",
+            "b",
+            "\u{d7ff}",
+            "\u{e000}",
+            "\u{d7ff}x",
+            "\u{10ffff}",
+            "\u{10ffff}\u{10ffff}z",
+        ];
         for prefix in texts {
             for text in texts {
                 let within = beginning_with(prefix).contains(&text.to_owned());

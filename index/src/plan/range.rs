@@ -30,8 +30,22 @@ impl Planner<'_> {
             self.violate(at.to_owned(), Reason::Missing, "the range has no bound", advice);
             return None;
         }
-        let lower_at = format!("{at}.{}", if matches!(lower, Bound::Excluded(_)) { "gt" } else { "gte" });
-        let upper_at = format!("{at}.{}", if matches!(upper, Bound::Excluded(_)) { "lt" } else { "lte" });
+        let lower_at = format!(
+            "{at}.{}",
+            if matches!(lower, Bound::Excluded(_)) {
+                "gt"
+            } else {
+                "gte"
+            }
+        );
+        let upper_at = format!(
+            "{at}.{}",
+            if matches!(upper, Bound::Excluded(_)) {
+                "lt"
+            } else {
+                "lte"
+            }
+        );
         match field.kind {
             FieldKind::Keyword | FieldKind::Text(_) => {
                 let lower = self.text_bound(&lower_at, field, lower);
@@ -102,10 +116,8 @@ impl Planner<'_> {
         upper: &Bound<T>,
         compare: impl FnOnce(&T, &T) -> Ordering,
     ) -> Option<()> {
-        let (
-            Bound::Included(from) | Bound::Excluded(from),
-            Bound::Included(to) | Bound::Excluded(to),
-        ) = (lower, upper)
+        let (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) =
+            (lower, upper)
         else {
             return Some(());
         };
@@ -129,7 +141,9 @@ impl Planner<'_> {
             let term = |number| Term::from_field_f64(single, number);
             (from.map(term), to.map(term))
         } else {
-            let Some(range) = number::integers(lower, upper) else { return Some(Clause::nothing()) };
+            let Some(range) = number::integers(lower, upper) else {
+                return Some(Clause::nothing());
+            };
             let term = |number: &i64| Bound::Included(Term::from_field_i64(single, *number));
             (term(range.start()), term(range.end()))
         };

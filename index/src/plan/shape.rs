@@ -19,9 +19,19 @@ pub(super) fn measure(query: &Query) -> Shape {
         shape.nodes += 1;
         shape.depth = shape.depth.max(depth);
         match query {
-            Query::Bool { must, filter, should, must_not, .. } => {
+            Query::Bool {
+                must,
+                filter,
+                should,
+                must_not,
+                ..
+            } => {
                 open.extend(
-                    must.iter().chain(filter).chain(should).chain(must_not).map(|clause| (clause, depth + 1)),
+                    must.iter()
+                        .chain(filter)
+                        .chain(should)
+                        .chain(must_not)
+                        .map(|clause| (clause, depth + 1)),
                 );
             }
             Query::Nested { query, .. }

@@ -31,13 +31,18 @@ impl SloppyPhraseQuery {
 impl Query for SloppyPhraseQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let similarity = match scoring {
-            EnableScoring::Enabled { statistics_provider, .. } => {
+            EnableScoring::Enabled {
+                statistics_provider, ..
+            } => {
                 let terms: Vec<Term> = self.terms.iter().map(|(_, term)| term.clone()).collect();
                 Some(Bm25Weight::for_terms(statistics_provider, &terms)?)
             }
             EnableScoring::Disabled { .. } => None,
         };
-        Ok(Box::new(SloppyPhraseWeight { query: self.clone(), similarity }))
+        Ok(Box::new(SloppyPhraseWeight {
+            query: self.clone(),
+            similarity,
+        }))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
@@ -62,7 +67,11 @@ impl Weight for SloppyPhraseWeight {
                 return Ok(Box::new(EmptyScorer));
             };
             let places = same.iter().map(|(place, _)| *place).collect();
-            tokens.push(Occurrences { postings, places, positions: Vec::new() });
+            tokens.push(Occurrences {
+                postings,
+                places,
+                positions: Vec::new(),
+            });
         }
         tokens.sort_by_key(|token| token.postings.size_hint());
         let norms = match self.similarity {
@@ -75,7 +84,10 @@ impl Weight for SloppyPhraseWeight {
             doc: 0,
             frequency: 0,
             norms: norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1)),
-            similarity: self.similarity.as_ref().map(|similarity| similarity.boost_by(boost)),
+            similarity: self
+                .similarity
+                .as_ref()
+                .map(|similarity| similarity.boost_by(boost)),
         };
         scorer.settle(0);
         Ok(Box::new(scorer))
@@ -144,8 +156,11 @@ impl SloppyPhraseScorer {
         for token in &mut self.tokens {
             token.postings.positions(&mut token.positions);
         }
-        let parts: Vec<(&[u64], &[u32])> =
-            self.tokens.iter().map(|token| (token.places.as_slice(), token.positions.as_slice())).collect();
+        let parts: Vec<(&[u64], &[u32])> = self
+            .tokens
+            .iter()
+            .map(|token| (token.places.as_slice(), token.positions.as_slice()))
+            .collect();
         let enough = if self.similarity.is_some() { u32::MAX } else { 1 };
         self.frequency = occurrences(&parts, self.slop, enough);
         self.frequency > 0
@@ -155,12 +170,19 @@ impl SloppyPhraseScorer {
 /// How often a phrase occurs, without overlaps, counting up to `enough`: its terms, each with its places and positions.
 fn occurrences(terms: &[(&[u64], &[u32])], slop: u64, enough: u32) -> u32 {
     // All positions are moved up by the last place, so that moving them back stays above zero.
-    let last = terms.iter().flat_map(|(places, _)| places.iter()).copied().max().unwrap_or_default();
+    let last = terms
+        .iter()
+        .flat_map(|(places, _)| places.iter())
+        .copied()
+        .max()
+        .unwrap_or_default();
     let mut starts: Vec<u64> = terms
         .iter()
         .flat_map(|(places, positions)| {
             places.iter().flat_map(move |place| {
-                positions.iter().map(move |position| u64::from(*position) + last - place)
+                positions
+                    .iter()
+                    .map(move |position| u64::from(*position) + last - place)
             })
         })
         .collect();
@@ -222,7 +244,9 @@ impl DocSet for SloppyPhraseScorer {
     }
 
     fn size_hint(&self) -> u32 {
-        self.tokens.first().map_or(0, |token| token.postings.size_hint() / 4)
+        self.tokens
+            .first()
+            .map_or(0, |token| token.postings.size_hint() / 4)
     }
 
     /// Reading positions is dear.
@@ -233,9 +257,9 @@ impl DocSet for SloppyPhraseScorer {
 
 impl Scorer for SloppyPhraseScorer {
     fn score(&mut self) -> Score {
-        self.similarity
-            .as_ref()
-            .map_or(1.0, |similarity| similarity.score(self.norms.fieldnorm_id(self.doc), self.frequency))
+        self.similarity.as_ref().map_or(1.0, |similarity| {
+            similarity.score(self.norms.fieldnorm_id(self.doc), self.frequency)
+        })
     }
 }
 

@@ -49,9 +49,10 @@ impl Planner<'_> {
         let weight = weighed?;
         Some(match lookup {
             Lookup::Nowhere => Clause::nothing(),
-            Lookup::Term(term) if matches!(field.kind, FieldKind::Text(_)) => {
-                Clause::scored(Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)), weight)
-            }
+            Lookup::Term(term) if matches!(field.kind, FieldKind::Text(_)) => Clause::scored(
+                Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)),
+                weight,
+            ),
             Lookup::Term(term) => Clause::constant(having(term), weight),
             Lookup::Integer(number) => Clause::constant(self.integers(field, &[number])?, weight),
             Lookup::Double(number) => Clause::constant(self.doubles(field, &[number])?, weight),
@@ -70,11 +71,22 @@ impl Planner<'_> {
         let field = self.field(at, scope, field)?;
         let values_at = format!("{at}.values");
         if values.is_empty() {
-            self.violate(values_at, Reason::Missing, "there are no values", "give at least one value");
+            self.violate(
+                values_at,
+                Reason::Missing,
+                "there are no values",
+                "give at least one value",
+            );
             return None;
         }
         if values.len() > MAX_TERMS {
-            self.limit(values_at, "MAX_TERMS", MAX_TERMS, values.len(), "split the values over several clauses");
+            self.limit(
+                values_at,
+                "MAX_TERMS",
+                MAX_TERMS,
+                values.len(),
+                "split the values over several clauses",
+            );
             return None;
         }
         let (mut terms, mut integers, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
@@ -111,11 +123,21 @@ impl Planner<'_> {
     ) -> Option<Lookup> {
         let wanted = match (&field.kind, value) {
             (FieldKind::GeoPoint, _) => {
-                self.wrong_kind(clause_at, field, "single values", "use geo_distance, geo_bounding_box or geo_polygon");
+                self.wrong_kind(
+                    clause_at,
+                    field,
+                    "single values",
+                    "use geo_distance, geo_bounding_box or geo_polygon",
+                );
                 return None;
             }
             (FieldKind::Nested(_), _) => {
-                self.wrong_kind(clause_at, field, "single values", "use a nested query on a field inside it");
+                self.wrong_kind(
+                    clause_at,
+                    field,
+                    "single values",
+                    "use a nested query on a field inside it",
+                );
                 return None;
             }
             (FieldKind::Keyword | FieldKind::Text(_), QueryValue::String(text)) => {
@@ -129,13 +151,15 @@ impl Planner<'_> {
             (FieldKind::Boolean, _) => "a boolean",
             (FieldKind::Long | FieldKind::Double | FieldKind::Date, _) => {
                 let number = self.number(at, field, value)?;
-                let found = match field.kind {
-                    FieldKind::Double => number.as_double().map(Lookup::Double),
-                    FieldKind::Long if !field.column_only => {
-                        let single = self.single(field)?;
-                        number.as_integer().map(|number| Lookup::Term(Term::from_field_i64(single, number)))
-                    }
-                    _ => number.as_integer().map(Lookup::Integer),
+                let single = self.single(field)?;
+                let found = if field.kind == FieldKind::Double {
+                    number.as_double().map(Lookup::Double)
+                } else if field.kind == FieldKind::Long && !field.column_only {
+                    number
+                        .as_integer()
+                        .map(|number| Lookup::Term(Term::from_field_i64(single, number)))
+                } else {
+                    number.as_integer().map(Lookup::Integer)
                 };
                 return Some(found.unwrap_or(Lookup::Nowhere));
             }
@@ -158,21 +182,42 @@ impl Planner<'_> {
         }
         let number = Number::of(value);
         if number.is_none() {
-            self.violate(at.to_owned(), Reason::OutOfRange, "the double is not finite", "use a finite number");
+            self.violate(
+                at.to_owned(),
+                Reason::OutOfRange,
+                "the double is not finite",
+                "use a finite number",
+            );
         }
         number
     }
 
     pub(super) fn wrong_value(&mut self, at: &str, field: &ResolvedField, wanted: &str, value: &QueryValue) {
-        let message = format!("`{}` is {}, the value is {}", field.path, field.kind.word(), value.type_word());
-        self.violate(at.to_owned(), Reason::TypeMismatch, message, format!("give {wanted}"));
+        let message = format!(
+            "`{}` is {}, the value is {}",
+            field.path,
+            field.kind.word(),
+            value.type_word()
+        );
+        self.violate(
+            at.to_owned(),
+            Reason::TypeMismatch,
+            message,
+            format!("give {wanted}"),
+        );
     }
 
     /// Checks that a string could be a value.
     pub(super) fn fits(&mut self, at: &str, text: &str) -> Option<()> {
         if text.len() > MAX_KEYWORD_BYTES {
             let advice = "shorten the value: longer ones are not indexed";
-            self.limit(at.to_owned(), "MAX_KEYWORD_BYTES", MAX_KEYWORD_BYTES, text.len(), advice);
+            self.limit(
+                at.to_owned(),
+                "MAX_KEYWORD_BYTES",
+                MAX_KEYWORD_BYTES,
+                text.len(),
+                advice,
+            );
             return None;
         }
         Some(())
@@ -184,7 +229,9 @@ impl Planner<'_> {
         sorted.sort_unstable();
         sorted.dedup();
         let term = |number: &i64| Term::from_field_i64(single, *number);
-        Some(in_column(sorted, term, |sorted| Values::Integers(field.path.clone(), sorted)))
+        Some(in_column(sorted, term, |sorted| {
+            Values::Integers(field.path.clone(), sorted)
+        }))
     }
 
     fn doubles(&self, field: &ResolvedField, numbers: &[f64]) -> Option<Box<dyn Query>> {
@@ -193,7 +240,9 @@ impl Planner<'_> {
         sorted.sort_by(f64::total_cmp);
         sorted.dedup();
         let term = |number: &f64| Term::from_field_f64(single, *number);
-        Some(in_column(sorted, term, |sorted| Values::Doubles(field.path.clone(), sorted)))
+        Some(in_column(sorted, term, |sorted| {
+            Values::Doubles(field.path.clone(), sorted)
+        }))
     }
 }
 
@@ -207,7 +256,7 @@ fn having_any(mut terms: Vec<Term>) -> Box<dyn Query> {
     terms.dedup();
     match terms.len() {
         0 => Box::new(EmptyQuery),
-        ..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
+        1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
         _ => Box::new(TermSetQuery::new(terms)),
     }
 }
@@ -219,12 +268,15 @@ fn in_column<V>(
     values: impl FnOnce(Vec<V>) -> Values,
 ) -> Box<dyn Query> {
     let between = |from: &V, to: &V| -> Box<dyn Query> {
-        Box::new(RangeQuery::new(Bound::Included(term(from)), Bound::Included(term(to))))
+        Box::new(RangeQuery::new(
+            Bound::Included(term(from)),
+            Bound::Included(term(to)),
+        ))
     };
     match (sorted.first(), sorted.last()) {
-        (Some(_), Some(_)) if sorted.len() <= FEW_VALUES => {
-            Box::new(BooleanQuery::union(sorted.iter().map(|value| between(value, value)).collect()))
-        }
+        (Some(_), Some(_)) if sorted.len() <= FEW_VALUES => Box::new(BooleanQuery::union(
+            sorted.iter().map(|value| between(value, value)).collect(),
+        )),
         (Some(first), Some(last)) => {
             let approximation = Arc::from(between(first, last));
             Box::new(VerifyQuery::new(approximation, Arc::new(values(sorted))))

@@ -45,7 +45,10 @@ impl<'a> Planner<'a> {
         let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
-            return Some(Clause::constant(having(Term::from_field_text(single, text)), weight));
+            return Some(Clause::constant(
+                having(Term::from_field_text(single, text)),
+                weight,
+            ));
         };
         let tokens = analyze(analyzer, Phase::Query, text);
         let words: BTreeSet<Vec<Placed>> = tokens.iter().map(|token| parts(analyzer, text, token)).collect();
@@ -62,7 +65,10 @@ impl<'a> Planner<'a> {
             return words.pop().map(|word| Clause::scored(word, weight));
         }
         let clauses = words.into_iter().map(|word| (Occur::Should, word)).collect();
-        Some(Clause::scored(Box::new(BooleanQuery::with_minimum_required_clauses(clauses, needed)), weight))
+        Some(Clause::scored(
+            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, needed)),
+            weight,
+        ))
     }
 
     pub(super) fn match_phrase(
@@ -79,20 +85,31 @@ impl<'a> Planner<'a> {
         let fits = self.text_fits(at, text);
         if slop > MAX_SLOP {
             let advice = "use match with the operator AND to find tokens anywhere";
-            self.limit(format!("{at}.slop"), "MAX_SLOP", MAX_SLOP as usize, slop as usize, advice);
+            self.limit(
+                format!("{at}.slop"),
+                "MAX_SLOP",
+                MAX_SLOP as usize,
+                slop as usize,
+                advice,
+            );
             return None;
         }
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
-            return Some(Clause::constant(having(Term::from_field_text(single, text)), weight));
+            return Some(Clause::constant(
+                having(Term::from_field_text(single, text)),
+                weight,
+            ));
         };
         let tokens = analyze(analyzer, Phase::Query, text);
         let placed: BTreeSet<Placed> = tokens
             .iter()
             .flat_map(|token| {
                 let at = token.position;
-                parts(analyzer, text, token).into_iter().map(move |(offset, part)| (at + offset, part))
+                parts(analyzer, text, token)
+                    .into_iter()
+                    .map(move |(offset, part)| (at + offset, part))
             })
             .collect();
         self.tokens_fit(at, placed.len())?;
@@ -100,13 +117,19 @@ impl<'a> Planner<'a> {
             return Some(Clause::nothing());
         }
         if slop == 0 || placed.len() == 1 {
-            return Some(Clause::scored(exact(single, placed.into_iter().collect()), weight));
+            return Some(Clause::scored(
+                exact(single, placed.into_iter().collect()),
+                weight,
+            ));
         }
         let terms = placed
             .into_iter()
             .map(|(at, token)| (at as u64, Term::from_field_text(single, &token)))
             .collect();
-        Some(Clause::scored(Box::new(SloppyPhraseQuery::new(single, terms, u64::from(slop))), weight))
+        Some(Clause::scored(
+            Box::new(SloppyPhraseQuery::new(single, terms, u64::from(slop))),
+            weight,
+        ))
     }
 
     fn text_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
@@ -121,11 +144,22 @@ impl<'a> Planner<'a> {
     fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
         let at = format!("{at}.text");
         if text.is_empty() {
-            self.violate(at, Reason::Missing, "the text is empty", "give a text, or use exists");
+            self.violate(
+                at,
+                Reason::Missing,
+                "the text is empty",
+                "give a text, or use exists",
+            );
             return None;
         }
         if text.len() > MAX_MATCH_TEXT_BYTES {
-            self.limit(at, "MAX_MATCH_TEXT_BYTES", MAX_MATCH_TEXT_BYTES, text.len(), "shorten the text");
+            self.limit(
+                at,
+                "MAX_MATCH_TEXT_BYTES",
+                MAX_MATCH_TEXT_BYTES,
+                text.len(),
+                "shorten the text",
+            );
             return None;
         }
         Some(())
@@ -134,7 +168,13 @@ impl<'a> Planner<'a> {
     fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
         if tokens > MAX_MATCH_TOKENS {
             let advice = "shorten the text";
-            self.limit(format!("{at}.text"), "MAX_MATCH_TOKENS", MAX_MATCH_TOKENS, tokens, advice);
+            self.limit(
+                format!("{at}.text"),
+                "MAX_MATCH_TOKENS",
+                MAX_MATCH_TOKENS,
+                tokens,
+                advice,
+            );
             return None;
         }
         Some(())
@@ -147,12 +187,22 @@ impl<'a> Planner<'a> {
             (Operator::Or, Some(1..)) => combine.minimum.map(|minimum| minimum as usize),
             (Operator::Or, Some(0)) => {
                 let message = "a match without a matching token is none";
-                self.violate(at, Reason::OutOfRange, message, "give at least 1, or leave it out");
+                self.violate(
+                    at,
+                    Reason::OutOfRange,
+                    message,
+                    "give at least 1, or leave it out",
+                );
                 None
             }
             (Operator::And, Some(_)) => {
                 let message = "with the operator AND every token has to match";
-                self.violate(at, Reason::TypeMismatch, message, "leave it out, or use the operator OR");
+                self.violate(
+                    at,
+                    Reason::TypeMismatch,
+                    message,
+                    "leave it out, or use the operator OR",
+                );
                 None
             }
         }
@@ -162,8 +212,14 @@ impl<'a> Planner<'a> {
 /// The parts under which a query's token is looked up, with their positions relative to its own.
 fn parts(analyzer: &Analyzer, text: &str, token: &AnalyzedToken) -> Vec<Placed> {
     let whole = || vec![(0, token.text.clone())];
-    let Analyzer::Fuzzy { max_chars, .. } = analyzer else { return whole() };
-    let chars: Vec<char> = text.get(token.from..token.to).unwrap_or_default().chars().collect();
+    let Analyzer::Fuzzy { max_chars, .. } = analyzer else {
+        return whole();
+    };
+    let chars: Vec<char> = text
+        .get(token.from..token.to)
+        .unwrap_or_default()
+        .chars()
+        .collect();
     let length = usize::from(*max_chars).max(1);
     if chars.len() <= length {
         return whole();
@@ -174,7 +230,12 @@ fn parts(analyzer: &Analyzer, text: &str, token: &AnalyzedToken) -> Vec<Placed> 
         .step_by(length)
         .chain([last])
         .map(|from| {
-            let part = chars.iter().skip(from).take(length).flat_map(|c| c.to_lowercase()).collect();
+            let part = chars
+                .iter()
+                .skip(from)
+                .take(length)
+                .flat_map(|c| c.to_lowercase())
+                .collect();
             (from, part)
         })
         .collect()
@@ -187,6 +248,9 @@ fn exact(field: PhysicalField, mut placed: Vec<Placed>) -> Box<dyn Query> {
         return Box::new(TermQuery::new(term(token), IndexRecordOption::WithFreqs));
     }
     let first = placed.iter().map(|(at, _)| *at).min().unwrap_or_default();
-    let terms = placed.drain(..).map(|(at, token)| (at - first, term(&token))).collect();
+    let terms = placed
+        .drain(..)
+        .map(|(at, token)| (at - first, term(&token)))
+        .collect();
     Box::new(PhraseQuery::new_with_offset(terms))
 }

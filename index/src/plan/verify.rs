@@ -26,7 +26,10 @@ pub(super) struct VerifyQuery {
 
 impl VerifyQuery {
     pub(super) fn new(approximation: Arc<dyn Query>, verify: Arc<dyn Verify>) -> Self {
-        Self { approximation, verify }
+        Self {
+            approximation,
+            verify,
+        }
     }
 }
 
@@ -39,7 +42,10 @@ impl fmt::Debug for VerifyQuery {
 impl Query for VerifyQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let approximation = self.approximation.weight(scoring)?;
-        Ok(Box::new(VerifyWeight { approximation, verify: Arc::clone(&self.verify) }))
+        Ok(Box::new(VerifyWeight {
+            approximation,
+            verify: Arc::clone(&self.verify),
+        }))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
@@ -55,7 +61,10 @@ struct VerifyWeight {
 impl Weight for VerifyWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let inner = self.approximation.scorer(reader, boost)?;
-        let mut scorer = VerifyScorer { inner, check: self.verify.open(reader)? };
+        let mut scorer = VerifyScorer {
+            inner,
+            check: self.verify.open(reader)?,
+        };
         scorer.settle();
         Ok(Box::new(scorer))
     }
@@ -68,7 +77,10 @@ impl Weight for VerifyWeight {
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let (found, inner) = self.approximation.scorer_danger(reader, target, boost)?;
-        let mut scorer = VerifyScorer { inner, check: self.verify.open(reader)? };
+        let mut scorer = VerifyScorer {
+            inner,
+            check: self.verify.open(reader)?,
+        };
         let found = scorer.verified(found, target);
         Ok((found, Box::new(scorer)))
     }
@@ -97,10 +109,10 @@ impl VerifyScorer {
     }
 
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
-        match found {
-            SeekDangerResult::Found if !(self.check)(target) => SeekDangerResult::SeekLowerBound(target + 1),
-            found => found,
+        if found == SeekDangerResult::Found && !(self.check)(target) {
+            return SeekDangerResult::SeekLowerBound(target + 1);
         }
+        found
     }
 }
 
@@ -111,6 +123,9 @@ impl DocSet for VerifyScorer {
     }
 
     fn seek(&mut self, target: DocId) -> DocId {
+        if self.inner.doc() >= target {
+            return self.inner.doc();
+        }
         self.inner.seek(target);
         self.settle()
     }

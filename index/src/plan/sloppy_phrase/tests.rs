@@ -30,7 +30,10 @@ fn by_definition(slots: &[(u64, usize)], texts: &[Vec<u32>], slop: u64) -> bool 
 
 #[test]
 fn agrees_with_the_definition() {
-    let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
+    let seed = std::env::var("SOUK_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(11);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut hits = 0;
     for _ in 0..20_000 {
@@ -39,27 +42,45 @@ fn agrees_with_the_definition() {
         for position in 0..random.u32(0..12) {
             texts[random.usize(0..kinds)].push(position);
         }
-        let slots: Vec<(u64, usize)> =
-            (0..random.u64(2..5)).map(|place| (place * random.u64(1..3), random.usize(0..kinds))).collect();
+        let slots: Vec<(u64, usize)> = (0..random.u64(2..5))
+            .map(|place| (place * random.u64(1..3), random.usize(0..kinds)))
+            .collect();
         let mut slots = slots;
         slots.sort_unstable();
         slots.dedup();
         let slop = random.u64(0..5);
         let terms: Vec<(Vec<u64>, &[u32])> = (0..kinds)
             .map(|kind| {
-                let places = slots.iter().filter(|(_, term)| *term == kind).map(|(place, _)| *place).collect();
+                let places = slots
+                    .iter()
+                    .filter(|(_, term)| *term == kind)
+                    .map(|(place, _)| *place)
+                    .collect();
                 (places, texts[kind].as_slice())
             })
             .filter(|(places, _): &(Vec<u64>, &[u32])| !places.is_empty())
             .collect();
-        let terms: Vec<(&[u64], &[u32])> =
-            terms.iter().map(|(places, positions)| (places.as_slice(), *positions)).collect();
+        let terms: Vec<(&[u64], &[u32])> = terms
+            .iter()
+            .map(|(places, positions)| (places.as_slice(), *positions))
+            .collect();
         let expected = by_definition(&slots, &texts, slop);
-        assert_eq!(occurrences(&terms, slop, 1) > 0, expected, "{slots:?} {texts:?} slop {slop} ({seed})");
-        assert_eq!(occurrences(&terms, slop, u32::MAX) > 0, expected, "{slots:?} {texts:?} ({seed})");
+        assert_eq!(
+            occurrences(&terms, slop, 1) > 0,
+            expected,
+            "{slots:?} {texts:?} slop {slop} ({seed})"
+        );
+        assert_eq!(
+            occurrences(&terms, slop, u32::MAX) > 0,
+            expected,
+            "{slots:?} {texts:?} ({seed})"
+        );
         hits += usize::from(expected);
     }
-    assert!((2_000..18_000).contains(&hits), "{hits} of 20000 match: the test tests too little");
+    assert!(
+        (2_000..18_000).contains(&hits),
+        "{hits} of 20000 match: the test tests too little"
+    );
 }
 
 #[test]
