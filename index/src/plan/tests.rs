@@ -1,9 +1,11 @@
+mod many_values;
 mod matching;
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "a new variant has to fail these tests"
 )]
 mod model;
+mod phrases;
 mod scoring;
 mod validation;
 

@@ -86,6 +86,11 @@ impl Model {
         found
     }
 
+    /// Runs a plan, and only tells whether that worked.
+    pub(super) fn search(&self, plan: &Plan) -> tantivy::Result<()> {
+        self.searcher.search(&plan.query, &DocSetCollector).map(|_| ())
+    }
+
     /// The numbers of the documents that the query finds, with their scores.
     pub(super) fn scored(&self, query: &Query) -> Vec<(usize, Score)> {
         let all = TopDocs::with_limit(100_000).order_by_score();

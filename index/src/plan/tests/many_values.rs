@@ -1,0 +1,121 @@
+//! Fields with more values than the random documents have: other ways of looking up are taken then.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use super::model::Model;
+use super::*;
+use crate::document::Object;
+use crate::query::QueryValue;
+
+const DOCUMENTS: i64 = 5_000;
+
+/// Documents with a brand and numbers of their own, in no order.
+fn model() -> Model {
+    let scattered = |nth: i64| nth * 7_919 % DOCUMENTS;
+    let document = |nth: i64| {
+        let value = scattered(nth);
+        let second = scattered(nth + 1);
+        Object::default()
+            .with("brand", format!("o{value:04}").as_str())
+            .with("brand", format!("p{second:04}").as_str())
+            .with("serial", value)
+            .with("count", value - 2_500)
+            .with("count", second)
+            .with("price", value as f64 / 4.0)
+    };
+    Model::new((0..DOCUMENTS).map(document).collect(), 2, 1_000)
+}
+
+fn assert_finds(model: &Model, query: &Query, at_least: usize) {
+    let expected = model.expected(query);
+    assert!(
+        expected.len() >= at_least,
+        "{query:?} finds only {}",
+        expected.len()
+    );
+    assert_eq!(model.found(query), expected, "{query:?}");
+    let scored: Vec<usize> = model
+        .scored(query)
+        .into_iter()
+        .map(|(number, _)| number)
+        .collect();
+    assert_eq!(scored, expected, "with scores: {query:?}");
+}
+
+#[test]
+fn ranges_and_prefixes_of_many_keywords() {
+    let model = model();
+    assert_finds(&model, &Query::prefix("brand", "o"), 4_900);
+    assert_finds(&model, &Query::prefix("brand", "o1"), 990);
+    assert_finds(&model, &Query::prefix("brand", "p4999"), 1);
+    assert_finds(&model, &Query::wildcard("brand", "o?9*"), 490);
+    assert_finds(&model, &Query::suffix("brand", "77"), 50);
+    let text = |text: &str| QueryValue::from(text);
+    for (lower, upper) in [
+        (Bound::Included(text("o0100")), Bound::Excluded(text("o4000"))),
+        (Bound::Excluded(text("o4990")), Bound::Included(text("p0010"))),
+        (Bound::Unbounded, Bound::Included(text("o2500"))),
+        (Bound::Excluded(text("p2500x")), Bound::Unbounded),
+    ] {
+        assert_finds(&model, &Query::range("brand", lower, upper), 15);
+    }
+    // Beside another clause, which lets the scan skip.
+    let both = Query::all(vec![
+        Query::prefix("brand", "o"),
+        Query::range(
+            "serial",
+            Bound::Unbounded,
+            Bound::Excluded(QueryValue::Integer(7)),
+        ),
+    ]);
+    assert_finds(&model, &both, 6);
+}
+
+#[test]
+fn lists_of_many_values() {
+    let model = model();
+    let numbers: BTreeSet<i64> = (0..900).map(|nth| nth * nth % DOCUMENTS).collect();
+    let brands: Vec<String> = numbers.iter().map(|number| format!("o{number:04}")).collect();
+    assert_finds(
+        &model,
+        &Query::terms("brand", brands.iter().map(String::as_str)),
+        300,
+    );
+    for field in ["count", "serial"] {
+        assert_finds(&model, &Query::terms(field, numbers.iter().copied()), 300);
+    }
+    assert_finds(&model, &Query::terms("price", numbers.iter().copied()), 100);
+    let both = Query::all(vec![
+        Query::terms("serial", numbers.iter().copied()),
+        Query::prefix("brand", "o00"),
+    ]);
+    assert_finds(&model, &both, 5);
+}
+
+#[test]
+fn walks_over_the_dictionary_are_bounded() {
+    let model = model();
+    let walk = |limit: usize, cancellation: Cancellation, query: &Query| {
+        let run = Arc::new(Run::with_walk(cancellation, limit));
+        let plan = plan(&model.layout, &model.parents, &run, query, "query").expect("a plan");
+        let error = model.search(&plan).err()?;
+        Some(run.reason("searching", error))
+    };
+    let suffix = Query::all(vec![Query::suffix("brand", "77")]);
+    // 10,000 values, each in one of two segments.
+    assert!(walk(10_000, Cancellation::none(), &suffix).is_none());
+    let Some(Error::LimitExceeded { path, limit, max, .. }) = walk(9_000, Cancellation::none(), &suffix)
+    else {
+        panic!("the walk has no end")
+    };
+    assert_eq!(
+        (path.as_str(), limit, max),
+        ("query.bool.must[0].suffix", "MAX_DICTIONARY_WALK", 9_000)
+    );
+    // The beginning of a pattern narrows the walk.
+    assert!(walk(1_100, Cancellation::none(), &Query::wildcard("brand", "o1*7")).is_none());
+    let cancelled = Cancellation::none();
+    cancelled.cancel();
+    assert!(matches!(walk(10_000, cancelled, &suffix), Some(Error::Cancelled)));
+}
