@@ -127,6 +127,7 @@ impl Service<Request<Body>> for Echo {
 
 /// The stack around [`Echo`].
 pub(crate) fn echo(config: &ServerConfig) -> Stack {
+    crate::layers::testing::want_spans();
     let services = Services::new(&DESCRIPTORS).expect("descriptors").mount(Echo);
     server::stack(services, &Health::new(), config).expect("a described service")
 }

@@ -6,7 +6,7 @@ use opentelemetry_sdk::trace::SpanData;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::layers::testing::record;
+use crate::layers::testing::{record, want_spans};
 
 /// Keeps the resource of each provider, and the spans by `service.name`.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,7 @@ fn text(resource: &Resource, key: &'static str) -> String {
 }
 
 fn builder() -> TelemetryBuilder {
+    want_spans();
     Telemetry::builder(TelemetryConfig::default(), "souk-test").log_lines(|_| {})
 }
 
@@ -204,6 +205,7 @@ fn json_lines_are_json() {
         log_format: LogFormat::Json,
         log_filter: "info,quiet=off".to_owned(),
     };
+    want_spans();
     let telemetry = Telemetry::builder(config, "souk-test")
         .log_lines(move |line| sink.lock().push(String::from_utf8_lossy(line).into_owned()))
         .build()
