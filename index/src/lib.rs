@@ -1,4 +1,60 @@
-//! The search index of Souk.
+//! The search index of Souk: documents of typed fields under unique keys, found by query trees, in any order, by pages.
+//!
+//! An [`Index`] is a folder. Its one [`IndexWriter`] applies [`Operation`]s and commits them together with the sequence of
+//! the change log that they reach; a [`Searcher`] is a view of one commit. Queries are Tablestore's: terms, ranges,
+//! patterns, full text in Chinese and English, nested objects, areas on the globe, and combinations. Sorts are by fields,
+//! distance, score or key, always down to the key, so pages neither repeat nor skip documents.
+//!
+//! It is *not* a store: it keeps keys and what it takes to find them, and the rows behind the keys live in the table that
+//! it is built from, from which a lost or damaged index is built again. It is not asynchronous: every call blocks, and
+//! searches keep a core busy. It is not distributed, and knows nothing of permissions or of the wire.
+//!
+//! ```
+//! use souk_index::{
+//!     Analyzer, Cancellation, Document, Field, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest, Sort,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let schema = Schema::new(vec![Field::text("name", Analyzer::single_word()), Field::long("cents")])?;
+//! let index = Index::create_in_ram(schema, IndexOptions::default())?;
+//! let mut writer = index.writer()?;
+//! let fields = Object::new().with("name", "手冲咖啡 pour over").with("cents", 2_800);
+//! writer.apply(vec![Operation::Upsert(Document { key: b"sku-1".to_vec(), fields })])?;
+//! writer.commit(1)?;
+//!
+//! let request = SearchRequest::new(Query::match_text("name", "咖啡")).sorted(vec![Sort::field("cents", true)]);
+//! let found = index.searcher().search(&request, &Cancellation::none())?;
+//! assert_eq!((found.hits[0].key.as_slice(), found.sequence), (&b"sku-1"[..], 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Modules
+//! | module | what it does |
+//! |---|---|
+//! | [`schema`] | fields, their types, and the fingerprint of it all |
+//! | [`document`] | documents, and the operations on them |
+//! | [`index`] | opens an index and hands out its writer and its searchers |
+//! | [`writer`] | applies changes, commits them, makes them durable |
+//! | [`misfit`] | counts the values that don't fit their field |
+//! | [`query`] | the query tree |
+//! | [`request`] | a whole search, and what it finds |
+//! | [`search`] | runs a search on one commit |
+//! | [`sort`] | the order of hits |
+//! | [`page`] | page tokens |
+//! | [`cancel`] | when a search has to stop |
+//! | [`analyze`] | how texts become tokens |
+//! | [`geo`] | points, areas and the cells that cover them |
+//! | [`limits`] | every bound, in one place |
+//! | [`error`] | what can go wrong |
+//! | `layout` | how documents lie in the search library |
+//! | `plan` | from the query tree to the search library |
+//! | `join`, `bits` | documents of which a nested object matches |
+//! | `statistics` | term statistics that nested objects don't distort |
+//! | `run` | what the parts of one search share |
+//! | `directory` | commits that are visible at once and durable at checkpoints |
+//! | `cursor` | what a commit says of itself |
+//! | `merge` | which segments are merged, and when |
 
 pub mod analyze;
 pub mod cancel;

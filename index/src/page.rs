@@ -64,8 +64,12 @@ pub(crate) fn decode(fingerprint: u64, token: &str) -> Result<Vec<Standing>, Err
     if token.len() > MAX_PAGE_TOKEN_CHARS {
         return Err(invalid("it is too long"));
     }
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid("it is not URL-safe base64"))?;
-    let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(|| invalid("it is too short"))?;
+    let bytes = URL_SAFE_NO_PAD
+        .decode(token)
+        .map_err(|_| invalid("it is not URL-safe base64"))?;
+    let (content, checksum) = bytes
+        .split_last_chunk::<8>()
+        .ok_or_else(|| invalid("it is too short"))?;
     if xxh3_64(content) != u64::from_le_bytes(*checksum) {
         return Err(invalid("it was changed"));
     }
@@ -135,15 +139,31 @@ mod tests {
     fn a_token_comes_back_and_is_fit_for_a_url() {
         let token = encode(77, &position());
         assert_eq!(decode(77, &token).expect("a good token"), position());
-        assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
+        assert!(
+            token
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        );
         assert_eq!(decode(1, &encode(1, &[])).expect("a good token"), []);
     }
 
     #[test]
     fn anything_else_is_refused() {
         let token = encode(77, &position());
-        for other in ["", "A", "====", "a b", "\u{fc}", &token[1..], &token[..token.len() - 1], &format!("{token}A")] {
-            assert!(matches!(decode(77, other), Err(Error::PageTokenInvalid { .. })), "{other}");
+        for other in [
+            "",
+            "A",
+            "====",
+            "a b",
+            "\u{fc}",
+            &token[1..],
+            &token[..token.len() - 1],
+            &format!("{token}A"),
+        ] {
+            assert!(
+                matches!(decode(77, other), Err(Error::PageTokenInvalid { .. })),
+                "{other}"
+            );
         }
         assert!(matches!(decode(78, &token), Err(Error::PageTokenInvalid { .. })));
         let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -159,12 +179,21 @@ mod tests {
             }
         }
         let long = "A".repeat(MAX_PAGE_TOKEN_CHARS + 1);
-        assert!(matches!(decode(77, &long), Err(Error::PageTokenInvalid { detail: "it is too long" })));
+        assert!(matches!(
+            decode(77, &long),
+            Err(Error::PageTokenInvalid {
+                detail: "it is too long"
+            })
+        ));
     }
 
     #[test]
     fn the_checksum_alone_makes_no_token() {
-        for content in [vec![2], vec![FORMAT], [&[FORMAT][..], &77_u64.to_le_bytes(), &[1, 9]].concat()] {
+        for content in [
+            vec![2],
+            vec![FORMAT],
+            [&[FORMAT][..], &77_u64.to_le_bytes(), &[1, 9]].concat(),
+        ] {
             let mut bytes = content;
             bytes.extend(xxh3_64(&bytes).to_le_bytes());
             let token = URL_SAFE_NO_PAD.encode(bytes);

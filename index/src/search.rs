@@ -56,7 +56,11 @@ impl Searcher {
     /// [`Error::InvalidQuery`] with every violation of the request, [`Error::Unsupported`], [`Error::PageTokenInvalid`],
     /// [`Error::LimitExceeded`]; [`Error::DeadlineExceeded`] and [`Error::Cancelled`] when `cancellation` says so;
     /// [`Error::Io`], [`Error::Corrupt`].
-    pub fn search(&self, request: &SearchRequest, cancellation: &Cancellation) -> Result<SearchResult, Error> {
+    pub fn search(
+        &self,
+        request: &SearchRequest,
+        cancellation: &Cancellation,
+    ) -> Result<SearchResult, Error> {
         let run = Arc::new(Run::new(cancellation.clone()));
         run.check()?;
         let Shared { layout, parents, .. } = &*self.shared;
@@ -69,9 +73,17 @@ impl Searcher {
         )?
         .0;
         let fingerprint = request.fingerprint();
-        let after = request.after.as_deref().map(|token| position(fingerprint, &order, token)).transpose()?;
+        let after = request
+            .after
+            .as_deref()
+            .map(|token| position(fingerprint, &order, token))
+            .transpose()?;
 
-        let wanted = if request.page_size == 0 { 0 } else { request.skip + request.page_size + 1 };
+        let wanted = if request.page_size == 0 {
+            0
+        } else {
+            request.skip + request.page_size + 1
+        };
         let mut top = Top::new(&order, wanted, after);
         let counts = request.total != TotalRequest::None;
         let mut matches = 0;
@@ -102,7 +114,10 @@ impl Searcher {
         Ok(SearchResult {
             hits: hits.collect(),
             next_page_token,
-            total: counts.then_some(Total { value: matches, relation: Relation::Equal }),
+            total: counts.then_some(Total {
+                value: matches,
+                relation: Relation::Equal,
+            }),
             sequence: self.view.sequence,
         })
     }
@@ -124,26 +139,42 @@ fn together<A, B>(one: Result<A, Error>, other: Result<B, Error>) -> Result<(A, 
 fn check_page(request: &SearchRequest) -> Result<(), Error> {
     let mut violations = Violations::default();
     let sizes = [
-        ("page_size", request.page_size, "MAX_PAGE_SIZE", MAX_PAGE_SIZE, "ask for a smaller page"),
+        (
+            "page_size",
+            request.page_size,
+            "MAX_PAGE_SIZE",
+            MAX_PAGE_SIZE,
+            "ask for a smaller page",
+        ),
         ("skip", request.skip, "MAX_SKIP", MAX_SKIP, "follow page tokens"),
     ];
     for (path, actual, limit, max, advice) in sizes {
         if actual > max {
             violations.push(Violation {
                 path: path.to_owned(),
-                reason: Reason::LimitExceeded { limit, max: max as u64, actual: actual as u64 },
+                reason: Reason::LimitExceeded {
+                    limit,
+                    max: max as u64,
+                    actual: actual as u64,
+                },
                 message: format!("{actual} is above the limit {limit} of {max}"),
                 advice: advice.to_owned(),
             });
         }
     }
-    if violations.is_empty() { Ok(()) } else { Err(Error::InvalidQuery(violations)) }
+    if violations.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::InvalidQuery(violations))
+    }
 }
 
 fn position(fingerprint: u64, order: &Order, token: &str) -> Result<Vec<Standing>, Error> {
     let standings = page::decode(fingerprint, token)?;
     if !order.accepts(&standings) {
-        return Err(Error::PageTokenInvalid { detail: "it belongs to another order" });
+        return Err(Error::PageTokenInvalid {
+            detail: "it belongs to another order",
+        });
     }
     Ok(standings)
 }
@@ -171,7 +202,10 @@ impl Pass<'_> {
             _ if !self.scores => query.weight(EnableScoring::disabled_from_searcher(self.searcher)),
             None => query.weight(EnableScoring::enabled_from_searcher(self.searcher)),
             Some(kind) => ScopeStatistics::new(self.searcher, kind).and_then(|statistics| {
-                query.weight(EnableScoring::enabled_from_statistics_provider(&statistics, self.searcher))
+                query.weight(EnableScoring::enabled_from_statistics_provider(
+                    &statistics,
+                    self.searcher,
+                ))
             }),
         };
         let weight = weight.map_err(failed)?;
@@ -251,5 +285,8 @@ impl Pass<'_> {
 }
 
 fn unreadable(source: io::Error) -> Error {
-    Error::Io { doing: "reading the columns of a segment", source }
+    Error::Io {
+        doing: "reading the columns of a segment",
+        source,
+    }
 }

@@ -28,38 +28,65 @@ pub(super) struct Check<'a> {
 
 impl<'a> Check<'a> {
     pub(super) fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
-        Self { layout, parents, run, violations: Violations::default() }
+        Self {
+            layout,
+            parents,
+            run,
+            violations: Violations::default(),
+        }
     }
 
     pub(super) fn sorts(mut self, sorts: &[Sort]) -> Result<Vec<Key>, Error> {
         if sorts.len() > MAX_SORTS {
-            self.limit("sort".to_owned(), "MAX_SORTS", MAX_SORTS, sorts.len(), "name fewer keys");
+            self.limit(
+                "sort".to_owned(),
+                "MAX_SORTS",
+                MAX_SORTS,
+                sorts.len(),
+                "name fewer keys",
+            );
             return Err(Error::InvalidQuery(self.violations));
         }
         let mut keys = Vec::with_capacity(sorts.len() + 1);
         for (nth, sort) in sorts.iter().enumerate() {
             keys.extend(self.sort(sort, &format!("sort[{nth}]"))?);
         }
-        if self.violations.is_empty() { Ok(keys) } else { Err(Error::InvalidQuery(self.violations)) }
+        if self.violations.is_empty() {
+            Ok(keys)
+        } else {
+            Err(Error::InvalidQuery(self.violations))
+        }
     }
 
     fn sort(&mut self, sort: &Sort, at: &str) -> Result<Option<Key>, Error> {
         match sort {
             Sort::Score { ascending } => Ok(Some(Key::new(Source::Score, !ascending))),
             Sort::PrimaryKey { descending } => Ok(Some(Key::new(Source::PrimaryKey, *descending))),
-            Sort::GeoDistance { field, points, descending } => {
-                Ok(self.distance(field, points, *descending, &format!("{at}.geo_distance")))
-            }
-            Sort::Field { field, descending, mode, missing, nested } => {
+            Sort::GeoDistance {
+                field,
+                points,
+                descending,
+            } => Ok(self.distance(field, points, *descending, &format!("{at}.geo_distance"))),
+            Sort::Field {
+                field,
+                descending,
+                mode,
+                missing,
+                nested,
+            } => {
                 let at = format!("{at}.field");
-                let Some(field) = self.field(field, &at) else { return Ok(None) };
+                let Some(field) = self.field(field, &at) else {
+                    return Ok(None);
+                };
                 let objects = self.objects(field, nested.as_ref(), &at)?;
                 let pick = self.pick(field, *mode, *descending, &at);
-                Ok(self.column(field, pick, objects, missing, &at).map(|(source, absent)| Key {
-                    source,
-                    descending: *descending,
-                    absent,
-                }))
+                Ok(self
+                    .column(field, pick, objects, missing, &at)
+                    .map(|(source, absent)| Key {
+                        source,
+                        descending: *descending,
+                        absent,
+                    }))
             }
         }
     }
@@ -87,7 +114,12 @@ impl<'a> Check<'a> {
         let Some(scope) = &field.scope else {
             if nested.is_some() {
                 let message = format!("`{}` is not inside a NESTED field", field.path);
-                self.violate(format!("{at}.nested"), Reason::OutsideNestedPath, message, "leave it out");
+                self.violate(
+                    format!("{at}.nested"),
+                    Reason::OutsideNestedPath,
+                    message,
+                    "leave it out",
+                );
                 return Ok(None);
             }
             return Ok(Some(None));
@@ -112,20 +144,40 @@ impl<'a> Check<'a> {
                 }
             }
         };
-        Ok(Some(Some(NestedObjects { path: nested.path.clone(), filter })))
+        Ok(Some(Some(NestedObjects {
+            path: nested.path.clone(),
+            filter,
+        })))
     }
 
-    fn pick(&mut self, field: &ResolvedField, mode: Option<ArrayMode>, descending: bool, at: &str) -> Option<Pick> {
+    fn pick(
+        &mut self,
+        field: &ResolvedField,
+        mode: Option<ArrayMode>,
+        descending: bool,
+        at: &str,
+    ) -> Option<Pick> {
         let summable = matches!(field.kind, FieldKind::Long | FieldKind::Double | FieldKind::Date);
         Some(match mode {
             Some(ArrayMode::Avg | ArrayMode::Sum) if !summable => {
-                let message = format!("`{}` is {}, which has no mean and no sum", field.path, field.kind.word());
-                self.violate(format!("{at}.mode"), Reason::TypeMismatch, message, "use MIN or MAX");
+                let message = format!(
+                    "`{}` is {}, which has no mean and no sum",
+                    field.path,
+                    field.kind.word()
+                );
+                self.violate(
+                    format!("{at}.mode"),
+                    Reason::TypeMismatch,
+                    message,
+                    "use MIN or MAX",
+                );
                 return None;
             }
             Some(ArrayMode::Avg) => Pick::Mean,
             Some(ArrayMode::Sum) => Pick::Sum,
-            Some(ArrayMode::Min | ArrayMode::Max) | None if !field.array && field.scope.is_none() => Pick::Only,
+            Some(ArrayMode::Min | ArrayMode::Max) | None if !field.array && field.scope.is_none() => {
+                Pick::Only
+            }
             Some(ArrayMode::Min) => Pick::Lowest,
             Some(ArrayMode::Max) => Pick::Highest,
             None if descending => Pick::Highest,
@@ -170,7 +222,15 @@ impl<'a> Check<'a> {
         let (path, pick, nested) = (field.path.clone(), pick?, objects?);
         Some(match kind {
             None => (Source::Strings { path, pick, nested }, absent),
-            Some(kind) => (Source::Numbers { path, kind, pick, nested }, absent),
+            Some(kind) => (
+                Source::Numbers {
+                    path,
+                    kind,
+                    pick,
+                    nested,
+                },
+                absent,
+            ),
         })
     }
 
@@ -186,14 +246,24 @@ impl<'a> Check<'a> {
         let number = match (kind, value) {
             (None, QueryValue::String(text)) if text.len() > MAX_KEYWORD_BYTES => {
                 let advice = "shorten the value: longer ones are not indexed";
-                self.limit(at.to_owned(), "MAX_KEYWORD_BYTES", MAX_KEYWORD_BYTES, text.len(), advice);
+                self.limit(
+                    at.to_owned(),
+                    "MAX_KEYWORD_BYTES",
+                    MAX_KEYWORD_BYTES,
+                    text.len(),
+                    advice,
+                );
                 return None;
             }
             (None, QueryValue::String(text)) => return Some(Standing::Bytes(text.clone().into_bytes())),
             (Some(NumberKind::Boolean), QueryValue::Boolean(flag)) => Some(flag.to_u64()),
             (Some(NumberKind::Long | NumberKind::Double), QueryValue::Integer(number))
             | (Some(NumberKind::Date), QueryValue::Integer(number) | QueryValue::Time(number)) => {
-                Some(if double { (*number as f64).to_u64() } else { number.to_u64() })
+                Some(if double {
+                    (*number as f64).to_u64()
+                } else {
+                    number.to_u64()
+                })
             }
             (Some(NumberKind::Double), QueryValue::Double(number))
             | (Some(NumberKind::Long | NumberKind::Date), QueryValue::Double(number))
@@ -204,9 +274,22 @@ impl<'a> Check<'a> {
             _ => None,
         };
         if number.is_none() {
-            let wanted = if double { "a finite number" } else { "a value of the field's type" };
-            let message = format!("`{}` is sorted by {wanted}, this is {}", field.path, value.type_word());
-            self.violate(at.to_owned(), Reason::TypeMismatch, message, format!("give {wanted}"));
+            let wanted = if double {
+                "a finite number"
+            } else {
+                "a value of the field's type"
+            };
+            let message = format!(
+                "`{}` is sorted by {wanted}, this is {}",
+                field.path,
+                value.type_word()
+            );
+            self.violate(
+                at.to_owned(),
+                Reason::TypeMismatch,
+                message,
+                format!("give {wanted}"),
+            );
         }
         number.map(Standing::Number)
     }
@@ -216,7 +299,12 @@ impl<'a> Check<'a> {
         let mut fine = true;
         if field.kind != FieldKind::GeoPoint {
             let message = format!("`{}` is {}, which has no distance", field.path, field.kind.word());
-            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, "use a GEO_POINT field");
+            self.violate(
+                format!("{at}.field"),
+                Reason::TypeMismatch,
+                message,
+                "use a GEO_POINT field",
+            );
             fine = false;
         } else if let Some(scope) = &field.scope {
             let message = format!("`{}` is a field of the objects of `{scope}`", field.path);
@@ -226,15 +314,29 @@ impl<'a> Check<'a> {
         }
         if points.is_empty() {
             let at = format!("{at}.points");
-            self.violate(at, Reason::Missing, "there are no points", "give at least one point");
+            self.violate(
+                at,
+                Reason::Missing,
+                "there are no points",
+                "give at least one point",
+            );
             fine = false;
         }
         if points.len() > MAX_SORT_POINTS {
             let at = format!("{at}.points");
-            self.limit(at, "MAX_SORT_POINTS", MAX_SORT_POINTS, points.len(), "give fewer points");
+            self.limit(
+                at,
+                "MAX_SORT_POINTS",
+                MAX_SORT_POINTS,
+                points.len(),
+                "give fewer points",
+            );
             fine = false;
         }
-        let source = Source::Distance { path: field.path.clone(), points: points.to_vec() };
+        let source = Source::Distance {
+            path: field.path.clone(),
+            points: points.to_vec(),
+        };
         fine.then(|| Key::new(source, descending))
     }
 
@@ -245,11 +347,25 @@ impl<'a> Check<'a> {
         message: impl Into<String>,
         advice: impl Into<String>,
     ) {
-        self.violations.push(Violation { path, reason, message: message.into(), advice: advice.into() });
+        self.violations.push(Violation {
+            path,
+            reason,
+            message: message.into(),
+            advice: advice.into(),
+        });
     }
 
     fn limit(&mut self, path: String, limit: &'static str, max: usize, actual: usize, advice: &str) {
-        let reason = Reason::LimitExceeded { limit, max: max as u64, actual: actual as u64 };
-        self.violate(path, reason, format!("{actual} is above the limit {limit} of {max}"), advice);
+        let reason = Reason::LimitExceeded {
+            limit,
+            max: max as u64,
+            actual: actual as u64,
+        };
+        self.violate(
+            path,
+            reason,
+            format!("{actual} is above the limit {limit} of {max}"),
+            advice,
+        );
     }
 }

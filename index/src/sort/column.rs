@@ -45,10 +45,7 @@ impl<T: ColumnValue> Values for Single<T> {
 }
 
 /// What a column of a sortable type holds.
-trait ColumnValue:
-    MonotonicallyMappableToU64 + PartialOrd + Copy + Debug + Send + Sync + 'static
-{
-}
+trait ColumnValue: MonotonicallyMappableToU64 + PartialOrd + Copy + Debug + Send + Sync + 'static {}
 
 impl<T> ColumnValue for T where
     T: MonotonicallyMappableToU64 + PartialOrd + Copy + Debug + Send + Sync + 'static
@@ -127,7 +124,10 @@ struct Total<T: Addend> {
 
 impl<T: Addend> Default for Total<T> {
     fn default() -> Self {
-        Self { sum: T::Sum::default(), count: 0 }
+        Self {
+            sum: T::Sum::default(),
+            count: 0,
+        }
     }
 }
 
@@ -177,7 +177,9 @@ impl<T: ColumnValue, F: Fold<T>> Values for Several<T, F> {
             Some(objects) => {
                 objects.seek(doc);
                 while let Some(object) = objects.next(doc) {
-                    self.column.values_for_doc(object).for_each(|value| fold.add(value));
+                    self.column
+                        .values_for_doc(object)
+                        .for_each(|value| fold.add(value));
                 }
             }
         }
@@ -185,8 +187,15 @@ impl<T: ColumnValue, F: Fold<T>> Values for Several<T, F> {
     }
 }
 
-fn several<T: ColumnValue, F: Fold<T> + 'static>(column: Column<T>, objects: Option<Objects>) -> Box<dyn Values> {
-    Box::new(Several::<T, F> { column, objects, fold: std::marker::PhantomData })
+fn several<T: ColumnValue, F: Fold<T> + 'static>(
+    column: Column<T>,
+    objects: Option<Objects>,
+) -> Box<dyn Values> {
+    Box::new(Several::<T, F> {
+        column,
+        objects,
+        fold: std::marker::PhantomData,
+    })
 }
 
 /// Which of several values counts, or what they make together.
@@ -236,11 +245,15 @@ pub(super) fn open_numbers(
 ) -> tantivy::Result<Box<dyn Values>> {
     let columns = reader.fast_fields();
     let opened = match kind {
-        NumberKind::Long | NumberKind::Date => {
-            columns.column_opt::<i64>(path)?.map(|column| numbers(column, pick, objects))
-        }
-        NumberKind::Double => columns.column_opt::<f64>(path)?.map(|column| numbers(column, pick, objects)),
-        NumberKind::Boolean => columns.column_opt::<bool>(path)?.map(|column| extremes(column, pick, objects)),
+        NumberKind::Long | NumberKind::Date => columns
+            .column_opt::<i64>(path)?
+            .map(|column| numbers(column, pick, objects)),
+        NumberKind::Double => columns
+            .column_opt::<f64>(path)?
+            .map(|column| numbers(column, pick, objects)),
+        NumberKind::Boolean => columns
+            .column_opt::<bool>(path)?
+            .map(|column| extremes(column, pick, objects)),
     };
     Ok(opened.unwrap_or_else(|| Box::new(Nothing)))
 }
@@ -268,7 +281,10 @@ struct Distances {
 
 impl Values for Distances {
     fn value(&mut self, doc: DocId, _: Score) -> Option<u64> {
-        let here = self.latitudes.values_for_doc(doc).zip(self.longitudes.values_for_doc(doc));
+        let here = self
+            .latitudes
+            .values_for_doc(doc)
+            .zip(self.longitudes.values_for_doc(doc));
         here.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
             .flat_map(|here| self.points.iter().map(move |there| there.distance_meters(here)))
             .min_by(f64::total_cmp)
@@ -285,9 +301,11 @@ pub(super) fn distances(
     let latitudes = columns.column_opt::<i64>(&latitude_column(path))?;
     let longitudes = columns.column_opt::<i64>(&longitude_column(path))?;
     Ok(match (latitudes, longitudes) {
-        (Some(latitudes), Some(longitudes)) => {
-            Box::new(Distances { latitudes, longitudes, points: points.to_vec() })
-        }
+        (Some(latitudes), Some(longitudes)) => Box::new(Distances {
+            latitudes,
+            longitudes,
+            points: points.to_vec(),
+        }),
         _ => Box::new(Nothing),
     })
 }

@@ -32,7 +32,10 @@ impl Objects {
                 tantivy::query::Query::weight(&all, scoring)?.scorer(reader, 1.0)?
             }
         };
-        Ok(Self { documents: parents.get(reader, root)?, objects })
+        Ok(Self {
+            documents: parents.get(reader, root)?,
+            objects,
+        })
     }
 
     /// The next object of `document`, which lies after those of the documents asked for before.

@@ -29,9 +29,21 @@ pub(super) struct NestedObjects {
 pub(super) enum Source {
     Score,
     PrimaryKey,
-    Numbers { path: String, kind: NumberKind, pick: Pick, nested: Option<NestedObjects> },
-    Strings { path: String, pick: Pick, nested: Option<NestedObjects> },
-    Distance { path: String, points: Vec<GeoPoint> },
+    Numbers {
+        path: String,
+        kind: NumberKind,
+        pick: Pick,
+        nested: Option<NestedObjects>,
+    },
+    Strings {
+        path: String,
+        pick: Pick,
+        nested: Option<NestedObjects>,
+    },
+    Distance {
+        path: String,
+        points: Vec<GeoPoint>,
+    },
 }
 
 /// Where documents without a value go.
@@ -52,7 +64,11 @@ pub(super) struct Key {
 
 impl Key {
     pub(super) fn new(source: Source, descending: bool) -> Self {
-        Self { source, descending, absent: Absent::Last }
+        Self {
+            source,
+            descending,
+            absent: Absent::Last,
+        }
     }
 
     /// Compares as the hits are ordered.
@@ -135,12 +151,18 @@ impl Order {
         if sorts.is_empty() {
             keys.push(Key::new(Source::Score, true));
         }
-        let named = keys.iter().position(|key| matches!(key.source, Source::PrimaryKey));
+        let named = keys
+            .iter()
+            .position(|key| matches!(key.source, Source::PrimaryKey));
         let primary_key = named.unwrap_or(keys.len());
         if named.is_none() {
             keys.push(Key::new(Source::PrimaryKey, false));
         }
-        Ok(Self { keys, requested, primary_key })
+        Ok(Self {
+            keys,
+            requested,
+            primary_key,
+        })
     }
 
     /// Whether documents are compared, and shown, by their scores.
@@ -160,13 +182,19 @@ impl Order {
     /// Whether these can be the values of a document in this order.
     pub(crate) fn accepts(&self, standings: &[Standing]) -> bool {
         standings.len() == self.keys.len()
-            && self.keys.iter().zip(standings).all(|(key, standing)| key.accepts(standing))
+            && self
+                .keys
+                .iter()
+                .zip(standings)
+                .all(|(key, standing)| key.accepts(standing))
     }
 
     /// The values that the request asked for.
     pub(crate) fn sort_values(&self, standings: &[Standing]) -> Vec<SortValue> {
         let requested = self.keys.iter().zip(standings).take(self.requested);
-        requested.map(|(key, standing)| key.sort_value(standing)).collect()
+        requested
+            .map(|(key, standing)| key.sort_value(standing))
+            .collect()
     }
 
     /// The document's key.

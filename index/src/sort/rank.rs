@@ -22,11 +22,17 @@ pub(super) struct Rank {
 
 impl Rank {
     pub(super) fn among(value: u64, descending: bool) -> Self {
-        Self { place: Place::Among, value: if descending { !value } else { value } }
+        Self {
+            place: Place::Among,
+            value: if descending { !value } else { value },
+        }
     }
 
     pub(super) fn missing(first: bool) -> Self {
-        Self { place: if first { Place::Before } else { Place::After }, value: 0 }
+        Self {
+            place: if first { Place::Before } else { Place::After },
+            value: 0,
+        }
     }
 
     /// The value, turned back; `None` when it is missing.
@@ -88,6 +94,12 @@ mod tests {
             of_ordinal(1),
         ];
         assert!(positions.is_sorted_by(|one, other| one < other));
-        assert_eq!((ordinal(of_ordinal(7)), ordinal(before_ordinal(7, Ordering::Greater))), (Some(7), None));
+        assert_eq!(
+            (
+                ordinal(of_ordinal(7)),
+                ordinal(before_ordinal(7, Ordering::Greater))
+            ),
+            (Some(7), None)
+        );
     }
 }

@@ -32,13 +32,28 @@ impl<'a> PreparedOrder<'a> {
         searcher: &tantivy::Searcher,
     ) -> tantivy::Result<Self> {
         let filters = order.keys.iter().map(|key| match &key.source {
-            Source::Numbers { nested: Some(NestedObjects { filter: Some(filter), .. }), .. }
-            | Source::Strings { nested: Some(NestedObjects { filter: Some(filter), .. }), .. } => {
-                filter.weight(EnableScoring::disabled_from_searcher(searcher)).map(Some)
+            Source::Numbers {
+                nested: Some(NestedObjects {
+                    filter: Some(filter), ..
+                }),
+                ..
             }
+            | Source::Strings {
+                nested: Some(NestedObjects {
+                    filter: Some(filter), ..
+                }),
+                ..
+            } => filter
+                .weight(EnableScoring::disabled_from_searcher(searcher))
+                .map(Some),
             _ => Ok(None),
         });
-        Ok(Self { order, layout, parents, filters: filters.collect::<tantivy::Result<_>>()? })
+        Ok(Self {
+            order,
+            layout,
+            parents,
+            filters: filters.collect::<tantivy::Result<_>>()?,
+        })
     }
 
     /// The order on one segment.
@@ -46,7 +61,12 @@ impl<'a> PreparedOrder<'a> {
         let keys = self.order.keys.iter().zip(&self.filters);
         let keys = keys.map(|(key, filter)| self.open_key(key, filter.as_deref(), reader));
         let keys = keys.collect::<tantivy::Result<Vec<_>>>()?;
-        Ok(SegmentOrder { ranks: Vec::with_capacity(keys.len()), keys, doc: 0, score: 0.0 })
+        Ok(SegmentOrder {
+            ranks: Vec::with_capacity(keys.len()),
+            keys,
+            doc: 0,
+            score: 0.0,
+        })
     }
 
     fn open_key(
@@ -59,7 +79,12 @@ impl<'a> PreparedOrder<'a> {
         let values: Box<dyn Values> = match &key.source {
             Source::Score => Box::new(Scores),
             Source::Distance { path, points } => column::distances(reader, path, points)?,
-            Source::Numbers { path, kind, pick, nested } => {
+            Source::Numbers {
+                path,
+                kind,
+                pick,
+                nested,
+            } => {
                 let objects = self.objects(nested.as_ref(), filter, reader)?;
                 column::open_numbers(reader, path, *kind, *pick, objects)?
             }
@@ -80,7 +105,12 @@ impl<'a> PreparedOrder<'a> {
             }
         };
         let missing = Rank::missing(key.absent == Absent::First);
-        let mut opened = SegmentKey { key, values, strings, missing };
+        let mut opened = SegmentKey {
+            key,
+            values,
+            strings,
+            missing,
+        };
         if let Absent::As(substitute) = &key.absent {
             opened.missing = opened.rank_of(substitute)?;
         }
@@ -94,8 +124,13 @@ impl<'a> PreparedOrder<'a> {
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Objects>> {
         let Some(nested) = nested else { return Ok(None) };
-        let kinds = self.layout.root_kind().zip(self.layout.kind_term(Some(&nested.path)));
-        let Some((root, kind)) = kinds else { return Ok(None) };
+        let kinds = self
+            .layout
+            .root_kind()
+            .zip(self.layout.kind_term(Some(&nested.path)));
+        let Some((root, kind)) = kinds else {
+            return Ok(None);
+        };
         Objects::open(reader, self.parents, &root, &kind, filter).map(Some)
     }
 }
@@ -216,7 +251,11 @@ impl SegmentOrder<'_> {
 
     /// Where a document of another segment, or another time, stands in this one.
     pub(super) fn ranks_of(&self, standings: &[Standing]) -> io::Result<Vec<Rank>> {
-        self.keys.iter().zip(standings).map(|(key, standing)| key.rank_of(standing)).collect()
+        self.keys
+            .iter()
+            .zip(standings)
+            .map(|(key, standing)| key.rank_of(standing))
+            .collect()
     }
 
     /// The values behind the ranks of several documents: one list a document.

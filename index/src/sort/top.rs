@@ -30,16 +30,31 @@ pub(crate) struct Top<'a> {
 
 impl<'a> Top<'a> {
     pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<Standing>>) -> Self {
-        Self { order, size, after, winners: Vec::new() }
+        Self {
+            order,
+            size,
+            after,
+            winners: Vec::new(),
+        }
     }
 
     /// Begins a segment.
     pub(crate) fn segment<'s>(&self, order: SegmentOrder<'s>) -> io::Result<SegmentTop<'s>> {
-        let after = self.after.as_ref().map(|after| order.ranks_of(after)).transpose()?;
+        let after = self
+            .after
+            .as_ref()
+            .map(|after| order.ranks_of(after))
+            .transpose()?;
         let full = self.winners.len() >= self.size;
         let last = self.winners.last().filter(|_| full);
         let before = last.map(|last| order.ranks_of(&last.standings)).transpose()?;
-        Ok(SegmentTop { order, size: self.size, after, before, heap: BinaryHeap::new() })
+        Ok(SegmentTop {
+            order,
+            size: self.size,
+            after,
+            before,
+            heap: BinaryHeap::new(),
+        })
     }
 
     /// Ends a segment: its best documents meet those of the others.
@@ -52,8 +67,12 @@ impl<'a> Top<'a> {
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
         let standings = order.standings(&ranks)?;
         let winners = standings.into_iter().zip(&entries);
-        self.winners.extend(winners.map(|(standings, entry)| Winner { standings, score: entry.score }));
-        self.winners.sort_by(|one, other| self.order.compare(&one.standings, &other.standings));
+        self.winners.extend(winners.map(|(standings, entry)| Winner {
+            standings,
+            score: entry.score,
+        }));
+        self.winners
+            .sort_by(|one, other| self.order.compare(&one.standings, &other.standings));
         self.winners.truncate(self.size);
         Ok(())
     }
@@ -108,15 +127,28 @@ impl SegmentTop<'_> {
             return;
         }
         self.order.stand_on(doc, score);
-        let passed = self.after.as_ref().is_some_and(|after| self.order.compare(after).is_le());
-        if passed || self.before.as_ref().is_some_and(|before| self.order.compare(before).is_ge()) {
+        let passed = self
+            .after
+            .as_ref()
+            .is_some_and(|after| self.order.compare(after).is_le());
+        if passed
+            || self
+                .before
+                .as_ref()
+                .is_some_and(|before| self.order.compare(before).is_ge())
+        {
             return;
         }
         if self.heap.len() < self.size {
-            self.heap.push(Entry { ranks: self.order.ranks().to_vec(), score });
+            self.heap.push(Entry {
+                ranks: self.order.ranks().to_vec(),
+                score,
+            });
             return;
         }
-        let Some(mut last) = self.heap.peek_mut() else { return };
+        let Some(mut last) = self.heap.peek_mut() else {
+            return;
+        };
         if self.order.compare(&last.ranks).is_lt() {
             last.ranks.clear();
             last.ranks.extend_from_slice(self.order.ranks());
