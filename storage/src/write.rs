@@ -4,8 +4,6 @@
 mod decide;
 mod locks;
 mod row_change;
-#[cfg(test)]
-mod tests;
 mod validate;
 
 use bytes::Bytes;

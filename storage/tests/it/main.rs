@@ -11,3 +11,7 @@ mod contract;
 mod crash;
 mod damage;
 mod failure;
+mod model;
+mod retention;
+mod tables;
+mod writes;

@@ -1,0 +1,473 @@
+//! Writes one by one: conditions, versions, expiry, requests that are repeated, writers that meet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use souk_storage::limits::{MAX_BATCH_ROWS, MAX_KEY_VALUE_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES};
+use souk_storage::{
+    ColumnChange, ColumnSelection, Committed, Comparison, Condition, ConditionFailure, Database,
+    DatabaseOptions, Direction, Error, Filter, KeyKind, ManualClock, PrimaryKey, RequestRecord, Row,
+    RowOperation, SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
+};
+
+/// The clock at the start, milliseconds.
+const START: i64 = 1_700_000_000_000;
+
+struct Store {
+    clock: Arc<ManualClock>,
+    database: Database,
+    table: Table,
+}
+
+async fn store(schema: TableSchema) -> Store {
+    let clock = Arc::new(ManualClock::new(START * 1_000_000));
+    let options = DatabaseOptions {
+        clock: clock.clone(),
+        ..DatabaseOptions::default()
+    };
+    let database = Database::in_memory(options).await.expect("a database");
+    let table = database.create_table(schema).await.expect("a table");
+    Store {
+        clock,
+        database,
+        table,
+    }
+}
+
+fn plain() -> TableSchema {
+    TableSchema::new("t").key("id", KeyKind::Integer)
+}
+
+fn key(id: i64) -> PrimaryKey {
+    PrimaryKey::integer(id)
+}
+
+fn put(id: i64, column: &str, value: impl Into<Value>) -> RowOperation {
+    RowOperation::Put {
+        key: key(id),
+        columns: vec![(column.to_owned(), value.into())],
+    }
+}
+
+fn update(id: i64, change: ColumnChange) -> RowOperation {
+    RowOperation::Update {
+        key: key(id),
+        changes: vec![change],
+    }
+}
+
+fn set(value: impl Into<Value>, version: Option<i64>) -> ColumnChange {
+    ColumnChange::Put {
+        column: "c".to_owned(),
+        value: value.into(),
+        version,
+    }
+}
+
+fn increment(by: i64) -> ColumnChange {
+    ColumnChange::Increment {
+        column: "c".to_owned(),
+        by,
+    }
+}
+
+impl Store {
+    fn batch(&self, operation: RowOperation) -> WriteBatch {
+        WriteBatch::of(&self.table, operation, Condition::none())
+    }
+
+    async fn try_write(&self, operation: RowOperation, condition: Condition) -> Result<Committed, Error> {
+        let batch = WriteBatch::of(&self.table, operation, condition);
+        self.database.write(batch).await
+    }
+
+    async fn write(&self, operation: RowOperation) -> u64 {
+        let committed = self.try_write(operation, Condition::none()).await;
+        committed.expect("a write").sequence
+    }
+
+    async fn refused(&self, operation: RowOperation, condition: Condition) -> ConditionFailure {
+        match self.try_write(operation, condition).await {
+            Err(Error::ConditionFailed { write: 0, reason }) => reason,
+            other => panic!("expected a failed condition, got {other:?}"),
+        }
+    }
+
+    async fn get(&self, id: i64) -> Option<Row> {
+        let snapshot = self.database.snapshot().await.expect("a snapshot");
+        snapshot.get(&self.table, &key(id)).await.expect("a read")
+    }
+
+    async fn index(&self) -> Vec<i64> {
+        let snapshot = self.database.snapshot().await.expect("a snapshot");
+        let page = snapshot.index_range(&self.table, "by_c", &[], None, Direction::Forward, 0);
+        let entries = page.await.expect("a page").entries;
+        let id = |entry: souk_storage::IndexEntry| entry.key.values()[0].as_integer();
+        entries.into_iter().filter_map(id).collect()
+    }
+
+    /// Versions (from the start) and integers of column `c`.
+    async fn versions(&self, id: i64) -> Vec<(i64, i64)> {
+        let row = self.get(id).await.expect("a row");
+        let cells = row.cells("c").iter();
+        cells
+            .map(|cell| (cell.version - START, cell.value.as_integer().expect("a number")))
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn checks_conditions() {
+    let store = store(plain()).await;
+    let not_found = ConditionFailure::NotFound;
+    assert_eq!(
+        store.refused(put(1, "c", 1), Condition::must_exist()).await,
+        not_found
+    );
+    assert_eq!(
+        store.refused(put(1, "c", 1), Condition::revision(1)).await,
+        not_found
+    );
+    let created = store.try_write(put(1, "c", 1), Condition::must_not_exist()).await;
+    assert_eq!(created.expect("a row").sequence, 1);
+    assert_eq!(
+        store.refused(put(1, "c", 2), Condition::must_not_exist()).await,
+        ConditionFailure::AlreadyExists
+    );
+    assert_eq!(
+        store.refused(put(1, "c", 2), Condition::revision(7)).await,
+        ConditionFailure::RevisionMismatch {
+            expected: 7,
+            actual: 1
+        }
+    );
+    let is_two = Condition {
+        columns: Some(Filter::column("c", Comparison::Equal, 2)),
+        ..Condition::none()
+    };
+    assert_eq!(
+        store.refused(put(1, "c", 3), is_two.clone()).await,
+        ConditionFailure::Column
+    );
+    assert_eq!(
+        store.refused(put(2, "c", 3), is_two).await,
+        ConditionFailure::Column
+    );
+    let revised = store.try_write(put(1, "c", 2), Condition::revision(1)).await;
+    assert_eq!(revised.expect("a row").sequence, 2);
+    assert_eq!(store.get(1).await.expect("a row").revision, 2);
+}
+
+#[tokio::test]
+async fn writes_all_of_a_batch_or_nothing() {
+    let store = store(plain()).await;
+    store.write(put(2, "c", 1)).await;
+    let batch = store
+        .batch(put(1, "c", 1))
+        .write(&store.table, put(2, "c", 2), Condition::must_not_exist());
+    match store.database.write(batch).await {
+        Err(Error::ConditionFailed {
+            write: 1,
+            reason: ConditionFailure::AlreadyExists,
+        }) => {}
+        other => panic!("expected a failed condition, got {other:?}"),
+    }
+    assert_eq!(store.get(1).await, None);
+    assert_eq!(store.database.last_sequence(), 1);
+}
+
+#[tokio::test]
+async fn takes_no_sequence_for_nothing() {
+    let store = store(plain()).await;
+    store.write(put(1, "c", 1)).await;
+    assert_eq!(store.write(RowOperation::Delete { key: key(2) }).await, 1);
+    let delete = ColumnChange::DeleteAll {
+        column: "c".to_owned(),
+    };
+    assert_eq!(store.write(update(2, delete)).await, 1);
+    assert_eq!(store.get(2).await, None);
+    assert_eq!(
+        store
+            .database
+            .write(WriteBatch::new())
+            .await
+            .expect("nothing")
+            .sequence,
+        1
+    );
+    assert_eq!(store.database.last_sequence(), 1);
+}
+
+#[tokio::test]
+async fn keeps_the_newest_versions() {
+    let store = store(plain().max_versions(2)).await;
+    store.write(update(1, set(1, None))).await;
+    store.write(update(1, set(2, Some(START - 5)))).await;
+    assert_eq!(store.versions(1).await, [(0, 1), (-5, 2)]);
+    store.write(update(1, set(3, Some(START - 9)))).await;
+    assert_eq!(
+        store.versions(1).await,
+        [(0, 1), (-5, 2)],
+        "older than all that are kept"
+    );
+    store.write(update(1, set(4, Some(START + 3)))).await;
+    assert_eq!(store.versions(1).await, [(3, 4), (0, 1)]);
+    store.write(update(1, set(5, None))).await;
+    assert_eq!(
+        store.versions(1).await,
+        [(3, 5), (0, 1)],
+        "never below the newest"
+    );
+    store.clock.set((START + 9) * 1_000_000);
+    store.write(update(1, set(6, None))).await;
+    assert_eq!(store.versions(1).await, [(9, 6), (3, 5)]);
+    let delete = ColumnChange::DeleteVersion {
+        column: "c".to_owned(),
+        version: START + 9,
+    };
+    store.write(update(1, delete)).await;
+    assert_eq!(store.versions(1).await, [(3, 5)]);
+}
+
+#[tokio::test]
+async fn hides_what_has_expired() {
+    let schema = plain()
+        .time_to_live(Duration::from_millis(10))
+        .index(SecondaryIndexSchema::new("by_c", ["c"]));
+    let store = store(schema).await;
+    store.write(put(1, "c", 1)).await;
+    store.write(put(2, "c", 2)).await;
+    store.clock.advance(Duration::from_millis(9));
+    store.write(update(2, set(3, None))).await;
+    assert_eq!(store.index().await, [1, 2]);
+    store.clock.advance(Duration::from_millis(1));
+    assert_eq!(store.get(1).await, None);
+    assert_eq!(
+        store.get(2).await.expect("a row").get("c"),
+        Some(&Value::Integer(3))
+    );
+    assert_eq!(store.index().await, [2]);
+    let snapshot = store.database.snapshot().await.expect("a snapshot");
+    let selected = ColumnSelection::Named(vec!["id".to_owned()]);
+    let found = snapshot
+        .get_selected(&store.table, &key(1), &selected, None)
+        .await;
+    assert_eq!(found.expect("a read"), None);
+    // It doesn't exist any more, and comes back without its past.
+    assert_eq!(
+        store.refused(put(1, "c", 4), Condition::must_exist()).await,
+        ConditionFailure::NotFound
+    );
+    let created = store
+        .try_write(update(1, increment(5)), Condition::must_not_exist())
+        .await;
+    created.expect("a row");
+    assert_eq!(store.versions(1).await, [(10, 5)]);
+    assert_eq!(store.index().await, [2, 1]);
+}
+
+#[tokio::test]
+async fn increments() {
+    let store = store(plain()).await;
+    store.write(update(1, increment(5))).await;
+    store.write(update(1, increment(-7))).await;
+    assert_eq!(store.versions(1).await, [(0, -2)]);
+    store.write(update(1, set(i64::MAX, None))).await;
+    let overflow = store.try_write(update(1, increment(1)), Condition::none()).await;
+    assert!(matches!(overflow, Err(Error::Invalid { .. })), "{overflow:?}");
+    store.write(update(1, set("text", None))).await;
+    let text = store.try_write(update(1, increment(1)), Condition::none()).await;
+    assert!(matches!(text, Err(Error::Invalid { .. })), "{text:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn loses_no_increment() {
+    let store = store(plain()).await;
+    let tasks: Vec<_> = (0..100)
+        .map(|_| {
+            let batch = store.batch(update(1, increment(1))).write(
+                &store.table,
+                update(2, increment(2)),
+                Condition::none(),
+            );
+            let database = store.database.clone();
+            tokio::spawn(async move { database.write(batch).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("a task").expect("a write");
+    }
+    assert_eq!(store.versions(1).await, [(0, 100)]);
+    assert_eq!(store.versions(2).await, [(0, 200)]);
+    assert_eq!(store.database.last_sequence(), 100);
+}
+
+fn request(fingerprint: u64, reply: &'static str) -> RequestRecord {
+    RequestRecord {
+        id: [9; 16],
+        fingerprint,
+        reply: Bytes::from_static(reply.as_bytes()),
+    }
+}
+
+#[tokio::test]
+async fn answers_a_repeated_request() {
+    let store = store(plain()).await;
+    store.write(put(7, "c", 7)).await;
+    let batch = store.batch(update(1, increment(1)));
+    let first = store
+        .database
+        .write(batch.clone().request(request(1, "first")))
+        .await;
+    assert_eq!(
+        first.expect("a write"),
+        Committed {
+            sequence: 2,
+            replayed: None
+        }
+    );
+    let second = store
+        .database
+        .write(batch.clone().request(request(1, "second")))
+        .await;
+    assert_eq!(
+        second.expect("a replay"),
+        Committed {
+            sequence: 2,
+            replayed: Some(Bytes::from_static(b"first"))
+        }
+    );
+    let other = store.database.write(batch.request(request(2, "other"))).await;
+    assert!(
+        matches!(other, Err(Error::RequestIdReused { sequence: 2 })),
+        "{other:?}"
+    );
+    assert_eq!(store.versions(1).await, [(0, 1)]);
+}
+
+#[tokio::test]
+async fn remembers_a_request_that_changed_nothing() {
+    let store = store(plain()).await;
+    let batch = store.batch(RowOperation::Delete { key: key(1) });
+    let batch = batch.request(request(1, "nothing"));
+    let first = store.database.write(batch.clone()).await.expect("a write");
+    assert_eq!((first.sequence, first.replayed), (0, None));
+    store.write(put(1, "c", 1)).await;
+    let second = store.database.write(batch).await.expect("a replay");
+    assert_eq!(second.sequence, 0);
+    assert!(second.replayed.is_some());
+    assert!(store.get(1).await.is_some());
+}
+
+#[tokio::test]
+async fn forgets_a_failed_request() {
+    let store = store(plain()).await;
+    let batch = WriteBatch::of(&store.table, put(1, "c", 1), Condition::must_exist());
+    let batch = batch.request(request(1, ""));
+    let refused = store.database.write(batch.clone()).await;
+    assert!(
+        matches!(refused, Err(Error::ConditionFailed { .. })),
+        "{refused:?}"
+    );
+    store.write(put(1, "c", 0)).await;
+    let written = store.database.write(batch).await.expect("a write");
+    assert_eq!((written.sequence, written.replayed), (2, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn applies_a_request_once() {
+    let store = store(plain()).await;
+    let tasks: Vec<_> = (0..32)
+        .map(|_| {
+            let batch = store.batch(update(1, increment(1))).request(request(1, "done"));
+            let database = store.database.clone();
+            tokio::spawn(async move { database.write(batch).await })
+        })
+        .collect();
+    let mut first = 0;
+    for task in tasks {
+        let committed = task.await.expect("a task").expect("a write");
+        assert_eq!(committed.sequence, 1);
+        first += u32::from(committed.replayed.is_none());
+    }
+    assert_eq!(first, 1);
+    assert_eq!(store.versions(1).await, [(0, 1)]);
+}
+
+#[tokio::test]
+async fn refuses_what_is_invalid() {
+    let store = store(plain().index(SecondaryIndexSchema::new("by_c", ["c"]))).await;
+    let twice = |first: ColumnChange, second: ColumnChange| RowOperation::Update {
+        key: key(1),
+        changes: vec![first, second],
+    };
+    let wrong = [
+        put(1, "id", 1),
+        put(1, "", 1),
+        put(1, "c", f64::NAN),
+        RowOperation::Put {
+            key: key(1),
+            columns: vec![("c".to_owned(), 1.into()), ("c".to_owned(), 2.into())],
+        },
+        RowOperation::Delete {
+            key: PrimaryKey::string("text").expect("a key"),
+        },
+        twice(set(1, None), increment(1)),
+        twice(set(1, None), set(1, Some(START))),
+        twice(set(1, Some(START)), set(2, Some(START))),
+        update(1, set(1, Some(START + 86_400_001))),
+        update(1, set(1, Some(i64::MIN))),
+    ];
+    for operation in wrong {
+        let refused = store.try_write(operation.clone(), Condition::none()).await;
+        assert!(
+            matches!(refused, Err(Error::Invalid { .. })),
+            "{operation:?}: {refused:?}"
+        );
+    }
+    let same_row = store.batch(put(1, "c", 1)).write(
+        &store.table,
+        RowOperation::Delete { key: key(1) },
+        Condition::none(),
+    );
+    let refused = store.database.write(same_row).await;
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    store
+        .write(twice(set(1, Some(START)), set(2, Some(START - 1))))
+        .await;
+}
+
+#[tokio::test]
+async fn refuses_what_is_too_large() {
+    let store = store(plain().index(SecondaryIndexSchema::new("by_c", ["c"]))).await;
+    let limit = |result: Result<Committed, Error>| match result {
+        Err(Error::LimitExceeded { limit, .. }) => limit,
+        other => panic!("expected a limit, got {other:?}"),
+    };
+    let large = "x".repeat(MAX_VALUE_BYTES + 1);
+    let refused = store.try_write(put(1, "d", large), Condition::none()).await;
+    assert_eq!(limit(refused), "MAX_VALUE_BYTES");
+    let indexed = "x".repeat(MAX_KEY_VALUE_BYTES + 1);
+    let refused = store.try_write(put(1, "c", indexed), Condition::none()).await;
+    assert_eq!(limit(refused), "MAX_KEY_VALUE_BYTES");
+    let rows = i64::try_from(MAX_BATCH_ROWS).expect("a number");
+    let many = |count: i64, value: &str| {
+        (0..count).fold(WriteBatch::new(), |batch, id| {
+            batch.write(&store.table, put(id, "d", value), Condition::none())
+        })
+    };
+    let refused = store.database.write(many(rows + 1, "")).await;
+    assert_eq!(limit(refused), "MAX_BATCH_ROWS");
+    let refused = store.database.write(many(3, &"x".repeat(MAX_VALUE_BYTES))).await;
+    assert_eq!(limit(refused), "MAX_BATCH_BYTES");
+    let reply = RequestRecord {
+        reply: vec![0; MAX_REPLY_BYTES + 1].into(),
+        ..request(1, "")
+    };
+    let refused = store.database.write(many(1, "").request(reply)).await;
+    assert_eq!(limit(refused), "MAX_REPLY_BYTES");
+    assert_eq!(store.database.last_sequence(), 0);
+    let all = store.database.write(many(rows, "")).await.expect("a full batch");
+    assert_eq!(all.sequence, 1);
+}
