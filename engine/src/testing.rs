@@ -1,14 +1,22 @@
 //! Random values, and what every [`Resource`] has to hold: for the tests of services.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fastrand::Rng;
+use souk_chassis::config::ServerConfig;
+use souk_chassis::health::Health;
+use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::status::Violations;
 use souk_index::{FieldKind, FieldValue, Object, Schema};
 use souk_proto::r#type::v1::{Value, value::Kind};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 use tonic_types::StatusExt as _;
 
 use crate::columns::ColumnReader;
+use crate::engine::EngineConfig;
+use crate::hosting::Service;
 use crate::resource::Resource;
 use crate::wire::{Attributes, time_to_wire};
 
@@ -16,6 +24,9 @@ use crate::wire::{Attributes, time_to_wire};
 const CHARS: [char; 14] = [
     'a', 'Z', '0', ' ', '"', '\\', '*', '?', '.', 'é', '奶', '茶', '\u{e000}', '🚀',
 ];
+
+/// How long an empty service may take to serve.
+const START_MAX: Duration = Duration::from_secs(30);
 
 /// Random numbers, seeded by the variable `SOUK_SEED` or by chance; prints the seed.
 #[must_use]
@@ -71,6 +82,43 @@ pub fn paths(violations: Violations) -> Vec<String> {
     let details = status.get_details_bad_request().into_iter();
     let fields = details.flat_map(|details| details.field_violations);
     fields.map(|violation| violation.field).collect()
+}
+
+/// A service in a directory of its own, behind all layers of a server but without a socket.
+#[derive(Debug)]
+pub struct Running<S> {
+    /// The service.
+    pub service: S,
+    /// What a generated client takes in the place of a channel.
+    pub stack: Stack,
+    /// To be cancelled when the service has to drain.
+    pub draining: CancellationToken,
+    /// Removed in the end.
+    _directory: TempDir,
+}
+
+/// Opens a service in an empty directory, and waits until it serves.
+///
+/// # Errors
+/// What the service or its engine refuses.
+pub async fn serve<S: Service>() -> Result<Running<S>, Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let draining = CancellationToken::new();
+    let service = S::open(EngineConfig::new(directory.path()), draining.clone()).await?;
+    let mut health = service.engine().health();
+    let serving = health.wait_for(crate::engine::Health::is_serving);
+    if tokio::time::timeout(START_MAX, serving).await.is_err() {
+        let health = service.engine().health().borrow().clone();
+        return Err(format!("{} doesn't serve after {START_MAX:?}: {health:?}", S::NAME).into());
+    }
+    let services = service.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
+    let stack = server::stack(services, &Health::new(), &ServerConfig::default())?;
+    Ok(Running {
+        service,
+        stack,
+        draining,
+        _directory: directory,
+    })
 }
 
 /// Asserts that a resource comes back from its row and its key, and that its document fits its schema.
