@@ -37,7 +37,7 @@ const MAX_FORMAT_BYTES: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Directory {
@@ -52,7 +52,7 @@ impl Directory {
         }
         Ok(Self {
             path: path.to_owned(),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -93,6 +93,15 @@ impl Directory {
         create(&new)?;
         fs::rename(&new, self.data()).map_err(Error::io("rename", &new))?;
         sync_directory(&self.path)
+    }
+}
+
+/// Closing the file would not do: a process that another thread is about to start may hold a copy of it for a moment.
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if let Err(error) = self.lock.unlock() {
+            tracing::warn!(directory = ?self.path, "cannot unlock: {error}");
+        }
     }
 }
 
