@@ -1,15 +1,35 @@
 //! One database: its tables, their indexes, and what runs beside them.
 
+use std::any::TypeId;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use souk_storage::DatabaseOptions;
+use parking_lot::Mutex;
+use souk_storage::{Database, DatabaseOptions};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
+use crate::build;
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
+use crate::export::Snapshots;
+use crate::health;
+pub use crate::health::Health;
+use crate::index_state::IndexState;
+use crate::pump::{Pump, PumpOptions};
 use crate::resource::Resource;
+use crate::search_pool::SearchPool;
+pub use crate::table::Tables;
+use crate::table::{Declaration, OpenTable, check_distinct};
+use crate::turns::Turns;
+
+/// Folder of the store in an engine's directory.
+const STORE: &str = "store";
+/// Folder of the indexes in an engine's directory.
+const INDEX: &str = "index";
 
 /// What an engine is opened with.
 #[derive(Clone, Debug)]
@@ -20,6 +40,8 @@ pub struct EngineConfig {
     pub storage: DatabaseOptions,
     /// How often an index takes up changes while nobody waits for them.
     pub commit_interval: Duration,
+    /// Memory of each index's writer for changes that aren't committed, bytes.
+    pub writer_memory: usize,
     /// Searches that run at a time; 0 is twice the number of cores.
     pub search_threads: usize,
 }
@@ -31,46 +53,9 @@ impl EngineConfig {
             directory: directory.into(),
             storage: DatabaseOptions::default(),
             commit_interval: Duration::from_millis(200),
+            writer_memory: 64 << 20,
             search_threads: 0,
         }
-    }
-}
-
-/// The tables of an engine.
-#[derive(Debug, Default)]
-pub struct Tables {}
-
-impl Tables {
-    /// No table.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the table of a resource.
-    #[must_use]
-    pub fn table<R: Resource>(self) -> Self {
-        self
-    }
-}
-
-/// Whether an engine works.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// It does.
-    Serving,
-    /// It doesn't; only a restart helps.
-    NotServing {
-        /// Why.
-        reason: String,
-    },
-}
-
-impl Health {
-    /// Does it work?
-    #[must_use]
-    pub fn is_serving(&self) -> bool {
-        *self == Self::Serving
     }
 }
 
@@ -80,19 +65,78 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
+/// What the clones of an engine and its collections share.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    health: watch::Sender<Health>,
+    pub(crate) database: Database,
+    pub(crate) clock: Arc<dyn souk_storage::Clock>,
+    pub(crate) searches: SearchPool,
+    pub(crate) snapshots: Snapshots,
+    tables: HashMap<TypeId, Arc<OpenTable>>,
+    health: watch::Receiver<Health>,
+    pumps: Mutex<Vec<Pump>>,
+    /// Cancelled when the engine closes.
+    pub(crate) closing: CancellationToken,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Pumps hold the database; without this, dropping an engine that wasn't closed would leave its directory locked.
+        self.closing.cancel();
+    }
 }
 
 impl Engine {
-    /// Opens the database in a directory, or creates it. Must be called inside a tokio runtime.
+    /// Opens the database in a directory, or creates it. Must be called inside a tokio runtime. Indexes are opened, and
+    /// built where there are none, in the background: [`Engine::health`] tells when all of them answer.
     ///
     /// # Errors
     /// What storage and index refuse; [`EngineError::TableDeclaredTwice`].
     pub async fn open(config: EngineConfig, tables: Tables) -> Result<Self> {
-        let _ = (config, tables);
-        Err(EngineError::Defect("not built yet"))
+        check_distinct(&tables.declared)?;
+        let clock = Arc::clone(&config.storage.clock);
+        let database = Database::open(config.directory.join(STORE), config.storage).await?;
+        let closing = CancellationToken::new();
+        let mut open = HashMap::new();
+        for declaration in tables.declared {
+            let table = open_table(&database, declaration).await?;
+            open.insert(table.declaration.resource, Arc::new(table));
+        }
+        let options = PumpOptions {
+            commit_interval: config.commit_interval,
+            writer_memory: config.writer_memory,
+        };
+        let mut pumps = Vec::new();
+        for table in open.values() {
+            let folder = build::Folder(config.directory.join(INDEX).join(table.declaration.name));
+            let pump = Pump::start(
+                Arc::clone(table),
+                database.clone(),
+                folder,
+                options,
+                closing.clone(),
+            );
+            pumps.push(pump.map_err(|source| EngineError::Io {
+                doing: "starting a pump",
+                source,
+            })?);
+        }
+        let indexes = open.values().map(|table| Arc::clone(&table.index)).collect();
+        let health = health::watch(database.watch_health(), indexes, closing.clone());
+        let snapshots = Snapshots::default();
+        snapshots.sweep_until(closing.clone());
+        Ok(Self {
+            inner: Arc::new(Inner {
+                database,
+                clock,
+                searches: SearchPool::new(config.search_threads),
+                snapshots,
+                tables: open,
+                health,
+                pumps: Mutex::new(pumps),
+                closing,
+            }),
+        })
     }
 
     /// The collection of a resource.
@@ -100,13 +144,15 @@ impl Engine {
     /// # Errors
     /// [`EngineError::UndeclaredTable`].
     pub fn collection<R: Resource>(&self) -> Result<Collection<R>> {
-        Ok(Collection::new(Arc::clone(&self.inner)))
+        let table = self.inner.tables.get(&TypeId::of::<R>());
+        let table = table.ok_or(EngineError::UndeclaredTable { table: R::TABLE })?;
+        Ok(Collection::new(Arc::clone(&self.inner), Arc::clone(table)))
     }
 
-    /// Whether the engine works, now and from now on.
+    /// Whether the engine works, now and from now on. It doesn't serve while an index is built.
     #[must_use]
     pub fn health(&self) -> watch::Receiver<Health> {
-        self.inner.health.subscribe()
+        self.inner.health.clone()
     }
 
     /// Takes no more calls; brings indexes and store to the disk. What isn't done by `deadline` is left to the next
@@ -115,7 +161,26 @@ impl Engine {
     /// # Errors
     /// What storage or index couldn't finish.
     pub async fn close(&self, deadline: tokio::time::Instant) -> Result<()> {
-        let _ = deadline;
-        Err(EngineError::Defect("not built yet"))
+        self.inner.closing.cancel();
+        self.inner.snapshots.clear();
+        let pumps = std::mem::take(&mut *self.inner.pumps.lock());
+        let joined = tokio::task::spawn_blocking(move || pumps.into_iter().for_each(Pump::join));
+        if tokio::time::timeout_at(deadline, joined).await.is_err() {
+            warn!("indexes weren't done in time; they resume from their last checkpoints");
+        }
+        Ok(self.inner.database.close().await?)
     }
+}
+
+async fn open_table(database: &Database, declaration: Declaration) -> Result<OpenTable> {
+    let schema = declaration.schema()?;
+    let table = database.ensure_table(declaration.table.clone()).await?;
+    let index = Arc::new(IndexState::new(declaration.name));
+    Ok(OpenTable {
+        declaration,
+        table,
+        schema,
+        index,
+        turns: Turns::default(),
+    })
 }

@@ -1,6 +1,24 @@
 //! Exports: every row of one snapshot, in slices, resumable.
-use crate::resource::Stored;
+
+mod slices;
+mod snapshots;
+
 use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use souk_chassis::status::Violations;
+use souk_storage::{Direction, PrimaryKey, RangeRequest, Snapshot};
+use tracing::Instrument as _;
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::slices::Slice;
+pub(crate) use self::snapshots::Snapshots;
+use crate::collection::Collection;
+use crate::error::{EngineError, Result};
+use crate::key;
+use crate::resource::{Resource, Stored};
+use crate::stored::{from_row, signed};
+use crate::token::{self, TokenKind};
 
 /// How long a snapshot is kept after its last use.
 pub const LEASE: Duration = Duration::from_secs(120);
@@ -8,6 +26,10 @@ pub const LEASE: Duration = Duration::from_secs(120);
 pub const SNAPSHOTS_MAX: usize = 16;
 /// Most slices of one snapshot.
 pub const SLICES_MAX: usize = 64;
+/// Most resources of a block.
+const BLOCK_ROWS: usize = 500;
+/// Bytes after which a block ends; far below the size of a message.
+const BLOCK_BYTES: usize = 1 << 20;
 
 /// What to export; the fields are those of `ExportXxxRequest`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,4 +57,155 @@ pub struct ExportBlock<R> {
     pub snapshot_token: String,
     /// The last write in the snapshot.
     pub sequence: i64,
+}
+
+/// Where an export is.
+struct Cursor {
+    lease: u64,
+    snapshot: Snapshot,
+    slice: Slice,
+    next: Next,
+}
+
+/// What comes next.
+enum Next {
+    /// The slice from its beginning.
+    Beginning,
+    /// The slice from this key on.
+    Key(PrimaryKey),
+    /// Nothing.
+    End,
+}
+
+impl<R: Resource> Collection<R> {
+    /// Streams every resource of one snapshot, in the order of the stored keys: at least one block, which is empty when
+    /// the slice is.
+    ///
+    /// # Errors
+    /// [`EngineError::ExportExpired`], [`EngineError::TooManyExports`], [`EngineError::ExportTokenInvalid`],
+    /// [`EngineError::Invalid`].
+    pub async fn export(
+        &self,
+        request: ExportRequest,
+    ) -> Result<impl Stream<Item = Result<ExportBlock<R>>> + Send + use<R>> {
+        let cursor = if request.resume_token.is_empty() {
+            self.begin_export(&request).await?
+        } else {
+            self.resume_export(&request.resume_token)?
+        };
+        let collection = self.clone();
+        Ok(stream::try_unfold(
+            (collection, cursor),
+            |(collection, mut cursor)| async move {
+                let block = collection.next_block(&mut cursor).await?;
+                Ok(block.map(|block| (block, (collection, cursor))))
+            },
+        ))
+    }
+
+    async fn begin_export(&self, request: &ExportRequest) -> Result<Cursor> {
+        let mut violations = Violations::new();
+        let slice = Slice::read(
+            request.slice_count,
+            request.slice,
+            &self.open.declaration.table,
+            &mut violations,
+        );
+        if !violations.is_empty() {
+            return Err(violations.into());
+        }
+        let snapshots = &self.inner.snapshots;
+        let (lease, snapshot) = if request.snapshot_token.is_empty() {
+            let snapshot = self.snapshot(request.min_sequence).await?;
+            (snapshots.keep(snapshot.clone())?, snapshot)
+        } else {
+            let payload = open_token::<R>(TokenKind::Snapshot, "snapshot_token", &request.snapshot_token)?;
+            let lease = payload
+                .try_into()
+                .map(u64::from_be_bytes)
+                .map_err(|_| malformed("snapshot_token"))?;
+            (lease, snapshots.take(lease)?)
+        };
+        Ok(Cursor {
+            lease,
+            snapshot,
+            slice,
+            next: Next::Beginning,
+        })
+    }
+
+    fn resume_export(&self, resume_token: &str) -> Result<Cursor> {
+        let payload = open_token::<R>(TokenKind::Resume, "resume_token", resume_token)?;
+        let (lease, rest) = payload
+            .split_first_chunk::<8>()
+            .ok_or_else(|| malformed("resume_token"))?;
+        let (slice, key) = Slice::decode(rest).ok_or_else(|| malformed("resume_token"))?;
+        let lease = u64::from_be_bytes(*lease);
+        let next = if key.is_empty() {
+            Next::End
+        } else {
+            Next::Key(key::from_document_key(key).ok_or_else(|| malformed("resume_token"))?)
+        };
+        Ok(Cursor {
+            lease,
+            snapshot: self.inner.snapshots.take(lease)?,
+            slice,
+            next,
+        })
+    }
+
+    async fn next_block(&self, cursor: &mut Cursor) -> Result<Option<ExportBlock<R>>> {
+        let (start, end) = cursor.slice.bounds()?;
+        let mut request = RangeRequest {
+            start,
+            end,
+            limit: BLOCK_ROWS,
+            bytes: BLOCK_BYTES,
+            ..RangeRequest::all(Direction::Forward)
+        };
+        match std::mem::replace(&mut cursor.next, Next::End) {
+            Next::Beginning => {}
+            Next::Key(key) => request = request.resume(key),
+            Next::End => return Ok(None),
+        }
+        if self.inner.closing.is_cancelled() {
+            return Err(EngineError::Closing);
+        }
+        self.inner.snapshots.touch(cursor.lease);
+        let page = cursor.snapshot.range(&self.open.table, &request);
+        let page = page.instrument(self.storage_span("export")).await?;
+        let mut resume = cursor.lease.to_be_bytes().to_vec();
+        cursor.slice.encode(&mut resume);
+        if let Some(key) = page.next {
+            resume.extend(key::to_document_key(&key));
+            cursor.next = Next::Key(key);
+        }
+        let items = page
+            .rows
+            .iter()
+            .map(|row| Ok(from_row(row)?))
+            .collect::<Result<_>>()?;
+        Ok(Some(ExportBlock {
+            items,
+            resume_token: seal_token::<R>(TokenKind::Resume, &resume),
+            snapshot_token: seal_token::<R>(TokenKind::Snapshot, &cursor.lease.to_be_bytes()),
+            sequence: signed(cursor.snapshot.sequence()),
+        }))
+    }
+}
+
+fn seal_token<R: Resource>(kind: TokenKind, payload: &[u8]) -> String {
+    token::seal(kind, xxh3_64(R::TABLE.as_bytes()), payload)
+}
+
+fn open_token<R: Resource>(kind: TokenKind, path: &'static str, token: &str) -> Result<Vec<u8>> {
+    token::open(kind, xxh3_64(R::TABLE.as_bytes()), token)
+        .map_err(|detail| EngineError::ExportTokenInvalid { path, detail })
+}
+
+fn malformed(path: &'static str) -> EngineError {
+    EngineError::ExportTokenInvalid {
+        path,
+        detail: "it has another layout",
+    }
 }

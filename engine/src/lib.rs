@@ -14,10 +14,19 @@ pub mod testing;
 pub mod watch;
 pub mod wire;
 
+mod build;
+mod deadline;
 mod etag;
+mod health;
+mod index_state;
+mod pump;
+mod search_pool;
 mod search_wire;
 mod status;
+mod stored;
+mod table;
 mod token;
+mod turns;
 
 pub use collection::{Collection, ListPage, ListRequest};
 pub use columns::{ColumnReader, Columns, CorruptRow};

@@ -1,6 +1,20 @@
 //! Watches: every change of one table, in order, without gap or repetition.
-use crate::resource::Stored;
+
+use std::collections::VecDeque;
+
+use futures_util::{Stream, stream};
+use souk_chassis::status::Violations;
 use souk_proto::r#type::v1::ChangeKind;
+use souk_storage::{Change, RowChange};
+use tokio::sync::watch;
+
+use crate::collection::Collection;
+use crate::error::{EngineError, Result};
+use crate::resource::{Resource, Stored};
+use crate::stored::{Record, from_row, signed};
+
+/// Changes that are read from the log at a time; what a stream holds in memory is bounded.
+const CHANGES_PER_READ: usize = 256;
 
 /// The changes of one write, or none and only a sequence that has been reached.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,4 +36,141 @@ pub struct ResourceChange<R> {
     pub id: String,
     /// How it is after the change; `None` when it was deleted.
     pub stored: Option<Stored<R>>,
+}
+
+/// Where a watch is.
+struct Follower<R> {
+    collection: Collection<R>,
+    after: u64,
+    sequences: watch::Receiver<u64>,
+    /// Read, but not given yet.
+    events: VecDeque<WatchEvent<R>>,
+}
+
+impl<R: Resource> Collection<R> {
+    /// Streams every change of the table after a sequence; `None` is from now on, and then begins with an event
+    /// without changes that says where that is. Changes of other tables are told as progress: an event without changes
+    /// with the last of their sequences. The stream ends with [`EngineError::Closing`] when the engine closes.
+    ///
+    /// # Errors
+    /// [`EngineError::ChangesTrimmed`], [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
+    pub async fn watch(
+        &self,
+        after_sequence: Option<i64>,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<R>>> + Send + use<R>> {
+        let sequences = self.inner.database.subscribe();
+        let last = *sequences.borrow();
+        let mut events = VecDeque::new();
+        let after = match after_sequence {
+            Some(after) => self.check_start(after, last).await?,
+            None => {
+                events.push_back(WatchEvent {
+                    sequence: signed(last),
+                    commit_time: self.inner.clock.now(),
+                    changes: Vec::new(),
+                });
+                last
+            }
+        };
+        let follower = Follower {
+            collection: self.clone(),
+            after,
+            sequences,
+            events,
+        };
+        Ok(stream::try_unfold(follower, |mut follower| async move {
+            let event = follower.next().await?;
+            Ok(Some((event, follower)))
+        }))
+    }
+
+    /// Says at once what the first read would say later; 0 begins with the oldest change that is kept.
+    async fn check_start(&self, after_sequence: i64, last: u64) -> Result<u64> {
+        let Ok(after) = u64::try_from(after_sequence) else {
+            let mut violations = Violations::new();
+            let description =
+                format!("is {after_sequence}, must not be negative; 0 is everything that is kept");
+            violations.push("after_sequence", "OUT_OF_RANGE", description);
+            return Err(violations.into());
+        };
+        if after > last {
+            return Err(EngineError::SequenceAhead { after, last });
+        }
+        let oldest = self.inner.database.snapshot().await?.oldest_change().await?;
+        if after == 0 {
+            return Ok(oldest.saturating_sub(1));
+        }
+        if after + 1 < oldest {
+            return Err(EngineError::ChangesTrimmed { after, oldest });
+        }
+        Ok(after)
+    }
+}
+
+impl<R: Resource> Follower<R> {
+    async fn next(&mut self) -> Result<WatchEvent<R>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            let closing = &self.collection.inner.closing;
+            if closing.is_cancelled() {
+                return Err(EngineError::Closing);
+            }
+            self.sequences.borrow_and_update();
+            let changes = self
+                .collection
+                .inner
+                .database
+                .changes(self.after, CHANGES_PER_READ)
+                .await?;
+            if changes.is_empty() {
+                let changed = closing.run_until_cancelled(self.sequences.changed());
+                if !matches!(changed.await, Some(Ok(()))) {
+                    return Err(EngineError::Closing);
+                }
+            } else {
+                self.take_in(&changes)?;
+            }
+        }
+    }
+
+    fn take_in(&mut self, changes: &[Change]) -> Result<()> {
+        let table = self.collection.open.table.id();
+        for (at, change) in changes.iter().enumerate() {
+            let rows = change.rows.iter().filter(|row| row.table == table);
+            let event = WatchEvent {
+                sequence: signed(change.sequence),
+                commit_time: change.time,
+                changes: rows.map(resource_change).collect::<Result<_>>()?,
+            };
+            let is_last = at + 1 == changes.len();
+            if is_last || !event.changes.is_empty() {
+                self.events.push_back(event);
+            }
+            self.after = change.sequence;
+        }
+        Ok(())
+    }
+}
+
+fn resource_change<R: Resource>(change: &RowChange) -> Result<ResourceChange<R>> {
+    let id = R::id_of(&change.key)?;
+    let Some(row) = &change.row else {
+        return Ok(ResourceChange {
+            kind: ChangeKind::Deleted,
+            id,
+            stored: None,
+        });
+    };
+    let kind = if Record::of(row)?.is_new() {
+        ChangeKind::Created
+    } else {
+        ChangeKind::Updated
+    };
+    Ok(ResourceChange {
+        kind,
+        id,
+        stored: Some(from_row(row)?),
+    })
 }

@@ -1,0 +1,273 @@
+//! Writes: conditions that make them what they are called, and answers that a repeated request gets again.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use souk_chassis::propagate;
+use souk_chassis::status::{FieldPath, Violations};
+use souk_storage::{
+    Committed, Condition, ConditionFailure, Error as StoreError, RequestRecord, RowOperation, WriteBatch,
+};
+use tracing::{Instrument as _, Span};
+
+use super::{Collection, not_found};
+use crate::error::{EngineError, Result};
+use crate::etag;
+use crate::resource::{Resource, Stored, Written};
+use crate::stored::{Record, from_row, signed, to_row};
+use crate::wire::RequestId;
+
+/// How often an update without etag is repeated when others were faster.
+const UPDATE_ATTEMPTS: u32 = 32;
+
+impl<R: Resource> Collection<R> {
+    /// Creates one resource. With `validate_only` nothing is written, and the revision is 0.
+    ///
+    /// # Errors
+    /// [`EngineError::AlreadyExists`], [`EngineError::RequestIdReused`].
+    pub async fn create(
+        &self,
+        resource: R,
+        request_id: Option<RequestId>,
+        validate_only: bool,
+    ) -> Result<Written<Stored<R>>> {
+        if validate_only {
+            return self.rehearse_creation(resource).await;
+        }
+        let written = self
+            .create_all(vec![resource], request_id, "create", true)
+            .await?;
+        let first = written.value.into_iter().next();
+        Ok(Written {
+            value: first.ok_or(EngineError::Defect("a creation answered without its resource"))?,
+            sequence: written.sequence,
+        })
+    }
+
+    /// Creates up to [`crate::wire::WRITE_BATCH_MAX`] resources: all or none. With `omit` the answer holds none.
+    ///
+    /// # Errors
+    /// [`EngineError::AlreadyExists`] for the first that is taken, [`EngineError::RequestIdReused`].
+    pub async fn create_batch(
+        &self,
+        resources: Vec<R>,
+        request_id: Option<RequestId>,
+        omit: bool,
+    ) -> Result<Written<Vec<Stored<R>>>> {
+        self.create_all(resources, request_id, "create_batch", !omit)
+            .await
+    }
+
+    async fn rehearse_creation(&self, resource: R) -> Result<Written<Stored<R>>> {
+        let snapshot = self.snapshot(0).await?;
+        let key = R::key(resource.id())?;
+        if snapshot.get(&self.open.table, &key).await?.is_some() {
+            return Err(already_exists::<R>(resource.id()));
+        }
+        let record = Record::created(self.inner.clock.now());
+        Ok(Written {
+            value: record.with(resource, 0),
+            sequence: signed(snapshot.sequence()),
+        })
+    }
+
+    async fn create_all(
+        &self,
+        resources: Vec<R>,
+        request_id: Option<RequestId>,
+        operation: &str,
+        answer: bool,
+    ) -> Result<Written<Vec<Stored<R>>>> {
+        check_distinct(&resources)?;
+        let record = Record::created(self.inner.clock.now());
+        let mut batch = WriteBatch::new();
+        for resource in &resources {
+            let operation = RowOperation::Put {
+                key: R::key(resource.id())?,
+                columns: to_row(resource, record),
+            };
+            batch = batch.write(&self.open.table, operation, Condition::must_not_exist());
+        }
+        if let Some(id) = request_id {
+            batch = batch.request(RequestRecord {
+                id: id.id,
+                fingerprint: id.fingerprint_for(R::TABLE, operation),
+                // What was answered is read from the change log, which is kept as long.
+                reply: Bytes::new(),
+            });
+        }
+        let committed = self.commit(batch).await.map_err(|error| {
+            let StoreError::ConditionFailed { write, .. } = error else {
+                return error.into();
+            };
+            match resources.get(write) {
+                Some(taken) => already_exists::<R>(taken.id()),
+                None => EngineError::Defect("the store refused a write that isn't in the batch"),
+            }
+        })?;
+        let value = if !answer {
+            Vec::new()
+        } else if committed.replayed.is_some() {
+            self.first_answer(committed.sequence, &resources).await?
+        } else {
+            let stored = |resource| record.with(resource, committed.sequence);
+            resources.into_iter().map(stored).collect()
+        };
+        Ok(Written {
+            value,
+            sequence: signed(committed.sequence),
+        })
+    }
+
+    /// What the write of a repeated request answered the first time: the rows as that change left them.
+    async fn first_answer(&self, sequence: u64, resources: &[R]) -> Result<Vec<Stored<R>>> {
+        let snapshot = self.inner.database.snapshot().await?;
+        let changes = match snapshot.changes(sequence.saturating_sub(1), 1).await {
+            Ok(changes) => changes,
+            // Trimmed in this very moment: what the rows are now is the best that is known.
+            Err(StoreError::ChangesTrimmed { .. }) => {
+                let keys = resources.iter().map(|resource| R::key(resource.id()));
+                let keys = keys.collect::<Result<Vec<_>, _>>()?;
+                return Ok(self.read(&snapshot, &keys).await?.into_iter().flatten().collect());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let rows = changes.iter().filter(|change| change.sequence == sequence);
+        let rows = rows.flat_map(|change| &change.rows);
+        rows.filter(|row| row.table == self.open.table.id())
+            .filter_map(|row| row.row.as_ref())
+            .map(|row| Ok(from_row(row)?))
+            .collect()
+    }
+
+    /// Reads, changes and writes one resource. Without `etag` it is repeated when others were faster, so `change`
+    /// may run several times; the id must stay the same. `change` may fail with anything that is an [`EngineError`],
+    /// [`souk_chassis::status::Violations`] among it.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`], [`EngineError::Contended`], what `change` gives.
+    pub async fn update<E: Into<EngineError>>(
+        &self,
+        id: &str,
+        etag: Option<&str>,
+        change: impl Fn(R) -> Result<R, E> + Send + Sync,
+    ) -> Result<Written<Stored<R>>> {
+        let key = R::key(id)?;
+        let _turn = self.open.turns.take(&key).await;
+        for _ in 0..UPDATE_ATTEMPTS {
+            let snapshot = self.inner.database.snapshot().await?;
+            let row = snapshot
+                .get(&self.open.table, &key)
+                .instrument(self.storage_span("get"))
+                .await?;
+            let row = row.ok_or_else(|| not_found::<R>(id))?;
+            check_etag::<R>(id, etag, row.revision)?;
+            let changed = change(from_row::<R>(&row)?.resource).map_err(Into::into)?;
+            if changed.id() != id {
+                return Err(EngineError::Defect("an update changed the id of its resource"));
+            }
+            let record = Record::of(&row)?.changed(self.inner.clock.now());
+            let operation = RowOperation::Put {
+                key: key.clone(),
+                columns: to_row(&changed, record),
+            };
+            let condition = Condition::revision(row.revision);
+            let batch = WriteBatch::of(&self.open.table, operation, condition);
+            match self.commit(batch).await {
+                Ok(committed) => {
+                    return Ok(Written {
+                        value: record.with(changed, committed.sequence),
+                        sequence: signed(committed.sequence),
+                    });
+                }
+                // Somebody was faster: with an etag the next look says so.
+                Err(StoreError::ConditionFailed { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(EngineError::Contended {
+            name: R::NAME,
+            id: id.to_owned(),
+            attempts: UPDATE_ATTEMPTS,
+        })
+    }
+
+    /// Deletes one resource.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`].
+    pub async fn delete(&self, id: &str, etag: Option<&str>) -> Result<Written<()>> {
+        let mut condition = Condition::must_exist();
+        if let Some(given) = etag {
+            // An etag that isn't one equals no revision: none is 0.
+            condition.revision = Some(etag::revision(given).unwrap_or(0));
+        }
+        let operation = RowOperation::Delete { key: R::key(id)? };
+        let batch = WriteBatch::of(&self.open.table, operation, condition);
+        match self.commit(batch).await {
+            Ok(committed) => Ok(Written {
+                value: (),
+                sequence: signed(committed.sequence),
+            }),
+            Err(StoreError::ConditionFailed { reason, .. }) => Err(match (reason, etag) {
+                (ConditionFailure::NotFound, _) | (_, None) => not_found::<R>(id),
+                (_, Some(given)) => etag_mismatch::<R>(id, given),
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
+        let span = self.storage_span("commit");
+        async {
+            let batch = match propagate::current_traceparent() {
+                Some(traceparent) => batch.trace(traceparent),
+                None => batch,
+            };
+            let committed = self.inner.database.write(batch).await?;
+            Span::current().record("souk.sequence", committed.sequence);
+            Ok(committed)
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+/// Refuses a batch with an id twice. Batch requests carry their resources in a field with the table's name.
+fn check_distinct<R: Resource>(resources: &[R]) -> Result<()> {
+    let mut seen = HashSet::with_capacity(resources.len());
+    let mut violations = Violations::new();
+    for (at, resource) in resources.iter().enumerate() {
+        if !seen.insert(resource.id()) {
+            let path = FieldPath::root(R::TABLE).index(at).field(R::ID_FIELD);
+            violations.push(path, "DUPLICATE", "is in the batch twice; send each id once");
+        }
+    }
+    if violations.is_empty() {
+        Ok(())
+    } else {
+        Err(violations.into())
+    }
+}
+
+fn check_etag<R: Resource>(id: &str, etag: Option<&str>, revision: u64) -> Result<()> {
+    match etag {
+        Some(given) if etag::revision(given) != Some(revision) => Err(etag_mismatch::<R>(id, given)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn etag_mismatch<R: Resource>(id: &str, given: &str) -> EngineError {
+    EngineError::EtagMismatch {
+        name: R::NAME,
+        id: id.to_owned(),
+        given: given.to_owned(),
+    }
+}
+
+fn already_exists<R: Resource>(id: &str) -> EngineError {
+    EngineError::AlreadyExists {
+        name: R::NAME,
+        id: id.to_owned(),
+    }
+}

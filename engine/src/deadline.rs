@@ -1,0 +1,44 @@
+//! Waiting for something, as long as the call has time.
+
+use souk_chassis::layers::deadline::Deadline;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long a call may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    until: Option<Instant>,
+}
+
+impl Wait {
+    /// As long as the current call has time; without limit outside of calls.
+    pub(crate) fn of_call() -> Self {
+        Self {
+            until: Deadline::current().map(Deadline::at),
+        }
+    }
+
+    /// The moment at which waiting ends.
+    pub(crate) fn until(self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Waits until a watched value is as wanted; `false` when time runs out before, or nobody sends any more.
+    pub(crate) async fn for_value<T>(
+        self,
+        values: &mut watch::Receiver<T>,
+        wanted: impl FnMut(&T) -> bool,
+    ) -> bool {
+        self.for_end(values.wait_for(wanted))
+            .await
+            .is_some_and(|value| value.is_ok())
+    }
+
+    /// Waits for a future; `None` when time runs out before.
+    pub(crate) async fn for_end<F: Future>(self, future: F) -> Option<F::Output> {
+        match self.until {
+            Some(until) => tokio::time::timeout_at(until, future).await.ok(),
+            None => Some(future.await),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What searches and the pump of one index know of each other: how far the index is, and how far somebody needs it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use souk_index::{Index, Searcher};
+use tokio::sync::{Notify, watch};
+
+use crate::deadline::Wait;
+use crate::error::{EngineError, Result, Waiting};
+
+/// Whether an index answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    /// It is being opened, or built from the table.
+    Building,
+    /// It answers, and follows the change log.
+    Serving(Index),
+    /// It doesn't any more.
+    Failed(String),
+}
+
+/// The meeting point of one index's searches and its pump.
+#[derive(Debug)]
+pub(crate) struct IndexState {
+    table: &'static str,
+    phase: RwLock<Phase>,
+    /// Tells of every change of `phase`.
+    phase_changed: watch::Sender<()>,
+    /// Searches that begin now see every change up to here.
+    applied: watch::Sender<u64>,
+    /// The highest sequence that somebody waits for.
+    wanted: AtomicU64,
+    /// Wakes the pump when `wanted` has grown.
+    pub(crate) wake: Notify,
+}
+
+impl IndexState {
+    pub(crate) fn new(table: &'static str) -> Self {
+        Self {
+            table,
+            phase: RwLock::new(Phase::Building),
+            phase_changed: watch::Sender::new(()),
+            applied: watch::Sender::new(0),
+            wanted: AtomicU64::new(0),
+            wake: Notify::new(),
+        }
+    }
+
+    pub(crate) fn table(&self) -> &'static str {
+        self.table
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase.read().clone()
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        *self.phase.write() = phase;
+        self.phase_changed.send_replace(());
+        // Whoever waits for a sequence looks at the phase again.
+        self.applied.send_modify(|_| ());
+    }
+
+    /// Follows the changes of the phase.
+    pub(crate) fn watch_phase(&self) -> watch::Receiver<()> {
+        self.phase_changed.subscribe()
+    }
+
+    /// The highest sequence that somebody waits for, if searches don't see it yet.
+    pub(crate) fn awaited(&self) -> Option<u64> {
+        let wanted = self.wanted.load(Ordering::Acquire);
+        (wanted > *self.applied.borrow()).then_some(wanted)
+    }
+
+    /// Says that searches that begin from now on see every change up to `sequence`.
+    pub(crate) fn set_applied(&self, sequence: u64) {
+        self.applied
+            .send_modify(|applied| *applied = sequence.max(*applied));
+    }
+
+    /// Searches that begin now see every change up to here.
+    pub(crate) fn applied(&self) -> u64 {
+        *self.applied.borrow()
+    }
+
+    /// A view that includes `min_sequence`, and the sequence that it includes.
+    ///
+    /// # Errors
+    /// [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`], [`EngineError::DeadlineExceeded`].
+    pub(crate) async fn view(&self, min_sequence: u64, wait: Wait) -> Result<(Searcher, u64)> {
+        let mut applied = self.applied.subscribe();
+        if *applied.borrow_and_update() < min_sequence {
+            self.wanted.fetch_max(min_sequence, Ordering::AcqRel);
+            self.wake.notify_one();
+            let reached = wait
+                .for_value(&mut applied, |reached| {
+                    *reached >= min_sequence || !matches!(*self.phase.read(), Phase::Serving(_))
+                })
+                .await;
+            if !reached {
+                return Err(EngineError::DeadlineExceeded(Waiting::Index {
+                    wanted: min_sequence,
+                    reached: self.applied(),
+                }));
+            }
+        }
+        // First the number, then the view: the view may be younger, never older.
+        let sequence = self.applied();
+        match self.phase() {
+            Phase::Serving(index) => {
+                let searcher = index.searcher();
+                let sequence = sequence.max(searcher.sequence());
+                Ok((searcher, sequence))
+            }
+            Phase::Building => Err(EngineError::IndexBuilding { table: self.table }),
+            Phase::Failed(reason) => Err(EngineError::IndexFailed {
+                table: self.table,
+                reason,
+            }),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Between resources and what is kept of them: rows in the store, documents in the index.
+
+use souk_index::{Document, Field, FieldValue, Object};
+use souk_storage::{Row, Value};
+
+use crate::columns::{ColumnReader, CorruptRow};
+use crate::key;
+use crate::resource::{Resource, Stored};
+
+/// Column with the time of creation: nanoseconds since the Unix epoch.
+const CREATE_TIME: &str = "_create_time";
+/// Column with the time of the last change: nanoseconds since the Unix epoch.
+const UPDATE_TIME: &str = "_update_time";
+/// Column that counts the writes of a row from [`FIRST_EDITION`]: it tells a creation from a change.
+const EDITION: &str = "_edition";
+const FIRST_EDITION: i64 = 1;
+
+/// Searchable time of creation.
+const CREATE_TIME_FIELD: &str = "create_time";
+/// Searchable time of the last change.
+const UPDATE_TIME_FIELD: &str = "update_time";
+
+/// What the engine keeps with a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) create_time: i64,
+    pub(crate) update_time: i64,
+    edition: i64,
+}
+
+impl Record {
+    /// Of a resource that is created now.
+    pub(crate) fn created(now: i64) -> Self {
+        Self {
+            create_time: now,
+            update_time: now,
+            edition: FIRST_EDITION,
+        }
+    }
+
+    /// Of a resource that is changed now. Times never go back, whatever the clock does.
+    pub(crate) fn changed(self, now: i64) -> Self {
+        Self {
+            create_time: self.create_time,
+            update_time: now.max(self.update_time),
+            edition: self.edition.saturating_add(1),
+        }
+    }
+
+    /// Of a row.
+    ///
+    /// # Errors
+    /// When the row wasn't written by an engine.
+    pub(crate) fn of(row: &Row) -> Result<Self, CorruptRow> {
+        let columns = ColumnReader::of_row(row);
+        Ok(Self {
+            create_time: columns.integer(CREATE_TIME)?,
+            update_time: columns.integer(UPDATE_TIME)?,
+            edition: columns.integer(EDITION)?,
+        })
+    }
+
+    /// Was the row written only once, by its creation?
+    pub(crate) fn is_new(&self) -> bool {
+        self.edition == FIRST_EDITION
+    }
+
+    /// With a resource, as an answer. `sequence` is that of its last write.
+    pub(crate) fn with<R>(self, resource: R, sequence: u64) -> Stored<R> {
+        Stored {
+            resource,
+            revision: signed(sequence),
+            create_time: self.create_time,
+            update_time: self.update_time,
+        }
+    }
+}
+
+/// A sequence as the wire has it. Above `i64::MAX` no sequence ever gets.
+pub(crate) fn signed(sequence: u64) -> i64 {
+    i64::try_from(sequence).unwrap_or(i64::MAX)
+}
+
+/// The columns of a resource's row.
+pub(crate) fn to_row<R: Resource>(resource: &R, record: Record) -> Vec<(String, Value)> {
+    resource
+        .to_columns()
+        .integer(CREATE_TIME, record.create_time)
+        .integer(UPDATE_TIME, record.update_time)
+        .integer(EDITION, record.edition)
+        .into_cells()
+}
+
+/// The resource of a row.
+///
+/// # Errors
+/// When the row doesn't hold one.
+pub(crate) fn from_row<R: Resource>(row: &Row) -> Result<Stored<R>, CorruptRow> {
+    let id = R::id_of(&row.key)?;
+    let resource = R::from_columns(&id, &ColumnReader::of_row(row))?;
+    Ok(Record::of(row)?.with(resource, row.revision))
+}
+
+/// The document of a row.
+///
+/// # Errors
+/// When the row doesn't hold a resource.
+pub(crate) fn to_document<R: Resource>(row: &Row) -> Result<Document, CorruptRow> {
+    let stored = from_row::<R>(row)?;
+    let mut fields = Object::new();
+    stored.resource.to_document(&mut fields);
+    fields.push(CREATE_TIME_FIELD, FieldValue::Date(stored.create_time));
+    fields.push(UPDATE_TIME_FIELD, FieldValue::Date(stored.update_time));
+    Ok(Document {
+        key: key::to_document_key(&row.key),
+        fields,
+    })
+}
+
+/// The searchable fields of a resource, the engine's own among them.
+pub(crate) fn fields<R: Resource>() -> Vec<Field> {
+    let mut fields = R::fields();
+    fields.push(Field::date(CREATE_TIME_FIELD));
+    fields.push(Field::date(UPDATE_TIME_FIELD));
+    fields
+}

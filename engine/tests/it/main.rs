@@ -1,0 +1,21 @@
+//! The engine over a real store and real indexes, in a temporary directory.
+#![expect(
+    clippy::expect_used,
+    reason = "a test fails by panicking, also in its functions"
+)]
+#![expect(clippy::print_stdout, reason = "seeds are told to who runs the tests")]
+
+mod export;
+mod lifecycle;
+mod model;
+mod note;
+mod watch;
+mod writes;
+
+/// The seed of a random test: `SOUK_SEED`, or a new one; always printed.
+fn seed(test: &str) -> u64 {
+    let given = std::env::var("SOUK_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
+    println!("{test}: SOUK_SEED={seed}");
+    seed
+}

@@ -1,0 +1,230 @@
+//! Conditions, etags, repeated requests, lists.
+
+use souk_engine::storage::{Direction, Value};
+use souk_engine::wire::{self, RequestId};
+use souk_engine::{EngineError, ListRequest};
+use souk_proto::shop::v1::CreateShopRequest;
+
+use crate::note::{self, Note};
+
+fn request_id(uuid: &str, content: &str) -> Option<RequestId> {
+    let request = CreateShopRequest {
+        request_id: content.to_owned(),
+        ..Default::default()
+    };
+    let mut violations = souk_chassis::status::Violations::new();
+    wire::request_id(uuid, &request, "request_id", &mut violations)
+}
+
+const UUID: &str = "6f1c9a7e-0f0e-4c57-9d5c-3b8f6a2b1c4d";
+
+#[tokio::test]
+async fn a_resource_is_created_once_changed_under_its_etag_and_deleted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let ada = Note::new("n1", "ada", 1);
+    let rehearsed = notes
+        .create(ada.clone(), None, true)
+        .await
+        .expect("it could be created");
+    assert_eq!((rehearsed.value.revision, &rehearsed.value.resource), (0, &ada));
+    assert!(matches!(
+        notes.get("n1", 0).await,
+        Err(EngineError::NotFound { .. })
+    ));
+
+    let created = notes.create(ada.clone(), None, false).await.expect("created");
+    assert_eq!(created.value.revision, created.sequence);
+    assert_eq!(
+        notes.get("n1", created.sequence).await.expect("read").value,
+        created.value
+    );
+    for rehearse in [false, true] {
+        let again = notes.create(ada.clone(), None, rehearse).await;
+        assert!(
+            matches!(again, Err(EngineError::AlreadyExists { .. })),
+            "{again:?}"
+        );
+    }
+
+    let rise = |note: Note| {
+        Ok::<_, EngineError>(Note {
+            rank: note.rank + 1,
+            ..note
+        })
+    };
+    let etag = created.value.etag();
+    let changed = notes.update("n1", Some(&etag), rise).await.expect("changed");
+    assert_eq!(changed.value.resource.rank, 2);
+    assert_eq!(changed.value.create_time, created.value.create_time);
+    assert!(changed.value.update_time >= created.value.update_time);
+    let stale = notes.update("n1", Some(&etag), rise).await;
+    assert!(
+        matches!(stale, Err(EngineError::EtagMismatch { .. })),
+        "{stale:?}"
+    );
+    let stale = notes.delete("n1", Some(&etag)).await;
+    assert!(
+        matches!(stale, Err(EngineError::EtagMismatch { .. })),
+        "{stale:?}"
+    );
+    let nonsense = notes.delete("n1", Some("nonsense")).await;
+    assert!(
+        matches!(nonsense, Err(EngineError::EtagMismatch { .. })),
+        "{nonsense:?}"
+    );
+
+    notes
+        .delete("n1", Some(&changed.value.etag()))
+        .await
+        .expect("deleted");
+    for etag in [None, Some(etag.as_str())] {
+        let gone = notes.delete("n1", etag).await;
+        assert!(matches!(gone, Err(EngineError::NotFound { .. })), "{gone:?}");
+    }
+    assert!(matches!(
+        notes.update("n1", None, rise).await,
+        Err(EngineError::NotFound { .. })
+    ));
+    note::close(engine).await;
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_its_first_answer_also_after_changes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let batch = vec![Note::new("n1", "ada", 1), Note::new("n2", "bob", 2)];
+    let id = request_id(UUID, "first");
+    let first = notes
+        .create_batch(batch.clone(), id, false)
+        .await
+        .expect("created");
+    assert_eq!(first.value.len(), 2);
+    notes.delete("n1", None).await.expect("deleted");
+    let again = notes
+        .create_batch(batch.clone(), id, false)
+        .await
+        .expect("replayed");
+    assert_eq!(again, first);
+    assert!(matches!(
+        notes.get("n1", 0).await,
+        Err(EngineError::NotFound { .. })
+    ));
+    let short = notes
+        .create_batch(batch.clone(), id, true)
+        .await
+        .expect("replayed");
+    assert_eq!((short.sequence, short.value.len()), (first.sequence, 0));
+    let other = notes
+        .create_batch(batch.clone(), request_id(UUID, "other"), false)
+        .await;
+    let other = tonic::Status::from(other.expect_err("the id was used"));
+    assert_eq!(
+        souk_chassis::status::reason(&other).as_deref(),
+        Some("REQUEST_ID_REUSED")
+    );
+    let other = notes.create(batch[0].clone(), id, false).await;
+    assert!(other.is_err(), "another call with the same id is another request");
+    note::close(engine).await;
+}
+
+#[tokio::test]
+async fn a_batch_is_all_or_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    notes
+        .create(Note::new("n2", "ada", 1), None, false)
+        .await
+        .expect("created");
+    let batch = vec![Note::new("n1", "ada", 1), Note::new("n2", "bob", 2)];
+    let taken = notes.create_batch(batch, None, false).await;
+    assert!(matches!(taken, Err(EngineError::AlreadyExists { id, .. }) if id == "n2"));
+    let ids = ["n1".to_owned(), "n2".to_owned()];
+    let read = notes.get_batch(&ids, 0).await.expect("read").value;
+    assert_eq!((read.found.len(), read.missing), (1, vec!["n1".to_owned()]));
+    let twice = vec![Note::new("n3", "ada", 1), Note::new("n3", "bob", 2)];
+    let refused = notes
+        .create_batch(twice, None, false)
+        .await
+        .expect_err("the id is there twice");
+    assert!(format!("{refused:?}").contains("notes[1].note_id"), "{refused:?}");
+    note::close(engine).await;
+}
+
+#[tokio::test]
+async fn lists_follow_the_secondary_index_both_ways_page_by_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let batch = (0..25).map(|rank| Note::new(&format!("n{rank}"), ["ada", "bob"][rank % 2], rank as i64));
+    let written = notes
+        .create_batch(batch.collect(), None, true)
+        .await
+        .expect("created");
+    let ada = [Value::String("ada".to_owned())];
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut ranks = Vec::new();
+        let mut page_token = String::new();
+        loop {
+            let page = notes.list_by(ListRequest {
+                index: "by_author",
+                prefix: &ada,
+                direction,
+                page_size: 4,
+                page_token: &page_token,
+                min_sequence: written.sequence,
+            });
+            let page = page.await.expect("a page");
+            assert!(page.items.len() <= 4);
+            ranks.extend(page.items.into_iter().map(|item| item.resource.rank));
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                break;
+            }
+        }
+        let mut expected: Vec<i64> = (0..25).step_by(2).collect();
+        if direction == Direction::Backward {
+            expected.reverse();
+        }
+        assert_eq!(ranks, expected);
+    }
+    let foreign = notes.list_by(ListRequest {
+        index: "by_author",
+        prefix: &ada,
+        direction: Direction::Forward,
+        page_size: 0,
+        page_token: "nonsense",
+        min_sequence: 0,
+    });
+    assert!(matches!(foreign.await, Err(EngineError::PageTokenInvalid { .. })));
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn updates_without_etag_never_lose_each_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    notes
+        .create(Note::new("n1", "ada", 0), None, false)
+        .await
+        .expect("created");
+    let mut writers = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let notes = notes.clone();
+        writers.spawn(async move {
+            for _ in 0..25 {
+                let rise = |note: Note| {
+                    Ok::<_, EngineError>(Note {
+                        rank: note.rank + 1,
+                        ..note
+                    })
+                };
+                notes.update("n1", None, rise).await.expect("changed in the end");
+            }
+        });
+    }
+    while let Some(result) = writers.join_next().await {
+        result.expect("no writer panics");
+    }
+    assert_eq!(notes.get("n1", 0).await.expect("read").value.resource.rank, 100);
+    note::close(engine).await;
+}
