@@ -105,7 +105,9 @@ fn remove_file(directory: &MmapDirectory, path: &Path) -> io::Result<()> {
 
 impl std::fmt::Debug for SoftDirectory {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("SoftDirectory").field("root", &self.root).finish_non_exhaustive()
+        out.debug_struct("SoftDirectory")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,7 +135,10 @@ impl Directory for SoftDirectory {
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        let opened = OpenOptions::new().write(true).create_new(true).open(self.root.join(path));
+        let opened = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(self.root.join(path));
         let file = opened.map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 OpenWriteError::FileAlreadyExists(path.to_owned())
@@ -196,8 +201,10 @@ impl Write for SoftFile {
 impl TerminatingWrite for SoftFile {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         self.file.flush()?;
-        self.pending.lock().unsynced.insert(std::mem::take(&mut self.path));
+        self.pending
+            .lock()
+            .unsynced
+            .insert(std::mem::take(&mut self.path));
         Ok(())
     }
 }
-

@@ -83,7 +83,9 @@ pub(crate) struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Index").field("view", &self.view).finish_non_exhaustive()
+        out.debug_struct("Index")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,7 +97,9 @@ pub(crate) struct View {
 
 impl std::fmt::Debug for View {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("View").field("sequence", &self.sequence).finish_non_exhaustive()
+        out.debug_struct("View")
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,14 +141,19 @@ impl Index {
                 analyze::register(physical.tokenizers(), analyzer);
             }
         }
-        let metas = physical.load_metas().map_err(|error| folder::unreadable("the list of segments", error))?;
+        let metas = physical
+            .load_metas()
+            .map_err(|error| folder::unreadable("the list of segments", error))?;
         let cursor = Cursor::decode(metas.payload.as_deref())?;
         let reader = physical
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
             .try_into()
             .map_err(|error| folder::unreadable("a segment", error))?;
-        let view = View { searcher: reader.searcher(), sequence: cursor.sequence };
+        let view = View {
+            searcher: reader.searcher(),
+            sequence: cursor.sequence,
+        };
         Ok(Self {
             shared: Arc::new(Shared {
                 physical,
@@ -216,7 +225,9 @@ impl Shared {
 
     /// Lets searches see the last commit, which includes everything up to `sequence`.
     pub(crate) fn refresh(&self, sequence: u64) -> Result<(), Error> {
-        self.reader.reload().map_err(|error| Error::engine("opening a commit for searches", error))?;
+        self.reader
+            .reload()
+            .map_err(|error| Error::engine("opening a commit for searches", error))?;
         let searcher = self.reader.searcher();
         self.parents.retain(searcher.segment_readers());
         *self.view.write() = Arc::new(View { searcher, sequence });
@@ -226,7 +237,10 @@ impl Shared {
     /// Makes the last commit, which includes everything up to `sequence`, durable.
     pub(crate) fn checkpoint(&self, sequence: u64) -> Result<(), Error> {
         if let Some(directory) = &self.directory {
-            directory.checkpoint().map_err(|source| Error::Io { doing: "making a checkpoint durable", source })?;
+            directory.checkpoint().map_err(|source| Error::Io {
+                doing: "making a checkpoint durable",
+                source,
+            })?;
         }
         self.durable.store(sequence, Ordering::Release);
         Ok(())
@@ -234,7 +248,9 @@ impl Shared {
 
     /// How many documents (not nested objects) a searcher has.
     pub(crate) fn documents(&self, searcher: &tantivy::Searcher) -> Result<u64, Error> {
-        let Some(root) = self.layout.root_kind() else { return Ok(searcher.num_docs()) };
+        let Some(root) = self.layout.root_kind() else {
+            return Ok(searcher.num_docs());
+        };
         let query = tantivy::query::TermQuery::new(root, IndexRecordOption::Basic);
         searcher
             .search(&query, &tantivy::collector::Count)

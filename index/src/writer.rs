@@ -15,6 +15,9 @@ use crate::index::Shared;
 use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS};
 use crate::misfit::MisfitLog;
 
+/// How often [`IndexWriter::merge_all`] lets merges under way go first; each leaves fewer segments.
+const MAX_MERGE_ATTEMPTS: u32 = 64;
+
 /// Applies changes to an index. Blocking: hold it on a thread of its own.
 ///
 /// Three steps, each including the ones before: [`apply`](Self::apply) takes changes in, [`commit`](Self::commit) lets
@@ -67,7 +70,13 @@ impl IndexWriter {
         physical.set_merge_policy(Box::new(shared.options.merge_policy()));
         let committed = shared.view().sequence;
         let misfits = shared.misfits.lock().clone();
-        Ok(Self { shared, physical: Some(physical), pending: false, committed, misfits })
+        Ok(Self {
+            shared,
+            physical: Some(physical),
+            pending: false,
+            committed,
+            misfits,
+        })
     }
 
     /// Takes changes in, in order. Nobody sees them before [`commit`](Self::commit). Values that don't fit their fields
@@ -114,12 +123,19 @@ impl IndexWriter {
     pub fn commit(&mut self, sequence: u64) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if sequence < self.committed {
-            return Err(Error::SequenceWentBack { given: sequence, committed: self.committed });
+            return Err(Error::SequenceWentBack {
+                given: sequence,
+                committed: self.committed,
+            });
         }
         if !self.pending && sequence == self.committed {
             return Ok(());
         }
-        let cursor = Cursor { sequence, misfits: self.misfits.persisted() }.encode()?;
+        let cursor = Cursor {
+            sequence,
+            misfits: self.misfits.persisted(),
+        }
+        .encode()?;
         let committed = self.physical()?.prepare_commit().and_then(|mut prepared| {
             prepared.set_payload(&cursor);
             prepared.commit()
@@ -139,9 +155,13 @@ impl IndexWriter {
     /// again.
     pub fn checkpoint(&mut self) -> Result<(), Error> {
         check_failed(&self.shared)?;
-        self.shared.checkpoint(self.committed).map_err(|error| self.failed(error))?;
+        self.shared
+            .checkpoint(self.committed)
+            .map_err(|error| self.failed(error))?;
         // Merges since the last commit: let go of the files that they replaced.
-        self.shared.refresh(self.committed).map_err(|error| self.failed(error))
+        self.shared
+            .refresh(self.committed)
+            .map_err(|error| self.failed(error))
     }
 
     /// The last change that a commit includes.
@@ -156,16 +176,23 @@ impl IndexWriter {
     /// [`Error::WriterFailed`].
     pub fn merge_all(&mut self) -> Result<(), Error> {
         check_failed(&self.shared)?;
-        let segments = self
-            .shared
-            .physical
-            .searchable_segment_ids()
-            .map_err(|error| self.fail("listing segments", error))?;
-        if segments.len() > 1 {
-            let merged = self.physical()?.merge(&segments).wait();
-            merged.map_err(|error| self.fail("merging", error))?;
+        for attempt in 1..=MAX_MERGE_ATTEMPTS {
+            let segments = self.shared.physical.searchable_segment_ids();
+            let segments = segments.map_err(|error| self.fail("listing segments", error))?;
+            if segments.len() <= 1 {
+                break;
+            }
+            match self.physical()?.merge(&segments).wait() {
+                // A merge under way has taken some of the segments. It has ended now, so there are fewer.
+                Err(TantivyError::InvalidArgument(_)) if attempt < MAX_MERGE_ATTEMPTS => {}
+                merged => {
+                    merged.map_err(|error| self.fail("merging", error))?;
+                }
+            }
         }
-        self.shared.refresh(self.committed).map_err(|error| self.failed(error))
+        self.shared
+            .refresh(self.committed)
+            .map_err(|error| self.failed(error))
     }
 
     /// Waits for merges under way and makes the last commit durable. Changes that weren't committed are given up.
@@ -175,14 +202,22 @@ impl IndexWriter {
     pub fn close(mut self) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if let Some(physical) = self.physical.take() {
-            physical.wait_merging_threads().map_err(|error| self.fail("waiting for merges", error))?;
+            physical
+                .wait_merging_threads()
+                .map_err(|error| self.fail("waiting for merges", error))?;
         }
-        self.shared.checkpoint(self.committed).map_err(|error| self.failed(error))?;
-        self.shared.refresh(self.committed).map_err(|error| self.failed(error))
+        self.shared
+            .checkpoint(self.committed)
+            .map_err(|error| self.failed(error))?;
+        self.shared
+            .refresh(self.committed)
+            .map_err(|error| self.failed(error))
     }
 
     fn physical(&mut self) -> Result<&mut tantivy::IndexWriter, Error> {
-        self.physical.as_mut().ok_or_else(|| Error::WriterFailed { detail: "it is closed".to_owned() })
+        self.physical.as_mut().ok_or_else(|| Error::WriterFailed {
+            detail: "it is closed".to_owned(),
+        })
     }
 
     fn fail(&self, doing: &'static str, error: TantivyError) -> Error {
@@ -191,7 +226,12 @@ impl IndexWriter {
 
     /// Remembers the first failure, which every later call answers with.
     fn failed(&self, error: Error) -> Error {
-        let detail = self.shared.failed.lock().get_or_insert_with(|| error.to_string()).clone();
+        let detail = self
+            .shared
+            .failed
+            .lock()
+            .get_or_insert_with(|| error.to_string())
+            .clone();
         Error::WriterFailed { detail }
     }
 }
@@ -205,7 +245,9 @@ impl Drop for IndexWriter {
 
 fn check_failed(shared: &Shared) -> Result<(), Error> {
     match shared.failed.lock().as_ref() {
-        Some(detail) => Err(Error::WriterFailed { detail: detail.clone() }),
+        Some(detail) => Err(Error::WriterFailed {
+            detail: detail.clone(),
+        }),
         None => Ok(()),
     }
 }
@@ -216,7 +258,10 @@ fn check_key(operation: &Operation) -> Result<(), Error> {
         Operation::Delete { key } => key,
     };
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
-        return Err(Error::InvalidKey { actual: key.len(), max: MAX_KEY_BYTES });
+        return Err(Error::InvalidKey {
+            actual: key.len(),
+            max: MAX_KEY_BYTES,
+        });
     }
     Ok(())
 }

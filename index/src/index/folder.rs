@@ -38,18 +38,24 @@ pub(super) fn open(
     layout: &Layout,
     verify_checksums: bool,
 ) -> Result<(tantivy::Index, SoftDirectory), Error> {
-    fs::create_dir_all(folder).map_err(|source| Error::Io { doing: "creating the index's folder", source })?;
+    fs::create_dir_all(folder).map_err(|source| Error::Io {
+        doing: "creating the index's folder",
+        source,
+    })?;
     let marker = read_marker(folder)?;
-    let has_meta = folder
-        .join(META_FILE)
-        .try_exists()
-        .map_err(|source| Error::Io { doing: "looking into the index's folder", source })?;
+    let has_meta = folder.join(META_FILE).try_exists().map_err(|source| Error::Io {
+        doing: "looking into the index's folder",
+        source,
+    })?;
     let directory =
         SoftDirectory::open(folder).map_err(|error| Error::engine("opening the index's folder", error))?;
     let index = match marker {
         None => create(folder, layout, &directory)?,
         Some(_) if !has_meta => {
-            return Err(Error::Corrupt { detail: format!("{META_FILE} is missing"), source: None });
+            return Err(Error::Corrupt {
+                detail: format!("{META_FILE} is missing"),
+                source: None,
+            });
         }
         Some(marker) => {
             check_fingerprint(&marker, layout)?;
@@ -67,13 +73,18 @@ pub(super) fn open(
 
 /// Compares the checksums of all files.
 pub(super) fn verify(index: &tantivy::Index) -> Result<(), Error> {
-    let damaged = index.validate_checksum().map_err(|error| unreadable("a file", error))?;
+    let damaged = index
+        .validate_checksum()
+        .map_err(|error| unreadable("a file", error))?;
     if damaged.is_empty() {
         return Ok(());
     }
     let mut names: Vec<String> = damaged.iter().map(|path| path.display().to_string()).collect();
     names.sort();
-    Err(Error::Corrupt { detail: format!("the checksums of {} don't match", names.join(", ")), source: None })
+    Err(Error::Corrupt {
+        detail: format!("the checksums of {} don't match", names.join(", ")),
+        source: None,
+    })
 }
 
 /// What a failure to read `what` means: damage, unless the disk or the system refused.
@@ -85,7 +96,8 @@ pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
         )
     };
     let source = match &error {
-        TantivyError::IoError(source) | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
+        TantivyError::IoError(source)
+        | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
             if refused(source) =>
         {
             Some(io::Error::new(source.kind(), source.to_string()))
@@ -96,27 +108,43 @@ pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
         _ => None,
     };
     match source {
-        Some(source) => Error::Io { doing: "reading the index", source },
-        None => Error::Corrupt { detail: format!("{what} can't be read: {error}"), source: Some(error) },
+        Some(source) => Error::Io {
+            doing: "reading the index",
+            source,
+        },
+        None => Error::Corrupt {
+            detail: format!("{what} can't be read: {error}"),
+            source: Some(error),
+        },
     }
 }
 
 /// Creates an empty index, durably, in a folder that has none. What a creation cut short has left is removed.
 fn create(folder: &Path, layout: &Layout, directory: &SoftDirectory) -> Result<tantivy::Index, Error> {
-    let refused = |source| Error::Io { doing: "creating the index", source };
+    let refused = |source| Error::Io {
+        doing: "creating the index",
+        source,
+    };
     for name in [META_FILE, ".managed.json", MARKER_DRAFT] {
         remove(&folder.join(name)).map_err(refused)?;
     }
     sweep_files(folder, &HashSet::new()).map_err(refused)?;
-    let index = tantivy::Index::create(directory.clone(), layout.physical.clone(), IndexSettings::default())
-        .map_err(|error| Error::engine("creating the index", error))?;
+    let index = tantivy::Index::create(
+        directory.clone(),
+        layout.physical.clone(),
+        IndexSettings::default(),
+    )
+    .map_err(|error| Error::engine("creating the index", error))?;
     directory.checkpoint().map_err(refused)?;
     write_marker(folder, layout).map_err(refused)?;
     Ok(index)
 }
 
 fn write_marker(folder: &Path, layout: &Layout) -> io::Result<()> {
-    let marker = Marker { format: FORMAT, fingerprint: format!("{:016x}", layout.schema.fingerprint()) };
+    let marker = Marker {
+        format: FORMAT,
+        fingerprint: format!("{:016x}", layout.schema.fingerprint()),
+    };
     let draft = folder.join(MARKER_DRAFT);
     let mut file = fs::File::create(&draft)?;
     file.write_all(&serde_json::to_vec(&marker)?)?;
@@ -129,18 +157,28 @@ fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
     let bytes = match fs::read(folder.join(MARKER_FILE)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::Io { doing: "reading the index's marker", source }),
+        Err(source) => {
+            return Err(Error::Io {
+                doing: "reading the index's marker",
+                source,
+            });
+        }
     };
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Corrupt {
-        detail: format!("{MARKER_FILE} can't be read: {error}"),
-        source: None,
-    })
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| Error::Corrupt {
+            detail: format!("{MARKER_FILE} can't be read: {error}"),
+            source: None,
+        })
 }
 
 fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
     if marker.format != FORMAT {
         return Err(Error::Corrupt {
-            detail: format!("{MARKER_FILE} has format {}, this version reads {FORMAT}", marker.format),
+            detail: format!(
+                "{MARKER_FILE} has format {}, this version reads {FORMAT}",
+                marker.format
+            ),
             source: None,
         });
     }
@@ -149,14 +187,23 @@ fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
         source: None,
     })?;
     let expected = layout.schema.fingerprint();
-    if found == expected { Ok(()) } else { Err(Error::SchemaMismatch { expected, found }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::SchemaMismatch { expected, found })
+    }
 }
 
 /// Deletes the segment files that the last checkpoint doesn't name: what was written after it, and what it replaced.
 fn sweep(folder: &Path, index: &tantivy::Index) -> Result<(), Error> {
-    let metas = index.load_metas().map_err(|error| unreadable("the list of segments", error))?;
+    let metas = index
+        .load_metas()
+        .map_err(|error| unreadable("the list of segments", error))?;
     let living = metas.list_segment_files();
-    sweep_files(folder, &living).map_err(|source| Error::Io { doing: "sweeping the index's folder", source })
+    sweep_files(folder, &living).map_err(|source| Error::Io {
+        doing: "sweeping the index's folder",
+        source,
+    })
 }
 
 fn sweep_files(folder: &Path, living: &HashSet<PathBuf>) -> io::Result<()> {
@@ -181,4 +228,3 @@ fn remove(path: &Path) -> io::Result<()> {
         Ok(()) | Err(_) => Ok(()),
     }
 }
-

@@ -18,7 +18,12 @@ pub(super) fn adds(
     document: &Document,
     misfits: &mut MisfitLog,
 ) -> Vec<UserOperation<TantivyDocument>> {
-    let mut block = Block { layout, key: &document.key, misfits, placed: Vec::new() };
+    let mut block = Block {
+        layout,
+        key: &document.key,
+        misfits,
+        placed: Vec::new(),
+    };
     block.object(layout.schema.fields(), &document.fields, None);
     block.placed.into_iter().map(UserOperation::Add).collect()
 }
@@ -43,14 +48,23 @@ impl Block<'_> {
             if values.is_empty() {
                 continue;
             }
-            let path = scope.map_or_else(|| field.name().to_owned(), |scope| format!("{scope}.{}", field.name()));
+            let path = scope.map_or_else(
+                || field.name().to_owned(),
+                |scope| format!("{scope}.{}", field.name()),
+            );
             if let FieldKind::Nested(fields) = field.kind() {
                 self.objects(fields, values, &path, &mut physical);
                 continue;
             }
             self.values(&mut physical, field.kind(), field.is_array(), values, &path);
             for (name, kind) in field.sub_fields() {
-                self.values(&mut physical, kind, field.is_array(), values, &format!("{path}.{name}"));
+                self.values(
+                    &mut physical,
+                    kind,
+                    field.is_array(),
+                    values,
+                    &format!("{path}.{name}"),
+                );
             }
         }
         self.placed.push(physical);
@@ -89,7 +103,9 @@ impl Block<'_> {
         values: &[FieldValue],
         path: &str,
     ) {
-        let Some(handle) = self.layout.handle(path) else { return };
+        let Some(handle) = self.layout.handle(path) else {
+            return;
+        };
         let allowed = if array { MAX_ARRAY_ELEMENTS } else { 1 };
         if values.len() > allowed {
             let message = format!("{} values, {allowed} allowed; the first are kept", values.len());
@@ -135,7 +151,11 @@ impl Block<'_> {
             }
             (FieldKind::Double, FieldValue::Double(number), Handle::Single(field)) => {
                 if !number.is_finite() {
-                    self.misfit(path, MisfitReason::NotFinite, format!("{number} is not a finite number"));
+                    self.misfit(
+                        path,
+                        MisfitReason::NotFinite,
+                        format!("{number} is not a finite number"),
+                    );
                     return false;
                 }
                 // -0.0 becomes 0.0: their bits differ, and so would their order.
@@ -150,7 +170,15 @@ impl Block<'_> {
                 physical.add_bool(field, *flag);
                 true
             }
-            (FieldKind::GeoPoint, FieldValue::GeoPoint(point), Handle::Point { latitude, longitude, cell }) => {
+            (
+                FieldKind::GeoPoint,
+                FieldValue::GeoPoint(point),
+                Handle::Point {
+                    latitude,
+                    longitude,
+                    cell,
+                },
+            ) => {
                 add_point(physical, *point, [latitude, longitude, cell]);
                 true
             }
@@ -164,7 +192,11 @@ impl Block<'_> {
     fn fits(&mut self, path: &str, text: &str, max: usize) -> bool {
         let fits = text.len() <= max;
         if !fits {
-            self.misfit(path, MisfitReason::TooLong, format!("{} bytes, {max} allowed", text.len()));
+            self.misfit(
+                path,
+                MisfitReason::TooLong,
+                format!("{} bytes, {max} allowed", text.len()),
+            );
         }
         fits
     }
@@ -175,7 +207,12 @@ impl Block<'_> {
     }
 
     fn misfit(&mut self, path: &str, reason: MisfitReason, message: String) {
-        self.misfits.push(Misfit { key: self.key.to_vec(), field: path.to_owned(), reason, message });
+        self.misfits.push(Misfit {
+            key: self.key.to_vec(),
+            field: path.to_owned(),
+            reason,
+            message,
+        });
     }
 }
 
@@ -196,4 +233,3 @@ fn add_point(
 fn exact_in_f64(number: i64) -> bool {
     (number as f64) as i128 == i128::from(number)
 }
-

@@ -1,0 +1,98 @@
+//! The index from outside: searches against a brute-force evaluator, pages, and what survives a restart.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that can't go on says why and fails; seeds are printed"
+)]
+
+mod oracle;
+mod pages;
+mod random;
+mod reference;
+mod reopen;
+
+use souk_index::{
+    Analyzer, Cancellation, Field, FieldKind, Index, IndexWriter, Object, Operation, Query, Schema,
+    SearchRequest, SearchResult, Searcher,
+};
+
+/// Random numbers from `SOUK_SEED`, or from a seed of this run's own; printed either way.
+fn random_numbers() -> fastrand::Rng {
+    let given = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
+    println!("SOUK_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
+}
+
+/// A field of every type, on the document and two levels inside it.
+fn schema() -> Schema {
+    let parts = Field::nested(
+        "parts",
+        vec![
+            Field::keyword("code"),
+            Field::long("size").column_only(),
+            Field::date("made"),
+        ],
+    );
+    let items = Field::nested(
+        "items",
+        vec![
+            Field::keyword("sku"),
+            Field::text("title", Analyzer::single_word()),
+            Field::long("qty").array(),
+            Field::double("weight"),
+            Field::boolean("fresh"),
+            Field::geo_point("place"),
+            parts,
+        ],
+    );
+    let fields = vec![
+        Field::keyword("kind"),
+        Field::keyword("tags").array(),
+        Field::text("text", Analyzer::single_word())
+            .array()
+            .sub_field("raw", FieldKind::Keyword),
+        Field::long("n").array(),
+        Field::long("m").column_only(),
+        Field::double("price").array(),
+        Field::boolean("flag"),
+        Field::date("at"),
+        Field::geo_point("spot").array(),
+        items,
+    ];
+    Schema::new(fields).expect("the schema is valid")
+}
+
+fn upsert(key: &str, fields: Object) -> Operation {
+    Operation::Upsert(souk_index::Document {
+        key: key.as_bytes().to_vec(),
+        fields,
+    })
+}
+
+fn commit(writer: &mut IndexWriter, operations: Vec<Operation>, sequence: u64) {
+    writer.apply(operations).expect("the changes are taken in");
+    writer.commit(sequence).expect("the commit works");
+}
+
+fn find(searcher: &Searcher, request: &SearchRequest) -> SearchResult {
+    match searcher.search(request, &Cancellation::none()) {
+        Ok(result) => result,
+        Err(error) => panic!("{error}\n{request:#?}"),
+    }
+}
+
+/// The keys of all documents that match, in the order of keys.
+fn keys(index: &Index, query: Query) -> Vec<String> {
+    let sort = vec![souk_index::Sort::PrimaryKey { descending: false }];
+    let found = find(
+        &index.searcher(),
+        &SearchRequest::new(query).sorted(sort).page_size(1_000),
+    );
+    found
+        .hits
+        .into_iter()
+        .map(|hit| String::from_utf8(hit.key).expect("keys are text"))
+        .collect()
+}

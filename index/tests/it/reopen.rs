@@ -1,0 +1,238 @@
+//! What an index keeps: across restarts, crashes, and damage.
+
+use std::fs;
+use std::path::Path;
+
+use souk_index::{
+    Error, Field, FieldValue, Index, IndexOptions, MisfitReason, Object, Operation, Query, Schema, Sort,
+    limits,
+};
+
+use super::{commit, find, keys, schema, upsert};
+
+fn open(folder: &Path) -> Result<Index, Error> {
+    Index::open(folder, schema(), IndexOptions::default())
+}
+
+fn numbered(n: i64) -> Operation {
+    upsert(&format!("k{n}"), Object::new().with("n", n).with("kind", "one"))
+}
+
+#[test]
+fn a_closed_index_resumes_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = open(folder.path()).expect("the index opens");
+    assert_eq!((index.applied_sequence(), index.durable_sequence()), (0, 0));
+    let mut writer = index.writer().expect("the writer");
+    commit(&mut writer, vec![numbered(1), numbered(2)], 41);
+    assert_eq!((index.applied_sequence(), index.durable_sequence()), (41, 0));
+    writer.checkpoint().expect("the checkpoint works");
+    assert_eq!(index.durable_sequence(), 41);
+    commit(&mut writer, vec![numbered(3)], 42);
+    writer.close().expect("the writer closes");
+    drop(index);
+    let index = open(folder.path()).expect("the index opens");
+    assert_eq!((index.applied_sequence(), index.durable_sequence()), (42, 42));
+    assert_eq!(keys(&index, Query::MatchAll), ["k1", "k2", "k3"]);
+    index.verify().expect("checksums match");
+}
+
+#[test]
+fn a_crash_takes_back_what_no_checkpoint_made_durable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = open(folder.path()).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    commit(&mut writer, vec![numbered(1)], 1);
+    writer.checkpoint().expect("the checkpoint works");
+    commit(
+        &mut writer,
+        vec![numbered(2), Operation::Delete { key: b"k1".to_vec() }],
+        2,
+    );
+    assert_eq!(keys(&index, Query::MatchAll), ["k2"]);
+    drop(writer);
+    drop(index);
+    let index = open(folder.path()).expect("the index opens");
+    assert_eq!((index.applied_sequence(), index.durable_sequence()), (1, 1));
+    assert_eq!(keys(&index, Query::MatchAll), ["k1"]);
+    // Applied again, as the change log does.
+    let mut writer = index.writer().expect("the writer");
+    commit(
+        &mut writer,
+        vec![numbered(2), Operation::Delete { key: b"k1".to_vec() }],
+        2,
+    );
+    assert_eq!(keys(&index, Query::MatchAll), ["k2"]);
+}
+
+#[test]
+fn changes_are_invisible_before_their_commit() {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    writer.apply(vec![numbered(1)]).expect("the change is taken in");
+    assert_eq!(keys(&index, Query::MatchAll), [""; 0]);
+    writer.commit(5).expect("the commit works");
+    assert_eq!(keys(&index, Query::MatchAll), ["k1"]);
+    let back = writer.commit(4);
+    assert!(
+        matches!(
+            back,
+            Err(Error::SequenceWentBack {
+                given: 4,
+                committed: 5
+            })
+        ),
+        "{back:?}"
+    );
+}
+
+#[test]
+fn another_schema_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(open(folder.path()).expect("the index opens"));
+    let other = Schema::new(vec![Field::keyword("kind")]).expect("the schema is valid");
+    let result = Index::open(folder.path(), other.clone(), IndexOptions::default());
+    match result {
+        Err(Error::SchemaMismatch { expected, found }) => {
+            assert_eq!((expected, found), (other.fingerprint(), schema().fingerprint()));
+        }
+        other => panic!("{other:?}"),
+    }
+    open(folder.path()).expect("the index opens");
+}
+
+#[test]
+fn damaged_files_are_found_not_searched() {
+    let build = |damage: &dyn Fn(&Path)| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = open(folder.path()).expect("the index opens");
+        let mut writer = index.writer().expect("the writer");
+        commit(&mut writer, (0..50).map(numbered).collect(), 1);
+        writer.close().expect("the writer closes");
+        drop(index);
+        damage(folder.path());
+        let mut options = IndexOptions::default();
+        options.verify_checksums = true;
+        Index::open(folder.path(), schema(), options).map(|_| ())
+    };
+    let file_with = |folder: &Path, extension: &str| {
+        let files = fs::read_dir(folder)
+            .expect("the folder is there")
+            .map(|entry| entry.expect("an entry").path());
+        let mut files = files.filter(|path| path.extension().is_some_and(|found| found == extension));
+        files.next().expect("such a file")
+    };
+    build(&|_| {}).expect("an undamaged index opens");
+    let flip = |extension: &'static str| {
+        move |folder: &Path| {
+            let path = file_with(folder, extension);
+            let mut bytes = fs::read(&path).expect("the file is there");
+            bytes[0] ^= 1;
+            fs::write(path, bytes).expect("the file can be written");
+        }
+    };
+    let damages: [&dyn Fn(&Path); 6] = [
+        &flip("idx"),
+        &flip("fast"),
+        &|folder| fs::remove_file(file_with(folder, "term")).expect("the file is there"),
+        &|folder| fs::remove_file(folder.join("meta.json")).expect("the file is there"),
+        &|folder| fs::write(folder.join("meta.json"), b"{}").expect("the file can be written"),
+        &|folder| fs::write(folder.join("souk-index.json"), b"{").expect("the file can be written"),
+    ];
+    for (nth, damage) in damages.into_iter().enumerate() {
+        let result = build(damage);
+        assert!(matches!(result, Err(Error::Corrupt { .. })), "{nth}: {result:?}");
+    }
+}
+
+#[test]
+fn there_is_one_writer_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = open(folder.path()).expect("the index opens");
+    let writer = index.writer().expect("the writer");
+    assert!(matches!(index.writer(), Err(Error::WriterBusy)));
+    let second = open(folder.path()).expect("the index opens");
+    assert!(matches!(second.writer(), Err(Error::WriterBusy)));
+    drop(writer);
+    drop(second);
+    index.writer().expect("the writer");
+}
+
+#[test]
+fn values_that_do_not_fit_are_counted_and_their_documents_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = open(folder.path()).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    let fields = Object::new()
+        .with("kind", "x".repeat(limits::MAX_KEYWORD_BYTES + 1))
+        .with("n", "no number")
+        .with_all("m", [1, 2])
+        .with_all("price", [f64::NAN, 2.0])
+        .with("flag", true)
+        .with("items", FieldValue::Long(3))
+        .with("unknown", "fields that the schema doesn't name are nobody's");
+    commit(&mut writer, vec![upsert("k", fields)], 1);
+    let report = index.misfits();
+    let found: Vec<(&str, MisfitReason)> = report
+        .recent
+        .iter()
+        .map(|misfit| (misfit.field.as_str(), misfit.reason))
+        .collect();
+    let expected = [
+        ("kind", MisfitReason::TooLong),
+        ("n", MisfitReason::WrongType),
+        ("m", MisfitReason::TooMany),
+        ("price", MisfitReason::NotFinite),
+        ("items", MisfitReason::WrongType),
+    ];
+    assert_eq!((found.as_slice(), report.count), (&expected[..], 5));
+    assert_eq!(keys(&index, Query::term("flag", true)), ["k"]);
+    assert_eq!(keys(&index, Query::term("price", 2.0)), ["k"]);
+    assert_eq!(keys(&index, Query::term("m", 1)), ["k"]);
+    assert_eq!(keys(&index, Query::exists("kind")), [""; 0]);
+    writer.close().expect("the writer closes");
+    drop(index);
+    assert_eq!(open(folder.path()).expect("the index opens").misfits(), report);
+}
+
+#[test]
+fn keys_are_checked_before_anything_is_taken_in() {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    for key in [Vec::new(), vec![0; limits::MAX_KEY_BYTES + 1]] {
+        let length = key.len();
+        let result = writer.apply(vec![numbered(1), Operation::Delete { key }]);
+        assert!(
+            matches!(result, Err(Error::InvalidKey { actual, .. }) if actual == length),
+            "{result:?}"
+        );
+    }
+    commit(
+        &mut writer,
+        vec![upsert(&"k".repeat(limits::MAX_KEY_BYTES), Object::new())],
+        1,
+    );
+    assert_eq!(keys(&index, Query::MatchAll), ["k".repeat(limits::MAX_KEY_BYTES)]);
+}
+
+#[test]
+fn tokens_outlive_the_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = open(folder.path()).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    for n in 0..6 {
+        commit(&mut writer, vec![numbered(n)], n as u64 + 1);
+    }
+    let sort = vec![Sort::field("kind", true), Sort::field("n", true)];
+    let request = souk_index::SearchRequest::new(Query::MatchAll)
+        .sorted(sort)
+        .page_size(2);
+    let first = find(&index.searcher(), &request);
+    writer.merge_all().expect("the merge works");
+    writer.close().expect("the writer closes");
+    drop(index);
+    let index = open(folder.path()).expect("the index opens");
+    let second = find(&index.searcher(), &request.after(first.next_page_token));
+    let keys: Vec<Vec<u8>> = second.hits.into_iter().map(|hit| hit.key).collect();
+    assert_eq!(keys, [b"k3", b"k2"]);
+}
