@@ -28,6 +28,33 @@
 //!     process::main(run(Command::parse().args))
 //! }
 //! ```
+//!
+//! Several services in one process start each in its role, so that each has a `service.name` of its own:
+//!
+//! ```no_run
+//! # use souk_chassis::config::ServerConfig;
+//! # use souk_chassis::host::{Exit, Host};
+//! # use souk_chassis::process::{Process, RunError, StartError};
+//! # use souk_chassis::server::Stack;
+//! # use souk_chassis::telemetry::{Role, TelemetryConfig};
+//! # async fn open_orders(host: &mut Host) -> Result<Stack, StartError> { Err("an example".into()) }
+//! # async fn open_shops(host: &mut Host) -> Result<Stack, StartError> { Err("an example".into()) }
+//! # fn in_front(order: Stack, shop: Stack) -> Result<Stack, StartError> { Ok(order) }
+//! const ORDER: Role = Role::new("souk-order");
+//! const SHOP: Role = Role::new("souk-shop");
+//!
+//! # async fn run() -> Result<Exit, RunError> {
+//! # let (telemetry, server) = (TelemetryConfig::default(), ServerConfig::default());
+//! Process::new("souk-gateway")
+//!     .roles([ORDER, SHOP])
+//!     .run(&telemetry, &server, async |host| {
+//!         let order = ORDER.scope(open_orders(host)).await?;
+//!         let shop = SHOP.scope(open_shops(host)).await?;
+//!         in_front(order, shop)
+//!     })
+//!     .await
+//! # }
+//! ```
 
 use std::error::Error;
 use std::io::{self, Write as _};

@@ -7,6 +7,7 @@ mod answers;
 mod backends;
 mod deadlines;
 mod drains;
+mod exports;
 mod health;
 mod limits;
 mod outages;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -12,7 +12,7 @@ use crate::setting::connect;
 const GATEWAY: &str = env!("CARGO_BIN_EXE_souk-gateway");
 
 /// Kills the process when a test fails before its end.
-struct Killed(Child);
+pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -21,9 +21,10 @@ impl Drop for Killed {
     }
 }
 
-fn spawn(arguments: &[&str]) -> Killed {
+pub(crate) fn spawn(arguments: &[&str], environment: &[(&str, &str)]) -> Killed {
     let child = Command::new(GATEWAY)
         .args(arguments)
+        .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -32,9 +33,31 @@ fn spawn(arguments: &[&str]) -> Killed {
     Killed(child)
 }
 
+/// Where it says that it listens, and what it may say later.
+pub(crate) fn listening(process: &mut Killed) -> (SocketAddr, BufReader<ChildStdout>) {
+    let mut stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("a line");
+    let address = line
+        .strip_prefix("listening on ")
+        .and_then(|address| address.trim_end().parse().ok())
+        .unwrap_or_else(|| panic!("{line:?}"));
+    (address, stdout)
+}
+
+/// Sends SIGTERM and waits for the exit code.
+pub(crate) async fn terminate(mut process: Killed) -> Option<i32> {
+    let id = process.0.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &id]).status().expect("kill");
+    assert!(killed.success());
+    // Elsewhere: the clients of this runtime must be able to hang up.
+    let ended = tokio::task::spawn_blocking(move || process.0.wait()).await;
+    ended.expect("no panic").expect("it ends").code()
+}
+
 /// Exit code and standard error of a start that has to fail.
 fn fails(arguments: &[&str]) -> (Option<i32>, String) {
-    let mut process = spawn(arguments);
+    let mut process = spawn(arguments, &[]);
     let mut text = String::new();
     let stderr = process.0.stderr.as_mut().expect("a pipe");
     stderr.read_to_string(&mut text).expect("text");
@@ -44,28 +67,15 @@ fn fails(arguments: &[&str]) -> (Option<i32>, String) {
 #[tokio::test]
 async fn it_says_where_it_listens_and_ends_in_order() {
     // Nobody is behind it: it answers all the same.
-    let mut process = spawn(&["--listen", "127.0.0.1:0", "--shop", "http://127.0.0.1:9"]);
-    let mut stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
-    let mut line = String::new();
-    stdout.read_line(&mut line).expect("a line");
-    let address: SocketAddr = line
-        .strip_prefix("listening on ")
-        .and_then(|address| address.trim_end().parse().ok())
-        .unwrap_or_else(|| panic!("{line:?}"));
+    let mut process = spawn(&["--listen", "127.0.0.1:0", "--shop", "http://127.0.0.1:9"], &[]);
+    let (address, mut stdout) = listening(&mut process);
     let mut health = HealthClient::new(connect(address));
     health
         .check(HealthCheckRequest::default())
         .await
         .expect("it answers");
 
-    let id = process.0.id().to_string();
-    let killed = Command::new("kill").args(["-TERM", &id]).status().expect("kill");
-    assert!(killed.success());
-    // Elsewhere: the client of this runtime must be able to hang up.
-    let (code, _process) = tokio::task::spawn_blocking(move || (process.0.wait(), process))
-        .await
-        .expect("no panic");
-    assert_eq!(code.expect("it ends").code(), Some(0));
+    assert_eq!(terminate(process).await, Some(0));
     let mut more = String::new();
     stdout.read_to_string(&mut more).expect("text");
     assert_eq!(more, "", "one line, no more");
