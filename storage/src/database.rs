@@ -47,17 +47,11 @@ pub(crate) struct Shared {
     maintenance: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Shared {
-    fn stop_maintenance(&self) {
-        if let Some(task) = self.maintenance.lock().take() {
-            task.abort();
-        }
-    }
-}
-
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.stop_maintenance();
+        if let Some(task) = self.maintenance.get_mut().take() {
+            task.abort();
+        }
     }
 }
 
@@ -225,7 +219,12 @@ impl Database {
     /// # Errors
     /// [`Error::OutcomeUnknown`] when the last sync failed.
     pub async fn close(&self) -> Result<()> {
-        self.shared.stop_maintenance();
+        let maintenance = self.shared.maintenance.lock().take();
+        if let Some(task) = maintenance {
+            task.abort();
+            // It ends by being aborted; only then does it hold nothing of the database any more.
+            let _ = task.await;
+        }
         Ok(self.shared.kv.close().await?)
     }
 

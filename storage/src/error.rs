@@ -272,9 +272,7 @@ impl Error {
             Self::RequestIdReused { .. } => "use a fresh id for each request, and the same only to repeat it",
             Self::Contended { .. } => "try again after a pause",
             Self::ChangesTrimmed { .. } => "start over from a snapshot of the tables",
-            Self::Locked { .. } => {
-                "stop whoever has it open, or use another directory"
-            }
+            Self::Locked { .. } => "stop whoever has it open, or use another directory",
             Self::NotADatabase { .. } => "give an empty directory or the directory of a souk database",
             Self::UnsupportedFormat { .. } => "use the version of the program that wrote the database",
             Self::LogShortened { .. } | Self::Corrupt { .. } => {

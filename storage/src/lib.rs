@@ -1,5 +1,61 @@
 //! Wide-column tables that never lose an acknowledged write: rows with versioned cells, conditions, atomic batches,
 //! synchronous secondary indexes, and a gap-free log of every change.
+//!
+//! A [`Database`] is one directory. A [`WriteBatch`] happens as a whole or not at all, gets one sequence, and leaves
+//! one [`Change`] in the log; by default it is on the disk when it is acknowledged. A [`Snapshot`] is one cut across
+//! rows, secondary indexes and log, and blocks no write. Time to live, versions and conditions are those of
+//! Tablestore's wide-column model.
+//!
+//! ```
+//! use souk_storage::{
+//!     Condition, Database, DatabaseOptions, Error, KeyKind, PrimaryKey, RowOperation, TableSchema, WriteBatch,
+//! };
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! let database = Database::in_memory(DatabaseOptions::default()).await?;
+//! let shops = TableSchema::new("shops").key("id", KeyKind::String);
+//! let shops = database.ensure_table(shops).await?;
+//!
+//! let key = PrimaryKey::string("s-1")?;
+//! let put = RowOperation::Put {
+//!     key: key.clone(),
+//!     columns: vec![("name".to_owned(), "Spices".into())],
+//! };
+//! let batch = WriteBatch::of(&shops, put, Condition::must_not_exist());
+//! let written = database.write(batch).await?;
+//!
+//! let row = database.snapshot().await?.get(&shops, &key).await?;
+//! let name = row.as_ref().and_then(|row| row.get("name")?.as_str());
+//! assert_eq!(name, Some("Spices"));
+//! assert_eq!(database.changes(0, 10).await?[0].sequence, written.sequence);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it is not
+//!
+//! It has no query language, no joins and no full-text search: what is searched is derived from the change log
+//! elsewhere. It doesn't replicate; one process owns a directory. It has no transaction that is held open: what
+//! belongs together is one batch, and what was read before is guarded by a [`Condition`].
+//!
+//! # Layout
+//!
+//! | module | what it is about |
+//! |---|---|
+//! | [`database`] | the handle: opening, tables, closing |
+//! | [`batch`], `write` | what a writer asks for, and the way of a batch to its commit |
+//! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
+//! | [`change`] | what one batch did, as the log keeps it |
+//! | [`consumer`] | who reads the log, and what of it is kept for them |
+//! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
+//! | [`value`], [`row`], [`filter`] | values, keys, rows, and conditions on columns |
+//! | `secondary`, `expiry`, `replay` | entries of secondary indexes; time to live; requests that are repeated |
+//! | `maintenance` | trimming, sweeping and syncing in the background |
+//! | `key`, `codec` | THE table of stored keys, and the bytes of values |
+//! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
+//! | [`options`], [`limits`], [`clock`] | what a database is opened with, every limit, the time as a parameter |
+//! | [`error`] | what can go wrong, with a code and advice |
 
 pub mod batch;
 pub mod catalog;
