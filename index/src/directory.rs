@@ -85,12 +85,6 @@ impl SoftDirectory {
         }
         Ok(())
     }
-
-    /// The files whose bytes a power cut could lose.
-    #[cfg(test)]
-    pub(crate) fn unsynced(&self) -> HashSet<PathBuf> {
-        self.pending.lock().unsynced.clone()
-    }
 }
 
 /// Deletes a file; one that is gone already is fine.

@@ -22,7 +22,10 @@ use crate::statistics::ScopeStatistics;
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
 /// entry is good for as long as the segment lives.
 #[derive(Debug, Default)]
-pub(crate) struct ParentCache(Mutex<HashMap<(SegmentId, Vec<u8>), Arc<Bits>>>);
+pub(crate) struct ParentCache(Mutex<HashMap<ParentKey, Arc<Bits>>>);
+
+/// A segment, and the kind of the parents.
+type ParentKey = (SegmentId, Vec<u8>);
 
 impl ParentCache {
     /// The documents of the segment that have the term `kind`.
