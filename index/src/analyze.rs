@@ -12,7 +12,7 @@
 //! whole word agree. A token knows the bytes of the text that it stands for (for highlights) and a position (for
 //! phrases). What a position counts is said in each analyzer's module.
 //!
-//! The search library keeps analyzers by name in memory only: [`register`] has to be called each time that an index is
+//! The search library keeps analyzers by name in memory only: `register` has to be called each time that an index is
 //! opened. Names are derived from the parameters, so equal analyzers share one.
 
 mod chinese;

@@ -12,7 +12,10 @@ pub(crate) struct Bits {
 impl Bits {
     /// An empty set for documents below `max_doc`.
     pub(crate) fn new(max_doc: DocId) -> Self {
-        Self { words: vec![0; (max_doc as usize).div_ceil(64)], max_doc }
+        Self {
+            words: vec![0; (max_doc as usize).div_ceil(64)],
+            max_doc,
+        }
     }
 
     /// Adds a document; one beyond the end is left out.
@@ -106,7 +109,11 @@ mod tests {
         bits.insert(100_000);
         assert_eq!(bits.len(), members.len() as u32);
         for doc in 0..=300 {
-            let next = members.iter().copied().find(|member| *member >= doc).unwrap_or(TERMINATED);
+            let next = members
+                .iter()
+                .copied()
+                .find(|member| *member >= doc)
+                .unwrap_or(TERMINATED);
             let before = members.iter().copied().rev().find(|member| *member < doc);
             assert_eq!((bits.next(doc), bits.before(doc)), (next, before), "{doc}");
         }
@@ -122,7 +129,10 @@ mod tests {
     #[test]
     fn an_empty_segment_has_no_documents() {
         let bits = Bits::new(0);
-        assert_eq!((bits.next(0), bits.before(0), bits.before(5)), (TERMINATED, None, None));
+        assert_eq!(
+            (bits.next(0), bits.before(0), bits.before(5)),
+            (TERMINATED, None, None)
+        );
         assert_eq!(BitsDocSet::new(bits).doc(), TERMINATED);
     }
 }

@@ -16,12 +16,17 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     pub(crate) fn encode(&self) -> Result<String, Error> {
-        serde_json::to_string(self).map_err(|error| Error::Io { doing: "writing the cursor", source: error.into() })
+        serde_json::to_string(self).map_err(|error| Error::Io {
+            doing: "writing the cursor",
+            source: error.into(),
+        })
     }
 
     /// Reads a payload; an index that was never committed has none, and starts at 0.
     pub(crate) fn decode(payload: Option<&str>) -> Result<Self, Error> {
-        let Some(payload) = payload else { return Ok(Self::default()) };
+        let Some(payload) = payload else {
+            return Ok(Self::default());
+        };
         serde_json::from_str(payload).map_err(|error| Error::Corrupt {
             detail: format!("the commit's cursor can't be read: {error}"),
             source: None,

@@ -104,7 +104,10 @@ impl Violations {
 
     /// Adds the violations of another part of the request.
     pub(crate) fn append(&mut self, other: Self) {
-        other.listed.into_iter().for_each(|violation| self.push(violation));
+        other
+            .listed
+            .into_iter()
+            .for_each(|violation| self.push(violation));
         self.unlisted += other.unlisted;
     }
 

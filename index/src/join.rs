@@ -49,7 +49,9 @@ impl ParentCache {
 
     /// Forgets segments that are gone.
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
-        self.0.lock().retain(|(segment, _), _| readers.iter().any(|reader| reader.segment_id() == *segment));
+        self.0
+            .lock()
+            .retain(|(segment, _), _| readers.iter().any(|reader| reader.segment_id() == *segment));
     }
 }
 
@@ -80,9 +82,11 @@ impl Query for JoinQuery {
                 let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, searcher);
                 (self.child.weight(scoring)?, self.score_mode)
             }
-            EnableScoring::Enabled { searcher, .. } => {
-                (self.child.weight(EnableScoring::disabled_from_searcher(searcher))?, ScoreMode::None)
-            }
+            EnableScoring::Enabled { searcher, .. } => (
+                self.child
+                    .weight(EnableScoring::disabled_from_searcher(searcher))?,
+                ScoreMode::None,
+            ),
             EnableScoring::Disabled { .. } => (self.child.weight(scoring)?, ScoreMode::None),
         };
         Ok(Box::new(JoinWeight {
@@ -109,7 +113,13 @@ impl Weight for JoinWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let parents = self.parents.get(reader, &self.parent_kind)?;
         let child = self.child.scorer(reader, boost)?;
-        let mut scorer = JoinScorer { child, parents, score_mode: self.score_mode, doc: 0, score: 0.0 };
+        let mut scorer = JoinScorer {
+            child,
+            parents,
+            score_mode: self.score_mode,
+            doc: 0,
+            score: 0.0,
+        };
         scorer.gather();
         Ok(Box::new(scorer))
     }
@@ -117,7 +127,9 @@ impl Weight for JoinWeight {
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
         let mut scorer = self.scorer(reader, 1.0)?;
         if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(TantivyError::InvalidArgument(format!("document {doc} does not match")));
+            return Err(TantivyError::InvalidArgument(format!(
+                "document {doc} does not match"
+            )));
         }
         Ok(Explanation::new("block join", scorer.score()))
     }

@@ -84,12 +84,21 @@ impl MergePolicy for ReclaimingMergePolicy {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
         let sizes: Vec<Size> = segments
             .iter()
-            .map(|segment| Size { alive: segment.num_docs(), all: segment.max_doc() })
+            .map(|segment| Size {
+                alive: segment.num_docs(),
+                all: segment.max_doc(),
+            })
             .collect();
         self.groups(&sizes)
             .into_iter()
             .map(|group| {
-                MergeCandidate(group.iter().filter_map(|at| segments.get(*at)).map(SegmentMeta::id).collect())
+                MergeCandidate(
+                    group
+                        .iter()
+                        .filter_map(|at| segments.get(*at))
+                        .map(SegmentMeta::id)
+                        .collect(),
+                )
             })
             .collect()
     }
@@ -100,7 +109,13 @@ mod tests {
     use super::*;
 
     fn groups(sizes: &[(u32, u32)]) -> Vec<Vec<usize>> {
-        let sizes: Vec<Size> = sizes.iter().map(|(alive, all)| Size { alive: *alive, all: *all }).collect();
+        let sizes: Vec<Size> = sizes
+            .iter()
+            .map(|(alive, all)| Size {
+                alive: *alive,
+                all: *all,
+            })
+            .collect();
         ReclaimingMergePolicy::default().groups(&sizes)
     }
 
@@ -118,7 +133,10 @@ mod tests {
     fn deletes_are_reclaimed_however_big_the_segment() {
         assert_eq!(groups(&[(60_000_000, 100_000_000)]), [[0]]);
         assert!(groups(&[(70_000_000, 100_000_000)]).is_empty());
-        assert!(groups(&[(100, 900)]).is_empty(), "too small for a rewrite of its own");
+        assert!(
+            groups(&[(100, 900)]).is_empty(),
+            "too small for a rewrite of its own"
+        );
     }
 
     #[test]

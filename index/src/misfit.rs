@@ -83,13 +83,19 @@ impl MisfitLog {
     }
 
     pub(crate) fn report(&self) -> MisfitReport {
-        MisfitReport { count: self.count, recent: self.recent.iter().cloned().collect() }
+        MisfitReport {
+            count: self.count,
+            recent: self.recent.iter().cloned().collect(),
+        }
     }
 
     /// The part that a commit carries.
     pub(crate) fn persisted(&self) -> Self {
         let skip = self.recent.len().saturating_sub(PERSISTED_MISFITS);
-        Self { count: self.count, recent: self.recent.iter().skip(skip).cloned().collect() }
+        Self {
+            count: self.count,
+            recent: self.recent.iter().skip(skip).cloned().collect(),
+        }
     }
 }
 
@@ -112,7 +118,10 @@ mod tests {
         assert_eq!((report.count, report.recent.len()), (133, MAX_RECENT_MISFITS));
         assert_eq!(report.recent[0].key, 5_usize.to_be_bytes());
         let persisted = log.persisted().report();
-        assert_eq!((persisted.count, persisted.recent.len()), (133, PERSISTED_MISFITS));
+        assert_eq!(
+            (persisted.count, persisted.recent.len()),
+            (133, PERSISTED_MISFITS)
+        );
         assert_eq!(persisted.recent.last(), report.recent.last());
     }
 }

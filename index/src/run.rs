@@ -29,7 +29,13 @@ impl Run {
 
     /// A run with another limit of dictionary terms.
     pub(crate) fn with_walk(cancellation: Cancellation, max_walk: usize) -> Self {
-        Self { cancellation, walked_terms: AtomicUsize::new(0), planned_nodes: AtomicUsize::new(0), max_walk, failure: Mutex::new(None) }
+        Self {
+            cancellation,
+            walked_terms: AtomicUsize::new(0),
+            planned_nodes: AtomicUsize::new(0),
+            max_walk,
+            failure: Mutex::new(None),
+        }
     }
 
     /// Fails when the search has to stop.
@@ -44,7 +50,9 @@ impl Run {
 
     /// Accounts for `nodes` of a query tree; how many there are in this search so far.
     pub(crate) fn planned(&self, nodes: usize) -> usize {
-        self.planned_nodes.fetch_add(nodes, Ordering::Relaxed).saturating_add(nodes)
+        self.planned_nodes
+            .fetch_add(nodes, Ordering::Relaxed)
+            .saturating_add(nodes)
     }
 
     /// Accounts for `terms` of a dictionary that the clause at `path` looked at.
@@ -73,6 +81,9 @@ impl Run {
 
     /// The reason of an error from inside.
     pub(crate) fn reason(&self, doing: &'static str, error: TantivyError) -> Error {
-        self.failure.lock().take().unwrap_or_else(|| Error::engine(doing, error))
+        self.failure
+            .lock()
+            .take()
+            .unwrap_or_else(|| Error::engine(doing, error))
     }
 }

@@ -14,7 +14,10 @@ pub(crate) struct ScopeStatistics<'a> {
 impl<'a> ScopeStatistics<'a> {
     /// Counts the documents that have the term `kind`; deleted ones count until a merge, as they do for terms.
     pub(crate) fn new(searcher: &'a Searcher, kind: &Term) -> tantivy::Result<Self> {
-        Ok(Self { searcher, documents: searcher.doc_freq(kind)? })
+        Ok(Self {
+            searcher,
+            documents: searcher.doc_freq(kind)?,
+        })
     }
 }
 
