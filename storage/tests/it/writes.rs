@@ -1,9 +1,10 @@
 //! Writes one by one: conditions, versions, expiry, requests that are repeated, writers that meet.
 
+mod requests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use souk_storage::limits::{MAX_BATCH_ROWS, MAX_KEY_VALUE_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES};
 use souk_storage::{
     ColumnChange, ColumnSelection, Committed, Comparison, Condition, ConditionFailure, Database,
@@ -303,98 +304,6 @@ async fn loses_no_increment() {
     assert_eq!(store.database.last_sequence(), 100);
 }
 
-fn request(fingerprint: u64, reply: &'static str) -> RequestRecord {
-    RequestRecord {
-        id: [9; 16],
-        fingerprint,
-        reply: Bytes::from_static(reply.as_bytes()),
-    }
-}
-
-#[tokio::test]
-async fn answers_a_repeated_request() {
-    let store = store(plain()).await;
-    store.write(put(7, "c", 7)).await;
-    let batch = store.batch(update(1, increment(1)));
-    let first = store
-        .database
-        .write(batch.clone().request(request(1, "first")))
-        .await;
-    assert_eq!(
-        first.expect("a write"),
-        Committed {
-            sequence: 2,
-            replayed: None
-        }
-    );
-    let second = store
-        .database
-        .write(batch.clone().request(request(1, "second")))
-        .await;
-    assert_eq!(
-        second.expect("a replay"),
-        Committed {
-            sequence: 2,
-            replayed: Some(Bytes::from_static(b"first"))
-        }
-    );
-    let other = store.database.write(batch.request(request(2, "other"))).await;
-    assert!(
-        matches!(other, Err(Error::RequestIdReused { sequence: 2 })),
-        "{other:?}"
-    );
-    assert_eq!(store.versions(1).await, [(0, 1)]);
-}
-
-#[tokio::test]
-async fn remembers_a_request_that_changed_nothing() {
-    let store = store(plain()).await;
-    let batch = store.batch(RowOperation::Delete { key: key(1) });
-    let batch = batch.request(request(1, "nothing"));
-    let first = store.database.write(batch.clone()).await.expect("a write");
-    assert_eq!((first.sequence, first.replayed), (0, None));
-    store.write(put(1, "c", 1)).await;
-    let second = store.database.write(batch).await.expect("a replay");
-    assert_eq!(second.sequence, 0);
-    assert!(second.replayed.is_some());
-    assert!(store.get(1).await.is_some());
-}
-
-#[tokio::test]
-async fn forgets_a_failed_request() {
-    let store = store(plain()).await;
-    let batch = WriteBatch::of(&store.table, put(1, "c", 1), Condition::must_exist());
-    let batch = batch.request(request(1, ""));
-    let refused = store.database.write(batch.clone()).await;
-    assert!(
-        matches!(refused, Err(Error::ConditionFailed { .. })),
-        "{refused:?}"
-    );
-    store.write(put(1, "c", 0)).await;
-    let written = store.database.write(batch).await.expect("a write");
-    assert_eq!((written.sequence, written.replayed), (2, None));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn applies_a_request_once() {
-    let store = store(plain()).await;
-    let tasks: Vec<_> = (0..32)
-        .map(|_| {
-            let batch = store.batch(update(1, increment(1))).request(request(1, "done"));
-            let database = store.database.clone();
-            tokio::spawn(async move { database.write(batch).await })
-        })
-        .collect();
-    let mut first = 0;
-    for task in tasks {
-        let committed = task.await.expect("a task").expect("a write");
-        assert_eq!(committed.sequence, 1);
-        first += u32::from(committed.replayed.is_none());
-    }
-    assert_eq!(first, 1);
-    assert_eq!(store.versions(1).await, [(0, 1)]);
-}
-
 #[tokio::test]
 async fn refuses_what_is_invalid() {
     let store = store(plain().index(SecondaryIndexSchema::new("by_c", ["c"]))).await;
@@ -463,7 +372,7 @@ async fn refuses_what_is_too_large() {
     assert_eq!(limit(refused), "MAX_BATCH_BYTES");
     let reply = RequestRecord {
         reply: vec![0; MAX_REPLY_BYTES + 1].into(),
-        ..request(1, "")
+        ..requests::request(1, "")
     };
     let refused = store.database.write(many(1, "").request(reply)).await;
     assert_eq!(limit(refused), "MAX_REPLY_BYTES");
