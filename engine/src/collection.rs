@@ -103,9 +103,7 @@ impl<R: Resource> Collection<R> {
     pub(crate) async fn snapshot(&self, min_sequence: i64) -> Result<Snapshot> {
         let mut violations = Violations::new();
         let wanted = wire::min_sequence(min_sequence, "min_sequence", &mut violations);
-        if !violations.is_empty() {
-            return Err(violations.into());
-        }
+        wire::settled(violations)?;
         let mut sequences = self.inner.database.subscribe();
         let reached = *sequences.borrow() >= wanted
             || Wait::of_call()

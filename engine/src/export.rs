@@ -19,6 +19,7 @@ use crate::key;
 use crate::resource::{Resource, Stored};
 use crate::stored::{from_row, signed};
 use crate::token::{self, TokenKind};
+use crate::wire;
 
 /// How long a snapshot is kept after its last use.
 pub const LEASE: Duration = Duration::from_secs(120);
@@ -111,9 +112,7 @@ impl<R: Resource> Collection<R> {
             &self.open.declaration.table,
             &mut violations,
         );
-        if !violations.is_empty() {
-            return Err(violations.into());
-        }
+        wire::settled(violations)?;
         let snapshots = &self.inner.snapshots;
         let (lease, snapshot) = if request.snapshot_token.is_empty() {
             let snapshot = self.snapshot(request.min_sequence).await?;

@@ -22,7 +22,7 @@ pub use point::{point, point_to_wire};
 pub use request::{
     GET_BATCH_MAX, ID_CHARS_MAX, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, RequestId, SEARCH_SIZE_DEFAULT,
     SEARCH_SIZE_MAX, WRITE_BATCH_MAX, batch, check_batch, check_id, check_ids, check_len, checked, etag,
-    min_sequence, page_size, request_id, required,
+    min_sequence, page_size, request_id, required, settled,
 };
 pub use stream::{Answers, answers, endless_answers};
 pub use text::{check_name, check_text};

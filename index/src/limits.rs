@@ -52,7 +52,7 @@ pub const MAX_SKIP: usize = 100_000;
 /// Keys of a sort.
 pub const MAX_SORTS: usize = 8;
 /// Points of a sort by distance.
-pub const MAX_SORT_POINTS: usize = 16;
+pub const MAX_SORT_POINTS: usize = 100;
 /// Characters of a page token.
 pub const MAX_PAGE_TOKEN_CHARS: usize = 48 * 1024;
 /// Violations that one error lists; further ones are counted.

@@ -70,9 +70,7 @@ impl<R: Resource> Collection<R> {
             "page_size",
             &mut violations,
         );
-        if !violations.is_empty() {
-            return Err(violations.into());
-        }
+        wire::settled(violations)?;
         let fingerprint = request.fingerprint(R::TABLE);
         let after = match request.page_token {
             "" => None,

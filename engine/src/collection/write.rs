@@ -15,7 +15,7 @@ use crate::error::{EngineError, Result};
 use crate::etag;
 use crate::resource::{Resource, Stored, Written};
 use crate::stored::{Record, from_row, signed, to_row};
-use crate::wire::RequestId;
+use crate::wire::{self, RequestId};
 
 /// How often an update without etag is repeated when others were faster.
 const UPDATE_ATTEMPTS: u32 = 32;
@@ -243,11 +243,7 @@ fn check_distinct<R: Resource>(resources: &[R]) -> Result<()> {
             violations.push(path, "DUPLICATE", "is in the batch twice; send each id once");
         }
     }
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(violations.into())
-    }
+    wire::settled(violations)
 }
 
 fn check_etag<R: Resource>(id: &str, etag: Option<&str>, revision: u64) -> Result<()> {

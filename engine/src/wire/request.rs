@@ -9,6 +9,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::EngineError;
 
+use crate::error::EngineError;
+
 /// Longest id of a resource, in characters.
 pub const ID_CHARS_MAX: usize = 128;
 /// Most resources of one batch write.
@@ -121,14 +123,24 @@ pub fn batch<'a, T, R>(
     batch.into_iter().collect::<Option<_>>().filter(|_| in_bounds)
 }
 
+/// Ends the reading of a request: nothing is wrong with it, or all that is.
+///
+/// # Errors
+/// [`EngineError::Invalid`] with the violations.
+pub fn settled(violations: Violations) -> Result<(), EngineError> {
+    if violations.is_empty() {
+        Ok(())
+    } else {
+        Err(violations.into())
+    }
+}
+
 /// What was read from a request, unless something is wrong with it.
 ///
 /// # Errors
 /// [`EngineError::Invalid`] with all violations.
 pub fn checked<T>(value: Option<T>, violations: Violations) -> Result<T, EngineError> {
-    if !violations.is_empty() {
-        return Err(violations.into());
-    }
+    settled(violations)?;
     value.ok_or(EngineError::Defect("a request was refused without a violation"))
 }
 

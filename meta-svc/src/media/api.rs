@@ -3,6 +3,7 @@
 use souk_chassis::status::Violations;
 use souk_engine::wire::{
     Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
+    settled,
 };
 use souk_engine::{Collection, ExportRequest};
 use souk_proto::media::v1 as pb;
@@ -70,7 +71,7 @@ impl MediaService for MediaApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.media_id, "media_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self.media.get(&request.media_id, request.min_sequence).await?;
         Ok(Response::new(pb::GetMediaResponse {
             media: Some(wire::stored(read.value)),
@@ -85,7 +86,7 @@ impl MediaService for MediaApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_ids(&request.media_ids, "media_ids", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self
             .media
             .get_batch(&request.media_ids, request.min_sequence)
@@ -123,7 +124,7 @@ impl MediaService for MediaApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.media_id, "media_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let etag = etag(&request.etag, "");
         let written = self.media.delete(&request.media_id, etag).await?;
         Ok(Response::new(pb::DeleteMediaResponse {

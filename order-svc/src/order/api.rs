@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use souk_chassis::status::Violations;
 use souk_engine::storage::{Clock, Direction, Value};
-use souk_engine::wire::{Answers, answers, check_id, check_ids, checked, endless_answers, etag, request_id};
+use souk_engine::wire::{
+    Answers, answers, check_id, check_ids, checked, endless_answers, etag, request_id, settled,
+};
 use souk_engine::{Collection, ExportRequest, ListRequest};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::order_service_server::OrderService;
@@ -86,7 +88,7 @@ impl OrderService for OrderApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.order_id, "order_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self.orders.get(&request.order_id, request.min_sequence).await?;
         Ok(Response::new(pb::GetOrderResponse {
             order: Some(wire::stored(read.value)),
@@ -101,7 +103,7 @@ impl OrderService for OrderApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_ids(&request.order_ids, "order_ids", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self
             .orders
             .get_batch(&request.order_ids, request.min_sequence)
@@ -138,7 +140,7 @@ impl OrderService for OrderApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.order_id, "order_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let etag = etag(&request.etag, "");
         let written = self.orders.delete(&request.order_id, etag).await?;
         Ok(Response::new(pb::DeleteOrderResponse {
@@ -153,7 +155,7 @@ impl OrderService for OrderApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.consumer_id, "consumer_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let list = ListRequest {
             index: table::BY_CONSUMER,
             prefix: &[Value::from(request.consumer_id)],

@@ -1,7 +1,7 @@
 //! The RPCs of consumers.
 
 use souk_chassis::status::Violations;
-use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required};
+use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
 use souk_engine::{Collection, FoundHit, SearchPage};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::consumer_service_server::ConsumerService;
@@ -71,7 +71,7 @@ impl ConsumerService for ConsumerApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.id, "id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self.consumers.get(&request.id, request.min_sequence).await?;
         Ok(Response::new(pb::GetConsumerResponse {
             consumer: Some(wire::stored(read.value)),
@@ -86,7 +86,7 @@ impl ConsumerService for ConsumerApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_ids(&request.ids, "ids", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self
             .consumers
             .get_batch(&request.ids, request.min_sequence)
@@ -124,7 +124,7 @@ impl ConsumerService for ConsumerApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.id, "id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let etag = etag(&request.etag, "");
         let written = self.consumers.delete(&request.id, etag).await?;
         Ok(Response::new(pb::DeleteConsumerResponse {

@@ -1,7 +1,7 @@
 //! The RPCs of salespersons.
 
 use souk_chassis::status::Violations;
-use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required};
+use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
 use souk_engine::{Collection, FoundHit, SearchPage};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::salesperson_service_server::SalespersonService;
@@ -79,7 +79,7 @@ impl SalespersonService for SalespersonApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.id, "id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self.salespersons.get(&request.id, request.min_sequence).await?;
         Ok(Response::new(pb::GetSalespersonResponse {
             salesperson: Some(wire::stored(read.value)),
@@ -94,7 +94,7 @@ impl SalespersonService for SalespersonApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_ids(&request.ids, "ids", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self
             .salespersons
             .get_batch(&request.ids, request.min_sequence)
@@ -132,7 +132,7 @@ impl SalespersonService for SalespersonApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.id, "id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let etag = etag(&request.etag, "");
         let written = self.salespersons.delete(&request.id, etag).await?;
         Ok(Response::new(pb::DeleteSalespersonResponse {

@@ -2,7 +2,7 @@
 
 use souk_chassis::status::Violations;
 use souk_engine::Collection;
-use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required};
+use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::product_service_server::ProductService;
 use tonic::{Request, Response, Status};
@@ -71,7 +71,7 @@ impl ProductService for ProductApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.product_id, "product_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self
             .products
             .get(&request.product_id, request.min_sequence)
@@ -89,7 +89,7 @@ impl ProductService for ProductApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_ids(&request.product_ids, "product_ids", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self
             .products
             .get_batch(&request.product_ids, request.min_sequence)
@@ -125,7 +125,7 @@ impl ProductService for ProductApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.product_id, "product_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let etag = etag(&request.etag, "");
         let written = self.products.delete(&request.product_id, etag).await?;
         Ok(Response::new(pb::DeleteProductResponse {

@@ -3,6 +3,7 @@
 use souk_chassis::status::Violations;
 use souk_engine::wire::{
     Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
+    settled,
 };
 use souk_engine::{Collection, EngineError, ExportRequest, NearbyRequest};
 use souk_proto::shop::v1 as pb;
@@ -70,7 +71,7 @@ impl ShopService for ShopApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.shop_id, "shop_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self.shops.get(&request.shop_id, request.min_sequence).await?;
         Ok(Response::new(pb::GetShopResponse {
             shop: Some(wire::stored(read.value)),
@@ -85,7 +86,7 @@ impl ShopService for ShopApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_ids(&request.shop_ids, "shop_ids", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let read = self
             .shops
             .get_batch(&request.shop_ids, request.min_sequence)
@@ -119,7 +120,7 @@ impl ShopService for ShopApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         check_id(&request.shop_id, "shop_id", &mut violations);
-        violations.into_result()?;
+        settled(violations)?;
         let etag = etag(&request.etag, "");
         let written = self.shops.delete(&request.shop_id, etag).await?;
         Ok(Response::new(pb::DeleteShopResponse {
