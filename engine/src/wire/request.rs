@@ -9,8 +9,6 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::EngineError;
 
-use crate::error::EngineError;
-
 /// Longest id of a resource, in characters.
 pub const ID_CHARS_MAX: usize = 128;
 /// Most resources of one batch write.
