@@ -126,6 +126,11 @@ fn search(rng: &mut Rng, index: &Index, writer: &mut IndexWriter, documents: &Do
         let full = found.hits.len() == request.page_size;
         assert!(found.hits.len() <= request.page_size && (full || found.next_page_token.is_none()));
         hits.extend(found.hits);
+        assert!(
+            hits.len() <= expected.len(),
+            "pages repeat hits: {}",
+            context(&request)
+        );
         request.skip = 0;
         request.after = found.next_page_token;
         if request.after.is_none() {
