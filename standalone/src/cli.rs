@@ -1,0 +1,135 @@
+//! The command line of `souk`.
+
+mod demo;
+mod load;
+mod serve;
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use souk_chassis::args::ServiceArgs;
+use souk_chassis::process;
+use souk_gateway::config::GatewayArgs;
+
+/// Orders, shops and media: stored, indexed and searched over gRPC.
+///
+/// Without a command it runs the demo.
+#[derive(Debug, Parser)]
+#[command(
+    name = "souk",
+    version,
+    after_help = "Examples:
+  souk                                    the demo: everything in one process, with data
+  souk serve --data /var/lib/souk         everything in one process, without demo data
+  souk order-svc --listen 127.0.0.1:50061 --data order
+  souk gateway --order http://127.0.0.1:50061
+  souk load shops --count 100000 --target http://127.0.0.1:50051
+  souk load orders --file orders.ndjson --rejects refused.ndjson"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything in one process; loads demo data at the first start, then serves.
+    Demo(demo::DemoArgs),
+    /// Everything in one process: the gateway and the three services.
+    Serve(ServiceArgs),
+    /// Orders, consumers, salespersons and products alone.
+    OrderSvc(ServiceArgs),
+    /// Shops alone.
+    ShopSvc(ServiceArgs),
+    /// Metadata of media alone.
+    MetaSvc(ServiceArgs),
+    /// The one front door to services in other processes.
+    Gateway(GatewayArgs),
+    /// Loads rows into a running service: generated ones or your own.
+    #[command(after_help = "Examples:
+  souk load orders --scale-factor 0.1                         600,000 orders after TPC-H, and what they refer to
+  souk load media --count 100000 --streams 8
+  souk load media --count 100000 --resume                     goes on after an interruption
+  souk load shops --file shops.ndjson --rejects refused.ndjson
+
+The code is 0 when every row was taken, 1 when some were refused (each is named) or the load was given up.")]
+    Load(load::LoadArgs),
+}
+
+/// Runs `souk` with the arguments of this process.
+pub fn main() -> ExitCode {
+    match Cli::parse()
+        .command
+        .unwrap_or_else(|| Command::Demo(demo::DemoArgs::default()))
+    {
+        Command::Demo(args) => process::main(demo::run(args)),
+        Command::Serve(args) => process::main(serve::run(args)),
+        Command::OrderSvc(args) => process::main(souk_order_svc::run(args)),
+        Command::ShopSvc(args) => process::main(souk_shop_svc::run(args)),
+        Command::MetaSvc(args) => process::main(souk_meta_svc::run(args)),
+        Command::Gateway(args) => process::main(souk_gateway::run(args)),
+        Command::Load(args) => load::main(&args),
+    }
+}
+
+/// Writes an error with its causes to standard error.
+fn complain(error: &dyn Error) {
+    let mut text = format!("error: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    // Nobody is left to hear that standard error is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+
+    use super::{Cli, Command};
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_is_the_demo() {
+        let cli = Cli::try_parse_from(["souk"]).expect("nothing is needed");
+        assert!(cli.command.is_none());
+        let cli = Cli::try_parse_from([
+            "souk",
+            "demo",
+            "--size",
+            "small",
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+            "x",
+        ]);
+        assert!(matches!(
+            cli.expect("e2e's command line").command,
+            Some(Command::Demo(_))
+        ));
+    }
+
+    #[test]
+    fn a_load_takes_a_file_or_a_count_but_not_both() {
+        for line in [
+            "orders --count 5 --file x",
+            "shops --scale-factor 1 --count 1",
+            "shops --state a --resume --count 0 --streams 0",
+        ] {
+            let line = ["souk", "load"].into_iter().chain(line.split(' '));
+            assert!(
+                Cli::try_parse_from(line.clone()).is_err(),
+                "{:?}",
+                line.collect::<Vec<_>>()
+            );
+        }
+    }
+}

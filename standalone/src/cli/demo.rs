@@ -1,0 +1,106 @@
+//! `souk demo`: everything in one process, with data that is loaded once.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use souk_chassis::args::ServiceArgs;
+use souk_chassis::client::Client;
+use souk_chassis::host::Exit;
+use souk_chassis::methods::Methods;
+use souk_chassis::process::{RunError, StartError};
+use souk_engine::hosting::Settings;
+use souk_proto::FILE_DESCRIPTOR_SET;
+
+use super::serve;
+use crate::dataset::{Size, load_all};
+
+/// How much data the demo has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum DemoSize {
+    /// 5,000 each, in a few seconds.
+    Small,
+    /// 200,000 orders, 200,000 shops and 100,000 media.
+    #[default]
+    Full,
+}
+
+/// Arguments of the demo.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct DemoArgs {
+    /// How much data is loaded at the first start.
+    #[arg(long, value_enum, default_value_t)]
+    size: DemoSize,
+    /// Orders instead of the size's.
+    #[arg(long, value_name = "COUNT")]
+    orders: Option<u64>,
+    /// Shops instead of the size's.
+    #[arg(long, value_name = "COUNT")]
+    shops: Option<u64>,
+    /// Media items instead of the size's.
+    #[arg(long, value_name = "COUNT")]
+    media: Option<u64>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl DemoArgs {
+    fn size(&self) -> Size {
+        let size = match self.size {
+            DemoSize::Small => Size::SMALL,
+            DemoSize::Full => Size::FULL,
+        };
+        Size {
+            orders: self.orders.unwrap_or(size.orders),
+            shops: self.shops.unwrap_or(size.shops),
+            media: self.media.unwrap_or(size.media),
+        }
+    }
+}
+
+/// The folder in the data directory that says what was loaded.
+const RECORD: &str = "demo";
+
+/// Loads what isn't loaded yet, then serves.
+pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
+    let settings: Settings = args.service.load()?;
+    serve::process()
+        .run(&settings.telemetry, &settings.server, async |host| {
+            let gateway = serve::start(&settings, host).await?;
+            let stack = gateway.stack();
+            let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+            let target = Client::local(stack.clone(), "souk", methods);
+            // Before the address is told: whoever waits for it finds everything.
+            fill(target, args.size(), &settings.data.join(RECORD)).await?;
+            advise(settings.server.listen.port());
+            Ok(stack)
+        })
+        .await
+}
+
+async fn fill(target: Client, size: Size, record: &Path) -> Result<(), StartError> {
+    std::fs::create_dir_all(record)?;
+    let report = load_all(target, size, record).await?;
+    if report.rejected > 0 {
+        return Err(format!(
+            "{} rows of the demo were refused; they are named above",
+            report.rejected
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// What to try first.
+fn advise(port: u16) {
+    let text = format!(
+        r#"Try:
+  grpcurl -plaintext localhost:{port} list
+  grpcurl -plaintext -d '{{"search":{{"query":{{"term":{{"field":"consumer_id","value":{{"string_value":"c0001"}}}}}},"total":{{"exact":true}}}}}}' localhost:{port} souk.order.v1.OrderService/SearchOrders
+  grpcurl -plaintext -d '{{"center":{{"latitude":30.2741,"longitude":120.1551}},"max_distance_meters":1000}}' localhost:{port} souk.shop.v1.ShopService/NearbyShops
+  grpcurl -plaintext -d '{{"search":{{"query":{{"nested":{{"path":"tags","query":{{"term":{{"field":"tags.tag","value":{{"string_value":"开心"}}}}}}}}}}}}}}' localhost:{port} souk.media.v1.MediaService/SearchMedia
+"#
+    );
+    // The services answer whether or not somebody reads this.
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,60 @@
+//! Everything in one process: the gateway over three services that it calls without a network.
+
+use souk_chassis::args::ServiceArgs;
+use souk_chassis::health::Health;
+use souk_chassis::host::{Exit, Host};
+use souk_chassis::process::{Process, RunError, StartError};
+use souk_chassis::server::{self, Services, Stack};
+use souk_chassis::telemetry::Role;
+use souk_engine::hosting::{self, Service, Settings};
+use souk_gateway::Gateway;
+use souk_gateway::backend::{Backends, Target};
+use souk_gateway::config::GatewayConfig;
+use souk_meta_svc::MediaServices;
+use souk_order_svc::OrderServices;
+use souk_proto::FILE_DESCRIPTOR_SET;
+use souk_shop_svc::ShopServices;
+
+/// A process with everything.
+pub(super) fn process() -> Process {
+    let roles = [OrderServices::NAME, ShopServices::NAME, MediaServices::NAME];
+    Process::new("souk-gateway").roles(roles.map(Role::new))
+}
+
+/// Runs everything until it is told to stop.
+pub(super) async fn run(args: ServiceArgs) -> Result<Exit, RunError> {
+    let settings: Settings = args.load()?;
+    process()
+        .run(&settings.telemetry, &settings.server, async |host| {
+            Ok(start(&settings, host).await?.stack())
+        })
+        .await
+}
+
+/// Opens the three services, each in its own folder, and the gateway over them.
+pub(super) async fn start(settings: &Settings, host: &mut Host) -> Result<Gateway, StartError> {
+    let backends = Backends {
+        order: Some(backend::<OrderServices>(settings, host).await?),
+        shop: Some(backend::<ShopServices>(settings, host).await?),
+        media: Some(backend::<MediaServices>(settings, host).await?),
+    };
+    let config = GatewayConfig {
+        server: settings.server.clone(),
+        ..GatewayConfig::default()
+    };
+    Ok(Gateway::new(&config, backends)?)
+}
+
+async fn backend<S: Service>(settings: &Settings, host: &mut Host) -> Result<Target, StartError> {
+    let directory = settings.data.join(S::FOLDER);
+    let opened: Result<Stack, StartError> = Role::new(S::NAME)
+        .scope(async {
+            let health = Health::new();
+            let service =
+                hosting::start::<S>(&directory, &settings.engine, &settings.server, host, &health).await?;
+            let services = service.mount(Services::new(FILE_DESCRIPTOR_SET)?);
+            Ok(server::stack(services, &health, &settings.server)?)
+        })
+        .await;
+    Ok(Target::Local(opened?))
+}

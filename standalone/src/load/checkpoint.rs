@@ -1,0 +1,176 @@
+//! How far a load has come, in a file, so that it can go on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Why a checkpoint can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The file.
+    #[error("the checkpoint {path} can't be read or written")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Its content.
+    #[error("{path} is no checkpoint; remove it to load from the start")]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// It belongs to something else.
+    #[error(
+        "{path} is the checkpoint of `{found}`, not of `{wanted}`; use another --state, or leave --resume out"
+    )]
+    Other {
+        /// Which.
+        path: PathBuf,
+        /// What it is of.
+        found: String,
+        /// What is loaded.
+        wanted: String,
+    },
+}
+
+/// The content of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    dataset: String,
+    /// All batches before this one are done.
+    batches: u64,
+    /// Rows in them.
+    rows: u64,
+    /// Those of them that were refused.
+    rejected: u64,
+    /// Whether the load came to its end.
+    complete: bool,
+}
+
+/// How far a load has come. Batches end in any order; the place is where none is missing before.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: Option<PathBuf>,
+    place: Place,
+    /// Batches that are done behind one that isn't: rows and refused rows.
+    ahead: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Checkpoint {
+    /// A load from the start; its place is written to `path`, if any.
+    #[must_use]
+    pub fn start(path: Option<&Path>, dataset: &str) -> Self {
+        let place = Place {
+            dataset: dataset.to_owned(),
+            ..Place::default()
+        };
+        Self {
+            path: path.map(Path::to_owned),
+            place,
+            ahead: BTreeMap::new(),
+        }
+    }
+
+    /// A load that goes on from `path`, or starts when there is no such file.
+    ///
+    /// # Errors
+    /// When the file can't be read or is of another data set.
+    pub fn resume(path: &Path, dataset: &str) -> Result<Self, CheckpointError> {
+        let mut checkpoint = Self::start(Some(path), dataset);
+        let path = path.to_owned();
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(checkpoint),
+            Err(source) => return Err(CheckpointError::Io { path, source }),
+        };
+        let place: Place = match serde_json::from_slice(&text) {
+            Ok(place) => place,
+            Err(source) => return Err(CheckpointError::Damaged { path, source }),
+        };
+        if place.dataset != dataset {
+            let (found, wanted) = (place.dataset, dataset.to_owned());
+            return Err(CheckpointError::Other { path, found, wanted });
+        }
+        checkpoint.place = place;
+        Ok(checkpoint)
+    }
+
+    /// Batches that need not be sent again.
+    #[must_use]
+    pub fn batches(&self) -> u64 {
+        self.place.batches
+    }
+
+    /// Rows in those batches.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.place.rows
+    }
+
+    /// Rows that were refused so far.
+    #[must_use]
+    pub fn rejected(&self) -> u64 {
+        self.place.rejected + self.ahead.values().map(|(_, rejected)| rejected).sum::<u64>()
+    }
+
+    /// Whether the load came to its end.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.place.complete
+    }
+
+    pub(super) fn finish(&mut self, batch: u64, rows: u64, rejected: u64) {
+        self.ahead.insert(batch, (rows, rejected));
+        while let Some((rows, rejected)) = self.ahead.remove(&self.place.batches) {
+            self.place.batches += 1;
+            self.place.rows += rows;
+            self.place.rejected += rejected;
+        }
+    }
+
+    /// Writes down that the load came to its end.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn complete(&mut self) -> Result<(), CheckpointError> {
+        self.place.complete = true;
+        self.save()
+    }
+
+    /// Removes the file: nothing is left to go on with.
+    ///
+    /// # Errors
+    /// When it can't be removed.
+    pub fn remove(self) -> Result<(), CheckpointError> {
+        let Some(path) = self.path else { return Ok(()) };
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(CheckpointError::Io { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn save(&self) -> Result<(), CheckpointError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        // Beside it first, so that a crash leaves the old or the new one. A lost one costs replayed batches only.
+        let written = serde_json::to_vec(&self.place)
+            .map_err(io::Error::from)
+            .and_then(|text| {
+                let beside = path.with_extension("new");
+                fs::write(&beside, text)?;
+                fs::rename(&beside, path)
+            });
+        written.map_err(|source| CheckpointError::Io {
+            path: path.clone(),
+            source,
+        })
+    }
+}

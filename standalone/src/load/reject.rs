@@ -1,0 +1,92 @@
+//! Rows that were refused: which, and why.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+/// One row that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reject {
+    /// Its number: a line of a file, from 1, or a row of generated data, from 0.
+    pub row: u64,
+    /// Its id; empty when it couldn't be read.
+    pub id: String,
+    /// What kind of refusal, for example `InvalidArgument`.
+    pub code: String,
+    /// The words of whoever refused it.
+    pub reason: String,
+}
+
+impl Reject {
+    /// A refused row.
+    pub fn new(row: u64, id: impl Into<String>, code: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            row,
+            id: id.into(),
+            code: code.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl fmt::Display for Reject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            row,
+            id,
+            code,
+            reason,
+        } = self;
+        if id.is_empty() {
+            write!(f, "row {row}: {code}: {reason}")
+        } else {
+            write!(f, "row {row} ({id}): {code}: {reason}")
+        }
+    }
+}
+
+/// Where refused rows are written.
+pub enum Rejects {
+    /// A line each to standard error.
+    StandardError,
+    /// A JSON object each, one a line, to a file.
+    File(BufWriter<File>),
+    /// Kept, for tests and for callers that show them themselves.
+    Kept(Vec<Reject>),
+}
+
+impl Rejects {
+    /// A file, appended to when the load goes on.
+    ///
+    /// # Errors
+    /// When it can't be opened.
+    pub fn file(path: &Path, append: bool) -> io::Result<Self> {
+        let mut options = File::options();
+        options.create(true).write(true).append(append).truncate(!append);
+        Ok(Self::File(BufWriter::new(options.open(path)?)))
+    }
+
+    pub(super) fn write(&mut self, reject: &Reject) -> io::Result<()> {
+        match self {
+            Self::StandardError => writeln!(io::stderr().lock(), "{reject}"),
+            Self::File(file) => {
+                serde_json::to_writer(&mut *file, reject)?;
+                file.write_all(b"\n")
+            }
+            Self::Kept(kept) => {
+                kept.push(reject.clone());
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::StandardError | Self::Kept(_) => Ok(()),
+        }
+    }
+}
