@@ -194,9 +194,10 @@ async fn write_until_killed(
     let mut models = Vec::new();
     while let Some(ended) = writers.join_next().await {
         let (model, status) = ended?;
-        assert_eq!(
-            status.code(),
-            tonic::Code::Unavailable,
+        // A broken connection is told by the client's transport, whose error is then the source; an answer has none.
+        let hung_up = std::error::Error::source(&status).is_some();
+        assert!(
+            hung_up || status.code() == tonic::Code::Unavailable,
             "only the kill ends a writer: {status:?}"
         );
         models.push(model);
