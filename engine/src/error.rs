@@ -1,4 +1,4 @@
-//! What can go wrong in the engine, as a type. [`crate::status`] says what a client is told.
+//! What can go wrong in the engine, as a type. `crate::status` says what a client is told.
 
 use std::borrow::Cow;
 

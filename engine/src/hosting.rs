@@ -83,6 +83,7 @@ fn follow(service: &'static str, engine: &Engine, host: &Host) -> watch::Receive
     let (sender, receiver) = watch::channel(health.borrow_and_update().is_serving());
     let stopping = host.stopping();
     host.spawn("health", async move {
+        let mut has_served = false;
         loop {
             tokio::select! {
                 changed = health.changed() => if changed.is_err() { return },
@@ -91,8 +92,13 @@ fn follow(service: &'static str, engine: &Engine, host: &Host) -> watch::Receive
             let now = health.borrow_and_update().clone();
             match &now {
                 Health::Serving => tracing::info!(service, "serving"),
+                // Indexes that are being opened.
+                Health::NotServing { reason } if !has_served => {
+                    tracing::debug!(service, reason, "not serving yet")
+                }
                 Health::NotServing { reason } => tracing::warn!(service, reason, "not serving"),
             }
+            has_served |= now.is_serving();
             sender.send_replace(now.is_serving());
         }
     });
