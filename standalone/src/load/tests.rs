@@ -1,1 +1,324 @@
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::sync::{Arc, Mutex};
 
+use http::Uri;
+use souk_chassis::client::{Client, ClientConfig};
+use souk_chassis::methods::Methods;
+use souk_proto::FILE_DESCRIPTOR_SET;
+use souk_proto::order::v1::Product;
+use tonic::Status;
+
+use super::checkpoint::{Checkpoint, CheckpointError};
+use super::kind::Products;
+use super::reject::Reject;
+use super::source::{BATCH_ROWS, ROW_BYTES, batches, numbered};
+use super::*;
+
+mod shelf;
+
+use shelf::{Shelf, Trouble};
+
+fn product(number: u64) -> Product {
+    Product {
+        product_id: format!("p{number:07}"),
+        name: "vivo x21".to_owned(),
+        unit_price_cents: 100,
+        ..Product::default()
+    }
+}
+
+fn source(rows: u64) -> impl Iterator<Item = Item<Product>> + Send + 'static {
+    numbered((0..rows).map(product))
+}
+
+/// A load of `rows` products into `shelf`; gives what was refused too.
+async fn load(
+    shelf: &Shelf,
+    plan: &Plan,
+    checkpoint: &mut Checkpoint,
+    rows: impl Iterator<Item = Item<Product>> + Send + 'static,
+) -> (Result<Report, LoadError>, Vec<Reject>) {
+    let uri: Uri = format!("http://{}", shelf.address())
+        .parse()
+        .expect("an address is a URI");
+    let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true).expect("the contract reads");
+    let target = Client::remote("shelf", &uri, &ClientConfig::default(), methods).expect("a URI with a host");
+    let mut rejects = Rejects::Kept(Vec::new());
+    let record = Record {
+        checkpoint,
+        rejects: &mut rejects,
+        progress: &Progress::quiet(),
+    };
+    let report = run::<Products>(target, plan, rows, record).await;
+    match rejects {
+        Rejects::Kept(mut kept) => {
+            kept.sort_by_key(|reject| reject.row);
+            (report, kept)
+        }
+        Rejects::StandardError | Rejects::File(_) => (report, Vec::new()),
+    }
+}
+
+fn plan() -> Plan {
+    Plan::new("products test")
+}
+
+#[tokio::test]
+async fn every_row_arrives_once() {
+    let shelf = Shelf::start(Trouble::default()).await;
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(1_001)).await;
+    let report = report.expect("nothing is wrong");
+    assert_eq!(
+        report,
+        Report {
+            created: 1_001,
+            existed: 0,
+            rejected: 0
+        }
+    );
+    assert_eq!((shelf.len(), rejects.len(), shelf.calls()), (1_001, 0, 6));
+    assert_eq!((checkpoint.batches(), checkpoint.rows()), (6, 1_001));
+}
+
+#[tokio::test]
+async fn a_busy_service_is_asked_again_and_the_pause_it_wants_is_kept() {
+    let asked = Duration::from_millis(300);
+    let shelf = Shelf::start(Trouble {
+        busy_calls: 2,
+        busy_for: asked,
+        ..Trouble::default()
+    })
+    .await;
+    let started = Instant::now();
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let plan = Plan { streams: 1, ..plan() };
+    let (report, _) = load(&shelf, &plan, &mut checkpoint, source(300)).await;
+    assert_eq!(report.expect("it recovers").created, 300);
+    assert_eq!((shelf.len(), shelf.calls()), (300, 4));
+    assert!(started.elapsed() >= asked * 2);
+}
+
+#[tokio::test]
+async fn a_lost_answer_doesnt_write_twice() {
+    let shelf = Shelf::start(Trouble {
+        lost_answers: 3,
+        ..Trouble::default()
+    })
+    .await;
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(800)).await;
+    assert_eq!(report.expect("it is replayed").created, 800);
+    assert_eq!((shelf.len(), rejects.len(), shelf.calls()), (800, 0, 7));
+}
+
+#[tokio::test]
+async fn rows_that_the_service_names_are_refused_and_the_rest_is_written() {
+    let shelf = Shelf::start(Trouble {
+        bad: vec![3, 199, 200, 555],
+        names_rows: true,
+        ..Trouble::default()
+    })
+    .await;
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(600)).await;
+    assert_eq!(
+        report.expect("only rows are wrong"),
+        Report {
+            created: 596,
+            existed: 0,
+            rejected: 4
+        }
+    );
+    let rows: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
+    assert_eq!(rows, [3, 199, 200, 555]);
+    assert_eq!(rejects[0].id, "p0000003");
+    assert!(rejects[0].reason.contains("name: bad"), "{}", rejects[0]);
+    // Each of the three batches, and what was left of each.
+    assert_eq!(shelf.calls(), 6);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_without_naming_rows_is_split_until_they_are_found() {
+    let shelf = Shelf::start(Trouble {
+        bad: vec![0, 77, 78, 199],
+        ..Trouble::default()
+    })
+    .await;
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(200)).await;
+    assert_eq!(
+        report.expect("only rows are wrong"),
+        Report {
+            created: 196,
+            existed: 0,
+            rejected: 4
+        }
+    );
+    assert_eq!(
+        rejects.iter().map(|reject| reject.row).collect::<Vec<_>>(),
+        [0, 77, 78, 199]
+    );
+    assert_eq!(shelf.len(), 196);
+}
+
+#[tokio::test]
+async fn a_row_that_exists_is_refused_unless_the_load_goes_on() {
+    let shelf = Shelf::start(Trouble::default()).await;
+    shelf.put(product(5));
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(10)).await;
+    assert_eq!(
+        report.expect("only a row is wrong"),
+        Report {
+            created: 9,
+            existed: 0,
+            rejected: 1
+        }
+    );
+    assert_eq!((rejects[0].row, rejects[0].code.as_str()), (5, "AlreadyExists"));
+    let plan = Plan {
+        skip_existing: true,
+        ..Plan::new("another name, so another request id")
+    };
+    let mut checkpoint = Checkpoint::start(None, &plan.dataset);
+    let (report, rejects) = load(&shelf, &plan, &mut checkpoint, source(10)).await;
+    assert_eq!(
+        report.expect("all exist"),
+        Report {
+            created: 0,
+            existed: 10,
+            rejected: 0
+        }
+    );
+    assert!(rejects.is_empty());
+}
+
+#[tokio::test]
+async fn a_load_that_broke_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("products.json");
+    let shelf = Shelf::start(Trouble {
+        dies_after_calls: Some(3),
+        ..Trouble::default()
+    })
+    .await;
+    let mut checkpoint = Checkpoint::resume(&path, "products test").expect("there is none");
+    let plan = Plan {
+        streams: 1,
+        skip_existing: true,
+        ..plan()
+    };
+    let (report, _) = load(&shelf, &plan, &mut checkpoint, source(2_000)).await;
+    assert!(
+        matches!(
+            report,
+            Err(LoadError::Service {
+                batch: 3,
+                code: tonic::Code::Internal,
+                ..
+            })
+        ),
+        "{report:?}"
+    );
+    assert_eq!(shelf.len(), 600);
+    shelf.recover();
+    let mut checkpoint = Checkpoint::resume(&path, "products test").expect("it was written");
+    assert_eq!((checkpoint.batches(), checkpoint.rows()), (3, 600));
+    let (report, rejects) = load(&shelf, &plan, &mut checkpoint, source(2_000)).await;
+    assert_eq!(
+        report.expect("it works again"),
+        Report {
+            created: 1_400,
+            existed: 0,
+            rejected: 0
+        }
+    );
+    // Three calls that worked, one that failed, seven for the rest: nothing was sent twice.
+    assert_eq!((shelf.len(), rejects.len(), shelf.calls()), (2_000, 0, 11));
+    let other = Checkpoint::resume(&path, "something else");
+    assert!(matches!(other, Err(CheckpointError::Other { .. })), "{other:?}");
+    std::fs::write(&path, "{").expect("the folder is ours");
+    let damaged = Checkpoint::resume(&path, "products test");
+    assert!(
+        matches!(damaged, Err(CheckpointError::Damaged { .. })),
+        "{damaged:?}"
+    );
+}
+
+#[test]
+fn batches_that_end_out_of_order_dont_leave_a_gap_in_the_checkpoint() {
+    let mut checkpoint = Checkpoint::start(None, "x");
+    checkpoint.finish(1, 200, 3);
+    assert_eq!(
+        (checkpoint.batches(), checkpoint.rows(), checkpoint.rejected()),
+        (0, 0, 3)
+    );
+    checkpoint.finish(0, 200, 0);
+    assert_eq!(
+        (checkpoint.batches(), checkpoint.rows(), checkpoint.rejected()),
+        (2, 400, 3)
+    );
+}
+
+#[test]
+fn batches_keep_to_the_limits_of_rows_and_bytes() {
+    let sizes: Vec<_> = batches::<Products>(source(450))
+        .map(|batch| batch.map(|batch| batch.rows.len()).unwrap_or(0))
+        .collect();
+    assert_eq!(sizes, [BATCH_ROWS, BATCH_ROWS, 50]);
+    let large = |number, bytes| Product {
+        name: "x".repeat(bytes),
+        ..product(number)
+    };
+    let rows = [
+        large(0, ROW_BYTES / 2),
+        large(1, ROW_BYTES / 2),
+        large(2, 2 * ROW_BYTES),
+        large(3, 10),
+    ];
+    let batches: Vec<_> = batches::<Products>(numbered(rows.into_iter()))
+        .map(|batch| batch.expect("no file"))
+        .collect();
+    assert_eq!(
+        batches.iter().map(|batch| batch.rows.len()).collect::<Vec<_>>(),
+        [1, 2]
+    );
+    assert_eq!(batches[1].unreadable[0].row, 2);
+}
+
+#[tokio::test]
+async fn a_files_bad_lines_are_refused_with_their_numbers() {
+    let text = concat!(
+        "{\"product_id\":\"p1\",\"name\":\"手机\",\"unit_price_cents\":\"900\"}\n",
+        "\n",
+        "{\"product_id\":\"p2\",\"nmae\":\"x\"}\n",
+        "{\"productId\":\"p3\",\"name\":\"camel case is fine\"}\r\n",
+        "{\"product_id\":\"p4\"} trailing\n",
+        "{\"product_id\":\"p5\",\"unit_price_cents\":\"many\"}\n",
+        "{\"product_id\":\"p6\",\"name\":\"no line end\"}",
+    );
+    let rows = ndjson::rows::<Products>(Cursor::new(text)).expect("products are in the contract");
+    let shelf = Shelf::start(Trouble::default()).await;
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, rows).await;
+    assert_eq!(
+        report.expect("only lines are wrong"),
+        Report {
+            created: 3,
+            existed: 0,
+            rejected: 3
+        }
+    );
+    assert_eq!(
+        rejects.iter().map(|reject| reject.row).collect::<Vec<_>>(),
+        [3, 5, 6]
+    );
+    assert!(
+        rejects[0].reason.contains("nmae") && rejects[0].reason.contains("column"),
+        "{}",
+        rejects[0]
+    );
+    assert_eq!(shelf.get("p1").map(|row| row.unit_price_cents), Some(900));
+}
