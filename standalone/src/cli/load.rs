@@ -118,6 +118,10 @@ impl LoadArgs {
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
         let target = Client::remote("souk", &self.target, &ClientConfig::default(), methods)?;
         std::fs::create_dir_all(&self.state)?;
+        if let Some(path) = self.rejects.as_ref().filter(|_| !self.resume) {
+            // Emptied once: several kinds may be written to it.
+            Rejects::file(path, false)?;
+        }
         let (scale, seed, count) = (self.scale(), self.seed, self.count.unwrap_or(COUNT));
         if self.scale_factor.is_some() && matches!(self.what, What::Shops | What::Media) {
             return Err("shops and media have no scale factor; use --count".into());
@@ -134,11 +138,12 @@ impl LoadArgs {
         }
         match self.what {
             What::Orders => {
-                let mut sum = self.one(&target, dataset::products(scale)).await?;
+                let mut sum = self.one(&target, dataset::products(scale), true).await?;
                 for report in [
-                    self.one(&target, dataset::consumers(scale, seed)).await?,
-                    self.one(&target, dataset::salespersons(scale, seed)).await?,
-                    self.one(&target, dataset::orders(scale, seed, self.orders()))
+                    self.one(&target, dataset::consumers(scale, seed), true).await?,
+                    self.one(&target, dataset::salespersons(scale, seed), true)
+                        .await?,
+                    self.one(&target, dataset::orders(scale, seed, self.orders()), false)
                         .await?,
                 ] {
                     sum.created += report.created;
@@ -147,11 +152,11 @@ impl LoadArgs {
                 }
                 Ok(sum)
             }
-            What::Products => self.one(&target, dataset::products(scale)).await,
-            What::Consumers => self.one(&target, dataset::consumers(scale, seed)).await,
-            What::Salespersons => self.one(&target, dataset::salespersons(scale, seed)).await,
-            What::Shops => self.one(&target, dataset::shops(count, seed)).await,
-            What::Media => self.one(&target, dataset::media(count, seed)).await,
+            What::Products => self.one(&target, dataset::products(scale), false).await,
+            What::Consumers => self.one(&target, dataset::consumers(scale, seed), false).await,
+            What::Salespersons => self.one(&target, dataset::salespersons(scale, seed), false).await,
+            What::Shops => self.one(&target, dataset::shops(count, seed), false).await,
+            What::Media => self.one(&target, dataset::media(count, seed), false).await,
         }
     }
 
@@ -164,10 +169,16 @@ impl LoadArgs {
             rows: Box::new(rows),
             total: None,
         };
-        self.one(target, dataset).await
+        self.one(target, dataset, false).await
     }
 
-    async fn one<K: Kind>(&self, target: &Client, dataset: Dataset<K>) -> Result<Report, Failure> {
+    /// Loads one data set. Rows that only others refer to `may_exist`.
+    async fn one<K: Kind>(
+        &self,
+        target: &Client,
+        dataset: Dataset<K>,
+        may_exist: bool,
+    ) -> Result<Report, Failure> {
         let state = self.state.join(format!("{}.json", K::NAME));
         let mut checkpoint = if self.resume {
             Checkpoint::resume(&state, &dataset.name)?
@@ -180,7 +191,7 @@ impl LoadArgs {
         };
         let plan = Plan {
             streams: self.streams as usize,
-            skip_existing: self.resume,
+            skip_existing: self.resume || may_exist,
             ..Plan::new(dataset.name.as_str())
         };
         let progress = Progress::new(K::NAME, checkpoint.rows(), dataset.total);

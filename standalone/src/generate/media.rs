@@ -47,7 +47,7 @@ static PEOPLE_RANKS: LazyLock<(Vec<&'static str>, Weighted)> = LazyLock::new(|| 
 
 /// A number that orders ids differently than their size does.
 fn shuffled(id: &str) -> u64 {
-    Numbers::new(0, "tags", id.parse().unwrap_or(0)).next()
+    Numbers::new(0, "tags", id.parse().unwrap_or(0)).bits()
 }
 
 fn thousandths(least: u64, numbers: &mut Numbers) -> f64 {
@@ -186,7 +186,7 @@ pub fn row(seed: u64, index: u64) -> Media {
             String::new()
         },
         uri: format!("oss://souk-demo/u{user:04}/{media_id}.{}", shape.format),
-        md5: format!("{:016x}{:016x}", numbers.next(), numbers.next()),
+        md5: format!("{:016x}{:016x}", numbers.bits(), numbers.bits()),
         tags: tags
             .into_iter()
             .map(|(_, tag, score)| Tag {

@@ -22,7 +22,7 @@ impl Numbers {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
@@ -30,12 +30,12 @@ impl Numbers {
     /// The next number below `end`; 0 when `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         // Multiply and shift (Lemire 2019): no division; its bias is below 2^-40 for ends below 2^24.
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
     /// A number from 0 inclusive to 1 exclusive, in steps of 2^-53.
     pub fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// True `percent` times of 100.
