@@ -359,13 +359,12 @@ async fn export(suite: &Suite) -> anyhow::Result<BTreeMap<String, Order>> {
     Ok(orders)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kill_nine_in_the_middle_of_writes_loses_nothing_that_was_acknowledged() -> anyhow::Result<()> {
+async fn kill_nine_in_the_middle_of_writes(layout: Layout, usual_rounds: usize) -> anyhow::Result<()> {
     let seed = seed("crash");
     let mut numbers = Numbers::new(seed);
-    let mut suite = Suite::start(SOUK, Layout::OneProcess).await?;
+    let mut suite = Suite::start(SOUK, layout).await?;
     let mut all = BTreeMap::new();
-    let rounds = rounds("SOUK_CRASH_ROUNDS", 50) as u64;
+    let rounds = rounds("SOUK_CRASH_ROUNDS", usual_rounds) as u64;
     let mut acknowledged = 0;
     for round in 0..rounds {
         let kill_after = 20 + numbers.below(400);
@@ -383,4 +382,14 @@ async fn kill_nine_in_the_middle_of_writes_loses_nothing_that_was_acknowledged()
     let changes = verify_log(&suite, &all).await?;
     println!("{rounds} kills, at least {acknowledged} acknowledged writes, {changes} changes without a gap");
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_of_the_process_loses_nothing_that_was_acknowledged() -> anyhow::Result<()> {
+    kill_nine_in_the_middle_of_writes(Layout::OneProcess, 50).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_of_all_four_processes_loses_nothing_that_was_acknowledged() -> anyhow::Result<()> {
+    kill_nine_in_the_middle_of_writes(Layout::FourProcesses, 10).await
 }

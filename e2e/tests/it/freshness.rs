@@ -118,11 +118,10 @@ async fn write_and_search(suite: &Suite, writer: u64, writes: u64, seed: u64) ->
     Ok(writes)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_search_after_a_write_contains_it_ten_thousand_times() -> anyhow::Result<()> {
+async fn a_search_after_a_write_contains_it(layout: Layout, usual_writes: usize) -> anyhow::Result<()> {
     let seed = seed("freshness");
-    let suite = Arc::new(Suite::start(SOUK, Layout::OneProcess).await?);
-    let writes = rounds("SOUK_FRESHNESS_WRITES", 10_000) as u64;
+    let suite = Arc::new(Suite::start(SOUK, layout).await?);
+    let writes = rounds("SOUK_FRESHNESS_WRITES", usual_writes) as u64;
     let done = Arc::new(AtomicU64::new(0));
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..WRITERS {
@@ -138,6 +137,16 @@ async fn a_search_after_a_write_contains_it_ten_thousand_times() -> anyhow::Resu
     }
     assert_eq!(done.load(Ordering::Relaxed), writes / WRITERS * WRITERS);
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_writes_are_found_in_one_process() -> anyhow::Result<()> {
+    a_search_after_a_write_contains_it(Layout::OneProcess, 10_000).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_thousand_writes_are_found_in_four_processes() -> anyhow::Result<()> {
+    a_search_after_a_write_contains_it(Layout::FourProcesses, 2_000).await
 }
 
 /// Not an assertion on time: it prints what a lone client waits, for the documentation.

@@ -231,10 +231,10 @@ async fn compare_many<K: Kind>(
     Ok(found)
 }
 
-async fn equals_brute_force<K: Kind>(name: &str) -> anyhow::Result<()> {
+async fn equals_brute_force<K: Kind>(name: &str, layout: Layout, usual: usize) -> anyhow::Result<()> {
     let mut numbers = Numbers::new(seed(name));
-    let searches = rounds("SOUK_ORACLE_SEARCHES", 400);
-    let mut suite = Suite::start(SOUK, Layout::OneProcess).await?;
+    let searches = rounds("SOUK_ORACLE_SEARCHES", usual);
+    let mut suite = Suite::start(SOUK, layout).await?;
     let mut resources: BTreeMap<String, K::Resource> = BTreeMap::new();
     let mut sequence = 0;
     for batch in 0..4_u64 {
@@ -276,10 +276,16 @@ async fn equals_brute_force<K: Kind>(name: &str) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn searches_of_shops_equal_brute_force() -> anyhow::Result<()> {
-    equals_brute_force::<Shops>("oracle of shops").await
+    equals_brute_force::<Shops>("oracle of shops", Layout::OneProcess, 400).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn searches_of_media_equal_brute_force() -> anyhow::Result<()> {
-    equals_brute_force::<MediaItems>("oracle of media").await
+    equals_brute_force::<MediaItems>("oracle of media", Layout::OneProcess, 400).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn searches_equal_brute_force_in_four_processes() -> anyhow::Result<()> {
+    equals_brute_force::<Shops>("oracle of shops in four processes", Layout::FourProcesses, 50).await?;
+    equals_brute_force::<MediaItems>("oracle of media in four processes", Layout::FourProcesses, 50).await
 }

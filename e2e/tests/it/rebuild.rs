@@ -88,10 +88,11 @@ async fn answers(suite: &Suite, min_sequence: i64) -> anyhow::Result<Vec<String>
     Ok(all)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleting_an_index_directory_and_restarting_gives_the_same_answers() -> anyhow::Result<()> {
+async fn deleting_an_index_directory_and_restarting_gives_the_same_answers(
+    layout: Layout,
+) -> anyhow::Result<()> {
     let mut numbers = Numbers::new(seed("rebuild"));
-    let mut suite = Suite::start(SOUK, Layout::OneProcess).await?;
+    let mut suite = Suite::start(SOUK, layout).await?;
     let mut client = suite.media()?;
     for batch in 0..5_u64 {
         let media = (0..200)
@@ -139,4 +140,14 @@ async fn deleting_an_index_directory_and_restarting_gives_the_same_answers() -> 
         assert_eq!(after, before);
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_derived_in_one_process() -> anyhow::Result<()> {
+    deleting_an_index_directory_and_restarting_gives_the_same_answers(Layout::OneProcess).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_derived_in_four_processes() -> anyhow::Result<()> {
+    deleting_an_index_directory_and_restarting_gives_the_same_answers(Layout::FourProcesses).await
 }
