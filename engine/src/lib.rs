@@ -1,4 +1,53 @@
-//! Typed collections with search.
+//! Typed collections with search: tables of `souk-storage`, each with an index of `souk-index` that follows it.
+//!
+//! A service declares what a row and a document of its records are ([`Resource`]); the engine does the rest: reads and
+//! conditional writes, lists, searches that wait for a write, exports of one snapshot, watches of every change. It is
+//! **not** a query engine (that is `souk-index`), keeps no state of its own beside store and indexes, and knows no domain.
+//!
+//! # Layout
+//! | module | what it does |
+//! |---|---|
+//! | [`resource`], [`columns`], [`key`] | what a service says about its records |
+//! | [`engine`](mod@engine) | opens a database with its tables, tells its health, closes it |
+//! | [`collection`] | the calls on one table: reads, writes, lists, searches |
+//! | [`mod@export`], [`watch`] | streams of a snapshot, and of changes |
+//! | [`wire`] | what every service needs between messages and its domain |
+//! | [`hosting`] | a service as a part of a process |
+//! | [`error`] | what can go wrong; `status` alone says what a client is told |
+//! | `pump`, `build`, `index_state` | the index follows the log, is built from the table, and is waited for |
+//! | `search_wire`, `search_pool` | messages to searches and back; where searches run |
+//! | `stored`, `table`, `turns` | records as rows and documents; open tables; order among writers of one row |
+//!
+//! # Example
+//! ```no_run
+//! use souk_engine::index::{Field, Object};
+//! use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Resource, Tables};
+//!
+//! #[derive(Clone, Debug, PartialEq)]
+//! struct Note { id: String, text: String }
+//!
+//! impl Resource for Note {
+//!     const TABLE: &'static str = "notes";
+//!     const NAME: &'static str = "note";
+//!     const ID_FIELD: &'static str = "note_id";
+//!     fn id(&self) -> &str { &self.id }
+//!     fn fields() -> Vec<Field> { vec![Field::keyword("text")] }
+//!     fn to_columns(&self) -> Columns { Columns::new().string("text", &self.text) }
+//!     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
+//!         Ok(Self { id: id.to_owned(), text: columns.string("text")? })
+//!     }
+//!     fn to_document(&self, document: &mut Object) { document.push("text", self.text.as_str()); }
+//! }
+//!
+//! # async fn example() -> souk_engine::Result<()> {
+//! let engine = Engine::open(EngineConfig::new("data"), Tables::new().table::<Note>()).await?;
+//! let notes = engine.collection::<Note>()?;
+//! let note = Note { id: "n1".to_owned(), text: "hello".to_owned() };
+//! let written = notes.create(note, None, false).await?;
+//! let search = souk_proto::search::v1::Search { min_sequence: written.sequence, ..Default::default() };
+//! assert_eq!(notes.search(Some(search), "search").await?.hits.len(), 1);
+//! # Ok(()) }
+//! ```
 
 pub mod collection;
 pub mod columns;
