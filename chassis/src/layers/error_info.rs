@@ -28,6 +28,11 @@ const CLIENT_MISTAKES: [&str; 4] = [
     "protocol error: received message with",
 ];
 
+/// How prost ends its words about a message that is nested too deep. A test holds it to it.
+const TOO_DEEP: &str = "recursion limit reached";
+/// Levels of nesting that prost decodes.
+const MESSAGE_DEPTH_MAX: u32 = 100;
+
 /// Completes errors. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct ErrorInfoLayer {
@@ -54,11 +59,44 @@ impl ErrorInfoLayer {
         if code == Code::Unimplemented && self.methods.known(path).is_none() {
             return unknown_method(&self.methods, path).build();
         }
+        if code == Code::Internal && message.ends_with(TOO_DEEP) {
+            return too_deep(&message);
+        }
         if code == Code::Internal && CLIENT_MISTAKES.iter().any(|words| message.starts_with(words)) {
             return StatusBuilder::invalid_argument("MESSAGE_MALFORMED", message).build();
         }
         StatusBuilder::new(code, super::trace::code_name(code), message).build()
     }
+}
+
+/// The refusal of a message that is nested deeper than the decoder goes. The decoder lists every level, the innermost
+/// first; the client is told the way to where the nesting begins.
+fn too_deep(message: &str) -> Status {
+    let mut path: Vec<&str> = Vec::new();
+    let fields = message
+        .split(": ")
+        .filter_map(|level| level.split_once('.'))
+        .map(|(_, field)| field);
+    // A field of a `oneof` is told as the `oneof`, whose name no client knows.
+    for field in fields
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .filter(|field| *field != "kind")
+    {
+        if path.contains(&field) {
+            break;
+        }
+        path.push(field);
+    }
+    let path = path.join(".");
+    let words =
+        format!("is nested deeper than the {MESSAGE_DEPTH_MAX} levels that a message may have; nest less");
+    StatusBuilder::invalid_argument("MESSAGE_TOO_DEEP", format!("{path} {words}"))
+        .metadata("limit", MESSAGE_DEPTH_MAX)
+        .metadata("field", &path)
+        .field_violation(&path, words)
+        .build()
 }
 
 /// UNIMPLEMENTED for `path`, with what exists: the methods of the service if it is one, otherwise the services.

@@ -54,6 +54,27 @@ async fn what_the_client_got_wrong_on_the_wire_is_its_mistake() {
 }
 
 #[tokio::test]
+async fn a_message_nested_too_deep_is_told_where_it_begins() {
+    let words = format!(
+        "failed to decode Protobuf message: {}Query.kind: Search.query: SearchShopsRequest.search: recursion limit reached",
+        "Query.kind: BoolQuery.must: ".repeat(90)
+    );
+    let status = ends(CHECK, move || refuse(Status::internal(words.clone()))).await;
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(
+        crate::status::reason(&status).as_deref(),
+        Some("MESSAGE_TOO_DEEP")
+    );
+    assert!(
+        status
+            .message()
+            .starts_with("search.query.must is nested deeper than the 100 levels")
+    );
+    let request = status.get_details_bad_request().expect("a BadRequest");
+    assert_eq!(request.field_violations[0].field, "search.query.must");
+}
+
+#[tokio::test]
 async fn unknown_calls_learn_what_there_is() {
     let unimplemented = || refuse(Status::unimplemented(""));
     let status = ends("/souk.NoService/Do", unimplemented).await;
