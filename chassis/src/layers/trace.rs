@@ -229,6 +229,9 @@ fn log(outcome: &Outcome, started: Instant) {
     let message = outcome.message.as_str();
     if is_server_fault(outcome.code) {
         tracing::error!(code, reason, cause, elapsed_ms, error = message, "call failed");
+    } else if outcome.code == Code::Cancelled {
+        // Callers leave streams: that is how those end.
+        tracing::debug!(code, reason, cause, elapsed_ms, error = message, "call cancelled");
     } else {
         tracing::info!(code, reason, cause, elapsed_ms, error = message, "call refused");
     }
