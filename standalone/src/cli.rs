@@ -2,6 +2,7 @@
 
 mod demo;
 mod load;
+mod ready;
 mod serve;
 
 use std::error::Error;

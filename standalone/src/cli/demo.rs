@@ -12,7 +12,7 @@ use souk_chassis::process::{RunError, StartError};
 use souk_engine::hosting::Settings;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
-use super::serve;
+use super::{ready, serve};
 use crate::dataset::{Size, load_all};
 
 /// How much data the demo has.
@@ -71,7 +71,8 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
             let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
             let target = Client::local(stack.clone(), "souk", methods);
             // Before the address is told: whoever waits for it finds everything.
-            fill(target, args.size(), &settings.data.join(RECORD)).await?;
+            fill(target.clone(), args.size(), &settings.data.join(RECORD)).await?;
+            ready::wait(&target).await?;
             advise(settings.server.listen.port());
             Ok(stack)
         })
