@@ -25,6 +25,10 @@ pub struct Size {
     pub media: u64,
 }
 
+/// Orders of the scale whose products every demo has at least, for its first products are the same at any scale: the
+/// contract's examples name `p0003004`.
+const CATALOGUE_ORDERS_MIN: u64 = 90_000;
+
 impl Size {
     /// For tests and a first look.
     pub const SMALL: Self = Self {
@@ -127,6 +131,7 @@ pub fn media(count: u64, seed: u64) -> Dataset<kind::MediaItems> {
 /// When the services or the folder fail.
 pub async fn load_all(target: Client, size: Size, record: &Path) -> Result<Report, LoadError> {
     let scale = Scale::for_orders(size.orders);
+    let catalogue = Scale::for_orders(size.orders.max(CATALOGUE_ORDERS_MIN));
     let mut sum = Report::default();
     let mut add = |report: Report| {
         sum.created += report.created;
@@ -134,7 +139,7 @@ pub async fn load_all(target: Client, size: Size, record: &Path) -> Result<Repor
         sum.rejected += report.rejected;
     };
     // What orders refer to comes first.
-    add(once(&target, products(scale), record).await?);
+    add(once(&target, products(catalogue), record).await?);
     add(once(&target, consumers(scale, SEED), record).await?);
     add(once(&target, salespersons(scale, SEED), record).await?);
     add(once(&target, orders(scale, SEED, Some(size.orders)), record).await?);
