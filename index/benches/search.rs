@@ -147,6 +147,35 @@ fn searches(criterion: &mut Criterion) {
         SearchRequest::new(created.clone()).sorted(vec![Sort::field("created", true)]),
     );
 
+    let newest = vec![Sort::field("created", true)];
+    run(
+        "everything, newest first",
+        SearchRequest::new(Query::MatchAll).sorted(newest.clone()),
+    );
+    run(
+        "everything, newest first, counted",
+        SearchRequest::new(Query::MatchAll)
+            .sorted(newest.clone())
+            .total(TotalRequest::Exact),
+    );
+    run(
+        "a third of all, newest first, counted",
+        SearchRequest::new(created.clone())
+            .sorted(newest)
+            .total(TotalRequest::Exact),
+    );
+    run("everything by key", SearchRequest::new(Query::MatchAll));
+    run(
+        "a third of all, only counted",
+        SearchRequest::new(created.clone())
+            .page_size(0)
+            .total(TotalRequest::Exact),
+    );
+    run(
+        "match of one word by score",
+        SearchRequest::new(Query::match_text("title", "organic")),
+    );
+
     let request = SearchRequest::new(created).sorted(by_cents).page_size(1_000);
     let page = searcher
         .search(&request, &Cancellation::none())

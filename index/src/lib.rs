@@ -53,6 +53,7 @@
 //! | `statistics` | term statistics that nested objects don't distort |
 //! | `run` | what the parts of one search share |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
+//! | `count` | how many documents match, as far as that is asked |
 //! | `cursor` | what a commit says of itself |
 //! | `merge` | which segments are merged, and when |
 
@@ -73,6 +74,7 @@ pub mod sort;
 pub mod writer;
 
 mod bits;
+mod count;
 mod cursor;
 mod directory;
 mod join;

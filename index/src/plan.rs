@@ -73,6 +73,12 @@ pub(crate) struct Plan {
     pub(crate) scores: bool,
     /// The score of every match where `scores` is false.
     pub(crate) constant_score: Score,
+    /// Whether every document of a segment matches, and there are no nested objects beside them.
+    pub(crate) everything: bool,
+    /// Whether the matches can be counted quicker than by walking them.
+    pub(crate) counts_at_once: bool,
+    /// Whether the matches can be walked again at no more cost than the walk.
+    pub(crate) begins_at_once: bool,
 }
 
 /// Plans a query on the documents themselves. `path` is what violations' paths begin with.
@@ -97,6 +103,9 @@ pub(crate) fn plan(
         query: clause.query,
         scores,
         constant_score,
+        everything: matches!(query, Query::MatchAll) && layout.root_kind().is_none(),
+        counts_at_once: shape::counts_at_once(query),
+        begins_at_once: shape::begins_at_once(query),
     })
 }
 

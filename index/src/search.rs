@@ -7,17 +7,21 @@ use tantivy::query::{EnableScoring, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocSet, SegmentReader, TERMINATED};
 
 use crate::cancel::Cancellation;
+use crate::count::Count;
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::index::{Shared, View};
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_PAGE_SIZE, MAX_SKIP};
 use crate::page;
-use crate::plan;
-use crate::request::{Hit, Relation, SearchRequest, SearchResult, Total, TotalRequest};
+use crate::plan::{self, Plan};
+use crate::request::{Hit, SearchRequest, SearchResult};
 use crate::run::Run;
 use crate::sort::{Order, PreparedOrder, SegmentTop, Standing, Top};
 use crate::statistics::ScopeStatistics;
 
 const SEARCHING: &str = "searching";
+/// Matches up to which a bounded total is counted by itself, so that the page may leave out documents. Above, the walk
+/// counts: it looks at the deadline.
+const MAX_COUNTED_AHEAD: u64 = 16_384;
 
 /// A view of an index as of one commit. Later commits don't change it; the files it reads stay until it is dropped.
 ///
@@ -85,18 +89,18 @@ impl Searcher {
             request.skip + request.page_size + 1
         };
         let mut top = Top::new(&order, wanted, after);
-        let counts = request.total != TotalRequest::None;
-        let mut matches = 0;
-        if wanted > 0 || counts {
+        let mut count = Count::new(request.total);
+        if wanted > 0 || count.open() > 0 {
             let search = Pass {
                 searcher: &self.view.searcher,
                 order: PreparedOrder::new(&order, layout, parents, &self.view.searcher)
                     .map_err(|error| run.reason(SEARCHING, error))?,
                 scores: plan.scores && order.wants_scores(),
-                constant_score: plan.constant_score,
+                wanted,
+                plan: &plan,
                 run: &run,
             };
-            matches = search.all(&*plan.query, self.shared.layout.root_kind().as_ref(), &mut top)?;
+            search.all(self.shared.layout.root_kind().as_ref(), &mut top, &mut count)?;
         }
 
         let mut winners = top.into_winners();
@@ -114,10 +118,7 @@ impl Searcher {
         Ok(SearchResult {
             hits: hits.collect(),
             next_page_token,
-            total: counts.then_some(Total {
-                value: matches,
-                relation: Relation::Equal,
-            }),
+            total: count.total(),
             sequence: self.view.sequence,
         })
     }
@@ -183,21 +184,24 @@ fn position(fingerprint: u64, order: &Order, token: &str) -> Result<Vec<Standing
 struct Pass<'a> {
     searcher: &'a tantivy::Searcher,
     order: PreparedOrder<'a>,
+    plan: &'a Plan,
     /// Whether scores differ and matter.
     scores: bool,
-    constant_score: f32,
+    /// How many documents are kept.
+    wanted: usize,
     run: &'a Run,
 }
 
 impl Pass<'_> {
-    /// Offers every match to `top`, and counts them.
+    /// Offers to `top` every match that can get in, and counts matches as far as `count` asks.
     fn all(
         &self,
-        query: &dyn tantivy::query::Query,
         root_kind: Option<&tantivy::Term>,
         top: &mut Top<'_>,
-    ) -> Result<u64, Error> {
+        count: &mut Count,
+    ) -> Result<(), Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
+        let query = &self.plan.query;
         let weight = match root_kind {
             _ if !self.scores => query.weight(EnableScoring::disabled_from_searcher(self.searcher)),
             None => query.weight(EnableScoring::enabled_from_searcher(self.searcher)),
@@ -209,26 +213,99 @@ impl Pass<'_> {
             }),
         };
         let weight = weight.map_err(failed)?;
-        let mut matches = 0;
-        for reader in self.searcher.segment_readers() {
+        let mut readers: Vec<&SegmentReader> = self.searcher.segment_readers().iter().collect();
+        self.order.arrange(&mut readers, self.scores).map_err(failed)?;
+        for reader in readers {
             self.run.check()?;
-            matches += self.segment(&*weight, reader, top)?;
+            self.segment(&*weight, reader, top, count)?;
         }
-        Ok(matches)
+        Ok(())
     }
 
-    fn segment(&self, weight: &dyn Weight, reader: &SegmentReader, top: &mut Top<'_>) -> Result<u64, Error> {
+    fn segment(
+        &self,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        top: &mut Top<'_>,
+        count: &mut Count,
+    ) -> Result<(), Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
-        let order = self.order.open(reader).map_err(failed)?;
-        let mut best = top.segment(order).map_err(unreadable)?;
-        let matches = if self.scores {
-            self.scored(weight, reader, &mut best)
-        } else {
-            self.unscored(weight, reader, &mut best)
+        let walks = !self.counted(weight, reader, count).map_err(failed)?;
+        if self.wanted == 0 && !walks {
+            return Ok(());
         }
-        .map_err(failed)?;
-        top.take(best).map_err(unreadable)?;
-        Ok(matches)
+        let order = self.order.open(reader, self.scores).map_err(failed)?;
+        let mut best = top.segment(order).map_err(unreadable)?;
+        if walks {
+            count.add(self.walk(weight, reader, &mut best).map_err(failed)?);
+        } else if !best.beaten() {
+            self.shortened(weight, reader, &mut best).map_err(failed)?;
+        }
+        top.take(best).map_err(unreadable)
+    }
+
+    /// Counts a segment's matches as far as that needs no walk over all of them; whether nothing is left to count.
+    fn counted(
+        &self,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        count: &mut Count,
+    ) -> tantivy::Result<bool> {
+        let open = count.open();
+        if open == 0 {
+            count.leave_out();
+            return Ok(true);
+        }
+        if self.plan.everything {
+            count.add(u64::from(reader.num_docs()));
+            return Ok(true);
+        }
+        if self.plan.counts_at_once {
+            count.add(u64::from(weight.count(reader)?));
+            return Ok(true);
+        }
+        if open > MAX_COUNTED_AHEAD || self.wanted == 0 || !self.plan.begins_at_once {
+            return Ok(false);
+        }
+        let mut scorer = weight.scorer(reader, 1.0)?;
+        let mut found = 0;
+        while scorer.doc() != TERMINATED && found < open {
+            found += u64::from(!reader.is_deleted(scorer.doc()));
+            scorer.advance();
+        }
+        count.add(found);
+        if scorer.doc() != TERMINATED {
+            count.leave_out();
+        }
+        Ok(true)
+    }
+
+    /// Offers what can get in.
+    fn shortened(
+        &self,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        best: &mut SegmentTop<'_>,
+    ) -> tantivy::Result<()> {
+        let probes = !self.scores && self.plan.begins_at_once;
+        if !probes || !best.probe(weight, reader, self.plan.constant_score, self.run)? {
+            self.walk(weight, reader, best)?;
+        }
+        Ok(())
+    }
+
+    /// Offers every match, and counts them.
+    fn walk(
+        &self,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        best: &mut SegmentTop<'_>,
+    ) -> tantivy::Result<u64> {
+        if self.scores {
+            self.scored(weight, reader, best)
+        } else {
+            self.unscored(weight, reader, best)
+        }
     }
 
     fn scored(
@@ -264,14 +341,14 @@ impl Pass<'_> {
         let mut scorer = weight.scorer(reader, 1.0)?;
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
         let (mut matches, mut visited) = (0, 0);
+        let mut alive = Vec::with_capacity(buffer.len());
         loop {
             let filled = scorer.fill_buffer(&mut buffer);
-            for doc in buffer.iter().take(filled) {
-                if !reader.is_deleted(*doc) {
-                    matches += 1;
-                    best.offer(*doc, self.constant_score);
-                }
-            }
+            alive.clear();
+            let found = buffer.iter().take(filled).copied();
+            alive.extend(found.filter(|doc| !reader.is_deleted(*doc)));
+            matches += alive.len() as u64;
+            best.offer_all(&alive, self.plan.constant_score);
             if filled < buffer.len() {
                 return Ok(matches);
             }

@@ -13,12 +13,16 @@
 //! | `column` | reads the values of a document from a segment's columns |
 //! | `objects` | the nested objects of a document |
 //! | `segment` | the keys of an order, opened on a segment |
+//! | `leading` | the key that decides most comparisons, read in blocks |
 //! | `top` | the best documents |
+//! | `probe` | which documents to look at first |
 
 mod check;
 mod column;
+mod leading;
 mod objects;
 mod order;
+mod probe;
 mod rank;
 mod segment;
 mod standing;

@@ -1,6 +1,8 @@
-//! How large a query tree is.
+//! How large a query tree is, and what running it again costs.
 
-use crate::query::Query;
+use std::ops::Bound;
+
+use crate::query::{Query, QueryValue};
 
 /// The size of a query tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,4 +56,67 @@ pub(super) fn measure(query: &Query) -> Shape {
         }
     }
     shape
+}
+
+/// Whether a query's matches begin without work done up front, so that beginning anew costs next to nothing: none of its
+/// clauses gathers documents, or walks a dictionary, before its first match.
+pub(super) fn begins_at_once(query: &Query) -> bool {
+    let all = |clauses: &[Query]| clauses.iter().all(begins_at_once);
+    let number = |bound: &Bound<QueryValue>| match bound {
+        Bound::Included(value) | Bound::Excluded(value) => !matches!(value, QueryValue::String(_)),
+        Bound::Unbounded => true,
+    };
+    match query {
+        Query::MatchAll | Query::Term { .. } | Query::Exists { .. } | Query::Match { .. } => true,
+        Query::Range { lower, upper, .. } => number(lower) && number(upper),
+        Query::Bool {
+            must,
+            filter,
+            should,
+            must_not,
+            ..
+        } => all(must) && all(filter) && all(should) && all(must_not),
+        Query::ConstScore { filter: query, .. } | Query::Nested { query, .. } => begins_at_once(query),
+        Query::Terms { .. }
+        | Query::Prefix { .. }
+        | Query::Suffix { .. }
+        | Query::Wildcard { .. }
+        | Query::MatchPhrase { .. }
+        | Query::MatchPhrasePrefix { .. }
+        | Query::GeoDistance { .. }
+        | Query::GeoBoundingBox { .. }
+        | Query::GeoPolygon { .. }
+        | Query::FunctionScore { .. } => false,
+    }
+}
+
+/// Whether the library counts a query's matches quicker than they can be walked: from the length of one list.
+pub(super) fn counts_at_once(query: &Query) -> bool {
+    match query {
+        Query::MatchAll | Query::Term { .. } => true,
+        Query::ConstScore { filter, .. } => counts_at_once(filter),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gathers_before_its_first_match_does_not_begin_at_once() {
+        let at = |value: QueryValue| Query::range("f", Bound::Included(value), Bound::Unbounded);
+        let term = || Query::term("f", "x");
+        assert!(begins_at_once(&Query::all(vec![
+            Query::MatchAll,
+            at(QueryValue::Integer(1))
+        ])));
+        assert!(begins_at_once(&Query::nested("items", term())));
+        for gathers in [at(QueryValue::from("a")), Query::prefix("f", "x")] {
+            assert!(!begins_at_once(&gathers));
+            assert!(!begins_at_once(&Query::all(vec![term(), gathers])));
+        }
+        assert!(counts_at_once(&Query::MatchAll) && counts_at_once(&term()));
+        assert!(!counts_at_once(&Query::all(vec![term(), term()])));
+    }
 }

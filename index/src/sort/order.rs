@@ -170,6 +170,12 @@ impl Order {
         self.keys.iter().any(|key| matches!(key.source, Source::Score))
     }
 
+    /// The first key that can differ between documents; when scores don't differ, they are passed over.
+    pub(super) fn leading(&self, scores: bool) -> Option<usize> {
+        let differs = |key: &Key| scores || !matches!(key.source, Source::Score);
+        self.keys.iter().position(differs)
+    }
+
     pub(super) fn compare(&self, one: &[Standing], other: &[Standing]) -> Ordering {
         self.keys
             .iter()

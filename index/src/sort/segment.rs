@@ -1,6 +1,7 @@
 //! The keys of an order, opened on one segment.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::io;
 
 use tantivy::columnar::{BytesColumn, TermOrdHit};
@@ -8,6 +9,7 @@ use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, SegmentReader};
 
 use super::column::{self, Nothing, Scores, Values};
+use super::leading::Leading;
 use super::objects::Objects;
 use super::order::{Absent, Key, NestedObjects, Order, Source};
 use super::rank::{self, Rank};
@@ -56,17 +58,56 @@ impl<'a> PreparedOrder<'a> {
         })
     }
 
-    /// The order on one segment.
-    pub(crate) fn open(&self, reader: &SegmentReader) -> tantivy::Result<SegmentOrder<'a>> {
+    /// The order on one segment. `scores` tells whether scores differ.
+    pub(crate) fn open(&self, reader: &SegmentReader, scores: bool) -> tantivy::Result<SegmentOrder<'a>> {
         let keys = self.order.keys.iter().zip(&self.filters);
         let keys = keys.map(|(key, filter)| self.open_key(key, filter.as_deref(), reader));
         let keys = keys.collect::<tantivy::Result<Vec<_>>>()?;
+        let leading = match self
+            .order
+            .leading(scores)
+            .and_then(|nth| Some((nth, keys.get(nth)?)))
+        {
+            Some((
+                nth,
+                SegmentKey {
+                    key,
+                    strings,
+                    missing,
+                    ..
+                },
+            )) => {
+                let ordinals = strings.as_ref().map(|strings| strings.ords());
+                Leading::open(nth, key, ordinals, *missing, reader)?
+            }
+            None => None,
+        };
         Ok(SegmentOrder {
             ranks: Vec::with_capacity(keys.len()),
             keys,
+            leading,
             doc: 0,
             score: 0.0,
         })
+    }
+
+    /// The order in which to take segments, best first: later ones can often be passed over.
+    pub(crate) fn arrange(&self, readers: &mut [&SegmentReader], scores: bool) -> tantivy::Result<()> {
+        let leading = self.order.leading(scores);
+        let Some((nth, key)) = leading.and_then(|nth| Some((nth, self.order.keys.get(nth)?))) else {
+            return Ok(());
+        };
+        if !matches!(key.source, Source::Numbers { .. }) {
+            return Ok(());
+        }
+        let missing = Rank::missing(key.absent == Absent::First);
+        let edges = readers.iter().map(|reader| {
+            let leading = Leading::open(nth, key, None, missing, reader)?;
+            Ok((reader.segment_id(), leading.and_then(|leading| leading.edge())))
+        });
+        let edges = edges.collect::<tantivy::Result<HashMap<_, _>>>()?;
+        readers.sort_by_key(|reader| edges.get(&reader.segment_id()).copied().flatten());
+        Ok(())
     }
 
     fn open_key(
@@ -211,12 +252,34 @@ impl SegmentKey<'_> {
 /// An order on one segment, standing on one document. Ranks are computed when they are first needed.
 pub(crate) struct SegmentOrder<'a> {
     keys: Vec<SegmentKey<'a>>,
+    /// The key that decides most comparisons, where it can be read in blocks.
+    pub(super) leading: Option<Leading>,
     doc: DocId,
     score: Score,
     ranks: Vec<Rank>,
 }
 
 impl SegmentOrder<'_> {
+    /// Whether documents may be gone through more than once: nested objects are walked only forward.
+    pub(super) fn revisits(&self) -> bool {
+        let nested = |key: &SegmentKey<'_>| {
+            matches!(
+                key.key.source,
+                Source::Numbers { nested: Some(_), .. } | Source::Strings { nested: Some(_), .. }
+            )
+        };
+        !self.keys.iter().any(nested)
+    }
+
+    /// The rank under the leading key of a position, if that alone decides which documents lie before it: all have the
+    /// same score, and the position has it too.
+    pub(super) fn leading_of(&mut self, position: &[Rank], score: Score) -> Option<Rank> {
+        let nth = self.leading.as_ref()?.nth;
+        let same = |(key, rank): (&mut SegmentKey<'_>, &Rank)| key.rank(0, score) == *rank;
+        let all_same = self.keys.iter_mut().take(nth).zip(position).all(same);
+        position.get(nth).copied().filter(|_| all_same)
+    }
+
     /// Goes on to a document, which lies after the one before.
     pub(super) fn stand_on(&mut self, doc: DocId, score: Score) {
         (self.doc, self.score) = (doc, score);

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io;
 
-use tantivy::{DocId, Score};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Score};
 
+use super::leading::Leading;
 use super::order::Order;
 use super::rank::Rank;
 use super::segment::SegmentOrder;
@@ -53,6 +54,7 @@ impl<'a> Top<'a> {
             size: self.size,
             after,
             before,
+            passed: None,
             heap: BinaryHeap::new(),
         })
     }
@@ -83,7 +85,7 @@ impl<'a> Top<'a> {
     }
 }
 
-struct Entry {
+pub(super) struct Entry {
     ranks: Vec<Rank>,
     score: Score,
 }
@@ -110,17 +112,72 @@ impl Ord for Entry {
 
 /// The best documents of one segment.
 pub(crate) struct SegmentTop<'a> {
-    order: SegmentOrder<'a>,
-    size: usize,
+    pub(super) order: SegmentOrder<'a>,
+    pub(super) size: usize,
     /// Only documents behind these ranks count.
     after: Option<Vec<Rank>>,
     /// Only documents before these ranks count: enough are before them elsewhere.
     before: Option<Vec<Rank>>,
+    /// Documents up to this rank of the leading key were offered before.
+    pub(super) passed: Option<Rank>,
     /// The last of the best on top.
-    heap: BinaryHeap<Entry>,
+    pub(super) heap: BinaryHeap<Entry>,
 }
 
 impl SegmentTop<'_> {
+    /// Whether no document of the segment can get in any more.
+    pub(crate) fn beaten(&self) -> bool {
+        let edge = self.order.leading.as_ref().and_then(Leading::edge);
+        edge.zip(self.leading_limit())
+            .is_some_and(|(edge, limit)| edge > limit)
+    }
+
+    /// Looks at documents of the same score; they come in ascending order.
+    pub(crate) fn offer_all(&mut self, docs: &[DocId], score: Score) {
+        if self.size == 0 {
+            return;
+        }
+        let after = self.leading_after(score);
+        for block in docs.chunks(COLLECT_BLOCK_BUFFER_LEN) {
+            let Some(leading) = &self.order.leading else {
+                block.iter().for_each(|doc| self.offer(*doc, score));
+                continue;
+            };
+            let ranks = leading.ranks(block);
+            let mut limit = self.leading_limit();
+            for (doc, rank) in block.iter().zip(ranks) {
+                let useless = limit.is_some_and(|limit| rank > limit)
+                    || after.is_some_and(|after| rank < after)
+                    || self.passed.is_some_and(|passed| rank <= passed);
+                if !useless {
+                    self.offer(*doc, score);
+                    limit = self.leading_limit();
+                }
+            }
+        }
+    }
+
+    /// Documents behind this rank of the leading key can't get in.
+    pub(super) fn leading_limit(&self) -> Option<Rank> {
+        let nth = self.order.leading.as_ref()?.nth;
+        self.last().and_then(|last| last.get(nth)).copied()
+    }
+
+    /// Documents before this rank of the leading key don't count.
+    pub(super) fn leading_after(&mut self, score: Score) -> Option<Rank> {
+        let after = self.after.as_ref()?;
+        self.order.leading_of(after, score)
+    }
+
+    /// Only documents before these ranks can get in.
+    fn last(&self) -> Option<&[Rank]> {
+        let full = self.heap.len() >= self.size;
+        let worst = self.heap.peek().filter(|_| full);
+        worst
+            .map(|entry| entry.ranks.as_slice())
+            .or(self.before.as_deref())
+    }
+
     /// Looks at a document; they come in ascending order.
     pub(crate) fn offer(&mut self, doc: DocId, score: Score) {
         if self.size == 0 {

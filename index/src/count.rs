@@ -1,0 +1,87 @@
+//! How many documents match, counted as far as a request asks.
+
+use crate::request::{Relation, Total, TotalRequest};
+
+/// A count that grows segment by segment.
+#[derive(Debug)]
+pub(crate) struct Count {
+    asked: bool,
+    /// Matches beyond this number need not be counted.
+    enough: u64,
+    found: u64,
+    relation: Relation,
+}
+
+impl Count {
+    pub(crate) fn new(request: TotalRequest) -> Self {
+        let (asked, enough) = match request {
+            TotalRequest::None => (false, 0),
+            TotalRequest::Exact => (true, u64::MAX),
+            TotalRequest::AtLeast(enough) => (true, enough),
+        };
+        Self {
+            asked,
+            enough,
+            found: 0,
+            relation: Relation::Equal,
+        }
+    }
+
+    /// How many more matches have to be counted, if more are there; `u64::MAX` when all have to be.
+    pub(crate) fn open(&self) -> u64 {
+        if self.enough == u64::MAX {
+            return u64::MAX;
+        }
+        self.enough.saturating_sub(self.found)
+    }
+
+    /// Adds matches of a segment.
+    pub(crate) fn add(&mut self, matches: u64) {
+        self.found = self.found.saturating_add(matches);
+    }
+
+    /// From here on some documents are not counted.
+    pub(crate) fn leave_out(&mut self) {
+        self.relation = Relation::AtLeast;
+    }
+
+    /// The count, when one was asked for.
+    pub(crate) fn total(&self) -> Option<Total> {
+        self.asked.then_some(Total {
+            value: self.found,
+            relation: self.relation,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_as_far_as_it_is_asked() {
+        let mut none = Count::new(TotalRequest::None);
+        none.leave_out();
+        assert_eq!((none.open(), none.total()), (0, None));
+
+        let mut exact = Count::new(TotalRequest::Exact);
+        exact.add(7);
+        assert_eq!(exact.open(), u64::MAX);
+        let total = Total {
+            value: 7,
+            relation: Relation::Equal,
+        };
+        assert_eq!(exact.total(), Some(total));
+
+        let mut some = Count::new(TotalRequest::AtLeast(9));
+        some.add(7);
+        assert_eq!((some.open(), some.total()), (2, Some(total)));
+        some.add(2);
+        some.leave_out();
+        let total = Total {
+            value: 9,
+            relation: Relation::AtLeast,
+        };
+        assert_eq!((some.open(), some.total()), (0, Some(total)));
+    }
+}
