@@ -96,6 +96,7 @@ impl Searcher {
                 order: PreparedOrder::new(&order, layout, parents, &self.view.searcher)
                     .map_err(|error| run.reason(SEARCHING, error))?,
                 scores: plan.scores && order.wants_scores(),
+                best_score_first: order.begins_with_best_score(),
                 wanted,
                 plan: &plan,
                 run: &run,
@@ -187,6 +188,8 @@ struct Pass<'a> {
     plan: &'a Plan,
     /// Whether scores differ and matter.
     scores: bool,
+    /// Whether the order begins with the best score.
+    best_score_first: bool,
     /// How many documents are kept.
     wanted: usize,
     run: &'a Run,
@@ -315,6 +318,11 @@ impl Pass<'_> {
         best: &mut SegmentTop<'_>,
     ) -> tantivy::Result<u64> {
         let mut scorer = weight.scorer(reader, 1.0)?;
+        // Most documents score less than the worst that is kept; those that score the same may still get in. Blocks of
+        // documents can't be passed over by the library's bounds of their scores: it keeps the bounds for the average
+        // length of a segment's texts, and searches with that of all segments.
+        let least = |best: &SegmentTop<'_>| best.least_score().filter(|_| self.best_score_first);
+        let mut floor = least(best);
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
         while doc != TERMINATED {
@@ -325,7 +333,10 @@ impl Pass<'_> {
             if !reader.is_deleted(doc) {
                 matches += 1;
                 let score = scorer.score();
-                best.offer(doc, score);
+                if floor.is_none_or(|floor| score >= floor) {
+                    best.offer(doc, score);
+                    floor = least(best);
+                }
             }
             doc = scorer.advance();
         }

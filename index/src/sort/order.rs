@@ -176,6 +176,12 @@ impl Order {
         self.keys.iter().position(differs)
     }
 
+    /// Whether the best scores come first.
+    pub(crate) fn begins_with_best_score(&self) -> bool {
+        let first = self.keys.first();
+        first.is_some_and(|key| key.descending && matches!(key.source, Source::Score))
+    }
+
     pub(super) fn compare(&self, one: &[Standing], other: &[Standing]) -> Ordering {
         self.keys
             .iter()

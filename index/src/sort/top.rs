@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io;
 
+use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Score};
 
 use super::leading::Leading;
@@ -167,6 +168,13 @@ impl SegmentTop<'_> {
     pub(super) fn leading_after(&mut self, score: Score) -> Option<Rank> {
         let after = self.after.as_ref()?;
         self.order.leading_of(after, score)
+    }
+
+    /// Only documents with this score or a better one can get in, where the order begins with the best score.
+    pub(crate) fn least_score(&self) -> Option<Score> {
+        let rank = self.last()?.first()?;
+        // It was a single-precision number before.
+        rank.value(true).map(|value| f64::from_u64(value) as Score)
     }
 
     /// Only documents before these ranks can get in.
