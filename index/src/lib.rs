@@ -41,6 +41,7 @@
 //! | [`request`] | a whole search, and what it finds |
 //! | [`search`] | runs a search on one commit |
 //! | [`sort`] | the order of hits |
+//! | [`aggregate`] | figures and groups over all matches |
 //! | [`page`] | page tokens |
 //! | [`cancel`] | when a search has to stop |
 //! | [`analyze`] | how texts become tokens |
@@ -57,6 +58,7 @@
 //! | `cursor` | what a commit says of itself |
 //! | `merge` | which segments are merged, and when |
 
+pub mod aggregate;
 pub mod analyze;
 pub mod cancel;
 pub mod document;
@@ -84,6 +86,7 @@ mod plan;
 mod run;
 mod statistics;
 
+pub use aggregate::{Aggregation, AggregationResult, Datum, Figure, Group, GroupOrder, GroupOrderBy};
 pub use cancel::Cancellation;
 pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};

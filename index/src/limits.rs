@@ -55,6 +55,18 @@ pub const MAX_SORTS: usize = 8;
 pub const MAX_SORT_POINTS: usize = 100;
 /// Characters of a page token.
 pub const MAX_PAGE_TOKEN_CHARS: usize = 48 * 1024;
+/// Aggregations at one level.
+pub const MAX_AGGREGATIONS: usize = 5;
+/// Levels of aggregations, the first included.
+pub const MAX_AGGREGATION_LEVELS: usize = 3;
+/// Groups of a `terms` aggregation in an answer.
+pub const MAX_TERMS_GROUPS: usize = 2_000;
+/// Groups of a `geo_cell` aggregation in an answer.
+pub const MAX_CELL_GROUPS: usize = 10_000;
+/// Groups that all aggregations of one search may gather, shown or not.
+pub const MAX_AGGREGATION_GROUPS: usize = 200_000;
+/// Bytes of the groups and the distinct values that all aggregations of one search may gather.
+pub const MAX_AGGREGATION_BYTES: usize = 64 * 1024 * 1024;
 /// Violations that one error lists; further ones are counted.
 pub const MAX_VIOLATIONS: usize = 64;
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::aggregate::{Aggregation, AggregationResult};
 use crate::geo::GeoPoint;
 use crate::query::{Query, QueryValue};
 use crate::sort::SortValue;
@@ -120,6 +121,8 @@ pub struct SearchRequest {
     pub skip: usize,
     /// Whether to count all matches.
     pub total: TotalRequest,
+    /// Figures and groups over all matches, by names of the caller's; the page doesn't change them.
+    pub aggregations: Vec<(String, Aggregation)>,
 }
 
 impl SearchRequest {
@@ -133,6 +136,7 @@ impl SearchRequest {
             after: None,
             skip: 0,
             total: TotalRequest::None,
+            aggregations: Vec::new(),
         }
     }
 
@@ -161,6 +165,13 @@ impl SearchRequest {
     #[must_use]
     pub fn total(mut self, total: TotalRequest) -> Self {
         self.total = total;
+        self
+    }
+
+    /// The same search with aggregations.
+    #[must_use]
+    pub fn aggregations(mut self, aggregations: Vec<(String, Aggregation)>) -> Self {
+        self.aggregations = aggregations;
         self
     }
 
@@ -219,6 +230,8 @@ pub struct SearchResult {
     pub next_page_token: Option<String>,
     /// How many match, when asked for.
     pub total: Option<Total>,
+    /// The aggregations that were asked for, in the order of the request.
+    pub aggregations: Vec<(String, AggregationResult)>,
     /// The sequence that the view includes.
     pub sequence: u64,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocSet, SegmentReader, TERMINATED};
 
+use crate::aggregate;
 use crate::cancel::Cancellation;
 use crate::count::Count;
 use crate::error::{Error, Reason, Violation, Violations};
@@ -68,14 +69,17 @@ impl Searcher {
         let run = Arc::new(Run::new(cancellation.clone()));
         run.check()?;
         let Shared { layout, parents, .. } = &*self.shared;
-        let (plan, order) = together(
+        let ((plan, order), prepared) = together(
             together(
                 plan::plan(layout, parents, &run, &request.query, "query"),
                 Order::new(layout, parents, &run, &request.sort),
             ),
-            check_page(request),
-        )?
-        .0;
+            together(
+                check_page(request),
+                aggregate::prepare(layout, &request.aggregations),
+            ),
+        )
+        .map(|(both, (_, prepared))| (both, prepared))?;
         let fingerprint = request.fingerprint();
         let after = request
             .after
@@ -104,6 +108,8 @@ impl Searcher {
             search.all(self.shared.layout.root_kind().as_ref(), &mut top, &mut count)?;
         }
 
+        let aggregations = aggregate::collect(&prepared, &self.view.searcher, &*plan.query, &run)?;
+
         let mut winners = top.into_winners();
         let more = winners.len() == wanted && wanted > 0;
         if more {
@@ -120,6 +126,7 @@ impl Searcher {
             hits: hits.collect(),
             next_page_token,
             total: count.total(),
+            aggregations,
             sequence: self.view.sequence,
         })
     }
