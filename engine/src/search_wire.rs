@@ -8,6 +8,7 @@
 //! | `reader` | what has been found wrong so far, and the bounds of a query tree |
 //! | `query`, `text`, `geo` | the query tree, its clauses on texts and on points |
 //! | `sort` | the order |
+//! | `aggregation`, `figures` | aggregations, and their answers |
 //! | `nearby` | the search behind `NearbyXxxRequest` |
 //! | `result` | sort values and totals |
 
@@ -20,6 +21,8 @@ use crate::error::EngineError;
 use crate::status::rerooted;
 use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, min_sequence, page_size};
 
+mod aggregation;
+mod figures;
 mod geo;
 mod nearby;
 mod query;
@@ -28,6 +31,7 @@ mod result;
 mod sort;
 mod text;
 
+pub(crate) use figures::aggregations;
 pub(crate) use nearby::{nearby, nearby_error};
 pub(crate) use result::{sort_values, total};
 
@@ -59,6 +63,7 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
         reader.tree(&query, &at.field("query"))
     });
     let sort = orders(&search.sort, &at.field("sort"), &mut reader);
+    let aggregations = reader.aggregations(&search.aggregations, &at.field("aggregations"), 1);
     reader.end_of_query();
     let violations = &mut reader.violations;
     let size = page_size(
@@ -81,7 +86,8 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
         at.field("min_sequence"),
         &mut reader.violations,
     );
-    let read = query.zip(sort).zip(hits).map(|((query, sort), hits)| WireSearch {
+    let read = query.zip(sort).zip(hits).zip(aggregations);
+    let read = read.map(|(((query, sort), hits), aggregations)| WireSearch {
         request: SearchRequest {
             query,
             sort,
@@ -89,6 +95,7 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
             after: Some(search.page_token).filter(|token| !token.is_empty()),
             skip,
             total,
+            aggregations,
         },
         min_sequence,
         hits,
@@ -104,13 +111,6 @@ pub(crate) fn index_error(error: Error, path: &str) -> EngineError {
 
 /// The parts of a search that the index doesn't answer.
 fn absent(search: &pb::Search, at: &FieldPath, reader: &mut Reader<'_>) {
-    if !search.aggregations.is_empty() {
-        reader.unsupported(
-            at.field("aggregations"),
-            "an aggregation",
-            "count with `total`, or export and aggregate outside",
-        );
-    }
     if search.collapse.is_some() {
         reader.unsupported(
             at.field("collapse"),

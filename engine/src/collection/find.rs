@@ -73,7 +73,7 @@ impl<R: Resource> Collection<R> {
             hits,
             next_page_token: answer.result.next_page_token.unwrap_or_default(),
             total: answer.result.total.map(search_wire::total),
-            aggregations: Default::default(),
+            aggregations: search_wire::aggregations(answer.result.aggregations),
             sequence: signed(answer.sequence),
             profile: search.profile.then(|| pb::Profile {
                 wait_micros: micros(answer.waited),

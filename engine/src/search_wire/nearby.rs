@@ -79,6 +79,7 @@ pub(crate) fn nearby(request: NearbyRequest<'_>, schema: &Schema) -> Result<Wire
                 after: Some(request.page_token.to_owned()).filter(|token| !token.is_empty()),
                 skip: 0,
                 total: TotalRequest::None,
+                aggregations: Vec::new(),
             },
             min_sequence,
             hits: pb::HitsMode::Full,

@@ -41,7 +41,12 @@ pub(crate) fn total(total: Total) -> pb::Total {
         Relation::AtLeast => pb::TotalRelation::AtLeast,
     };
     pb::Total {
-        value: i64::try_from(total.value).unwrap_or(i64::MAX),
+        value: count(total.value),
         relation: relation.into(),
     }
+}
+
+/// A count as the wire has it.
+pub(super) fn count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -88,7 +88,7 @@ impl Check<'_> {
         aggregations
             .iter()
             .filter_map(|(name, aggregation)| {
-                self.aggregation(name, aggregation, &format!("{at}.{name}"), level)
+                self.aggregation(name, aggregation, &format!("{at}[{name:?}]"), level)
             })
             .collect()
     }

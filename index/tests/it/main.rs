@@ -6,6 +6,7 @@
     reason = "a test that can't go on says why and fails; seeds are printed"
 )]
 
+mod aggregations;
 mod broad;
 mod oracle;
 mod pages;

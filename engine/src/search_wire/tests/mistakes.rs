@@ -270,9 +270,12 @@ fn what_the_index_does_not_answer() {
         inner_hits: Some(pb::InnerHits::default()),
         ..pb::NestedQuery::default()
     };
-    let aggregations = [("a".to_owned(), pb::Aggregation::default())]
-        .into_iter()
-        .collect();
+    let percentiles = pb::Aggregation {
+        kind: Some(pb::aggregation::Kind::Percentiles(
+            pb::PercentilesAggregation::default(),
+        )),
+    };
+    let aggregations = [("a".to_owned(), percentiles)].into_iter().collect();
     let cases = [
         (
             asked(Kind::MatchPhrasePrefix(phrase)),
@@ -291,7 +294,7 @@ fn what_the_index_does_not_answer() {
                 aggregations,
                 ..Default::default()
             },
-            "search.aggregations",
+            "search.aggregations[\"a\"].percentiles",
         ),
         (
             pb::Search {
