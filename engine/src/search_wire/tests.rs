@@ -16,6 +16,7 @@ use super::{WireSearch, index_error, nearby, nearby_error, read, sort_values, to
 use crate::error::EngineError;
 use crate::search::NearbyRequest;
 
+mod aggregations;
 mod answers;
 mod mistakes;
 mod orders;

@@ -8,10 +8,10 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Searcher, SegmentReader};
 use super::check::{Node, Prepared, Shape};
 use super::column::{Raw, Values};
 use super::conclude::conclude;
-use super::gathered::{Budget, Gathered, Members, too_many_groups};
+use super::gathered::{Budget, Gathered, Members, too_many_bytes, too_many_groups};
 use super::{AggregationResult, Figure};
 use crate::error::Error;
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS};
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_BYTES, MAX_AGGREGATION_GROUPS};
 use crate::run::Run;
 
 const AGGREGATING: &str = "aggregating";
@@ -38,7 +38,7 @@ pub(crate) fn collect(
     let mut budget = Budget::default();
     for reader in searcher.segment_readers() {
         run.check()?;
-        let mut documents = matches(&*weight, reader, run).map_err(failed)?;
+        let documents = matches(&*weight, reader, run).map_err(failed)?;
         let opened = open(nodes, reader).map_err(failed)?;
         let mut pass = Pass {
             run,
@@ -47,7 +47,6 @@ pub(crate) fn collect(
         };
         pass.all(nodes, &opened, &documents, &mut gathered)
             .map_err(failed)?;
-        documents.clear();
     }
     Ok(conclude(nodes, gathered))
 }
@@ -237,7 +236,18 @@ impl Pass<'_> {
         groups.sort_unstable_by_key(|(number, _)| *number);
         let numbers: Vec<u64> = groups.iter().map(|(number, _)| *number).collect();
         let members = groups.into_iter().map(|(_, members)| members);
-        let mut split: Vec<_> = opened.values.raw(&numbers)?.into_iter().zip(members).collect();
+        let mut keys: Vec<Raw> = Vec::with_capacity(numbers.len());
+        let mut bytes = 0;
+        for part in numbers.chunks(DOCUMENTS_PER_CHECK as usize) {
+            self.run.check_inside()?;
+            let part = opened.values.raw(part)?;
+            bytes += part.iter().map(Raw::size).sum::<usize>();
+            if bytes > MAX_AGGREGATION_BYTES {
+                return Err(self.run.give_up(too_many_bytes(bytes, node)));
+            }
+            keys.extend(part);
+        }
+        let mut split: Vec<_> = keys.into_iter().zip(members).collect();
         if let Some(missing) = node.missing.as_ref().filter(|_| !without.is_empty()) {
             // May be one of the keys above: a group then takes its documents in two parts.
             split.push((missing.clone(), without));

@@ -29,6 +29,15 @@ pub(super) enum Raw {
 }
 
 impl Raw {
+    /// Bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        let text = match self {
+            Self::Number(_) => 0,
+            Self::Bytes(bytes) => bytes.len(),
+        };
+        size_of::<Self>() + text
+    }
+
     /// The value as the kind has it.
     pub(super) fn datum(&self, kind: Kind) -> Datum {
         match self {

@@ -85,21 +85,22 @@ impl Budget {
     }
 
     fn bytes(&mut self, value: &Raw, besides: usize, node: &Node) -> Result<(), Error> {
-        let text = match value {
-            Raw::Number(_) => 0,
-            Raw::Bytes(bytes) => bytes.len(),
-        };
-        self.bytes += size_of::<Raw>() + text + besides;
+        self.bytes += value.size() + besides;
         if self.bytes > MAX_AGGREGATION_BYTES {
-            return Err(Error::LimitExceeded {
-                path: node.path.clone(),
-                limit: "MAX_AGGREGATION_BYTES",
-                max: MAX_AGGREGATION_BYTES as u64,
-                actual: self.bytes as u64,
-                advice: "narrow the query, or aggregate a field with fewer different values",
-            });
+            return Err(too_many_bytes(self.bytes, node));
         }
         Ok(())
+    }
+}
+
+/// The error of aggregations that hold too much.
+pub(super) fn too_many_bytes(actual: usize, node: &Node) -> Error {
+    Error::LimitExceeded {
+        path: node.path.clone(),
+        limit: "MAX_AGGREGATION_BYTES",
+        max: MAX_AGGREGATION_BYTES as u64,
+        actual: actual as u64,
+        advice: "narrow the query, or aggregate a field with fewer different values",
     }
 }
 
