@@ -2,7 +2,8 @@
 //!
 //! Within a segment documents are compared by numbers alone, ordinals in the segment's dictionaries in place of strings.
 //! Only the few that a segment contributes get their strings, and are then compared with those of other segments. Every
-//! order ends in the document's key, so no two documents are equal and pages don't depend on how segments lie.
+//! order ends in the document's key, so no two documents are equal and pages don't depend on how segments lie. Scores do,
+//! in their last digit: they are sums of floats in the order of a segment's postings.
 //!
 //! | module | what it knows |
 //! |---|---|

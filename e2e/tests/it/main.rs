@@ -9,6 +9,7 @@
     reason = "seeds, skips and measured times are told to who runs the tests"
 )]
 
+mod aggregations;
 mod bad_input;
 mod crash;
 mod drain;
