@@ -54,7 +54,10 @@ pub fn hashed_table(name: &str) -> TableSchema {
 
 fn md5_hex(id: &str) -> String {
     let digest = Md5::digest(id.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// A primary key as the key of a document: its byte order is the order of primary keys.
