@@ -3,7 +3,10 @@
 pub(crate) mod codec;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use crate::error::{Error, Result};
 use crate::schema::{SecondaryIndexSchema, TableSchema};
@@ -12,19 +15,49 @@ use crate::schema::{SecondaryIndexSchema, TableSchema};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);
 
-/// Handle of a table; cheap to clone. It belongs to the database that gave it.
+/// Handle of a table; cheap to clone. It belongs to the database that gave it, and follows changes of the table.
 #[derive(Debug, Clone)]
 pub struct Table(Arc<Definition>);
 
 #[derive(Debug)]
 struct Definition {
     id: TableId,
-    schema: TableSchema,
+    name: String,
+    schema: RwLock<Arc<TableSchema>>,
+}
+
+/// A secondary index of a table as it was declared at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct NumberedIndex {
+    /// Its number in the table, as keys of entries have it.
+    pub(crate) number: u16,
+    schema: Arc<TableSchema>,
+    place: usize,
+}
+
+impl NumberedIndex {
+    /// All indexes of a schema.
+    pub(crate) fn all(schema: &TableSchema) -> impl Iterator<Item = (u16, &SecondaryIndexSchema)> {
+        (0u16..).zip(&schema.indexes)
+    }
+}
+
+impl Deref for NumberedIndex {
+    type Target = SecondaryIndexSchema;
+
+    #[expect(clippy::indexing_slicing, reason = "the place was found in this very schema")]
+    fn deref(&self) -> &SecondaryIndexSchema {
+        &self.schema.indexes[self.place]
+    }
 }
 
 impl Table {
     pub(crate) fn new(id: TableId, schema: TableSchema) -> Self {
-        Self(Arc::new(Definition { id, schema }))
+        Self(Arc::new(Definition {
+            id,
+            name: schema.name.clone(),
+            schema: RwLock::new(Arc::new(schema)),
+        }))
     }
 
     /// Its number.
@@ -34,23 +67,30 @@ impl Table {
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.0.schema.name
+        &self.0.name
     }
 
-    /// What it is declared as.
-    pub fn schema(&self) -> &TableSchema {
-        &self.0.schema
+    /// What it is declared as at this moment.
+    pub fn schema(&self) -> Arc<TableSchema> {
+        self.0.schema.read().clone()
     }
 
-    /// An index by name, with its number in the table.
-    pub(crate) fn index(&self, name: &str) -> Result<(u16, &SecondaryIndexSchema)> {
-        (0u16..)
-            .zip(&self.0.schema.indexes)
-            .find(|(_, index)| index.name == name)
-            .ok_or_else(|| Error::IndexNotFound {
-                table: self.name().to_owned(),
-                index: name.to_owned(),
-            })
+    /// An index by name.
+    pub(crate) fn index(&self, name: &str) -> Result<NumberedIndex> {
+        let schema = self.schema();
+        let found = NumberedIndex::all(&schema)
+            .enumerate()
+            .find(|(_, (_, index))| index.name == name)
+            .map(|(place, (number, _))| (place, number));
+        let (place, number) = found.ok_or_else(|| Error::IndexNotFound {
+            table: self.name().to_owned(),
+            index: name.to_owned(),
+        })?;
+        Ok(NumberedIndex {
+            number,
+            schema,
+            place,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::catalog::Table;
 use crate::clock::millis;
-use crate::row::{Cell, Row};
+use crate::row::Row;
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
@@ -47,20 +47,17 @@ impl Expiry {
     /// Takes the expired cells out of a row.
     pub(crate) fn drop_expired(self, row: &mut Row) {
         if self.expired.is_some() {
-            row.columns_mut().retain(|_, cells| {
-                cells.retain(|cell| self.is_visible(cell.version));
-                !cells.is_empty()
-            });
+            row.columns_mut()
+                .retain_cells(|_, _, cell| self.is_visible(cell.version));
         }
     }
 }
 
 /// The version (milliseconds) a row lives by: its newest cell; a row without cells lives by its last write.
 pub(crate) fn life(row: &Row) -> i64 {
-    let newest = |cells: &Vec<Cell>| cells.first().map(|cell| cell.version);
     row.columns()
-        .values()
-        .filter_map(newest)
+        .iter()
+        .filter_map(|(_, cells)| cells.first().map(|cell| cell.version))
         .max()
         .unwrap_or_else(|| milliseconds(row.written))
 }

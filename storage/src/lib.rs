@@ -96,6 +96,6 @@ pub use read::{
     ColumnSelection, Direction, IndexEntry, IndexPage, IndexPosition, KeyBound, RangePage, RangeRequest,
     Snapshot,
 };
-pub use row::{Cell, Row};
-pub use schema::{KeyKind, SecondaryIndexSchema, TableSchema};
+pub use row::{Cell, Columns, Row};
+pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 pub use value::{KeyValue, PrimaryKey, Value};

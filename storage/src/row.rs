@@ -1,9 +1,9 @@
 //! A row: its key, its revision, and its columns with their versions.
 
 pub(crate) mod codec;
+mod columns;
 
-use std::collections::BTreeMap;
-
+pub use self::columns::Columns;
 use crate::value::{PrimaryKey, Value};
 
 /// One version of a column.
@@ -24,17 +24,12 @@ pub struct Row {
     pub revision: u64,
     /// When it was last written by the server's clock, nanoseconds since the Unix epoch.
     pub written: i64,
-    columns: BTreeMap<String, Vec<Cell>>,
+    columns: Columns,
 }
 
 impl Row {
-    /// A row of these columns; the cells of each are brought into order, the newest first.
-    pub fn new(key: PrimaryKey, revision: u64, written: i64, columns: BTreeMap<String, Vec<Cell>>) -> Self {
-        let mut columns = columns;
-        for cells in columns.values_mut() {
-            cells.sort_by_key(|cell| std::cmp::Reverse(cell.version));
-        }
-        columns.retain(|_, cells| !cells.is_empty());
+    /// A row of these columns.
+    pub fn new(key: PrimaryKey, revision: u64, written: i64, columns: Columns) -> Self {
         Self {
             key,
             revision,
@@ -45,21 +40,21 @@ impl Row {
 
     /// The newest value of a column.
     pub fn get(&self, column: &str) -> Option<&Value> {
-        self.columns.get(column)?.first().map(|cell| &cell.value)
+        self.columns.get(column).first().map(|cell| &cell.value)
     }
 
     /// All versions of a column, the newest first; empty when the row doesn't have it.
     pub fn cells(&self, column: &str) -> &[Cell] {
-        self.columns.get(column).map_or(&[], Vec::as_slice)
+        self.columns.get(column)
     }
 
     /// All columns in the order of their names, each with its versions, the newest first.
-    pub fn columns(&self) -> &BTreeMap<String, Vec<Cell>> {
+    pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
     /// Mutable columns for the write path, which keeps cells in order and columns non-empty.
-    pub(crate) fn columns_mut(&mut self) -> &mut BTreeMap<String, Vec<Cell>> {
+    pub(crate) fn columns_mut(&mut self) -> &mut Columns {
         &mut self.columns
     }
 }

@@ -17,6 +17,16 @@ pub enum KeyKind {
     Binary,
 }
 
+/// Which rows lie beside each other in a secondary index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum IndexScope {
+    /// Ordered by its columns across all partitions.
+    #[default]
+    Global,
+    /// Ordered by its columns inside each partition: its first column is the table's partition key.
+    Local,
+}
+
 /// A secondary index: an ordered copy of some columns, kept in the same commit as the rows. Sparse: a row that
 /// lacks one of `columns` has no entry. It sees the newest version of each column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +38,8 @@ pub struct SecondaryIndexSchema {
     pub columns: Vec<String>,
     /// Attribute columns copied into the entries, at most [`limits::MAX_INCLUDED_COLUMNS`].
     pub included: Vec<String>,
+    /// Which rows lie beside each other.
+    pub scope: IndexScope,
 }
 
 impl SecondaryIndexSchema {
@@ -37,7 +49,15 @@ impl SecondaryIndexSchema {
             name: name.into(),
             columns: columns.into_iter().map(Into::into).collect(),
             included: Vec::new(),
+            scope: IndexScope::Global,
         }
+    }
+
+    /// Orders it inside each partition; its first column must be the table's partition key.
+    #[must_use]
+    pub fn local(mut self) -> Self {
+        self.scope = IndexScope::Local;
+        self
     }
 
     /// Copies these columns into the entries.
@@ -55,12 +75,18 @@ pub struct TableSchema {
     pub name: String,
     /// Its key columns, 1 to [`limits::MAX_KEY_COLUMNS`]; the first is the partition key.
     pub key: Vec<(String, KeyKind)>,
+    /// Place of the key column that the store numbers, counted per partition key: an INTEGER, not the first.
+    pub auto_increment: Option<usize>,
     /// Versions kept of each column, 1 to [`limits::MAX_VERSIONS`].
     pub max_versions: u32,
     /// How long a cell is visible after its version; `None`: for ever.
     pub time_to_live: Option<Duration>,
     /// How far a version given by a writer may lie from the clock.
     pub max_version_offset: Duration,
+    /// Whether rows may be updated; else they are only put and deleted as a whole.
+    pub allow_update: bool,
+    /// Whether transactions may hold its partitions. Each write pays a little for that.
+    pub transactions: bool,
     /// Its secondary indexes.
     pub indexes: Vec<SecondaryIndexSchema>,
 }
@@ -71,9 +97,12 @@ impl TableSchema {
         Self {
             name: name.into(),
             key: Vec::new(),
+            auto_increment: None,
             max_versions: 1,
             time_to_live: None,
             max_version_offset: limits::DEFAULT_MAX_VERSION_OFFSET,
+            allow_update: true,
+            transactions: false,
             indexes: Vec::new(),
         }
     }
@@ -82,6 +111,27 @@ impl TableSchema {
     #[must_use]
     pub fn key(mut self, column: impl Into<String>, kind: KeyKind) -> Self {
         self.key.push((column.into(), kind));
+        self
+    }
+
+    /// Appends an INTEGER key column that the store numbers: unique and rising inside a partition key.
+    #[must_use]
+    pub fn auto_increment_key(mut self, column: impl Into<String>) -> Self {
+        self.auto_increment = Some(self.key.len());
+        self.key(column, KeyKind::Integer)
+    }
+
+    /// Whether rows may be updated; else they are only put and deleted as a whole.
+    #[must_use]
+    pub fn allow_update(mut self, allow: bool) -> Self {
+        self.allow_update = allow;
+        self
+    }
+
+    /// Lets transactions hold its partitions.
+    #[must_use]
+    pub fn transactions(mut self) -> Self {
+        self.transactions = true;
         self
     }
 
@@ -132,6 +182,15 @@ impl TableSchema {
                 return Err(Error::invalid(
                     subject(),
                     format!("has key column {column:?} twice"),
+                ));
+            }
+        }
+        if let Some(position) = self.auto_increment {
+            let numbered = self.key.get(position);
+            if position == 0 || numbered.is_none_or(|(_, kind)| *kind != KeyKind::Integer) {
+                return Err(Error::invalid(
+                    subject(),
+                    "must number an INTEGER key column that isn't the first",
                 ));
             }
         }
@@ -186,6 +245,13 @@ impl TableSchema {
             limits::MAX_INCLUDED_COLUMNS,
             index.included.len(),
         )?;
+        if index.scope == IndexScope::Local && index.columns.first() != self.key.first().map(|(name, _)| name)
+        {
+            return Err(Error::invalid(
+                subject(),
+                "is local, so that its first column must be the partition key",
+            ));
+        }
         let mut seen: Vec<&str> = Vec::new();
         for column in index.columns.iter().chain(&index.included) {
             check_column(column)?;
@@ -269,6 +335,11 @@ impl TableSchema {
                 format!("{:?} and {:?}", self.key, other.key),
             ),
             (
+                "auto_increment",
+                self.auto_increment == other.auto_increment,
+                format!("{:?} and {:?}", self.auto_increment, other.auto_increment),
+            ),
+            (
                 "max_versions",
                 self.max_versions == other.max_versions,
                 format!("{} and {}", self.max_versions, other.max_versions),
@@ -282,6 +353,16 @@ impl TableSchema {
                 "max_version_offset",
                 self.max_version_offset == other.max_version_offset,
                 format!("{:?} and {:?}", self.max_version_offset, other.max_version_offset),
+            ),
+            (
+                "allow_update",
+                self.allow_update == other.allow_update,
+                format!("{} and {}", self.allow_update, other.allow_update),
+            ),
+            (
+                "transactions",
+                self.transactions == other.transactions,
+                format!("{} and {}", self.transactions, other.transactions),
             ),
             (
                 "indexes",

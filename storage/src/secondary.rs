@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::catalog::Table;
+use crate::catalog::{NumberedIndex, Table};
 use crate::codec::{Malformed, Reader, put_value, put_varint, put_zigzag};
 use crate::error::Result;
 use crate::expiry::{Expiry, life};
@@ -20,12 +20,12 @@ const FORMAT: u8 = 1;
 /// All index entries of a row: keys and values. A value that is too long for an index is refused.
 pub(crate) fn entries(table: &Table, row: &Row) -> Result<BTreeMap<Bytes, Vec<u8>>> {
     let mut entries = BTreeMap::new();
-    for (number, index) in (0u16..).zip(&table.schema().indexes) {
+    let schema = table.schema();
+    for (number, index) in NumberedIndex::all(&schema) {
         let mut values = Vec::with_capacity(index.columns.len());
         let mut lives = life(row);
         for column in &index.columns {
-            let key_value = table
-                .schema()
+            let key_value = schema
                 .key_position(column)
                 .and_then(|at| row.key.values().get(at));
             if let Some(value) = key_value {

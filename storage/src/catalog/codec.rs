@@ -8,9 +8,14 @@ use std::time::Duration;
 use crate::catalog::TableId;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
-use crate::schema::{KeyKind, SecondaryIndexSchema, TableSchema};
+use crate::schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 
-const FORMAT: u8 = 1;
+/// The format that is written. Format 1 lacks numbered keys, flags and scopes; it is still read.
+const FORMAT: u8 = 2;
+const FORMAT_1: u8 = 1;
+
+const ALLOWS_UPDATE: u8 = 1;
+const HAS_TRANSACTIONS: u8 = 2;
 
 /// The bytes of a schema.
 pub(crate) fn encode(schema: &TableSchema) -> Vec<u8> {
@@ -29,6 +34,15 @@ pub(crate) fn encode(schema: &TableSchema) -> Vec<u8> {
     out.push(u8::from(schema.time_to_live.is_some()));
     put_duration(&mut out, schema.time_to_live.unwrap_or_default());
     put_duration(&mut out, schema.max_version_offset);
+    put_varint(&mut out, schema.auto_increment.unwrap_or(0) as u64);
+    let mut flags = 0;
+    if schema.allow_update {
+        flags |= ALLOWS_UPDATE;
+    }
+    if schema.transactions {
+        flags |= HAS_TRANSACTIONS;
+    }
+    out.push(flags);
     put_varint(&mut out, schema.indexes.len() as u64);
     for index in &schema.indexes {
         put_bytes(&mut out, index.name.as_bytes());
@@ -38,6 +52,10 @@ pub(crate) fn encode(schema: &TableSchema) -> Vec<u8> {
                 put_bytes(&mut out, column.as_bytes());
             }
         }
+        out.push(match index.scope {
+            IndexScope::Global => 1,
+            IndexScope::Local => 2,
+        });
     }
     out
 }
@@ -54,8 +72,9 @@ pub(crate) fn decode(table: TableId, bytes: &[u8]) -> Result<TableSchema> {
 
 fn read(bytes: &[u8]) -> Result<TableSchema, Malformed> {
     let mut reader = Reader::new(bytes);
-    if reader.u8()? != FORMAT {
-        return Err(Malformed("a table of format 1"));
+    let format = reader.u8()?;
+    if format != FORMAT && format != FORMAT_1 {
+        return Err(Malformed("a table of format 1 or 2"));
     }
     let mut schema = TableSchema::new(reader.str()?);
     for _ in 0..reader.count()? {
@@ -73,14 +92,34 @@ fn read(bytes: &[u8]) -> Result<TableSchema, Malformed> {
     let lifetime = read_duration(&mut reader)?;
     schema.time_to_live = expires.then_some(lifetime);
     schema.max_version_offset = read_duration(&mut reader)?;
+    if format != FORMAT_1 {
+        let position = usize::try_from(reader.varint()?).map_err(|_| Malformed("a key column"))?;
+        // The first column is never numbered, so that 0 stands for none.
+        schema.auto_increment = (position > 0).then_some(position);
+        let flags = reader.u8()?;
+        if flags & !(ALLOWS_UPDATE | HAS_TRANSACTIONS) != 0 {
+            return Err(Malformed("flags of a table"));
+        }
+        schema.allow_update = flags & ALLOWS_UPDATE != 0;
+        schema.transactions = flags & HAS_TRANSACTIONS != 0;
+    }
     for _ in 0..reader.count()? {
         let name = reader.str()?;
         let columns = read_columns(&mut reader)?;
         let included = read_columns(&mut reader)?;
+        let scope = match format {
+            FORMAT_1 => IndexScope::Global,
+            _ => match reader.u8()? {
+                1 => IndexScope::Global,
+                2 => IndexScope::Local,
+                _ => return Err(Malformed("a scope of an index")),
+            },
+        };
         schema = schema.index(SecondaryIndexSchema {
             name: name.to_owned(),
             columns,
             included,
+            scope,
         });
     }
     reader.finish()?;

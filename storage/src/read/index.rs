@@ -26,12 +26,12 @@ pub(super) async fn page(
     limit: usize,
 ) -> Result<IndexPage> {
     snapshot.shared.catalog.read().check_owned(table)?;
-    let (number, index) = table.index(name)?;
-    let begin = begin(table, number, index, prefix)?;
+    let index = table.index(name)?;
+    let begin = begin(table, index.number, &index, prefix)?;
     let mut high = key::after(&begin);
     let mut low = Bytes::from(begin);
     if let Some(position) = after {
-        let place = place(table, number, index, position)?;
+        let place = place(table, index.number, &index, position)?;
         if !place.starts_with(&low) {
             return Err(Error::invalid(
                 format!("position in index {name:?}"),
@@ -58,7 +58,7 @@ pub(super) async fn page(
         page.next = scanned.entries.last().map(|(key, _)| position_of(key));
     }
     for (key, value) in &scanned.entries {
-        let entry = entry(index, key, value, expiry).map_err(|Malformed(expected)| {
+        let entry = entry(&index, key, value, expiry).map_err(|Malformed(expected)| {
             Error::corrupt(format!(
                 "index {name:?} of table {:?}: expected {expected}",
                 table.name()

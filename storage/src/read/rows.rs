@@ -66,7 +66,8 @@ impl<'a> Projection<'a> {
                 // Whether the row has expired shows only in all of its columns.
                 let row = codec::decode(key, value, &ColumnSelection::All)?;
                 self.expiry.visible(row).map(|mut row| {
-                    row.columns_mut().retain(|name, _| names.contains(name));
+                    row.columns_mut()
+                        .retain(|name| names.iter().any(|each| each == name));
                     row
                 })
             }

@@ -5,12 +5,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use crate::codec::{Malformed, Reader, put_bytes, put_value, put_varint, put_zigzag};
 use crate::error::{Error, Result};
 use crate::read::ColumnSelection;
-use crate::row::{Cell, Row};
+use crate::row::{Cell, Columns, Row};
 use crate::value::PrimaryKey;
 
 /// First byte of a row.
@@ -33,7 +31,7 @@ fn put_body(out: &mut Vec<u8>, row: &Row) {
     out.extend_from_slice(&row.written.to_be_bytes());
     put_varint(out, row.columns().len() as u64);
     let base = row.written.div_euclid(NANOS_PER_MILLI);
-    for (name, cells) in row.columns() {
+    for (name, cells) in row.columns().iter() {
         put_bytes(out, name.as_bytes());
         put_varint(out, cells.len() as u64);
         for cell in cells {
@@ -70,7 +68,7 @@ fn read_body(
     let written = reader.i64()?;
     let base = written.div_euclid(NANOS_PER_MILLI);
     let count = reader.count()?;
-    let mut columns = BTreeMap::new();
+    let mut columns = Columns::with_capacity(count);
     for _ in 0..count {
         let name = reader.str()?;
         let versions = reader.count()?;
@@ -93,7 +91,7 @@ fn read_body(
                 version,
             });
         }
-        columns.insert(name.to_owned(), cells);
+        columns.push(name.to_owned(), cells);
     }
     reader.finish()?;
     Ok(Row {

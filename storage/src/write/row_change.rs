@@ -1,13 +1,11 @@
 //! What an operation makes of a row: a function of the row before, the operation, and the time.
 
-use std::collections::BTreeMap;
-
 use crate::batch::{ColumnChange, Condition, Existence, RowOperation};
 use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::error::{ConditionFailure, Error, Result};
 use crate::expiry::{Expiry, milliseconds};
-use crate::row::{Cell, Row};
+use crate::row::{Cell, Columns, Row};
 use crate::value::{PrimaryKey, Value};
 
 /// What becomes of a row.
@@ -58,7 +56,7 @@ pub(super) fn apply(
             let version = milliseconds(now);
             let cells = |(name, value): &(String, Value)| {
                 let value = value.clone();
-                (name.clone(), vec![Cell { value, version }])
+                (name.clone(), Cell { value, version })
             };
             let columns = columns.iter().map(cells).collect();
             let revision = before.map_or(0, |row| row.revision);
@@ -84,7 +82,7 @@ fn update(
     };
     let mut row = match before {
         Some(row) => row,
-        None if changes.iter().any(creates) => Row::new(key.clone(), 0, now, BTreeMap::new()),
+        None if changes.iter().any(creates) => Row::new(key.clone(), 0, now, Columns::new()),
         None => return Ok(Outcome::Nothing),
     };
     row.written = now;
@@ -96,31 +94,24 @@ fn update(
                 value,
                 version,
             } => {
-                let cells = columns.entry(column.clone()).or_default();
-                let version = version.unwrap_or_else(|| next_version(cells, now));
-                put_cell(cells, version, value.clone());
+                let version = version.unwrap_or_else(|| next_version(columns.get(column), now));
+                let value = value.clone();
+                columns.put(column, Cell { value, version });
             }
             ColumnChange::DeleteVersion { column, version } => {
-                if let Some(cells) = columns.get_mut(column) {
-                    cells.retain(|cell| cell.version != *version);
-                }
+                columns.retain_cells(|name, _, cell| name != column || cell.version != *version);
             }
-            ColumnChange::DeleteAll { column } => {
-                columns.remove(column);
-            }
+            ColumnChange::DeleteAll { column } => columns.remove(column),
             ColumnChange::Increment { column, by } => {
-                let cells = columns.entry(column.clone()).or_default();
-                let sum = increment(column, cells.first(), *by)?;
+                let cells = columns.get(column);
+                let value = Value::Integer(increment(column, cells.first(), *by)?);
                 let version = next_version(cells, now);
-                put_cell(cells, version, Value::Integer(sum));
+                columns.put(column, Cell { value, version });
             }
         }
     }
     let keep = usize::try_from(table.schema().max_versions).unwrap_or(usize::MAX);
-    for cells in columns.values_mut() {
-        cells.truncate(keep);
-    }
-    columns.retain(|_, cells| !cells.is_empty());
+    columns.retain_cells(|_, place, _| place < keep);
     // A version given by the writer may have expired already.
     Expiry::of(table, now).drop_expired(&mut row);
     Ok(Outcome::Write(ChangeKind::Update, row))
@@ -130,15 +121,6 @@ fn update(
 fn next_version(cells: &[Cell], now: i64) -> i64 {
     let now = milliseconds(now);
     cells.first().map_or(now, |newest| now.max(newest.version))
-}
-
-/// Puts a cell in its place, the newest first; a cell of the same version is replaced.
-fn put_cell(cells: &mut Vec<Cell>, version: i64, value: Value) {
-    let place = cells.partition_point(|cell| cell.version > version);
-    match cells.get_mut(place) {
-        Some(cell) if cell.version == version => cell.value = value,
-        Some(_) | None => cells.insert(place, Cell { value, version }),
-    }
 }
 
 fn increment(column: &str, newest: Option<&Cell>, by: i64) -> Result<i64> {

@@ -113,7 +113,7 @@ fn cells(row: &Row) -> oracle::Cells {
     let cells = columns.map(|(name, cells)| {
         assert!(cells.is_sorted_by(|left, right| left.version > right.version));
         let cells = cells.iter().map(|cell| (cell.version, cell.value.clone()));
-        (name.clone(), cells.collect())
+        (name.to_owned(), cells.collect())
     });
     cells.collect()
 }

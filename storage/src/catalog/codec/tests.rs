@@ -3,25 +3,45 @@ use super::*;
 fn sample() -> TableSchema {
     TableSchema::new("t")
         .key("p", KeyKind::String)
-        .key("q", KeyKind::Integer)
+        .auto_increment_key("q")
+        .transactions()
         .max_versions(3)
         .time_to_live(Duration::from_millis(1_500))
-        .index(SecondaryIndexSchema::new("i", ["c"]).include(["d"]))
+        .index(SecondaryIndexSchema::new("i", ["p"]).include(["d"]).local())
+}
+
+/// What stands before the parts that format 2 added.
+fn golden_front(format: u8) -> Vec<u8> {
+    [
+        &[format, 1, b't'][..],             // format, name
+        &[2, 1, b'p', 1, 1, b'q', 2],       // key columns
+        &[3],                               // max versions
+        &[1, 1, 0x80, 0xca, 0xb5, 0xee, 1], // time to live: 1 s, 500,000,000 ns
+        &[0x80, 0xa3, 5, 0],                // max version offset: 86,400 s
+    ]
+    .concat()
 }
 
 #[test]
 fn golden_table() {
     let golden = [
-        &[1, 1, b't'][..],                     // format, name
-        &[2, 1, b'p', 1, 1, b'q', 2],          // key columns
-        &[3],                                  // max versions
-        &[1, 1, 0x80, 0xca, 0xb5, 0xee, 1],    // time to live: 1 s, 500,000,000 ns
-        &[0x80, 0xa3, 5, 0],                   // max version offset: 86,400 s
-        &[1, 1, b'i', 1, 1, b'c', 1, 1, b'd'], // index i on c, including d
+        &golden_front(2)[..],
+        &[1, 0b11], // numbered key column, flags: updates, transactions
+        &[1, 1, b'i', 1, 1, b'p', 1, 1, b'd', 2], // index i on p, including d, local
     ]
     .concat();
     assert_eq!(encode(&sample()), golden);
     assert_eq!(decode(TableId(1), &golden).unwrap(), sample());
+}
+
+#[test]
+fn format_1_is_read() {
+    let golden = [&golden_front(1)[..], &[1, 1, b'i', 1, 1, b'p', 1, 1, b'd']].concat();
+    let mut expected = sample();
+    expected.auto_increment = None;
+    expected.transactions = false;
+    expected.indexes[0].scope = IndexScope::Global;
+    assert_eq!(decode(TableId(1), &golden).unwrap(), expected);
 }
 
 #[test]

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::kv::STAMP;
 use crate::row::{Cell, Row, codec as row_codec};
@@ -7,16 +5,12 @@ use crate::row::{Cell, Row, codec as row_codec};
 fn sample() -> (Vec<u8>, Change) {
     let key = PrimaryKey::string("k").unwrap();
     let gone = PrimaryKey::integer(1);
-    let cells = vec![Cell {
+    let cell = Cell {
         value: "x".into(),
         version: 1,
-    }];
-    let row = Row::new(
-        key.clone(),
-        5,
-        1_000_000,
-        BTreeMap::from([("a".to_owned(), cells)]),
-    );
+    };
+    let columns = [("a".to_owned(), cell)].into_iter().collect();
+    let row = Row::new(key.clone(), 5, 1_000_000, columns);
     let mut encoder = Encoder::new(1_000_001, Some("t"), 2);
     encoder.row(
         TableId(3),

@@ -21,7 +21,8 @@ pub(crate) fn key_value(random: &mut Rng, kind: KeyKind) -> KeyValue {
 
 /// A key of the table's first columns.
 fn key_prefix(random: &mut Rng, table: &Table, columns: usize) -> PrimaryKey {
-    let kinds = table.schema().key.iter().take(columns);
+    let schema = table.schema();
+    let kinds = schema.key.iter().take(columns);
     let values = kinds.map(|(_, kind)| key_value(random, *kind)).collect();
     PrimaryKey::new(values).expect("a key")
 }

@@ -1,0 +1,113 @@
+//! The columns of a row: a sorted vector, for rows are read far more often than they are changed.
+
+use crate::row::Cell;
+use crate::value::Value;
+
+/// Columns in the order of their names, each once and with at least one cell, the newest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Columns(Vec<(String, Vec<Cell>)>);
+
+impl Columns {
+    /// No columns.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// No columns, with room for so many.
+    pub(crate) fn with_capacity(columns: usize) -> Self {
+        Self(Vec::with_capacity(columns))
+    }
+
+    /// How many columns there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The cells of a column, the newest first; empty when there is no such column.
+    pub fn get(&self, name: &str) -> &[Cell] {
+        self.place(name)
+            .ok()
+            .and_then(|at| self.0.get(at))
+            .map_or(&[], |(_, cells)| cells)
+    }
+
+    /// Each column with its cells.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &[Cell])> + ExactSizeIterator {
+        self.0
+            .iter()
+            .map(|(name, cells)| (name.as_str(), cells.as_slice()))
+    }
+
+    /// Each column with its newest value.
+    pub fn newest(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.iter()
+            .filter_map(|(name, cells)| Some((name, &cells.first()?.value)))
+    }
+
+    /// Puts a cell in its place; a cell of the same version is replaced.
+    pub(crate) fn put(&mut self, name: &str, cell: Cell) {
+        match self.place(name) {
+            Ok(at) => {
+                let Some((_, cells)) = self.0.get_mut(at) else {
+                    return;
+                };
+                let place = cells.partition_point(|each| each.version > cell.version);
+                match cells.get_mut(place) {
+                    Some(same) if same.version == cell.version => *same = cell,
+                    Some(_) | None => cells.insert(place, cell),
+                }
+            }
+            Err(at) => self.0.insert(at, (name.to_owned(), vec![cell])),
+        }
+    }
+
+    /// Appends a column behind all others; the caller vouches for the order and for at least one cell.
+    pub(crate) fn push(&mut self, name: String, cells: Vec<Cell>) {
+        self.0.push((name, cells));
+    }
+
+    /// Removes a column.
+    pub(crate) fn remove(&mut self, name: &str) {
+        if let Ok(at) = self.place(name) {
+            self.0.remove(at);
+        }
+    }
+
+    /// Keeps the columns of which this is true.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.0.retain(|(name, _)| keep(name));
+    }
+
+    /// Keeps the cells of which this is true, given the place of each among the newest of its column, from 0.
+    pub(crate) fn retain_cells(&mut self, mut keep: impl FnMut(&str, usize, &Cell) -> bool) {
+        self.0.retain_mut(|(name, cells)| {
+            let mut place = 0;
+            cells.retain(|cell| {
+                let kept = keep(name, place, cell);
+                place += 1;
+                kept
+            });
+            !cells.is_empty()
+        });
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(each, _)| each.as_str().cmp(name))
+    }
+}
+
+/// Columns of one cell each.
+impl FromIterator<(String, Cell)> for Columns {
+    fn from_iter<I: IntoIterator<Item = (String, Cell)>>(columns: I) -> Self {
+        let mut all = Self::new();
+        for (name, cell) in columns {
+            all.put(&name, cell);
+        }
+        all
+    }
+}
