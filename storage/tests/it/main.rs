@@ -11,6 +11,7 @@ mod contract;
 mod crash;
 mod damage;
 mod failure;
+mod linearizable;
 mod model;
 mod retention;
 mod tables;

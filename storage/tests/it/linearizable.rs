@@ -1,0 +1,214 @@
+//! Concurrent writers and readers leave histories; each partition's must be linearisable: as if every operation had
+//! happened at one moment between its call and its answer.
+
+mod checker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fastrand::Rng;
+use souk_storage::{
+    ColumnChange, Comparison, Condition, Database, DatabaseOptions, Durability, Error, Existence, Filter,
+    KeyKind, KeyValue, PrimaryKey, Row, RowOperation, Table, TableSchema, WriteBatch,
+};
+
+use self::checker::{Effect, Event, Must, Operation, Seen, longest_run};
+
+const TASKS: u64 = 8;
+const PARTITIONS: i64 = 3;
+const ROWS: i64 = 2;
+const NUMBER: &str = "number";
+
+fn operations_per_task() -> usize {
+    if std::env::var_os("SOUK_LONG").is_some() {
+        5000
+    } else {
+        400
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn histories_in_memory_are_linearisable() {
+    let database = Database::in_memory(DatabaseOptions::default()).await;
+    histories_are_linearisable(database.expect("a database")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn histories_on_disk_are_linearisable() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = Database::open(directory.path(), DatabaseOptions::default()).await;
+    histories_are_linearisable(database.expect("a database")).await;
+}
+
+async fn histories_are_linearisable(database: Database) {
+    let mut random = crate::commits::random();
+    let schema = TableSchema::new("t")
+        .key("partition", KeyKind::Integer)
+        .key("row", KeyKind::Integer);
+    let table = database.ensure_table(schema).await.expect("a table");
+    let clock = Arc::new(AtomicU64::new(0));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let client = Client {
+                database: database.clone(),
+                table: table.clone(),
+                clock: clock.clone(),
+                random: Rng::with_seed(random.u64(..)),
+                last_seen: BTreeMap::new(),
+            };
+            tokio::spawn(client.run())
+        })
+        .collect();
+    let mut histories: BTreeMap<i64, Vec<Operation>> = BTreeMap::new();
+    for task in tasks {
+        for (partition, operation) in task.await.expect("a client") {
+            histories.entry(partition).or_default().push(operation);
+        }
+    }
+    for (partition, history) in histories {
+        let run = longest_run(&history);
+        let concurrent = history
+            .iter()
+            .filter(|each| each.returned > each.invoked + 1)
+            .count();
+        println!(
+            "partition {partition}: {} operations, {concurrent} overlapping",
+            history.len()
+        );
+        assert!(concurrent > 0, "nothing happened at the same time");
+        assert_eq!(run, history.len(), "partition {partition} is not linearisable");
+    }
+}
+
+/// One of the tasks that work at the same time.
+struct Client {
+    database: Database,
+    table: Table,
+    clock: Arc<AtomicU64>,
+    random: Rng,
+    /// What it saw last of each row, to write conditions that often hold.
+    last_seen: BTreeMap<(i64, i64), Seen>,
+}
+
+impl Client {
+    async fn run(mut self) -> Vec<(i64, Operation)> {
+        let mut history = Vec::new();
+        for _ in 0..operations_per_task() {
+            let partition = self.random.i64(0..PARTITIONS);
+            let invoked = self.clock.fetch_add(1, Ordering::SeqCst);
+            let event = match self.random.u8(0..10) {
+                0..3 => self.read(partition).await,
+                3..9 => self.write(partition, 1).await,
+                _ => self.write(partition, ROWS).await,
+            };
+            let returned = self.clock.fetch_add(1, Ordering::SeqCst);
+            let operation = Operation {
+                invoked,
+                returned,
+                event,
+            };
+            history.push((partition, operation));
+        }
+        history
+    }
+
+    /// Reads one or all rows of a partition in one snapshot.
+    async fn read(&mut self, partition: i64) -> Event {
+        let snapshot = self.database.snapshot().await.expect("a snapshot");
+        let rows = if self.random.bool() {
+            0..ROWS
+        } else {
+            let row = self.random.i64(0..ROWS);
+            row..row + 1
+        };
+        let mut saw = Vec::new();
+        for row in rows {
+            let found = snapshot.get(&self.table, &key(partition, row)).await;
+            let seen = found.expect("a read").as_ref().map(seen);
+            self.last_seen.insert((partition, row), seen);
+            saw.push((row, seen));
+        }
+        Event::Saw(saw)
+    }
+
+    /// Writes so many rows of a partition in one batch.
+    async fn write(&mut self, partition: i64, rows: i64) -> Event {
+        let first = self.random.i64(0..=ROWS - rows);
+        let mut batch = WriteBatch::new().durability(if self.random.u8(0..8) == 0 {
+            Durability::Disk
+        } else {
+            Durability::Buffered
+        });
+        let mut writes = Vec::new();
+        for row in first..first + rows {
+            let must = self.condition(partition, row);
+            let (effect, operation) = self.operation(partition, row);
+            batch = batch.write(&self.table, operation, condition(must));
+            writes.push((row, must, effect));
+        }
+        match self.database.write(batch).await {
+            Ok(committed) => Event::Wrote {
+                saw: Vec::new(),
+                writes,
+                sequence: committed.sequence,
+            },
+            Err(Error::ConditionFailed { write, .. }) => {
+                let (row, must, _) = writes[write];
+                Event::Refused(row, must)
+            }
+            Err(error) => panic!("a write failed: {error}"),
+        }
+    }
+
+    fn condition(&mut self, partition: i64, row: i64) -> Must {
+        let last = self.last_seen.get(&(partition, row)).copied().flatten();
+        match (self.random.u8(0..8), last) {
+            (0, _) => Must::Exist,
+            (1, _) => Must::NotExist,
+            (2..5, Some((revision, _))) => Must::Revision(revision),
+            (5, Some((_, number))) => Must::Number(number),
+            _ => Must::Anything,
+        }
+    }
+
+    fn operation(&mut self, partition: i64, row: i64) -> (Effect, RowOperation) {
+        let key = key(partition, row);
+        let number = self.random.i64(0..1000);
+        let column = NUMBER.to_owned();
+        match self.random.u8(0..5) {
+            0 => (Effect::Delete, RowOperation::Delete { key }),
+            1..3 => {
+                let columns = vec![(column, number.into())];
+                (Effect::Put(number), RowOperation::Put { key, columns })
+            }
+            _ => {
+                let changes = vec![ColumnChange::Increment { column, by: number }];
+                (Effect::Add(number, None), RowOperation::Update { key, changes })
+            }
+        }
+    }
+}
+
+fn key(partition: i64, row: i64) -> PrimaryKey {
+    PrimaryKey::new(vec![KeyValue::Integer(partition), KeyValue::Integer(row)]).expect("a key")
+}
+
+fn seen(row: &Row) -> (u64, i64) {
+    let number = row.get(NUMBER).and_then(souk_storage::Value::as_integer);
+    (row.revision, number.expect("a number"))
+}
+
+fn condition(must: Must) -> Condition {
+    match must {
+        Must::Anything => Condition::none(),
+        Must::Exist => Condition::must_exist(),
+        Must::NotExist => Condition::must_not_exist(),
+        Must::Revision(revision) => Condition::revision(revision),
+        Must::Number(number) => Condition {
+            existence: Existence::Ignore,
+            revision: None,
+            columns: Some(Filter::column(NUMBER, Comparison::Equal, number)),
+        },
+    }
+}
