@@ -15,6 +15,7 @@ use souk_storage::{PrimaryKey, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListRequest};
+pub use self::write::Creation;
 use crate::deadline::Wait;
 use crate::engine::Inner;
 use crate::error::{EngineError, Result, Waiting};

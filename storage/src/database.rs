@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::batch::{Committed, Durability, WriteBatch};
+use crate::batch::{Committed, Durability, RequestRecord, WriteBatch};
 use crate::catalog::{self, Catalog, Table, TableId};
 use crate::change::Change;
 use crate::consumer::{self, Consumer};
@@ -134,6 +134,15 @@ impl Database {
     /// [`Error::Corrupt`]. Not known: [`Error::OutcomeUnknown`], [`Error::DiskFull`].
     pub async fn write(&self, batch: WriteBatch) -> Result<Committed> {
         write::write(&self.shared, batch).await
+    }
+
+    /// What a batch with this request gives if one was written before; for whoever can't make the batch again
+    /// because it depends on rows that may be gone. The reply in `request` is of no account.
+    ///
+    /// # Errors
+    /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::Corrupt`].
+    pub async fn replayed(&self, request: &RequestRecord) -> Result<Option<Committed>> {
+        write::replayed(&self.shared, request).await
     }
 
     /// The last sequence that is acknowledged and visible.

@@ -61,6 +61,13 @@ pub(crate) async fn write(shared: &Shared, batch: WriteBatch) -> Result<Committe
     })
 }
 
+/// The answer of the first request with this id, if it was written.
+pub(crate) async fn replayed(shared: &Shared, request: &RequestRecord) -> Result<Option<Committed>> {
+    let snapshot = shared.kv.snapshot().await?;
+    let key = key::request(request.id);
+    replay(shared, &*snapshot, request, &key, Durability::Disk).await
+}
+
 /// The answer of the first request with this id.
 async fn replay(
     shared: &Shared,

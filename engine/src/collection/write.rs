@@ -20,7 +20,50 @@ use crate::wire::{self, RequestId};
 /// How often an update without etag is repeated when others were faster.
 const UPDATE_ATTEMPTS: u32 = 32;
 
+/// Which call creates: the same request id under another call is another request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Creation {
+    /// [`Collection::create`].
+    One,
+    /// [`Collection::create_batch`].
+    Batch,
+}
+
+impl Creation {
+    /// What fingerprints are made of; kept in databases.
+    fn operation(self) -> &'static str {
+        match self {
+            Self::One => "create",
+            Self::Batch => "create_batch",
+        }
+    }
+}
+
 impl<R: Resource> Collection<R> {
+    /// What a creation with this request id answered the first time; `None` when there was none. For services that
+    /// complete a resource from rows that may have gone since: a repeated request needs them no more.
+    ///
+    /// # Errors
+    /// [`EngineError::RequestIdReused`].
+    pub async fn created_before(
+        &self,
+        request_id: Option<RequestId>,
+        creation: Creation,
+    ) -> Result<Option<Written<Vec<Stored<R>>>>> {
+        let Some(id) = request_id else {
+            return Ok(None);
+        };
+        let request = request_record::<R>(id, creation);
+        let Some(committed) = self.inner.database.replayed(&request).await? else {
+            return Ok(None);
+        };
+        let answer = self.rows_of_change(committed.sequence).await?;
+        Ok(answer.map(|value| Written {
+            value,
+            sequence: signed(committed.sequence),
+        }))
+    }
+
     /// Creates one resource. With `validate_only` nothing is written, and the revision is 0.
     ///
     /// # Errors
@@ -35,7 +78,7 @@ impl<R: Resource> Collection<R> {
             return self.rehearse_creation(resource).await;
         }
         let written = self
-            .create_all(vec![resource], request_id, "create", true)
+            .create_all(vec![resource], request_id, Creation::One, true)
             .await?;
         let first = written.value.into_iter().next();
         Ok(Written {
@@ -54,7 +97,7 @@ impl<R: Resource> Collection<R> {
         request_id: Option<RequestId>,
         omit: bool,
     ) -> Result<Written<Vec<Stored<R>>>> {
-        self.create_all(resources, request_id, "create_batch", !omit)
+        self.create_all(resources, request_id, Creation::Batch, !omit)
             .await
     }
 
@@ -75,7 +118,7 @@ impl<R: Resource> Collection<R> {
         &self,
         resources: Vec<R>,
         request_id: Option<RequestId>,
-        operation: &str,
+        creation: Creation,
         answer: bool,
     ) -> Result<Written<Vec<Stored<R>>>> {
         check_distinct(&resources)?;
@@ -89,12 +132,7 @@ impl<R: Resource> Collection<R> {
             batch = batch.write(&self.open.table, operation, Condition::must_not_exist());
         }
         if let Some(id) = request_id {
-            batch = batch.request(RequestRecord {
-                id: id.id,
-                fingerprint: id.fingerprint_for(R::TABLE, operation),
-                // What was answered is read from the change log, which is kept as long.
-                reply: Bytes::new(),
-            });
+            batch = batch.request(request_record::<R>(id, creation));
         }
         let committed = self.commit(batch).await.map_err(|error| {
             let StoreError::ConditionFailed { write, .. } = error else {
@@ -121,15 +159,21 @@ impl<R: Resource> Collection<R> {
 
     /// What the write of a repeated request answered the first time: the rows as that change left them.
     async fn first_answer(&self, sequence: u64, resources: &[R]) -> Result<Vec<Stored<R>>> {
+        if let Some(rows) = self.rows_of_change(sequence).await? {
+            return Ok(rows);
+        }
+        // Trimmed in this very moment: what the rows are now is the best that is known.
+        let keys = resources.iter().map(|resource| R::key(resource.id()));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let snapshot = self.inner.database.snapshot().await?;
-        let changes = match snapshot.changes(sequence.saturating_sub(1), 1).await {
+        Ok(self.read(&snapshot, &keys).await?.into_iter().flatten().collect())
+    }
+
+    /// The rows of this table as a change left them; `None` when the change is trimmed.
+    async fn rows_of_change(&self, sequence: u64) -> Result<Option<Vec<Stored<R>>>> {
+        let changes = match self.inner.database.changes(sequence.saturating_sub(1), 1).await {
             Ok(changes) => changes,
-            // Trimmed in this very moment: what the rows are now is the best that is known.
-            Err(StoreError::ChangesTrimmed { .. }) => {
-                let keys = resources.iter().map(|resource| R::key(resource.id()));
-                let keys = keys.collect::<Result<Vec<_>, _>>()?;
-                return Ok(self.read(&snapshot, &keys).await?.into_iter().flatten().collect());
-            }
+            Err(StoreError::ChangesTrimmed { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let rows = changes.iter().filter(|change| change.sequence == sequence);
@@ -137,7 +181,8 @@ impl<R: Resource> Collection<R> {
         rows.filter(|row| row.table == self.open.table.id())
             .filter_map(|row| row.row.as_ref())
             .map(|row| Ok(from_row(row)?))
-            .collect()
+            .collect::<Result<Vec<_>>>()
+            .map(Some)
     }
 
     /// Reads, changes and writes one resource. Without `etag` it is repeated when others were faster, so `change`
@@ -230,6 +275,16 @@ impl<R: Resource> Collection<R> {
         }
         .instrument(span)
         .await
+    }
+}
+
+/// What is kept of a creation, to know it again.
+fn request_record<R: Resource>(id: RequestId, creation: Creation) -> RequestRecord {
+    RequestRecord {
+        id: id.id,
+        fingerprint: id.fingerprint_for(R::TABLE, creation.operation()),
+        // What was answered is read from the change log, which is kept as long.
+        reply: Bytes::new(),
     }
 }
 

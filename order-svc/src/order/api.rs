@@ -7,7 +7,7 @@ use souk_engine::storage::{Clock, Direction, Value};
 use souk_engine::wire::{
     Answers, answers, check_id, check_ids, checked, endless_answers, etag, request_id, settled,
 };
-use souk_engine::{Collection, ExportRequest, ListRequest};
+use souk_engine::{Collection, Creation, ExportRequest, ListRequest};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::order_service_server::OrderService;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,17 @@ impl OrderService for OrderApi {
         let mut violations = Violations::new();
         let id = request_id(&request.request_id, &request, "request_id", &mut violations);
         let draft = wire::one_draft(request.order.as_ref(), self.clock.now(), &mut violations);
-        let order = wire::only(self.references.complete(checked(draft, violations)?).await?)?;
+        let draft = checked(draft, violations)?;
+        // What it refers to may have gone since.
+        if !request.validate_only
+            && let Some(first) = self.orders.created_before(id, Creation::One).await?
+        {
+            return Ok(Response::new(pb::CreateOrderResponse {
+                order: first.value.into_iter().next().map(wire::stored),
+                sequence: first.sequence,
+            }));
+        }
+        let order = wire::only(self.references.complete(draft).await?)?;
         let written = self.orders.create(order, id, request.validate_only).await?;
         Ok(Response::new(pb::CreateOrderResponse {
             order: Some(wire::stored(written.value)),
@@ -70,7 +80,19 @@ impl OrderService for OrderApi {
         let mut violations = Violations::new();
         let id = request_id(&request.request_id, &request, "request_id", &mut violations);
         let drafts = wire::drafts(&request.orders, self.clock.now(), &mut violations);
-        let orders = self.references.complete(checked(drafts, violations)?).await?;
+        let drafts = checked(drafts, violations)?;
+        if let Some(first) = self.orders.created_before(id, Creation::Batch).await? {
+            let orders = if request.omit_resources {
+                Vec::new()
+            } else {
+                first.value
+            };
+            return Ok(Response::new(pb::BatchCreateOrdersResponse {
+                orders: wire::all(orders),
+                sequence: first.sequence,
+            }));
+        }
+        let orders = self.references.complete(drafts).await?;
         let written = self
             .orders
             .create_batch(orders, id, request.omit_resources)

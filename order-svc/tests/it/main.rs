@@ -179,6 +179,38 @@ async fn an_order_with_ids_alone_is_filled_in_once() -> TestResult {
 }
 
 #[tokio::test]
+async fn a_retry_is_answered_although_what_it_refers_to_is_gone() -> TestResult {
+    let running = running().await?;
+    let mut orders = OrderServiceClient::new(running.stack.clone());
+    let one = pb::CreateOrderRequest {
+        request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e01".to_owned(),
+        ..create(ids_only("o1"))
+    };
+    let batch = pb::BatchCreateOrdersRequest {
+        request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e02".to_owned(),
+        orders: vec![ids_only("o2"), ids_only("o3")],
+        ..Default::default()
+    };
+    let first = orders.create_order(one.clone()).await?.into_inner();
+    let firsts = orders.batch_create_orders(batch.clone()).await?.into_inner();
+    let delete = pb::DeleteProductRequest {
+        product_id: "p1".to_owned(),
+        ..Default::default()
+    };
+    let mut products = ProductServiceClient::new(running.stack.clone());
+    products.delete_product(delete).await?;
+    assert_eq!(orders.create_order(one).await?.into_inner(), first);
+    assert_eq!(orders.batch_create_orders(batch).await?.into_inner(), firsts);
+    let fresh = orders.create_order(create(ids_only("o4"))).await;
+    let fresh = fresh.expect_err("the product is gone");
+    assert_eq!(
+        reason(&fresh),
+        (Code::FailedPrecondition, "UNKNOWN_REFERENCE".to_owned())
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_unknown_reference_is_named_and_nothing_is_written() -> TestResult {
     let running = running().await?;
     let mut orders = OrderServiceClient::new(running.stack.clone());
