@@ -1,62 +1,42 @@
 //! The tables of a database.
 
 pub(crate) mod codec;
+mod definition;
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+pub use self::definition::IndexState;
+pub(crate) use self::definition::{Definition, ExpiryIndex, NumberedIndex};
 use crate::error::{Error, Result};
-use crate::schema::{SecondaryIndexSchema, TableSchema};
+use crate::key;
+use crate::kv::{Mutation, Space};
+use crate::schema::TableSchema;
 
-/// Number of a table, unique for the life of the database.
+/// Number of a table, unique for the life of the database: no other table ever gets it, not even when this one is
+/// deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);
 
 /// Handle of a table; cheap to clone. It belongs to the database that gave it, and follows changes of the table.
 #[derive(Debug, Clone)]
-pub struct Table(Arc<Definition>);
+pub struct Table(Arc<Handle>);
 
 #[derive(Debug)]
-struct Definition {
+struct Handle {
     id: TableId,
     name: String,
-    schema: RwLock<Arc<TableSchema>>,
-}
-
-/// A secondary index of a table as it was declared at one moment.
-#[derive(Debug, Clone)]
-pub(crate) struct NumberedIndex {
-    /// Its number in the table, as keys of entries have it.
-    pub(crate) number: u16,
-    schema: Arc<TableSchema>,
-    place: usize,
-}
-
-impl NumberedIndex {
-    /// All indexes of a schema.
-    pub(crate) fn all(schema: &TableSchema) -> impl Iterator<Item = (u16, &SecondaryIndexSchema)> {
-        (0u16..).zip(&schema.indexes)
-    }
-}
-
-impl Deref for NumberedIndex {
-    type Target = SecondaryIndexSchema;
-
-    #[expect(clippy::indexing_slicing, reason = "the place was found in this very schema")]
-    fn deref(&self) -> &SecondaryIndexSchema {
-        &self.schema.indexes[self.place]
-    }
+    definition: RwLock<Arc<Definition>>,
 }
 
 impl Table {
-    pub(crate) fn new(id: TableId, schema: TableSchema) -> Self {
-        Self(Arc::new(Definition {
+    pub(crate) fn new(id: TableId, definition: Definition) -> Self {
+        Self(Arc::new(Handle {
             id,
-            name: schema.name.clone(),
-            schema: RwLock::new(Arc::new(schema)),
+            name: definition.schema.name.clone(),
+            definition: RwLock::new(Arc::new(definition)),
         }))
     }
 
@@ -72,25 +52,45 @@ impl Table {
 
     /// What it is declared as at this moment.
     pub fn schema(&self) -> Arc<TableSchema> {
-        self.0.schema.read().clone()
+        Arc::clone(&self.0.definition.read().schema)
     }
 
-    /// An index by name.
-    pub(crate) fn index(&self, name: &str) -> Result<NumberedIndex> {
-        let schema = self.schema();
-        let found = NumberedIndex::all(&schema)
-            .enumerate()
-            .find(|(_, (_, index))| index.name == name)
-            .map(|(place, (number, _))| (place, number));
-        let (place, number) = found.ok_or_else(|| Error::IndexNotFound {
-            table: self.name().to_owned(),
-            index: name.to_owned(),
-        })?;
-        Ok(NumberedIndex {
-            number,
-            schema,
-            place,
-        })
+    /// How far one of its secondary indexes is.
+    ///
+    /// # Errors
+    /// [`Error::IndexNotFound`].
+    pub fn index_state(&self, index: &str) -> Result<IndexState> {
+        Ok(self.definition().index(index)?.state.clone())
+    }
+
+    pub(crate) fn definition(&self) -> Arc<Definition> {
+        Arc::clone(&self.0.definition.read())
+    }
+
+    /// Writes a definition as the table's.
+    pub(crate) fn put(&self, definition: &Definition) -> Mutation {
+        Mutation::Put {
+            space: Space::Catalog,
+            key: key::table(self.id()),
+            value: codec::encode(definition),
+            stamp: false,
+        }
+    }
+
+    /// An index that a snapshot of this generation of the catalog can be read by.
+    pub(crate) fn index(&self, name: &str, generation: u64) -> Result<NumberedIndex> {
+        let definition = self.definition();
+        let index = definition.index(name)?;
+        let (table, name) = (self.name().to_owned(), name.to_owned());
+        match &index.state {
+            IndexState::Ready if index.since <= generation => Ok(index.clone()),
+            IndexState::Ready | IndexState::Building => Err(Error::IndexNotReady { table, index: name }),
+            IndexState::Failed { reason } => Err(Error::IndexFailed {
+                table,
+                index: name,
+                reason: reason.clone(),
+            }),
+        }
     }
 }
 
@@ -99,12 +99,48 @@ impl Table {
 pub(crate) struct Catalog {
     by_name: BTreeMap<String, Table>,
     by_id: BTreeMap<TableId, Table>,
+    /// The highest number a table ever had.
+    last_id: u32,
+    /// Counts the moments at which an index became readable.
+    generation: u64,
 }
 
 impl Catalog {
+    /// Without tables, in a database whose tables had numbers up to this one.
+    pub(crate) fn new(last_id: u32) -> Self {
+        Self {
+            last_id,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn insert(&mut self, table: Table) {
+        self.last_id = self.last_id.max(table.id().0);
         self.by_name.insert(table.name().to_owned(), table.clone());
         self.by_id.insert(table.id(), table);
+    }
+
+    pub(crate) fn remove(&mut self, table: &Table) {
+        self.by_name.remove(table.name());
+        self.by_id.remove(&table.id());
+    }
+
+    /// Changes a table under its handles. `readable`: the number of an index that is complete from now on.
+    pub(crate) fn define(&mut self, table: &Table, mut definition: Definition, readable: Option<u16>) {
+        if readable.is_some() {
+            self.generation += 1;
+        }
+        for index in &mut definition.indexes {
+            if Some(index.number) == readable {
+                index.since = self.generation;
+            }
+        }
+        *table.0.definition.write() = Arc::new(definition);
+    }
+
+    /// The generation a snapshot that is taken after this call includes.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub(crate) fn by_name(&self, name: &str) -> Option<&Table> {
@@ -125,13 +161,13 @@ impl Catalog {
 
     /// The number of the next table.
     pub(crate) fn next_id(&self) -> Result<TableId> {
-        let last = self.by_id.last_key_value().map_or(0, |(id, _)| id.0);
-        last.checked_add(1)
+        self.last_id
+            .checked_add(1)
             .map(TableId)
             .ok_or_else(|| Error::corrupt("table numbers are used up"))
     }
 
-    /// Whether the handle is one of this database.
+    /// Whether the handle is one of this database, and its table still there.
     pub(crate) fn check_owned(&self, table: &Table) -> Result<()> {
         match self.by_id.get(&table.id()) {
             Some(known) if Arc::ptr_eq(&known.0, &table.0) => Ok(()),

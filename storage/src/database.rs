@@ -10,20 +10,22 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::batch::{Committed, Durability, RequestRecord, WriteBatch};
-use crate::catalog::{self, Catalog, Table, TableId};
+use crate::catalog::Catalog;
 use crate::change::Change;
 use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
+use crate::jobs::{self, Jobs};
 use crate::key;
 pub use crate::kv::Health;
 use crate::kv::fjall::FjallKv;
 use crate::kv::memory::MemoryKv;
-use crate::kv::{Check, Commit, Direction, Kv, KvSnapshot, Mutation, Scan, Space};
+use crate::kv::{Direction, Kv, KvSnapshot, Scan, Space};
 use crate::limits;
 use crate::maintenance;
 use crate::options::DatabaseOptions;
 use crate::read::{Snapshot, log};
-use crate::schema::{TableSchema, check_identifier};
+use crate::schema::check_identifier;
+use crate::tables;
 use crate::write::{self, RowLocks};
 
 /// A database; clones share it. The directory stays locked until the last clone, [`Snapshot`] and [`Consumer`] is
@@ -44,12 +46,16 @@ pub(crate) struct Shared {
     /// Held by whoever changes tables or consumers, or trims the log.
     pub(crate) admin: tokio::sync::Mutex<()>,
     pub(crate) options: DatabaseOptions,
-    maintenance: Mutex<Option<JoinHandle<()>>>,
+    /// Shared by every write from its validation to its commit; held alone by whoever changes a table.
+    pub(crate) schema_lock: Arc<tokio::sync::RwLock<()>>,
+    pub(crate) jobs: Jobs,
+    /// What runs in the background.
+    pub(crate) background: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(task) = self.maintenance.get_mut().take() {
+        for task in self.background.get_mut() {
             task.abort();
         }
     }
@@ -72,57 +78,6 @@ impl Database {
     /// [`Error::Invalid`] for the options.
     pub async fn in_memory(options: DatabaseOptions) -> Result<Self> {
         Self::start(Arc::new(MemoryKv::new()), options).await
-    }
-
-    /// Creates a table with its secondary indexes, durably.
-    ///
-    /// # Errors
-    /// [`Error::TableExists`], [`Error::Invalid`], [`Error::LimitExceeded`], [`Error::Unavailable`].
-    pub async fn create_table(&self, schema: TableSchema) -> Result<Table> {
-        schema.check()?;
-        let _admin = self.shared.admin.lock().await;
-        if let Some(table) = self.table(&schema.name) {
-            let difference = table.schema().difference(&schema);
-            return Err(Error::TableExists {
-                table: schema.name,
-                difference: difference.unwrap_or_else(|| "not at all".to_owned()),
-            });
-        }
-        self.create(schema).await
-    }
-
-    /// The table of that name, created if there is none.
-    ///
-    /// # Errors
-    /// [`Error::TableExists`] when it differs from the schema; else as [`Database::create_table`].
-    pub async fn ensure_table(&self, schema: TableSchema) -> Result<Table> {
-        schema.check()?;
-        let _admin = self.shared.admin.lock().await;
-        let Some(table) = self.table(&schema.name) else {
-            return self.create(schema).await;
-        };
-        match table.schema().difference(&schema) {
-            None => Ok(table),
-            Some(difference) => Err(Error::TableExists {
-                table: schema.name,
-                difference,
-            }),
-        }
-    }
-
-    /// A table by name.
-    pub fn table(&self, name: &str) -> Option<Table> {
-        self.shared.catalog.read().by_name(name).cloned()
-    }
-
-    /// A table by its number, as changes name it.
-    pub fn table_by_id(&self, id: TableId) -> Option<Table> {
-        self.shared.catalog.read().by_id(id).cloned()
-    }
-
-    /// All tables, by name.
-    pub fn tables(&self) -> Vec<Table> {
-        self.shared.catalog.read().tables()
     }
 
     /// Writes a batch: all of it or nothing, with one sequence and one change. Dropping the future doesn't undo the
@@ -160,9 +115,12 @@ impl Database {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Corrupt`].
     pub async fn snapshot(&self) -> Result<Snapshot> {
+        // First: the cut then includes at least what this generation does.
+        let generation = self.shared.catalog.read().generation();
         let kv = Arc::from(self.shared.kv.snapshot().await?);
         Ok(Snapshot {
             kv,
+            generation,
             shared: Arc::clone(&self.shared),
         })
     }
@@ -214,13 +172,14 @@ impl Database {
         self.shared.kv.health()
     }
 
-    /// One pass of what runs in the background each [`DatabaseOptions::maintenance_interval`]: trims the log, sweeps
-    /// request ids, syncs what was buffered.
+    /// What runs in the background each [`DatabaseOptions::maintenance_interval`]: trims the log, sweeps request ids,
+    /// frees expired cells, syncs what was buffered.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Corrupt`].
     pub async fn maintain(&self) -> Result<()> {
-        maintenance::pass(&self.shared).await
+        while maintenance::pass(&self.shared).await? {}
+        Ok(())
     }
 
     /// Takes no more writes, finishes those that wait, makes everything durable.
@@ -228,12 +187,13 @@ impl Database {
     /// # Errors
     /// [`Error::OutcomeUnknown`] when the last sync failed.
     pub async fn close(&self) -> Result<()> {
-        let maintenance = self.shared.maintenance.lock().take();
-        if let Some(task) = maintenance {
+        let background = std::mem::take(&mut *self.shared.background.lock());
+        for task in background {
             task.abort();
             // It ends by being aborted; only then does it hold nothing of the database any more.
             let _ = task.await;
         }
+        self.shared.jobs.close();
         Ok(self.shared.kv.close().await?)
     }
 
@@ -244,11 +204,7 @@ impl Database {
         }
         let snapshot = kv.snapshot().await?;
         log::check_dense(&*snapshot, limits::DENSE_TAIL).await?;
-        let mut catalog = Catalog::default();
-        for (key, value) in all(&*snapshot, key::tables()).await? {
-            let id = key::table_of(&key)?;
-            catalog.insert(Table::new(id, catalog::codec::decode(id, &value)?));
-        }
+        let (catalog, jobs) = tables::load(&*snapshot).await?;
         let mut consumers = BTreeMap::new();
         for (key, value) in all(&*snapshot, key::consumers()).await? {
             let name = key::consumer_of(&key)?;
@@ -266,41 +222,21 @@ impl Database {
             locks: RowLocks::new(),
             admin: tokio::sync::Mutex::new(()),
             options,
-            maintenance: Mutex::new(None),
+            schema_lock: Arc::default(),
+            jobs,
+            background: Mutex::new(Vec::new()),
         });
-        *shared.maintenance.lock() = Some(maintenance::start(&shared));
+        let background = [maintenance::start(&shared), jobs::start(&shared)];
+        shared.background.lock().extend(background);
         Ok(Self { shared })
-    }
-
-    /// Creates a table that isn't there; the caller holds the admin lock.
-    async fn create(&self, schema: TableSchema) -> Result<Table> {
-        let id = {
-            let catalog = self.shared.catalog.read();
-            limits::check("MAX_TABLES", limits::MAX_TABLES, catalog.len() + 1)?;
-            catalog.next_id()?
-        };
-        let commit = Commit {
-            checks: vec![Check::Absent {
-                space: Space::Catalog,
-                key: key::table(id),
-            }],
-            mutations: vec![Mutation::Put {
-                space: Space::Catalog,
-                key: key::table(id),
-                value: catalog::codec::encode(&schema),
-                stamp: false,
-            }],
-            ..Commit::default()
-        };
-        self.shared.kv.commit(commit).await?;
-        let table = Table::new(id, schema);
-        self.shared.catalog.write().insert(table.clone());
-        Ok(table)
     }
 }
 
 /// All entries of a part of the catalog.
-async fn all(snapshot: &dyn KvSnapshot, (mut low, high): (Bytes, Bytes)) -> Result<Vec<(Bytes, Bytes)>> {
+pub(crate) async fn all(
+    snapshot: &dyn KvSnapshot,
+    (mut low, high): (Bytes, Bytes),
+) -> Result<Vec<(Bytes, Bytes)>> {
     let mut entries = Vec::new();
     loop {
         let scan = Scan {

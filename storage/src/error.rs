@@ -51,6 +51,32 @@ pub enum Error {
         /// Name asked for.
         index: String,
     },
+    /// The table has an index of that name.
+    #[error("table {table:?} already has a secondary index {index:?}")]
+    IndexExists {
+        /// Name of the table.
+        table: String,
+        /// Name of the index.
+        index: String,
+    },
+    /// The index doesn't hold all rows yet, or didn't when the snapshot was taken.
+    #[error("the secondary index {index:?} of table {table:?} is not ready for this snapshot")]
+    IndexNotReady {
+        /// Name of the table.
+        table: String,
+        /// Name of the index.
+        index: String,
+    },
+    /// The index can't hold the table's rows.
+    #[error("the secondary index {index:?} of table {table:?} could not be built: {reason}")]
+    IndexFailed {
+        /// Name of the table.
+        table: String,
+        /// Name of the index.
+        index: String,
+        /// Which row can't stand in it, and why.
+        reason: String,
+    },
     /// A condition of a write didn't hold. Nothing was written.
     #[error("condition of write {write} failed: {reason}")]
     ConditionFailed {
@@ -183,8 +209,12 @@ pub enum ErrorKind {
     LimitExceeded,
     /// The table or index doesn't exist.
     NotFound,
-    /// The table exists and differs.
+    /// The table exists and differs, or the index exists.
     AlreadyExists,
+    /// The index is still being built.
+    NotReady,
+    /// The index can't be built from the table's rows.
+    IndexFailed,
     /// A condition of a write failed; see [`ConditionFailure`].
     ConditionFailed,
     /// The request id belongs to another request.
@@ -215,7 +245,9 @@ impl Error {
         match self {
             Self::Invalid { .. } => ErrorKind::InvalidArgument,
             Self::LimitExceeded { .. } => ErrorKind::LimitExceeded,
-            Self::TableExists { .. } => ErrorKind::AlreadyExists,
+            Self::TableExists { .. } | Self::IndexExists { .. } => ErrorKind::AlreadyExists,
+            Self::IndexNotReady { .. } => ErrorKind::NotReady,
+            Self::IndexFailed { .. } => ErrorKind::IndexFailed,
             Self::TableNotFound { .. } | Self::IndexNotFound { .. } => ErrorKind::NotFound,
             Self::ConditionFailed { .. } => ErrorKind::ConditionFailed,
             Self::RequestIdReused { .. } => ErrorKind::RequestIdReused,
@@ -239,6 +271,9 @@ impl Error {
             Self::TableExists { .. } => "TABLE_ALREADY_EXISTS",
             Self::TableNotFound { .. } => "TABLE_NOT_FOUND",
             Self::IndexNotFound { .. } => "INDEX_NOT_FOUND",
+            Self::IndexExists { .. } => "INDEX_ALREADY_EXISTS",
+            Self::IndexNotReady { .. } => "INDEX_NOT_READY",
+            Self::IndexFailed { .. } => "INDEX_FAILED",
             Self::ConditionFailed { reason, .. } => match reason {
                 ConditionFailure::AlreadyExists => "ROW_ALREADY_EXISTS",
                 ConditionFailure::NotFound => "ROW_NOT_FOUND",
@@ -267,7 +302,12 @@ impl Error {
             Self::LimitExceeded { .. } => "send less at a time",
             Self::TableExists { .. } => "use the schema the table was created with, or another name",
             Self::TableNotFound { .. } => "create the table first, and use the handle of this database",
-            Self::IndexNotFound { .. } => "indexes are created with their table; use one of its schema",
+            Self::IndexNotFound { .. } => "use an index of the table's schema, or create this one",
+            Self::IndexExists { .. } => "drop the index first, or use another name",
+            Self::IndexNotReady { .. } => "wait until the index is ready, then take a new snapshot",
+            Self::IndexFailed { .. } => {
+                "drop the index, correct or delete the row, and create the index again"
+            }
             Self::ConditionFailed { .. } => "read the row again and decide anew",
             Self::RequestIdReused { .. } => "use a fresh id for each request, and the same only to repeat it",
             Self::Contended { .. } => "try again after a pause",
@@ -292,7 +332,11 @@ impl Error {
     pub fn retryable(&self) -> bool {
         matches!(
             self.kind(),
-            ErrorKind::Contended | ErrorKind::Unavailable | ErrorKind::OutcomeUnknown | ErrorKind::DiskFull
+            ErrorKind::Contended
+                | ErrorKind::NotReady
+                | ErrorKind::Unavailable
+                | ErrorKind::OutcomeUnknown
+                | ErrorKind::DiskFull
         )
     }
 

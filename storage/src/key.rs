@@ -7,12 +7,15 @@
 //! | index   | table u32, index u16, values, primary key       | `secondary`                              |
 //! | catalog | 01                                              | head: last sequence u64                  |
 //! | catalog | 02                                              | trimmed: last sequence that is gone, u64 |
+//! | catalog | 04                                              | highest number of a table ever, u32      |
 //! | catalog | 10, table u32                                   | `catalog::codec`                         |
+//! | catalog | 11, table u32, kind u8, index u16               | `jobs::codec`                            |
 //! | catalog | 20, name                                        | consumer: position u64                   |
 //! | catalog | 30, request id (16)                             | `replay`                                 |
 //! | catalog | 31, time i64 (sign-flipped), request id (16)    | empty: request ids by age                |
 //!
-//! Numbers are big-endian; values of keys are in the order-preserving form of `codec`, each after a tag, so that a
+//! The index FFFF of a table is hidden: under the version of a row's oldest cell it tells when the row must be looked
+//! at for expired cells. Numbers are big-endian; values of keys are in the order-preserving form of `codec`, each after a tag, so that a
 //! key can be read without its schema and no key is a prefix of another of its kind.
 
 #[cfg(test)]
@@ -23,13 +26,17 @@ use bytes::{Bytes, BytesMut};
 use crate::catalog::TableId;
 use crate::codec::{Malformed, Reader, put_ordered, put_ordered_key};
 use crate::error::{Error, Result};
+use crate::kv::Space;
 use crate::value::{PrimaryKey, Value};
 
 /// Key of the last assigned sequence, in the catalog space.
 pub(crate) const HEAD: &[u8] = &[0x01];
 /// Key of the last trimmed sequence, in the catalog space.
 pub(crate) const TRIMMED: &[u8] = &[0x02];
+/// Key of the highest number a table ever had, in the catalog space.
+pub(crate) const LAST_TABLE: &[u8] = &[0x04];
 const TABLE: u8 = 0x10;
+const JOB: u8 = 0x11;
 const CONSUMER: u8 = 0x20;
 const REQUEST: u8 = 0x30;
 const REQUEST_AGE: u8 = 0x31;
@@ -128,6 +135,25 @@ pub(crate) fn index(table: TableId, index: u16) -> Vec<u8> {
     out
 }
 
+/// The keys of all entries of an index: from, to (exclusive).
+pub(crate) fn entries_of_index(table: TableId, number: u16) -> (Bytes, Bytes) {
+    let low = index(table, number);
+    let high = after(&low);
+    (low.into(), high)
+}
+
+/// Where things of a table stand besides its definition and its jobs: space, from, to (exclusive).
+pub(crate) fn ranges_of_table(table: TableId) -> Vec<(Space, Bytes, Bytes)> {
+    let low = before_rows(table);
+    let mut above_entries = low.to_vec();
+    // The hidden index has the highest number.
+    above_entries.extend_from_slice(&u16::MAX.to_be_bytes());
+    vec![
+        (Space::Rows, low.clone(), after(&low)),
+        (Space::Index, low, after(&above_entries)),
+    ]
+}
+
 /// Length of [`index`].
 pub(crate) const INDEX_PREFIX_BYTES: usize = 6;
 
@@ -158,6 +184,34 @@ pub(crate) fn read_index_entry(bytes: &[u8], columns: usize) -> Result<(Vec<Valu
 /// Key of a table's definition.
 pub(crate) fn table(id: TableId) -> Bytes {
     with_kind(TABLE, &id.0.to_be_bytes())
+}
+
+/// Key of a background job.
+pub(crate) fn job(table: TableId, kind: u8, index: u16) -> Bytes {
+    let mut out = Vec::with_capacity(8);
+    out.push(JOB);
+    out.extend_from_slice(&table.0.to_be_bytes());
+    out.push(kind);
+    out.extend_from_slice(&index.to_be_bytes());
+    out.into()
+}
+
+/// The keys of all background jobs: from, to (exclusive).
+pub(crate) fn jobs() -> (Bytes, Bytes) {
+    (with_kind(JOB, &[]), with_kind(JOB + 1, &[]))
+}
+
+/// Table, kind and index in the key of a background job.
+pub(crate) fn job_of(bytes: &[u8]) -> Result<(TableId, u8, u16)> {
+    let read = || -> Result<_, Malformed> {
+        let mut reader = Reader::new(bytes);
+        reader.u8()?;
+        let (table, kind) = (reader.u32()?, reader.u8()?);
+        let index = u16::from_be_bytes(reader.array()?);
+        reader.finish()?;
+        Ok((TableId(table), kind, index))
+    };
+    read().map_err(|Malformed(expected)| Error::corrupt(format!("key of a job: expected {expected}")))
 }
 
 /// Key of a consumer's position.

@@ -43,7 +43,8 @@
 //!
 //! | module | what it is about |
 //! |---|---|
-//! | [`database`] | the handle: opening, tables, closing |
+//! | [`database`] | the handle: opening, writing, closing |
+//! | [`tables`], [`jobs`] | tables that change, and what is left to do in the background when they have |
 //! | [`batch`], `write` | what a writer asks for, and the way of a batch to its commit |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
 //! | [`change`] | what one batch did, as the log keeps it |
@@ -51,7 +52,7 @@
 //! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
 //! | [`value`], [`row`], [`filter`] | values, keys, rows, and conditions on columns |
 //! | `secondary`, `expiry`, `replay` | entries of secondary indexes; time to live; requests that are repeated |
-//! | `maintenance` | trimming, sweeping and syncing in the background |
+//! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | `key`, `codec` | THE table of stored keys, and the bytes of values |
 //! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
 //! | [`options`], [`limits`], [`clock`] | what a database is opened with, every limit, the time as a parameter |
@@ -67,6 +68,7 @@ pub mod database;
 pub mod error;
 mod expiry;
 pub mod filter;
+pub mod jobs;
 mod key;
 pub mod kv;
 pub mod limits;
@@ -77,6 +79,7 @@ mod replay;
 pub mod row;
 pub mod schema;
 mod secondary;
+pub mod tables;
 pub mod value;
 mod write;
 
@@ -84,13 +87,14 @@ pub use batch::{
     ColumnChange, Committed, Condition, Durability, Existence, RequestRecord, RowOperation, RowWrite,
     WriteBatch,
 };
-pub use catalog::{Table, TableId};
+pub use catalog::{IndexState, Table, TableId};
 pub use change::{Change, ChangeKind, RowChange};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use consumer::Consumer;
 pub use database::{Database, Health};
 pub use error::{ConditionFailure, Error, ErrorKind, Result};
 pub use filter::{Comparison, Filter};
+pub use jobs::{Job, JobKind};
 pub use options::{DatabaseOptions, Recovery};
 pub use read::{
     ColumnSelection, Direction, IndexEntry, IndexPage, IndexPosition, KeyBound, RangePage, RangeRequest,
@@ -98,4 +102,5 @@ pub use read::{
 };
 pub use row::{Cell, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
+pub use tables::{Backfill, TableUpdate};
 pub use value::{KeyValue, PrimaryKey, Value};

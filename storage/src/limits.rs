@@ -40,6 +40,9 @@ pub const MAX_FILTER_NODES: usize = 64;
 pub const MAX_FILTER_DEPTH: usize = 16;
 /// Most secondary indexes of a table. Tablestore allows 5.
 pub const MAX_INDEXES: usize = 16;
+/// Highest number of a secondary index. Each index of a table gets its own and never another's, so that this many
+/// can be created in the life of a table; the number above is the hidden index by which expired cells are found.
+pub const MAX_INDEX_NUMBER: u16 = u16::MAX - 1;
 /// Most columns of a secondary index, without the appended table key.
 pub const MAX_INDEX_COLUMNS: usize = 4;
 /// Most included columns of a secondary index.
@@ -75,6 +78,12 @@ pub const DENSE_TAIL: usize = 20_000;
 pub const SWEEP_STEP: usize = 512;
 /// Steps of one background sweep; what is left waits for the next pass.
 pub const MAX_SWEEP_STEPS: usize = 200;
+/// Most rows or entries one step of a background job handles: a step is one commit.
+pub const MAX_JOB_STEP_ROWS: usize = 256;
+/// Bytes after which a step of a background job reads no further.
+pub const MAX_JOB_STEP_BYTES: usize = 1 << 20;
+/// Most rows one commit of the sweep frees of expired cells: as many as a client's batch.
+pub const MAX_RECLAIMED_ROWS: usize = MAX_BATCH_ROWS;
 /// Reads of more rows than this leave the async runtime's threads.
 pub const INLINE_ROWS: usize = 50;
 

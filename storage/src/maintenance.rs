@@ -1,4 +1,7 @@
-//! What runs in the background: trimming the log, forgetting requests, syncing what was buffered.
+//! What runs in the background: trimming the log, forgetting requests, freeing expired cells, syncing what was
+//! buffered.
+
+mod reclaim;
 
 use std::sync::Arc;
 
@@ -19,26 +22,35 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
     let interval = shared.options.maintenance_interval;
     let shared = Arc::downgrade(shared);
     tokio::spawn(async move {
+        let mut more = false;
         loop {
-            tokio::time::sleep(interval).await;
+            if !more {
+                tokio::time::sleep(interval).await;
+            }
             let Some(shared) = shared.upgrade() else {
                 return;
             };
-            if let Err(error) = pass(&shared).await {
-                tracing::warn!(code = error.code(), "maintenance of the database failed: {error}");
-                if let Health::Failed { .. } = &*shared.kv.health().borrow() {
-                    return;
+            match pass(&shared).await {
+                Ok(left) => more = left,
+                Err(error) => {
+                    more = false;
+                    tracing::warn!(code = error.code(), "maintenance of the database failed: {error}");
+                    if let Health::Failed { .. } = &*shared.kv.health().borrow() {
+                        return;
+                    }
                 }
             }
         }
     })
 }
 
-/// Trims, sweeps and syncs once.
-pub(crate) async fn pass(shared: &Shared) -> Result<()> {
+/// Trims, sweeps, frees and syncs once; whether expired cells are left.
+pub(crate) async fn pass(shared: &Shared) -> Result<bool> {
     trim(shared).await?;
     sweep_requests(shared).await?;
-    Ok(shared.kv.sync().await?)
+    let more = reclaim::expired(shared).await?;
+    shared.kv.sync().await?;
+    Ok(more)
 }
 
 /// Deletes the changes that are past the retention and taken by every consumer, the oldest first.

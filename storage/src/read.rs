@@ -169,6 +169,8 @@ pub struct IndexPage {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub(crate) kv: Arc<dyn KvSnapshot>,
+    /// Generation of the catalog it includes.
+    pub(crate) generation: u64,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -221,7 +223,7 @@ impl Snapshot {
     /// position. `limit`: 0 and anything above [`crate::limits::MAX_SCANNED_ROWS`] mean that.
     ///
     /// # Errors
-    /// [`Error::IndexNotFound`], [`Error::Invalid`] for a prefix or position that isn't of the index,
+    /// [`Error::IndexNotFound`], [`Error::IndexNotReady`], [`Error::IndexFailed`], [`Error::Invalid`] for a prefix or position that isn't of the index,
     /// [`Error::TableNotFound`], [`Error::Corrupt`].
     pub async fn index_range(
         &self,

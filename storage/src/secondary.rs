@@ -1,47 +1,126 @@
 //! Secondary indexes: the entries a row has, and the bytes of an entry: format, the version it lives by, and the
-//! included columns, each with its place in the index's schema and its version.
+//! included columns, each with its place in the index's schema and its version. Beside them the hidden index, whose
+//! entries are empty.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::catalog::{NumberedIndex, Table};
+use crate::catalog::{Definition, ExpiryIndex, NumberedIndex, Table, TableId};
 use crate::codec::{Malformed, Reader, put_value, put_varint, put_zigzag};
 use crate::error::Result;
-use crate::expiry::{Expiry, life};
+use crate::expiry::{Expiry, life, oldest};
 use crate::key;
-use crate::limits;
+use crate::kv::{Mutation, Space};
+use crate::limits::{self, MAX_INDEX_NUMBER};
 use crate::row::Row;
 use crate::schema::SecondaryIndexSchema;
 use crate::value::Value;
 
 const FORMAT: u8 = 1;
 
-/// All index entries of a row: keys and values. A value that is too long for an index is refused.
-pub(crate) fn entries(table: &Table, row: &Row) -> Result<BTreeMap<Bytes, Vec<u8>>> {
-    let mut entries = BTreeMap::new();
-    let schema = table.schema();
-    for (number, index) in NumberedIndex::all(&schema) {
-        let mut values = Vec::with_capacity(index.columns.len());
-        let mut lives = life(row);
-        for column in &index.columns {
-            let key_value = schema
-                .key_position(column)
-                .and_then(|at| row.key.values().get(at));
-            if let Some(value) = key_value {
-                values.push(Value::from(value.clone()));
-            } else if let Some(cell) = row.cells(column).first() {
-                check_length(&cell.value)?;
-                lives = lives.min(cell.version);
-                values.push(cell.value.clone());
-            }
-        }
-        if values.len() == index.columns.len() {
-            let entry = key::index_entry(table.id(), number, &values, &row.key);
-            entries.insert(entry, encode(index, row, lives));
+/// Number of the hidden index by which expired cells are found.
+pub(crate) const EXPIRY_INDEX: u16 = MAX_INDEX_NUMBER + 1;
+
+/// Keys and values of index entries.
+pub(crate) type Entries = BTreeMap<Bytes, Vec<u8>>;
+
+/// All index entries of a row that is to be written. A value that is too long for an index is refused.
+pub(crate) fn entries(table: &Table, row: &Row) -> Result<Entries> {
+    let definition = table.definition();
+    let mut entries = Entries::new();
+    for index in definition.indexes.iter().filter(|index| index.is_kept()) {
+        entries.extend(entry(table.id(), &definition, index, row)?);
+    }
+    entries.extend(expiry_entry(table.id(), &definition, row));
+    Ok(entries)
+}
+
+/// The index entries of a row as far as it can stand in the indexes. A row from before an index was created may hold
+/// what can't.
+pub(crate) fn fitting_entries(table: &Table, row: &Row) -> Entries {
+    let definition = table.definition();
+    let kept = definition.indexes.iter().filter(|index| index.is_kept());
+    let mut entries: Entries = kept
+        .filter_map(|index| entry(table.id(), &definition, index, row).ok().flatten())
+        .collect();
+    entries.extend(expiry_entry(table.id(), &definition, row));
+    entries
+}
+
+/// The index entries that a stored row may have, with their values as far as they are known: it lacks those of an
+/// index that isn't filled yet.
+pub(crate) fn stored_entries(table: &Table, row: &Row) -> Entries {
+    let mut entries = fitting_entries(table, row);
+    for index in table.definition().indexes.iter().filter(|index| index.partial) {
+        let (low, high) = key::entries_of_index(table.id(), index.number);
+        for (_, value) in entries.range_mut(low..high) {
+            // Never equal to what a write makes of it: so the next write of the row adds what may be missing.
+            value.clear();
         }
     }
-    Ok(entries)
+    entries
+}
+
+/// What turns the entries of a stored row into those of the row that replaces it: deletes those that are gone, writes
+/// those that are new or differ.
+pub(crate) fn moves(old: &Entries, new: Entries) -> Vec<Mutation> {
+    let space = Space::Index;
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    let mut moves: Vec<_> = gone
+        .map(|key| Mutation::Delete {
+            space,
+            key: key.clone(),
+        })
+        .collect();
+    let written = new.into_iter().filter(|(key, value)| old.get(key) != Some(value));
+    moves.extend(written.map(|(key, value)| Mutation::Put {
+        space,
+        key,
+        value,
+        stamp: false,
+    }));
+    moves
+}
+
+/// The entry of a row in one index; `None` when the row lacks one of its columns.
+pub(crate) fn entry(
+    table: TableId,
+    definition: &Definition,
+    index: &NumberedIndex,
+    row: &Row,
+) -> Result<Option<(Bytes, Vec<u8>)>> {
+    let mut values = Vec::with_capacity(index.columns.len());
+    let mut lives = life(row);
+    for column in &index.columns {
+        let key_value = definition
+            .schema
+            .key_position(column)
+            .and_then(|at| row.key.values().get(at));
+        if let Some(value) = key_value {
+            values.push(Value::from(value.clone()));
+        } else if let Some(cell) = row.cells(column).first() {
+            check_length(&cell.value)?;
+            lives = lives.min(cell.version);
+            values.push(cell.value.clone());
+        } else {
+            return Ok(None);
+        }
+    }
+    let key = key::index_entry(table, index.number, &values, &row.key);
+    Ok(Some((key, encode(index, row, lives))))
+}
+
+/// The entry of a row in the hidden index; `None` when nothing of the table expires.
+pub(crate) fn expiry_entry(table: TableId, definition: &Definition, row: &Row) -> Option<(Bytes, Vec<u8>)> {
+    match definition.expiry {
+        ExpiryIndex::Absent => None,
+        ExpiryIndex::Building | ExpiryIndex::Ready => {
+            let oldest = Value::Integer(oldest(row));
+            let key = key::index_entry(table, EXPIRY_INDEX, [&oldest], &row.key);
+            Some((key, Vec::new()))
+        }
+    }
 }
 
 /// Refuses what can't stand in the key of an index entry.

@@ -15,10 +15,13 @@ use crate::key;
 use crate::kv::{self, KvSnapshot, Space};
 use crate::limits::MAX_WRITE_ATTEMPTS;
 use crate::replay;
+pub(crate) use decide::unchanged;
 pub(crate) use locks::RowLocks;
 
 /// Writes a batch.
 pub(crate) async fn write(shared: &Shared, batch: WriteBatch) -> Result<Committed> {
+    // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
+    let _tables = shared.schema_lock.read().await;
     let keys = {
         let catalog = shared.catalog.read();
         validate::batch(&catalog, &batch, shared.options.clock.now())?

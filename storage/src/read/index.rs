@@ -26,7 +26,7 @@ pub(super) async fn page(
     limit: usize,
 ) -> Result<IndexPage> {
     snapshot.shared.catalog.read().check_owned(table)?;
-    let index = table.index(name)?;
+    let index = table.index(name, snapshot.generation)?;
     let begin = begin(table, index.number, &index, prefix)?;
     let mut high = key::after(&begin);
     let mut low = Bytes::from(begin);

@@ -1,7 +1,5 @@
 //! From a batch and the rows it found to the commit: conditions, new rows, entries of secondary indexes, the change.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 
 use super::row_change::{self, Outcome};
@@ -14,7 +12,7 @@ use crate::kv::{Check, Commit, Mutation, STAMP, Space};
 use crate::limits;
 use crate::read::ColumnSelection;
 use crate::replay;
-use crate::row::{Row, codec};
+use crate::row::codec;
 use crate::secondary;
 
 /// A row that changes, ready for the log.
@@ -86,7 +84,7 @@ pub(super) fn batch(
 }
 
 /// That a row is still what was found: its format and revision, or its absence.
-fn unchanged(key: &Bytes, found: Option<&Bytes>) -> Check {
+pub(crate) fn unchanged(key: &Bytes, found: Option<&Bytes>) -> Check {
     let (space, key) = (Space::Rows, key.clone());
     match found {
         None => Check::Absent { space, key },
@@ -115,7 +113,7 @@ fn row<'a>(
         })
         .transpose()?;
     // An expired row leaves its entries behind until it is written again.
-    let old = index_entries(write, stored.as_ref())?;
+    let old = stored.as_ref().map(|row| secondary::stored_entries(table, row));
     let visible = stored.and_then(|row| Expiry::of(table, now).visible(row));
     row_change::check(&write.condition, visible.as_ref()).map_err(|reason| Error::ConditionFailed {
         write: position,
@@ -126,7 +124,12 @@ fn row<'a>(
         Outcome::Write(kind, row) => (kind, Some(row)),
         Outcome::Delete => (ChangeKind::Delete, None),
     };
-    move_entries(commit, old, index_entries(write, after.as_ref())?);
+    let new = after
+        .as_ref()
+        .map(|row| secondary::entries(table, row))
+        .transpose()?;
+    let moves = secondary::moves(&old.unwrap_or_default(), new.unwrap_or_default());
+    commit.mutations.extend(moves);
     let value = after.as_ref().map(codec::encode);
     if let Some(value) = &value {
         limits::check("MAX_ROW_BYTES", limits::MAX_ROW_BYTES, value.len() + key.len())?;
@@ -137,30 +140,6 @@ fn row<'a>(
         kind,
         value,
     }))
-}
-
-fn index_entries(write: &RowWrite, row: Option<&Row>) -> Result<BTreeMap<Bytes, Vec<u8>>> {
-    row.map_or_else(
-        || Ok(BTreeMap::new()),
-        |row| secondary::entries(&write.table, row),
-    )
-}
-
-/// Deletes the entries a row has no more, and writes those that are new or differ.
-fn move_entries(commit: &mut Commit, old: BTreeMap<Bytes, Vec<u8>>, new: BTreeMap<Bytes, Vec<u8>>) {
-    let space = Space::Index;
-    let gone = old.keys().filter(|key| !new.contains_key(*key));
-    commit.mutations.extend(gone.map(|key| Mutation::Delete {
-        space,
-        key: key.clone(),
-    }));
-    let written = new.into_iter().filter(|(key, value)| old.get(key) != Some(value));
-    commit.mutations.extend(written.map(|(key, value)| Mutation::Put {
-        space,
-        key,
-        value,
-        stamp: false,
-    }));
 }
 
 fn log_entry(batch: &WriteBatch, changed: &[Changed<'_>], now: i64) -> Result<Vec<u8>> {

@@ -19,7 +19,7 @@ impl RowLocks {
     }
 
     /// Locks these keys until the guards are dropped. All callers take them in one order, so none waits for ever.
-    pub(super) async fn lock<'a>(&self, keys: impl Iterator<Item = &'a Bytes>) -> Vec<MutexGuard<'_, ()>> {
+    pub(crate) async fn lock<'a>(&self, keys: impl Iterator<Item = &'a Bytes>) -> Vec<MutexGuard<'_, ()>> {
         let stripes: BTreeSet<u64> = keys.map(|key| xxh3_64(key) % STRIPES as u64).collect();
         let mut guards = Vec::with_capacity(stripes.len());
         for stripe in stripes {

@@ -1,0 +1,184 @@
+//! Freeing the space of expired cells. The hidden index of a table with a time to live leads to the rows whose oldest
+//! cell has expired; they are written without their expired cells, or deleted when nothing is left, as logged changes:
+//! so secondary indexes follow in the same commit, and whatever is derived from the log a little later.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use crate::batch::Durability;
+use crate::catalog::Table;
+use crate::change::{ChangeKind, codec::Encoder};
+use crate::codec::put_ordered;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::expiry::{Expiry, oldest};
+use crate::key::{self, INDEX_PREFIX_BYTES};
+use crate::kv::{self, Commit, Direction, Mutation, Scan, Space};
+use crate::limits::{MAX_JOB_STEP_BYTES, MAX_RECLAIMED_ROWS, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS};
+use crate::read::ColumnSelection;
+use crate::row::codec;
+use crate::secondary::{self, EXPIRY_INDEX};
+use crate::value::{PrimaryKey, Value};
+use crate::write::unchanged;
+
+/// Frees expired cells of all tables, in bounded steps; whether there may be more.
+pub(super) async fn expired(shared: &Shared) -> Result<bool> {
+    let tables = shared.catalog.read().tables();
+    let mut more = false;
+    for table in tables {
+        let mut steps = 0;
+        while step(shared, &table).await? {
+            steps += 1;
+            if steps == MAX_SWEEP_STEPS {
+                more = true;
+                break;
+            }
+        }
+    }
+    Ok(more)
+}
+
+/// An entry of the hidden index.
+struct Due {
+    entry: Bytes,
+    /// Version of the row's oldest cell, as of the entry.
+    version: i64,
+    key: PrimaryKey,
+    row: Bytes,
+}
+
+/// Frees the expired cells of some rows, the oldest first; whether there may be more.
+async fn step(shared: &Shared, table: &Table) -> Result<bool> {
+    let _tables = shared.schema_lock.read().await;
+    if shared.catalog.read().check_owned(table).is_err() {
+        return Ok(false);
+    }
+    let now = shared.options.clock.now();
+    let expiry = Expiry::of(table, now);
+    let Some(expired) = expiry.expired() else {
+        return Ok(false);
+    };
+    let due = due(shared, table, expired).await?;
+    if due.is_empty() {
+        return Ok(false);
+    }
+    let _rows = shared.locks.lock(due.iter().map(|due| &due.row)).await;
+    let commit = freed(shared, table, expiry, now, &due).await?;
+    match shared.kv.commit(commit).await {
+        Ok(_) => Ok(true),
+        // The next pass finds them again.
+        Err(kv::Error::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The first entries of the hidden index up to a version.
+async fn due(shared: &Shared, table: &Table, expired: i64) -> Result<Vec<Due>> {
+    let low = key::index(table.id(), EXPIRY_INDEX);
+    let mut high = low.clone();
+    put_ordered(&mut high, &Value::Integer(expired.saturating_add(1)));
+    let scan = Scan {
+        space: Space::Index,
+        low: low.into(),
+        high: high.into(),
+        direction: Direction::Forward,
+        rows: MAX_RECLAIMED_ROWS,
+        bytes: MAX_SCANNED_BYTES,
+    };
+    let page = shared.kv.snapshot().await?.scan(scan).await?;
+    let read = |entry: Bytes| {
+        let place = entry.get(INDEX_PREFIX_BYTES..).unwrap_or_default();
+        let (values, key) = key::read_index_entry(place, 1).ok()?;
+        let version = values.first()?.as_integer()?;
+        let row = key::row(table.id(), &key);
+        Some(Due {
+            entry,
+            version,
+            key,
+            row,
+        })
+    };
+    page.entries
+        .into_iter()
+        .map(|(entry, _)| {
+            read(entry).ok_or_else(|| {
+                let table = table.name();
+                Error::corrupt(format!(
+                    "hidden index of table {table:?}: expected a version and a key"
+                ))
+            })
+        })
+        .collect()
+}
+
+/// The commit that frees these rows, as many of them as it takes. Their locks are held.
+async fn freed(shared: &Shared, table: &Table, expiry: Expiry, now: i64, due: &[Due]) -> Result<Commit> {
+    let snapshot = shared.kv.snapshot().await?;
+    let mut commit = Commit {
+        durability: Durability::Buffered,
+        ..Commit::default()
+    };
+    let mut changes: Vec<(ChangeKind, Vec<u8>, Option<Vec<u8>>)> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut bytes = 0;
+    for Due {
+        entry,
+        version,
+        key,
+        row,
+    } in due
+    {
+        if bytes > MAX_JOB_STEP_BYTES {
+            break;
+        }
+        let found = snapshot.get(Space::Rows, row).await?;
+        bytes += found.as_ref().map_or(0, Bytes::len);
+        let stored = found
+            .as_ref()
+            .map(|value| codec::decode(key.clone(), value, &ColumnSelection::All))
+            .transpose()?;
+        if seen.insert(row) {
+            commit.checks.push(unchanged(row, found.as_ref()));
+        }
+        let Some(stored) = stored.filter(|stored| oldest(stored) == *version) else {
+            // It was left behind while the table had no time to live.
+            commit.mutations.push(Mutation::Delete {
+                space: Space::Index,
+                key: entry.clone(),
+            });
+            continue;
+        };
+        let old = secondary::stored_entries(table, &stored);
+        let (space, row) = (Space::Rows, row.clone());
+        match expiry.visible(stored) {
+            None => {
+                commit
+                    .mutations
+                    .extend(secondary::moves(&old, secondary::Entries::new()));
+                commit.mutations.push(Mutation::Delete { space, key: row });
+                changes.push((ChangeKind::Delete, key.encode(), None));
+            }
+            Some(left) => {
+                let new = secondary::fitting_entries(table, &left);
+                commit.mutations.extend(secondary::moves(&old, new));
+                let value = codec::encode(&left);
+                changes.push((ChangeKind::Update, key.encode(), Some(value.clone())));
+                commit.mutations.push(Mutation::Put {
+                    space,
+                    key: row,
+                    value,
+                    stamp: true,
+                });
+            }
+        }
+    }
+    if !changes.is_empty() {
+        let mut log = Encoder::new(now, None, changes.len());
+        for (kind, key, value) in &changes {
+            log.row(table.id(), *kind, key, value.as_deref());
+        }
+        commit.log = Some(log.finish());
+    }
+    Ok(commit)
+}
