@@ -10,6 +10,7 @@ mod commits;
 mod contract;
 mod crash;
 mod damage;
+mod evolution;
 mod failure;
 mod linearizable;
 mod model;
