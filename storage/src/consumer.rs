@@ -1,4 +1,6 @@
-//! Named consumers of the change log: what they haven't taken isn't trimmed.
+//! Named consumers of the change log: what they haven't taken isn't trimmed. A consumer is a number that its reader
+//! moves, after it has kept what it derived from the changes; who wants the rows, too, and to be told what comes
+//! next, uses a [`crate::feed`].
 
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::change::Change;
 use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
+use crate::feed::Feeds;
 use crate::jobs::{self, Jobs};
 use crate::key;
 pub use crate::kv::Health;
@@ -42,8 +43,9 @@ pub(crate) struct Shared {
     pub(crate) catalog: RwLock<Catalog>,
     /// Position of each consumer.
     pub(crate) consumers: Mutex<BTreeMap<String, u64>>,
+    pub(crate) feeds: Feeds,
     pub(crate) locks: RowLocks,
-    /// Held by whoever changes tables or consumers, or trims the log.
+    /// Held by whoever changes tables, consumers or feeds, or trims the log.
     pub(crate) admin: tokio::sync::Mutex<()>,
     pub(crate) options: DatabaseOptions,
     /// Shared by every write from its validation to its commit; held alone by whoever changes a table.
@@ -133,6 +135,14 @@ impl Database {
         self.snapshot().await?.changes(after, limit).await
     }
 
+    /// [`Snapshot::sequence_at`] of a fresh snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn sequence_at(&self, time: i64) -> Result<u64> {
+        self.snapshot().await?.sequence_at(time).await
+    }
+
     /// The consumer of the change log with this name, registered durably if there is none. While it is registered,
     /// changes it hasn't taken are not trimmed; a new one starts before the oldest change that is kept.
     ///
@@ -202,6 +212,7 @@ impl Database {
         if options.maintenance_interval.is_zero() {
             return Err(Error::invalid("maintenance_interval", "is zero"));
         }
+        maintenance::trim::check(&options)?;
         let snapshot = kv.snapshot().await?;
         log::check_dense(&*snapshot, limits::DENSE_TAIL).await?;
         let (catalog, jobs) = tables::load(&*snapshot).await?;
@@ -214,11 +225,14 @@ impl Database {
             // It may lie beyond a log whose loss was accepted.
             consumers.insert(name, position.min(snapshot.sequence()));
         }
+        let stored = all(&*snapshot, key::feeds()).await?;
+        let (feeds, lost) = Feeds::load(&stored, snapshot.sequence())?;
         drop(snapshot);
         let shared = Arc::new(Shared {
             kv,
             catalog: RwLock::new(catalog),
             consumers: Mutex::new(consumers),
+            feeds,
             locks: RowLocks::new(),
             admin: tokio::sync::Mutex::new(()),
             options,
@@ -226,6 +240,7 @@ impl Database {
             jobs,
             background: Mutex::new(Vec::new()),
         });
+        Feeds::store_lost(&shared, &lost).await?;
         let background = [maintenance::start(&shared), jobs::start(&shared)];
         shared.background.lock().extend(background);
         Ok(Self { shared })

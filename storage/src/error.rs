@@ -105,6 +105,44 @@ pub enum Error {
         /// Oldest sequence still in the log (one past the end when the log is empty).
         oldest: u64,
     },
+    /// Changes of the time asked for are no longer kept.
+    #[error("changes since {requested} ns were asked for, but all are kept only after {trimmed:?} ns")]
+    TimeTrimmed {
+        /// The time asked for, nanoseconds since the Unix epoch.
+        requested: i64,
+        /// Time of the newest change that is gone; `None` when it isn't known.
+        trimmed: Option<i64>,
+    },
+    /// A feed of that name exists.
+    #[error("feed {feed:?} exists")]
+    FeedExists {
+        /// Name of the feed.
+        feed: String,
+    },
+    /// There is no feed of that name, or it was removed.
+    #[error("feed {feed:?} is not in this database")]
+    FeedNotFound {
+        /// Name of the feed.
+        feed: String,
+    },
+    /// The feed was acknowledged further than the token.
+    #[error("the token of feed {feed:?} stands at {token}, behind what is acknowledged, {acknowledged}")]
+    FeedTokenStale {
+        /// Name of the feed.
+        feed: String,
+        /// Sequence of the token.
+        token: u64,
+        /// Sequence of what is acknowledged.
+        acknowledged: u64,
+    },
+    /// The feed has delivered changes that the log lost; their loss was accepted.
+    #[error("feed {feed:?} stands at {position}, beyond a log whose loss was accepted")]
+    FeedAheadOfLog {
+        /// Name of the feed.
+        feed: String,
+        /// Sequence it had got to.
+        position: u64,
+    },
     /// Another process, or another handle in this one, has the database open.
     #[error("the database in {directory:?} is in use by {holder}")]
     Locked {
@@ -252,7 +290,12 @@ impl Error {
             Self::ConditionFailed { .. } => ErrorKind::ConditionFailed,
             Self::RequestIdReused { .. } => ErrorKind::RequestIdReused,
             Self::Contended { .. } => ErrorKind::Contended,
-            Self::ChangesTrimmed { .. } => ErrorKind::ChangesTrimmed,
+            Self::ChangesTrimmed { .. } | Self::TimeTrimmed { .. } | Self::FeedAheadOfLog { .. } => {
+                ErrorKind::ChangesTrimmed
+            }
+            Self::FeedExists { .. } => ErrorKind::AlreadyExists,
+            Self::FeedNotFound { .. } => ErrorKind::NotFound,
+            Self::FeedTokenStale { .. } => ErrorKind::InvalidArgument,
             Self::Locked { .. } => ErrorKind::Locked,
             Self::NotADatabase { .. } | Self::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
             Self::LogShortened { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
@@ -282,7 +325,11 @@ impl Error {
             },
             Self::RequestIdReused { .. } => "REQUEST_ID_REUSED",
             Self::Contended { .. } => "ROW_CONTENDED",
-            Self::ChangesTrimmed { .. } => "CHANGES_TRIMMED",
+            Self::ChangesTrimmed { .. } | Self::TimeTrimmed { .. } => "CHANGES_TRIMMED",
+            Self::FeedExists { .. } => "FEED_ALREADY_EXISTS",
+            Self::FeedNotFound { .. } => "FEED_NOT_FOUND",
+            Self::FeedTokenStale { .. } => "FEED_TOKEN_STALE",
+            Self::FeedAheadOfLog { .. } => "FEED_AHEAD_OF_LOG",
             Self::Locked { .. } => "DATABASE_LOCKED",
             Self::NotADatabase { .. } => "NOT_A_DATABASE",
             Self::UnsupportedFormat { .. } => "UNSUPPORTED_FORMAT",
@@ -312,6 +359,13 @@ impl Error {
             Self::RequestIdReused { .. } => "use a fresh id for each request, and the same only to repeat it",
             Self::Contended { .. } => "try again after a pause",
             Self::ChangesTrimmed { .. } => "start over from a snapshot of the tables",
+            Self::TimeTrimmed { .. } => "start later, or from the oldest change that is kept",
+            Self::FeedExists { .. } => "use the feed that is there, remove it first, or use another name",
+            Self::FeedNotFound { .. } => "create the feed first",
+            Self::FeedTokenStale { .. } => "read again: the feed goes on behind what is acknowledged",
+            Self::FeedAheadOfLog { .. } => {
+                "remove the feed, create it anew and start over from its base rows"
+            }
             Self::Locked { .. } => "stop whoever has it open, or use another directory",
             Self::NotADatabase { .. } => "give an empty directory or the directory of a souk database",
             Self::UnsupportedFormat { .. } => "use the version of the program that wrote the database",

@@ -7,10 +7,12 @@
 //! | index   | table u32, index u16, values, primary key       | `secondary`                              |
 //! | catalog | 01                                              | head: last sequence u64                  |
 //! | catalog | 02                                              | trimmed: last sequence that is gone, u64 |
+//! | catalog | 03                                              | time of the newest trimmed change, i64   |
 //! | catalog | 04                                              | highest number of a table ever, u32      |
 //! | catalog | 10, table u32                                   | `catalog::codec`                         |
 //! | catalog | 11, table u32, kind u8, index u16               | `jobs::codec`                            |
 //! | catalog | 20, name                                        | consumer: position u64                   |
+//! | catalog | 21, name                                        | feed: `feed::codec`                      |
 //! | catalog | 30, request id (16)                             | `replay`                                 |
 //! | catalog | 31, time i64 (sign-flipped), request id (16)    | empty: request ids by age                |
 //!
@@ -33,11 +35,14 @@ use crate::value::{PrimaryKey, Value};
 pub(crate) const HEAD: &[u8] = &[0x01];
 /// Key of the last trimmed sequence, in the catalog space.
 pub(crate) const TRIMMED: &[u8] = &[0x02];
+/// Key of the time of the newest change that is trimmed, in the catalog space.
+pub(crate) const TRIMMED_TIME: &[u8] = &[0x03];
 /// Key of the highest number a table ever had, in the catalog space.
 pub(crate) const LAST_TABLE: &[u8] = &[0x04];
 const TABLE: u8 = 0x10;
 const JOB: u8 = 0x11;
 const CONSUMER: u8 = 0x20;
+const FEED: u8 = 0x21;
 const REQUEST: u8 = 0x30;
 const REQUEST_AGE: u8 = 0x31;
 
@@ -219,6 +224,11 @@ pub(crate) fn consumer(name: &str) -> Bytes {
     with_kind(CONSUMER, name.as_bytes())
 }
 
+/// Key of a feed.
+pub(crate) fn feed(name: &str) -> Bytes {
+    with_kind(FEED, name.as_bytes())
+}
+
 /// Key of what is kept of a request.
 pub(crate) fn request(id: [u8; 16]) -> Bytes {
     with_kind(REQUEST, &id)
@@ -268,13 +278,27 @@ pub(crate) fn consumers() -> (Bytes, Bytes) {
     (with_kind(CONSUMER, &[]), with_kind(CONSUMER + 1, &[]))
 }
 
+/// The keys of all feeds: from, to (exclusive).
+pub(crate) fn feeds() -> (Bytes, Bytes) {
+    (with_kind(FEED, &[]), with_kind(FEED + 1, &[]))
+}
+
 /// The name in the key of a consumer.
 pub(crate) fn consumer_of(bytes: &[u8]) -> Result<String> {
+    name_of("a consumer", bytes)
+}
+
+/// The name in the key of a feed.
+pub(crate) fn feed_of(bytes: &[u8]) -> Result<String> {
+    name_of("a feed", bytes)
+}
+
+fn name_of(what: &str, bytes: &[u8]) -> Result<String> {
     bytes
         .get(1..)
         .and_then(|name| std::str::from_utf8(name).ok())
         .map(str::to_owned)
-        .ok_or_else(|| Error::corrupt("a consumer's name isn't UTF-8"))
+        .ok_or_else(|| Error::corrupt(format!("the name of {what} isn't UTF-8")))
 }
 
 fn with_kind(kind: u8, rest: &[u8]) -> Bytes {

@@ -49,6 +49,7 @@
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
 //! | [`change`] | what one batch did, as the log keeps it |
 //! | [`consumer`] | who reads the log, and what of it is kept for them |
+//! | [`feed`] | rows and then every change of them, delivered to someone who says what he has |
 //! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
 //! | [`value`], [`row`], [`filter`] | values, keys, rows, and conditions on columns |
 //! | `secondary`, `expiry`, `replay` | entries of secondary indexes; time to live; requests that are repeated |
@@ -67,6 +68,7 @@ pub mod consumer;
 pub mod database;
 pub mod error;
 mod expiry;
+pub mod feed;
 pub mod filter;
 pub mod jobs;
 mod key;
@@ -93,12 +95,16 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use consumer::Consumer;
 pub use database::{Database, Health};
 pub use error::{ConditionFailure, Error, ErrorKind, Result};
+pub use feed::{
+    Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase, FeedRecord, FeedSource, FeedStart, FeedToken,
+    RecordKind,
+};
 pub use filter::{Comparison, Filter};
 pub use jobs::{Job, JobKind};
 pub use options::{DatabaseOptions, Recovery};
 pub use read::{
-    ColumnSelection, Direction, IndexEntry, IndexPage, IndexPosition, KeyBound, RangePage, RangeRequest,
-    Snapshot,
+    ColumnSelection, Direction, IndexEntry, IndexPage, IndexPosition, KeyBound, LogStatistics, RangePage,
+    RangeRequest, Snapshot, TableLogStatistics,
 };
 pub use row::{Cell, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};

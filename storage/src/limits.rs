@@ -51,6 +51,24 @@ pub const MAX_INCLUDED_COLUMNS: usize = 32;
 pub const MAX_TABLES: usize = 1024;
 /// Most named consumers of the change log.
 pub const MAX_CONSUMERS: usize = 1024;
+/// Most feeds of a database.
+pub const MAX_FEEDS: usize = 1024;
+/// Most records one read of a feed returns; a change is never split, so that the last one may go beyond.
+pub const MAX_FEED_RECORDS: usize = 5000;
+/// Changes one read of a feed looks through before it hands back what it found.
+pub const MAX_FEED_SCANNED_CHANGES: usize = 10_000;
+/// How long a feed reads base rows from one snapshot, which keeps old data on the disk.
+pub const FEED_SNAPSHOT_LIFE: Duration = Duration::from_secs(60);
+/// The longest a feed may keep changes that are past the retention.
+pub const MAX_FEED_HOLD: Duration = MAX_RETENTION;
+/// A feed that starts at a time starts at least this much inside of the retention, as with Tablestore.
+pub const FEED_START_MARGIN: Duration = Duration::from_secs(300);
+/// The shortest retention of changes.
+pub const MIN_RETENTION: Duration = Duration::from_secs(3600);
+/// The longest retention of changes: 168 hours, as with Tablestore.
+pub const MAX_RETENTION: Duration = Duration::from_secs(168 * 3600);
+/// How far writers that commit at the same moment may stand out of the order of their times.
+pub const CHANGE_TIME_DISORDER: Duration = Duration::from_secs(1);
 /// Most changes one read of the log returns.
 pub const MAX_CHANGES_PER_READ: usize = 10_000;
 /// Most bytes one read of the log returns; a single larger change is returned alone.

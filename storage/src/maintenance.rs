@@ -3,19 +3,19 @@
 
 mod reclaim;
 
+pub(crate) mod trim;
+
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
 use crate::batch::Durability;
-use crate::change;
 use crate::clock::nanos;
 use crate::database::Shared;
 use crate::error::Result;
 use crate::key;
 use crate::kv::{Commit, Direction, Health, Mutation, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
-use crate::read::log;
 
 /// Runs [`pass`] at the database's interval until the database is dropped, closed, or fails.
 pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
@@ -46,60 +46,12 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
 
 /// Trims, sweeps, frees and syncs once; whether expired cells are left.
 pub(crate) async fn pass(shared: &Shared) -> Result<bool> {
-    trim(shared).await?;
+    trim::trim(shared).await?;
+    shared.feeds.release_snapshots(shared.options.clock.now());
     sweep_requests(shared).await?;
     let more = reclaim::expired(shared).await?;
     shared.kv.sync().await?;
     Ok(more)
-}
-
-/// Deletes the changes that are past the retention and taken by every consumer, the oldest first.
-async fn trim(shared: &Shared) -> Result<()> {
-    let cutoff = shared
-        .options
-        .clock
-        .now()
-        .saturating_sub(nanos(shared.options.retention));
-    for _ in 0..MAX_SWEEP_STEPS {
-        // No consumer may be registered below what is about to go.
-        let _admin = shared.admin.lock().await;
-        let snapshot = shared.kv.snapshot().await?;
-        let taken = shared.consumers.lock().values().min().copied();
-        let last = taken.unwrap_or(u64::MAX).min(snapshot.sequence());
-        let trimmed = log::trimmed(&*snapshot).await?;
-        let scan = Scan {
-            space: Space::Log,
-            low: key::log(trimmed.saturating_add(1)),
-            high: key::log(last.saturating_add(1)),
-            direction: Direction::Forward,
-            rows: SWEEP_STEP,
-            bytes: MAX_SCANNED_BYTES,
-        };
-        let page = snapshot.scan(scan).await?;
-        drop(snapshot);
-        let mut gone = trimmed;
-        let mut mutations = Vec::with_capacity(page.entries.len() + 1);
-        for (key, entry) in page.entries {
-            let sequence = key::sequence_of_log(&key)?;
-            if change::codec::time(sequence, &entry)? > cutoff {
-                break;
-            }
-            gone = sequence;
-            let space = Space::Log;
-            mutations.push(Mutation::Delete { space, key });
-        }
-        if mutations.is_empty() {
-            return Ok(());
-        }
-        mutations.push(Mutation::Put {
-            space: Space::Catalog,
-            key: key::TRIMMED.into(),
-            value: gone.to_be_bytes().to_vec(),
-            stamp: false,
-        });
-        commit(shared, mutations).await?;
-    }
-    Ok(())
 }
 
 /// Forgets the requests that are older than their retention.

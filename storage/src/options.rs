@@ -12,7 +12,10 @@ pub enum Recovery {
     #[default]
     Refuse,
     /// Open with what is left. The lost changes stay lost; the sequence goes on from the end that was found, so
-    /// whatever is derived from the log must be built anew.
+    /// whatever is derived from the log must be built anew. Where changes are missing in the middle, those before
+    /// them are given up, too, as if they were trimmed: no sequence is given twice, and whoever hadn't taken the
+    /// missing ones is told so ([`crate::Error::ChangesTrimmed`]). Looks at the whole log: for one opening, not for
+    /// ever.
     AcceptShorterLog,
 }
 
@@ -27,7 +30,8 @@ pub struct DatabaseOptions {
     pub journal_bytes: u64,
     /// Threads that flush and compact; at least 2.
     pub worker_threads: usize,
-    /// How long changes are kept at least.
+    /// How long changes are kept at least: from [`crate::limits::MIN_RETENTION`] to
+    /// [`crate::limits::MAX_RETENTION`].
     pub retention: Duration,
     /// How long request ids are kept at least.
     pub request_retention: Duration,

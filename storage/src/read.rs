@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::filter::Filter;
 pub use crate::kv::Direction;
 use crate::kv::KvSnapshot;
+pub use crate::read::log::statistics::{LogStatistics, TableLogStatistics};
 use crate::row::Row;
 use crate::value::{PrimaryKey, Value};
 
@@ -245,6 +246,32 @@ impl Snapshot {
     /// [`Error::ChangesTrimmed`] when some of them are no longer kept, [`Error::Corrupt`].
     pub async fn changes(&self, after: u64, limit: usize) -> Result<Vec<Change>> {
         log::changes(&*self.kv, after, limit).await
+    }
+
+    /// Where the changes since a time begin: reading after this sequence gives every change of that time (nanoseconds
+    /// since the Unix epoch) or later, and none that is earlier before it. Found by a binary search; where the clock
+    /// was set back, it is one of the places at which the clock passed the time.
+    ///
+    /// # Errors
+    /// [`Error::TimeTrimmed`] when changes of that time may be gone, [`Error::Corrupt`].
+    pub async fn sequence_at(&self, time: i64) -> Result<u64> {
+        log::time::sequence_at(&*self.kv, time).await
+    }
+
+    /// The first changes since a time; go on with [`Snapshot::changes`] after the last of them.
+    ///
+    /// # Errors
+    /// As [`Snapshot::sequence_at`] and [`Snapshot::changes`].
+    pub async fn changes_since(&self, time: i64, limit: usize) -> Result<Vec<Change>> {
+        self.changes(self.sequence_at(time).await?, limit).await
+    }
+
+    /// What the log holds, all together and of each table. Reads the whole log, a page at a time.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub async fn log_statistics(&self) -> Result<LogStatistics> {
+        log::statistics::statistics(&*self.kv).await
     }
 
     /// The oldest sequence the log still has; one past [`Snapshot::sequence`] when it is empty.

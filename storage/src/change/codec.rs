@@ -67,26 +67,70 @@ impl Encoder {
 
 /// The change of a log entry found under `sequence`.
 pub(crate) fn decode(sequence: u64, bytes: &[u8]) -> Result<Change> {
-    read(sequence, bytes)
-        .map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
+    decode_where(sequence, bytes, &|_, _, _| true)
 }
 
-/// When the change of a log entry was made, without reading its rows.
-pub(crate) fn time(sequence: u64, bytes: &[u8]) -> Result<i64> {
-    let read = || -> Result<i64, Malformed> {
-        let (_, body) = split(sequence, bytes)?;
-        Reader::new(body).i64()
+/// Which rows of a change are wanted: by table, kind and encoded primary key.
+pub(crate) type Wanted<'a> = &'a (dyn Fn(TableId, ChangeKind, &[u8]) -> bool + Send + Sync);
+
+/// The change of a log entry with the wanted rows only; the others aren't decoded.
+pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> Result<Change> {
+    let mut rows = Vec::new();
+    let read = || -> Result<Change, Malformed> {
+        let (time, trace) = read(sequence, bytes, |table, kind, key, image| {
+            if !wanted(table, kind, key) {
+                return Ok(());
+            }
+            let key = PrimaryKey::decode(key).map_err(|_| Malformed("a primary key"))?;
+            let row = match kind {
+                ChangeKind::Delete => None,
+                ChangeKind::Put | ChangeKind::Update => Some(decode_body(key.clone(), sequence, image)?),
+            };
+            rows.push(RowChange {
+                table,
+                key,
+                kind,
+                row,
+            });
+            Ok(())
+        })?;
+        Ok(Change {
+            sequence,
+            time,
+            trace: (!trace.is_empty()).then(|| trace.to_owned()),
+            rows,
+        })
     };
     read().map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
 }
 
-fn split(sequence: u64, bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+/// Goes over a log entry without decoding its rows: table, kind and bytes of each. Gives the change's time.
+pub(crate) fn outline(
+    sequence: u64,
+    bytes: &[u8],
+    mut row: impl FnMut(TableId, ChangeKind, usize),
+) -> Result<i64> {
+    read(sequence, bytes, |table, kind, key, image| {
+        row(table, kind, key.len() + image.len());
+        Ok(())
+    })
+    .map(|(time, _)| time)
+    .map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
+}
+
+/// When the change of a log entry was made, without reading its rows.
+pub(crate) fn time(sequence: u64, bytes: &[u8]) -> Result<i64> {
+    let read = || Reader::new(split(sequence, bytes)?).i64();
+    read().map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
+}
+
+/// What the checksum of an entry found under `sequence` covers.
+fn split(sequence: u64, bytes: &[u8]) -> Result<&[u8], Malformed> {
     let mut reader = Reader::new(bytes);
     if reader.u8()? != FORMAT {
         return Err(Malformed("a change of format 1"));
     }
-    let stamped = reader.u64()?;
-    if stamped != sequence {
+    if reader.u64()? != sequence {
         return Err(Malformed("the sequence of its key"));
     }
     let (body, checksum) = reader
@@ -96,16 +140,19 @@ fn split(sequence: u64, bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     if xxh3_64(body) != u64::from_be_bytes(*checksum) {
         return Err(Malformed("another checksum"));
     }
-    Ok((stamped, body))
+    Ok(body)
 }
 
-fn read(sequence: u64, bytes: &[u8]) -> Result<Change, Malformed> {
-    let (sequence, body) = split(sequence, bytes)?;
-    let mut reader = Reader::new(body);
+/// Hands each row of a change to `row`: table, kind, encoded key, image. Gives the change's time and trace.
+fn read(
+    sequence: u64,
+    bytes: &[u8],
+    mut row: impl FnMut(TableId, ChangeKind, &[u8], &[u8]) -> Result<(), Malformed>,
+) -> Result<(i64, &str), Malformed> {
+    let mut reader = Reader::new(split(sequence, bytes)?);
     let time = reader.i64()?;
     let trace = reader.str()?;
     let count = reader.count()?;
-    let mut rows = Vec::with_capacity(count);
     for _ in 0..count {
         let table = u32::try_from(reader.varint()?).map_err(|_| Malformed("a table"))?;
         let kind = match reader.u8()? {
@@ -114,25 +161,10 @@ fn read(sequence: u64, bytes: &[u8]) -> Result<Change, Malformed> {
             DELETE => ChangeKind::Delete,
             _ => return Err(Malformed("a kind of change")),
         };
-        let key = PrimaryKey::decode(reader.bytes()?).map_err(|_| Malformed("a primary key"))?;
+        let key = reader.bytes()?;
         let image = reader.bytes()?;
-        let row = match kind {
-            ChangeKind::Delete => None,
-            ChangeKind::Put | ChangeKind::Update => Some(decode_body(key.clone(), sequence, image)?),
-        };
-        rows.push(RowChange {
-            table: TableId(table),
-            key,
-            kind,
-            row,
-        });
+        row(TableId(table), kind, key, image)?;
     }
     reader.finish()?;
-    let trace = (!trace.is_empty()).then(|| trace.to_owned());
-    Ok(Change {
-        sequence,
-        time,
-        trace,
-        rows,
-    })
+    Ok((time, trace))
 }

@@ -103,6 +103,10 @@ impl FjallKv {
             }
             None => {}
         }
+        if accept && let Some(missing) = store.missing_before(end.found)? {
+            tracing::warn!(directory = ?path, missing, "accepted a hole in the log, and gave up what is before it");
+            store.give_up_log(missing)?;
+        }
         // What the engine found in its journal may be known to the kernel only.
         store.persist().map_err(|error| failure::opening(path, error))?;
         watermark

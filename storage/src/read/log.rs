@@ -1,5 +1,9 @@
 //! Reading the change log.
 
+pub(crate) mod statistics;
+pub(crate) mod time;
+
+use crate::change::codec::Wanted;
 use crate::change::{Change, codec};
 use crate::error::{Error, Result};
 use crate::key;
@@ -18,14 +22,19 @@ pub(crate) async fn trimmed(snapshot: &dyn KvSnapshot) -> Result<u64> {
 
 /// Changes after `after`, at most `limit`; see [`crate::Snapshot::changes`].
 pub(super) async fn changes(snapshot: &dyn KvSnapshot, after: u64, limit: usize) -> Result<Vec<Change>> {
-    let trimmed = trimmed(snapshot).await?;
-    if after < trimmed {
-        return Err(Error::ChangesTrimmed {
-            requested: after,
-            oldest: trimmed.saturating_add(1),
-        });
-    }
-    let last = snapshot.sequence();
+    changes_until(snapshot, after, snapshot.sequence(), limit, None).await
+}
+
+/// Changes after `after` up to `last` (at most the snapshot's), with the wanted rows only (`None`: all); a change
+/// without any is there all the same.
+pub(crate) async fn changes_until(
+    snapshot: &dyn KvSnapshot,
+    after: u64,
+    last: u64,
+    limit: usize,
+    wanted: Option<Wanted<'_>>,
+) -> Result<Vec<Change>> {
+    check_kept(snapshot, after).await?;
     if after >= last {
         return Ok(Vec::new());
     }
@@ -46,12 +55,27 @@ pub(super) async fn changes(snapshot: &dyn KvSnapshot, after: u64, limit: usize)
         if sequence != expected {
             return Err(missing(expected, sequence));
         }
-        changes.push(codec::decode(sequence, &entry)?);
+        changes.push(match wanted {
+            None => codec::decode(sequence, &entry)?,
+            Some(wanted) => codec::decode_where(sequence, &entry, wanted)?,
+        });
     }
     if page.next.is_none() && expected != last {
         return Err(missing(expected + 1, last + 1));
     }
     Ok(changes)
+}
+
+/// Refuses to read after a sequence when changes behind it are trimmed.
+pub(crate) async fn check_kept(snapshot: &dyn KvSnapshot, after: u64) -> Result<()> {
+    let trimmed = trimmed(snapshot).await?;
+    if after < trimmed {
+        return Err(Error::ChangesTrimmed {
+            requested: after,
+            oldest: trimmed.saturating_add(1),
+        });
+    }
+    Ok(())
 }
 
 /// Refuses a log with a hole among its last `depth` changes.

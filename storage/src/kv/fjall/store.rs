@@ -8,7 +8,7 @@ use super::directory::Directory;
 use super::failure::{self, Failure};
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::Space;
+use crate::kv::{STAMP, Space};
 use crate::options::DatabaseOptions;
 
 /// Fewest bytes of journals the engine takes.
@@ -98,16 +98,58 @@ impl Store {
             .transpose()
             .map_err(|error| failure::unreadable(Space::Log, error))?;
         let last = last.map_or(Ok(0), |key| number("the last key of the log", &key))?;
-        let stored = |key: &[u8], what| {
-            snapshot
-                .get(&self.catalog, key)
-                .map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?
-                .map_or(Ok(0), |value| number(what, &value))
-        };
         Ok(LogEnd {
-            found: last.max(stored(key::TRIMMED, "the end of trimming")?),
-            head: stored(key::HEAD, "the head of the log")?,
+            found: last.max(self.trimmed(&snapshot)?),
+            head: stored(&snapshot, &self.catalog, key::HEAD, "the head of the log")?,
         })
+    }
+
+    /// The last sequence before those that are all there, down to what is trimmed, from `last` on. Looks at the whole
+    /// log: what can't be read is missing, too.
+    pub(super) fn missing_before(&self, last: u64) -> Result<Option<u64>> {
+        let snapshot = self.database.snapshot();
+        let trimmed = self.trimmed(&snapshot)?;
+        let mut expected = last;
+        let low = key::log(trimmed.saturating_add(1));
+        let high = key::log(last.saturating_add(1));
+        if low >= high {
+            return Ok(None);
+        }
+        for entry in snapshot.range(&self.log, low.as_ref()..high.as_ref()).rev() {
+            let sequence = match entry.into_inner() {
+                Ok((key, value)) if value.get(STAMP) == Some(&key[..]) => number("a key of the log", &key)?,
+                Ok(_) => return Ok(Some(expected)),
+                Err(error) => {
+                    tracing::warn!("the log can't be read before change {expected}: {error}");
+                    return Ok(Some(expected));
+                }
+            };
+            if sequence != expected {
+                return Ok(Some(expected));
+            }
+            expected -= 1;
+        }
+        Ok((expected > trimmed).then_some(expected))
+    }
+
+    /// Gives up the log up to a sequence after its loss was accepted: as if it were trimmed.
+    pub(super) fn give_up_log(&self, sequence: u64) -> Result<()> {
+        let unknown = |error: ::fjall::Error| Error::from(Failure::writing(&error).outcome_unknown());
+        let snapshot = self.database.snapshot();
+        let high = key::log(sequence.saturating_add(1));
+        for entry in snapshot.range(&self.log, ..high.as_ref()) {
+            // What can't be read stays.
+            let Ok(key) = entry.key() else { break };
+            self.log.remove(key).map_err(unknown)?;
+        }
+        self.catalog.remove(key::TRIMMED_TIME).map_err(unknown)?;
+        self.catalog
+            .insert(key::TRIMMED, sequence.to_be_bytes())
+            .map_err(unknown)
+    }
+
+    fn trimmed(&self, snapshot: &::fjall::Snapshot) -> Result<u64> {
+        stored(snapshot, &self.catalog, key::TRIMMED, "the end of trimming")
     }
 
     /// Sets the head after a loss was accepted.
@@ -124,6 +166,14 @@ impl std::fmt::Debug for Store {
             .field("directory", &self._directory)
             .finish_non_exhaustive()
     }
+}
+
+/// A number in the catalog; 0 when it isn't there.
+fn stored(snapshot: &::fjall::Snapshot, catalog: &Keyspace, key: &[u8], what: &str) -> Result<u64> {
+    snapshot
+        .get(catalog, key)
+        .map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?
+        .map_or(Ok(0), |value| number(what, &value))
 }
 
 fn number(what: &str, bytes: &[u8]) -> Result<u64> {

@@ -1,0 +1,329 @@
+//! Feeds: the rows of tables, then every change of them, delivered to someone who says what he has.
+//!
+//! A [`Feed`] has a name and a durable position. [`Feed::read`] gives the records behind the position and a token;
+//! [`Feed::acknowledge`] moves the position to the token, on the disk. What was read and not acknowledged is
+//! delivered again, also after a restart: at least once. What was acknowledged never comes again.
+//!
+//! # How rows and changes fit together
+//!
+//! The position is a cut through the keys and a sequence: the rows before the cut have been delivered as they were at
+//! that sequence. A page of base rows is read from a snapshot of just that sequence and moves the cut. When the
+//! snapshot is gone (a restart, or it grew too old), a new one is taken, and the changes from the position up to its
+//! sequence are delivered first, those of rows before the cut; the rows behind it will be read from the new snapshot.
+//! So a change is delivered if and only if its sequence is above the one at which its row was read, whatever
+//! happens between, the position stays small, and the log is held back for no longer than a snapshot lives.
+//!
+//! A page that was delivered but not acknowledged may hold rows that are deleted before it is read again. So with
+//! the changes that lead to a new snapshot come the deletes of rows behind the cut, if such rows may have been
+//! delivered and the snapshot doesn't have them. A delete may therefore be of a row that was never delivered.
+//!
+//! ```
+//! use souk_storage::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! let database = Database::in_memory(DatabaseOptions::default()).await?;
+//! let table = database.ensure_table(TableSchema::new("shops").key("id", KeyKind::Integer)).await?;
+//! let put = |id| RowOperation::Put { key: PrimaryKey::integer(id), columns: vec![] };
+//! database.write(WriteBatch::of(&table, put(1), Condition::none())).await?;
+//!
+//! let feed = database.create_feed("copy", FeedOptions::new(FeedSource::BaseAndChanges)).await?;
+//! let base = feed.read(100).await?;
+//! assert_eq!(base.records[0].kind, RecordKind::Base);
+//! feed.acknowledge(&base.token).await?;
+//!
+//! database.write(WriteBatch::of(&table, put(2), Condition::none())).await?;
+//! let change = feed.read(100).await?;
+//! assert_eq!(change.records[0].key, PrimaryKey::integer(2));
+//! feed.acknowledge(&change.token).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod base;
+mod changes;
+mod checkpoint;
+pub(crate) mod codec;
+mod creation;
+mod description;
+mod registry;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::batch::Durability;
+use crate::catalog::{Table, TableId};
+use crate::change::ChangeKind;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::key;
+use crate::kv::{Commit, Mutation, Space};
+use crate::limits::{MAX_FEED_HOLD, MAX_FEED_RECORDS};
+use crate::row::Row;
+use crate::value::PrimaryKey;
+
+pub(crate) use self::checkpoint::{Checkpoint, Definition, Stage};
+pub use self::codec::FeedToken;
+pub use self::description::{FeedDescription, FeedPhase};
+pub(crate) use self::registry::Feeds;
+
+/// What a feed delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedSource {
+    /// The rows, once. Pages may be of different sequences, and nothing is held back.
+    Base,
+    /// The changes from here on.
+    Changes(FeedStart),
+    /// The rows, and every change of them since they were read.
+    BaseAndChanges,
+}
+
+/// Where the changes of a feed start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedStart {
+    /// At the oldest change that is kept.
+    Oldest,
+    /// Behind the last change there is.
+    Newest,
+    /// Behind this sequence.
+    After(u64),
+    /// At a time, nanoseconds since the Unix epoch: not in the future, and inside of the retention by at least
+    /// [`crate::limits::FEED_START_MARGIN`].
+    Time(i64),
+}
+
+/// What a feed is created with.
+#[derive(Debug, Clone)]
+pub struct FeedOptions {
+    /// What it delivers.
+    pub source: FeedSource,
+    /// Of which tables; empty: of all, also of those that are created later.
+    pub tables: Vec<Table>,
+    /// How long after they happened changes that it hasn't acknowledged are kept for it, if that is longer than the
+    /// retention; at most [`crate::limits::MAX_FEED_HOLD`]. A feed that is later than that has expired:
+    /// [`Error::ChangesTrimmed`].
+    pub hold: Duration,
+}
+
+impl FeedOptions {
+    /// A feed of all tables that holds changes back for as long as a feed can.
+    pub fn new(source: FeedSource) -> Self {
+        Self {
+            source,
+            tables: Vec::new(),
+            hold: MAX_FEED_HOLD,
+        }
+    }
+
+    /// Delivers this table; may be given several times.
+    #[must_use]
+    pub fn table(mut self, table: &Table) -> Self {
+        self.tables.push(table.clone());
+        self
+    }
+
+    /// Holds changes back for this long.
+    #[must_use]
+    pub fn hold(mut self, hold: Duration) -> Self {
+        self.hold = hold;
+        self
+    }
+}
+
+/// Where a record comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// A row as it was read.
+    Base,
+    /// A change.
+    Change(ChangeKind),
+}
+
+/// A row, or what happened to one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedRecord {
+    /// The row's table.
+    pub table: TableId,
+    /// The row.
+    pub key: PrimaryKey,
+    /// Sequence of the change; of a base row, of the change that last wrote it.
+    pub sequence: u64,
+    /// When that change was made, nanoseconds since the Unix epoch.
+    pub time: i64,
+    /// W3C `traceparent` of the change's writer; `None` for base rows.
+    pub trace: Option<String>,
+    /// Whether it is a row or a change.
+    pub kind: RecordKind,
+    /// The row, or the row after the change (with all its kept versions, expired or not); `None` for a delete.
+    pub row: Option<Row>,
+}
+
+/// What one read of a feed gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedBatch {
+    /// The records, to be taken in this order. May be empty although there is more: acknowledge it all the same.
+    pub records: Vec<FeedRecord>,
+    /// Whoever took all records up to these has the rows as of this sequence.
+    pub sequence: u64,
+    /// What the feed is at behind these records.
+    pub phase: FeedPhase,
+    /// Where these records end: for [`Feed::acknowledge`] and [`Feed::read_after`].
+    pub token: FeedToken,
+    /// Whether there was nothing more at the time of the read.
+    pub caught_up: bool,
+}
+
+/// A feed. Handles of one name share its position; at a time, one reader should use it.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+impl Feed {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What comes behind the acknowledged position: at most `limit` records (0 and anything above
+    /// [`MAX_FEED_RECORDS`] mean that), where the last change is whole even if it goes beyond. Reading again before
+    /// acknowledging gives it again. [`crate::Database::subscribe`] tells when there may be more.
+    ///
+    /// # Errors
+    /// [`Error::FeedNotFound`]; [`Error::ChangesTrimmed`] when it has expired; [`Error::FeedAheadOfLog`];
+    /// [`Error::Corrupt`], [`Error::Unavailable`].
+    pub async fn read(&self, limit: usize) -> Result<FeedBatch> {
+        let (definition, checkpoint) = self.shared.feeds.get(&self.name)?;
+        self.read_from(&definition, checkpoint, limit).await
+    }
+
+    /// What comes behind a token, so that a reader may go ahead of what is acknowledged.
+    ///
+    /// # Errors
+    /// As [`Feed::read`]; [`Error::Invalid`] when the token isn't of this feed.
+    pub async fn read_after(&self, token: &FeedToken, limit: usize) -> Result<FeedBatch> {
+        let (definition, _) = self.shared.feeds.get(&self.name)?;
+        let checkpoint = self.checkpoint_of(&definition, token)?;
+        self.read_from(&definition, checkpoint, limit).await
+    }
+
+    /// Says that everything up to the end of a batch is taken. When this returns, it is on the disk.
+    ///
+    /// # Errors
+    /// [`Error::FeedTokenStale`] when more was acknowledged before; [`Error::Invalid`] when the token isn't of this
+    /// feed; [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
+    pub async fn acknowledge(&self, token: &FeedToken) -> Result<()> {
+        let _admin = self.shared.admin.lock().await;
+        let (definition, present) = self.shared.feeds.get(&self.name)?;
+        if present.stage == Stage::Lost {
+            return Err(self.ahead(&present));
+        }
+        let next = self.checkpoint_of(&definition, token)?;
+        if next == present {
+            return Ok(());
+        }
+        if !next.is_behind(&present) {
+            return Err(Error::FeedTokenStale {
+                feed: self.name.clone(),
+                token: next.position,
+                acknowledged: present.position,
+            });
+        }
+        store(&self.shared, &self.name, &definition, &next).await?;
+        self.shared.feeds.advance(&self.name, next);
+        Ok(())
+    }
+
+    /// What it is, where it stands, and how far behind it is.
+    ///
+    /// # Errors
+    /// [`Error::FeedNotFound`], [`Error::Corrupt`], [`Error::Unavailable`].
+    pub async fn describe(&self) -> Result<FeedDescription> {
+        let (definition, checkpoint) = self.shared.feeds.get(&self.name)?;
+        description::describe(self, &definition, &checkpoint).await
+    }
+
+    /// Forgets the feed: it holds back nothing any more.
+    ///
+    /// # Errors
+    /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
+    pub async fn remove(self) -> Result<()> {
+        let _admin = self.shared.admin.lock().await;
+        self.shared.feeds.get(&self.name)?;
+        let commit = Commit {
+            mutations: vec![Mutation::Delete {
+                space: Space::Catalog,
+                key: key::feed(&self.name),
+            }],
+            ..Commit::default()
+        };
+        self.shared.kv.commit(commit).await?;
+        self.shared.feeds.remove(&self.name);
+        Ok(())
+    }
+
+    async fn read_from(
+        &self,
+        definition: &Definition,
+        mut checkpoint: Checkpoint,
+        limit: usize,
+    ) -> Result<FeedBatch> {
+        let limit = match limit {
+            0 => MAX_FEED_RECORDS,
+            limit => limit.min(MAX_FEED_RECORDS),
+        };
+        let (records, caught_up) = match checkpoint.stage {
+            Stage::Base { .. } => (
+                base::read(self, definition, &mut checkpoint, limit).await?,
+                checkpoint.stage == Stage::Finished,
+            ),
+            Stage::Changes => changes::read(self, definition, &mut checkpoint, limit).await?,
+            Stage::Finished => (Vec::new(), true),
+            Stage::Lost => return Err(self.ahead(&checkpoint)),
+        };
+        Ok(FeedBatch {
+            records,
+            sequence: checkpoint.position,
+            phase: FeedPhase::of(&checkpoint.stage),
+            token: FeedToken::new(definition, &checkpoint),
+            caught_up,
+        })
+    }
+
+    /// The checkpoint in a token, if it is of this feed and of this log.
+    fn checkpoint_of(&self, definition: &Definition, token: &FeedToken) -> Result<Checkpoint> {
+        let checkpoint = token.checkpoint(definition)?;
+        let last = *self.shared.kv.sequence().borrow();
+        if checkpoint.position > last {
+            return Err(Error::invalid(
+                format!("token of feed {:?} at {}", self.name, checkpoint.position),
+                format!("is beyond the end of the log, {last}"),
+            ));
+        }
+        Ok(checkpoint)
+    }
+
+    fn ahead(&self, checkpoint: &Checkpoint) -> Error {
+        Error::FeedAheadOfLog {
+            feed: self.name.clone(),
+            position: checkpoint.position,
+        }
+    }
+}
+
+/// Keeps a feed, durably.
+async fn store(shared: &Shared, name: &str, definition: &Definition, checkpoint: &Checkpoint) -> Result<()> {
+    let commit = Commit {
+        mutations: vec![Mutation::Put {
+            space: Space::Catalog,
+            key: key::feed(name),
+            value: codec::encode(definition, checkpoint),
+            stamp: false,
+        }],
+        durability: Durability::Disk,
+        ..Commit::default()
+    };
+    shared.kv.commit(commit).await?;
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The base rows of a feed, and the changes that lead from one snapshot to the next.
+
+use std::sync::Arc;
+
+use crate::catalog::{Table, TableId};
+use crate::change::ChangeKind;
+use crate::error::Result;
+use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::feed::{Feed, FeedRecord, RecordKind, changes};
+use crate::key;
+use crate::kv::{KvSnapshot, Space};
+use crate::read::{Direction, KeyBound, RangeRequest, Snapshot, log};
+
+/// The next base rows; or changes, until a snapshot is there from which base rows can be read.
+pub(super) async fn read(
+    feed: &Feed,
+    definition: &Definition,
+    checkpoint: &mut Checkpoint,
+    limit: usize,
+) -> Result<Vec<FeedRecord>> {
+    let snapshot = snapshot(feed, checkpoint.position).await?;
+    let Stage::Base { cut } = &checkpoint.stage else {
+        return Ok(Vec::new());
+    };
+    if definition.delivers == Delivers::Base {
+        checkpoint.position = snapshot.sequence();
+    } else {
+        log::check_kept(&*snapshot, checkpoint.position).await?;
+        let records = catch_up(feed, definition, cut, &mut checkpoint.position, &snapshot, limit).await?;
+        if !records.is_empty() || checkpoint.position < snapshot.sequence() {
+            return Ok(records);
+        }
+    }
+    let (records, next) = rows(feed, definition, cut.clone(), snapshot, limit).await?;
+    checkpoint.stage = match next {
+        Some(cut) => Stage::Base { cut },
+        None if definition.delivers == Delivers::Base => Stage::Finished,
+        None => Stage::Changes,
+    };
+    Ok(records)
+}
+
+/// The snapshot that is being read, or a new one.
+async fn snapshot(feed: &Feed, position: u64) -> Result<Arc<dyn KvSnapshot>> {
+    let shared = &feed.shared;
+    let now = shared.options.clock.now();
+    if let Some(snapshot) = shared.feeds.snapshot(&feed.name, position, now) {
+        return Ok(snapshot);
+    }
+    let snapshot: Arc<dyn KvSnapshot> = Arc::from(shared.kv.snapshot().await?);
+    shared.feeds.hold_snapshot(&feed.name, snapshot.clone(), now);
+    Ok(snapshot)
+}
+
+/// Brings the rows before the cut to the sequence of the snapshot: the changes of them; and of the rows behind it,
+/// which the snapshot will give as they are, the deletes of those that it doesn't have.
+async fn catch_up(
+    feed: &Feed,
+    definition: &Definition,
+    cut: &Cut,
+    position: &mut u64,
+    snapshot: &Arc<dyn KvSnapshot>,
+    limit: usize,
+) -> Result<Vec<FeedRecord>> {
+    let last = snapshot.sequence();
+    let handed = feed.shared.feeds.may_have_handed(&feed.name, cut);
+    if !handed && *cut == Cut::start() {
+        *position = last;
+        return Ok(Vec::new());
+    }
+    let wanted = |table: TableId, kind: ChangeKind, key: &[u8]| {
+        definition.has(table) && (cut.is_above(table, key) || (handed && kind == ChangeKind::Delete))
+    };
+    let mut records = Vec::new();
+    while records.is_empty() && *position < last {
+        let before = *position;
+        let step = limit.max(changes::SIFTED_CHANGES);
+        records = changes::until(&**snapshot, position, last, limit, step, Some(&wanted)).await?;
+        records = without_present(records, cut, &**snapshot).await?;
+        if *position == before {
+            break;
+        }
+    }
+    Ok(records)
+}
+
+/// Drops the records of rows behind the cut that the snapshot has.
+async fn without_present(
+    records: Vec<FeedRecord>,
+    cut: &Cut,
+    snapshot: &dyn KvSnapshot,
+) -> Result<Vec<FeedRecord>> {
+    let is_behind = |record: &FeedRecord| Cut::row(record.table, &record.key) >= *cut;
+    let keys: Vec<_> = records
+        .iter()
+        .filter(|record| is_behind(record))
+        .map(|record| key::row(record.table, &record.key))
+        .collect();
+    if keys.is_empty() {
+        return Ok(records);
+    }
+    let mut present = snapshot.multi_get(Space::Rows, keys).await?.into_iter();
+    let kept = records
+        .into_iter()
+        .filter(|record| !is_behind(record) || present.next().flatten().is_none());
+    Ok(kept.collect())
+}
+
+/// A page of rows behind a cut, and the cut behind them; `None` when all tables are read.
+async fn rows(
+    feed: &Feed,
+    definition: &Definition,
+    mut cut: Cut,
+    snapshot: Arc<dyn KvSnapshot>,
+    limit: usize,
+) -> Result<(Vec<FeedRecord>, Option<Cut>)> {
+    let snapshot = Snapshot {
+        kv: snapshot,
+        // No index is read by it.
+        generation: 0,
+        shared: Arc::clone(&feed.shared),
+    };
+    loop {
+        let (at, next) = cut.place();
+        let Some(table) = next_table(feed, definition, at) else {
+            feed.shared.feeds.hand(&feed.name, &Cut::table(TableId(u32::MAX)));
+            return Ok((Vec::new(), None));
+        };
+        let id = table.id();
+        let mut request = RangeRequest::all(Direction::Forward).limit(limit);
+        if let Some(key) = next.filter(|_| id == at) {
+            request.start = KeyBound::Before(key);
+        }
+        let page = snapshot.range(&table, &request).await?;
+        cut = match &page.next {
+            Some(key) => Cut::row(id, key),
+            None => Cut::table(TableId(id.0.saturating_add(1))),
+        };
+        if page.rows.is_empty() {
+            continue;
+        }
+        feed.shared.feeds.hand(&feed.name, &cut);
+        let records = page.rows.into_iter().map(|row| FeedRecord {
+            table: id,
+            key: row.key.clone(),
+            sequence: row.revision,
+            time: row.written,
+            trace: None,
+            kind: RecordKind::Base,
+            row: Some(row),
+        });
+        return Ok((records.collect(), Some(cut)));
+    }
+}
+
+/// The first of the feed's tables from a number on. Of a table that is created later, the snapshot has no rows.
+fn next_table(feed: &Feed, definition: &Definition, from: TableId) -> Option<Table> {
+    let tables = feed.shared.catalog.read().tables();
+    let behind = tables
+        .into_iter()
+        .filter(|table| table.id() >= from && definition.has(table.id()));
+    behind.min_by_key(Table::id)
+}

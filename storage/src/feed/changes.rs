@@ -1,0 +1,76 @@
+//! The changes of a feed.
+
+use crate::change::codec::Wanted;
+use crate::error::Result;
+use crate::feed::checkpoint::{Checkpoint, Definition};
+use crate::feed::{Feed, FeedRecord, RecordKind};
+use crate::kv::KvSnapshot;
+use crate::limits::MAX_FEED_SCANNED_CHANGES;
+use crate::read::log;
+
+/// Fewest changes that are read at a time when some of them may not be delivered.
+pub(super) const SIFTED_CHANGES: usize = 256;
+
+/// The next changes, and whether the end of the log is reached.
+pub(super) async fn read(
+    feed: &Feed,
+    definition: &Definition,
+    checkpoint: &mut Checkpoint,
+    limit: usize,
+) -> Result<(Vec<FeedRecord>, bool)> {
+    let snapshot = feed.shared.kv.snapshot().await?;
+    let last = snapshot.sequence();
+    let position = &mut checkpoint.position;
+    let records = if definition.tables.is_empty() {
+        until(&*snapshot, position, last, limit, limit, None).await?
+    } else {
+        let wanted = |table, _, _: &[u8]| definition.has(table);
+        until(
+            &*snapshot,
+            position,
+            last,
+            limit,
+            limit.max(SIFTED_CHANGES),
+            Some(&wanted),
+        )
+        .await?
+    };
+    Ok((records, checkpoint.position >= last))
+}
+
+/// The wanted changes behind a position up to `last`: about `limit` records, found in `step` changes at a time.
+/// Moves the position to the last change that was looked at.
+pub(super) async fn until(
+    snapshot: &dyn KvSnapshot,
+    position: &mut u64,
+    last: u64,
+    limit: usize,
+    step: usize,
+    wanted: Option<Wanted<'_>>,
+) -> Result<Vec<FeedRecord>> {
+    let mut records = Vec::new();
+    let mut looked_at = 0;
+    while records.is_empty() && looked_at < MAX_FEED_SCANNED_CHANGES {
+        let changes = log::changes_until(snapshot, *position, last, step, wanted).await?;
+        if changes.is_empty() {
+            break;
+        }
+        looked_at += changes.len();
+        for change in changes {
+            if records.len() >= limit {
+                break;
+            }
+            *position = change.sequence;
+            records.extend(change.rows.into_iter().map(|row| FeedRecord {
+                table: row.table,
+                key: row.key,
+                sequence: change.sequence,
+                time: change.time,
+                trace: change.trace.clone(),
+                kind: RecordKind::Change(row.kind),
+                row: row.row,
+            }));
+        }
+    }
+    Ok(records)
+}

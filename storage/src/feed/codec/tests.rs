@@ -1,0 +1,81 @@
+use std::time::Duration;
+
+use super::*;
+use crate::value::PrimaryKey;
+
+fn definition(delivers: Delivers) -> Definition {
+    Definition {
+        created: 1_700_000_000_000_000_000,
+        delivers,
+        tables: vec![TableId(1), TableId(300)],
+        hold: Duration::from_secs(3600),
+    }
+}
+
+fn checkpoints() -> Vec<Checkpoint> {
+    let row = Cut::row(TableId(300), &PrimaryKey::string("a\0b").unwrap());
+    [
+        Stage::Base { cut: Cut::start() },
+        Stage::Base { cut: row },
+        Stage::Changes,
+        Stage::Finished,
+        Stage::Lost,
+    ]
+    .map(|stage| Checkpoint { stage, position: 7 })
+    .into()
+}
+
+#[test]
+fn reads_what_it_wrote_and_nothing_shorter() {
+    let definition = definition(Delivers::BaseAndChanges);
+    for checkpoint in checkpoints() {
+        let bytes = encode(&definition, &checkpoint);
+        let found = decode("f", &bytes).unwrap();
+        assert_eq!(found, (definition.clone(), checkpoint));
+        for end in 0..bytes.len() {
+            assert!(decode("f", &bytes[..end]).is_err(), "{end} of {}", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn takes_tokens_of_its_feed_only() {
+    for delivers in [Delivers::Base, Delivers::Changes, Delivers::BaseAndChanges] {
+        let definition = definition(delivers);
+        let other = Definition {
+            created: 0,
+            ..definition.clone()
+        };
+        for checkpoint in checkpoints() {
+            let token = FeedToken::new(&definition, &checkpoint);
+            let fits = match checkpoint.stage {
+                Stage::Base { .. } => delivers != Delivers::Changes,
+                Stage::Changes => delivers != Delivers::Base,
+                Stage::Finished => delivers == Delivers::Base,
+                Stage::Lost => false,
+            };
+            let found = token.checkpoint(&definition);
+            assert_eq!(found.is_ok(), fits, "{delivers:?} {checkpoint:?}");
+            assert!(found.is_err() || found.unwrap() == checkpoint);
+            assert!(token.checkpoint(&other).is_err());
+            for end in 0..token.as_bytes().len() {
+                let cut = FeedToken::from_bytes(token.as_bytes()[..end].to_vec());
+                assert!(cut.checkpoint(&definition).is_err());
+            }
+        }
+    }
+}
+
+#[test]
+fn orders_cuts_like_rows() {
+    let low = PrimaryKey::integer(-5);
+    let high = PrimaryKey::integer(5);
+    let cut = Cut::row(TableId(2), &high);
+    assert!(cut.is_above(TableId(1), &high.encode()));
+    assert!(cut.is_above(TableId(2), &low.encode()));
+    assert!(!cut.is_above(TableId(2), &high.encode()));
+    assert!(!cut.is_above(TableId(3), &low.encode()));
+    assert!(!Cut::table(TableId(2)).is_above(TableId(2), &low.encode()));
+    assert_eq!(cut.place(), (TableId(2), Some(high)));
+    assert_eq!(Cut::table(TableId(2)).place(), (TableId(2), None));
+}

@@ -1,0 +1,80 @@
+//! Trimming the change log.
+
+use crate::change;
+use crate::clock::nanos;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::key;
+use crate::kv::{Direction, Mutation, Scan, Space};
+use crate::limits::{MAX_RETENTION, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, MIN_RETENTION, SWEEP_STEP};
+use crate::maintenance::commit;
+use crate::options::DatabaseOptions;
+use crate::read::log;
+
+/// Refuses a retention that isn't from [`MIN_RETENTION`] to [`MAX_RETENTION`].
+pub(crate) fn check(options: &DatabaseOptions) -> Result<()> {
+    if (MIN_RETENTION..=MAX_RETENTION).contains(&options.retention) {
+        return Ok(());
+    }
+    let problem = format!(
+        "is {:?}, not from MIN_RETENTION, {MIN_RETENTION:?}, to MAX_RETENTION, {MAX_RETENTION:?}",
+        options.retention
+    );
+    Err(Error::invalid("option retention", problem))
+}
+
+/// Deletes the changes that are past the retention, the oldest first, as far as every consumer has taken them and
+/// every feed has acknowledged or lost its hold on them.
+pub(super) async fn trim(shared: &Shared) -> Result<()> {
+    let now = shared.options.clock.now();
+    let cutoff = now.saturating_sub(nanos(shared.options.retention));
+    for _ in 0..MAX_SWEEP_STEPS {
+        // No consumer or feed may be registered below what is about to go.
+        let _admin = shared.admin.lock().await;
+        let snapshot = shared.kv.snapshot().await?;
+        let taken = shared.consumers.lock().values().min().copied();
+        let last = taken.unwrap_or(u64::MAX).min(snapshot.sequence());
+        let holds = shared.feeds.holds();
+        let trimmed = log::trimmed(&*snapshot).await?;
+        let scan = Scan {
+            space: Space::Log,
+            low: key::log(trimmed.saturating_add(1)),
+            high: key::log(last.saturating_add(1)),
+            direction: Direction::Forward,
+            rows: SWEEP_STEP,
+            bytes: MAX_SCANNED_BYTES,
+        };
+        let page = snapshot.scan(scan).await?;
+        let mut newest = log::time::trimmed_time(&*snapshot).await?.unwrap_or(i64::MIN);
+        drop(snapshot);
+        let mut gone = trimmed;
+        let mut mutations = Vec::with_capacity(page.entries.len() + 2);
+        for (key, entry) in page.entries {
+            let sequence = key::sequence_of_log(&key)?;
+            let time = change::codec::time(sequence, &entry)?;
+            if time > cutoff || holds.iter().any(|hold| hold.keeps(sequence, time, now)) {
+                break;
+            }
+            gone = sequence;
+            newest = newest.max(time);
+            let space = Space::Log;
+            mutations.push(Mutation::Delete { space, key });
+        }
+        if mutations.is_empty() {
+            return Ok(());
+        }
+        for (key, value) in [
+            (key::TRIMMED, gone.to_be_bytes()),
+            (key::TRIMMED_TIME, newest.to_be_bytes()),
+        ] {
+            mutations.push(Mutation::Put {
+                space: Space::Catalog,
+                key: key.into(),
+                value: value.to_vec(),
+                stamp: false,
+            });
+        }
+        commit(shared, mutations).await?;
+    }
+    Ok(())
+}
