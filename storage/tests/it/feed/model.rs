@@ -96,7 +96,7 @@ async fn table(database: &Database, name: &str) -> Table {
 
 fn batch(random: &mut Rng, tables: &[Table]) -> WriteBatch {
     let mut ids: Vec<_> = (0..random.usize(1..4))
-        .map(|_| (random.usize(..tables.len()), random.i64(..KEYS)))
+        .map(|_| (random.usize(..tables.len()), random.i64(0..KEYS)))
         .collect();
     ids.sort_unstable();
     ids.dedup();
