@@ -223,7 +223,7 @@ impl Feed {
         if next == present {
             return Ok(());
         }
-        if !next.is_behind(&present) {
+        if !next.reaches(&present) {
             return Err(Error::FeedTokenStale {
                 feed: self.name.clone(),
                 token: next.position,

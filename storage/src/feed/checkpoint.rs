@@ -111,7 +111,7 @@ impl Cut {
 
 impl Checkpoint {
     /// Whether it is as far as another or further.
-    pub(crate) fn is_behind(&self, other: &Self) -> bool {
+    pub(crate) fn reaches(&self, other: &Self) -> bool {
         let further = match (&self.stage, &other.stage) {
             (Stage::Base { cut }, Stage::Base { cut: before }) => cut >= before,
             (Stage::Changes | Stage::Finished, Stage::Base { .. } | Stage::Changes | Stage::Finished) => true,

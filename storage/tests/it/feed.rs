@@ -175,6 +175,27 @@ async fn delivers_the_delete_of_a_row_that_got_lost() {
 }
 
 #[tokio::test]
+async fn delivers_the_delete_of_a_row_that_got_lost_in_a_restart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let clock = Arc::new(ManualClock::new(START));
+    let store = Store::open(directory.path(), &clock).await;
+    for id in 0..4 {
+        store.put(&store.shops, id).await;
+    }
+    let feed = store.database.create_feed("copy", both()).await.expect("a feed");
+    let lost = feed.read(2).await.expect("a batch");
+    assert_eq!(sequences(&lost), [1, 2]);
+    drop((feed, store));
+    let store = Store::open(directory.path(), &clock).await;
+    let deleted = store.delete(&store.shops, 0).await;
+    let feed = store.database.feed("copy").expect("the feed");
+    let deletes = feed.read(9).await.expect("a batch");
+    assert_eq!(sequences(&deletes), [deleted]);
+    let rows = feed.read_after(&deletes.token, 9).await.expect("a batch");
+    assert_eq!((sequences(&rows), is_base(&rows)), (vec![2, 3, 4], true));
+}
+
+#[tokio::test]
 async fn delivers_rows_only() {
     let store = Store::in_memory().await;
     for id in 0..3 {

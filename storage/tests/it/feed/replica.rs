@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use souk_storage::{Change, FeedBatch, FeedPhase, PrimaryKey, RecordKind, Row, TableId};
+use souk_storage::{Change, ChangeKind, FeedBatch, FeedPhase, PrimaryKey, RecordKind, Row, TableId};
 
 pub(crate) type Id = (TableId, PrimaryKey);
 
@@ -63,7 +63,14 @@ impl Judge {
                     assert_eq!(before, None, "{record:?} again");
                     self.ahead.last.insert(id, batch.sequence);
                 }
-                RecordKind::Change(_) => {
+                RecordKind::Change(kind) => {
+                    if let FeedPhase::Base { table, next } = &batch.phase {
+                        let is_read = (id.0, Some(&id.1)) < (*table, next.as_ref());
+                        assert!(
+                            is_read || kind == ChangeKind::Delete,
+                            "{record:?} of a row that is to be read"
+                        );
+                    }
                     assert!(record.sequence > last, "{record:?} after {last}");
                     self.ahead.last.insert(id.clone(), record.sequence);
                     let said = (record.kind, record.row.clone());
