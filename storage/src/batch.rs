@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use crate::catalog::Table;
 use crate::filter::Filter;
-use crate::value::{PrimaryKey, Value};
+use crate::value::{KeyValue, PrimaryKey, Value};
+pub use crate::write::written::{Committed, WrittenRow};
 
 /// What is done to one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +17,24 @@ pub enum RowOperation {
         /// Its columns, each once; the version is the server's time.
         columns: Vec<(String, Value)>,
     },
-    /// Changes some columns; creates the row unless all changes are deletes.
+    /// Replaces the whole row by cells whose versions the writer may give.
+    PutCells {
+        /// The row.
+        key: PrimaryKey,
+        /// Its cells; a column may have several, each of a version of its own.
+        cells: Vec<CellPut>,
+    },
+    /// Creates a row of a table with an auto-increment key column, under a number that no row of its partition key
+    /// has had: larger than all before it, not always the next one. Takes no [`Condition`]. Ask for
+    /// [`ReturnRow::Key`] to learn the number.
+    Append {
+        /// The other key columns, in the order of the table's key.
+        key: Vec<KeyValue>,
+        /// Its columns, each once; the version is the server's time.
+        columns: Vec<(String, Value)>,
+    },
+    /// Changes some columns; creates the row unless all changes are deletes. Refused by a table with
+    /// [`crate::TableSchema::allow_update`] off.
     Update {
         /// The row.
         key: PrimaryKey,
@@ -31,12 +49,36 @@ pub enum RowOperation {
 }
 
 impl RowOperation {
-    /// The row it is about.
-    pub fn key(&self) -> &PrimaryKey {
+    /// The row it is about; an appended one gets its key when it is written.
+    pub fn key(&self) -> Option<&PrimaryKey> {
         match self {
-            Self::Put { key, .. } | Self::Update { key, .. } | Self::Delete { key } => key,
+            Self::Put { key, .. }
+            | Self::PutCells { key, .. }
+            | Self::Update { key, .. }
+            | Self::Delete { key } => Some(key),
+            Self::Append { .. } => None,
         }
     }
+
+    /// Value of the first key column; an append without any has none.
+    pub fn partition(&self) -> Option<&KeyValue> {
+        match self {
+            Self::Append { key, .. } => key.first(),
+            other => other.key().and_then(|key| key.values().first()),
+        }
+    }
+}
+
+/// A cell that is put.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellPut {
+    /// The column.
+    pub column: String,
+    /// Its value.
+    pub value: Value,
+    /// Milliseconds since the Unix epoch, within the table's `max_version_offset` of the clock; `None`: the server's
+    /// time.
+    pub version: Option<i64>,
 }
 
 /// What an update does to one column.
@@ -129,6 +171,19 @@ impl Condition {
     }
 }
 
+/// What a write gives back of its row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ReturnRow {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its primary key: how an appended row tells its number.
+    Key,
+    /// Its primary key and these columns as they are after the write: how an increment tells its sum. Columns that
+    /// the row doesn't have are left out.
+    AfterModify(Vec<String>),
+}
+
 /// One row of a batch.
 #[derive(Debug, Clone)]
 pub struct RowWrite {
@@ -138,6 +193,27 @@ pub struct RowWrite {
     pub operation: RowOperation,
     /// On what condition.
     pub condition: Condition,
+    /// What to give back.
+    pub returning: ReturnRow,
+}
+
+impl RowWrite {
+    /// A write that gives back nothing.
+    pub fn new(table: &Table, operation: RowOperation, condition: Condition) -> Self {
+        Self {
+            table: table.clone(),
+            operation,
+            condition,
+            returning: ReturnRow::None,
+        }
+    }
+
+    /// Says what to give back.
+    #[must_use]
+    pub fn returning(mut self, returning: ReturnRow) -> Self {
+        self.returning = returning;
+        self
+    }
 }
 
 /// What makes a batch safe to repeat: kept with the batch, atomically, for
@@ -189,12 +265,14 @@ impl WriteBatch {
 
     /// Adds a write.
     #[must_use]
-    pub fn write(mut self, table: &Table, operation: RowOperation, condition: Condition) -> Self {
-        self.writes.push(RowWrite {
-            table: table.clone(),
-            operation,
-            condition,
-        });
+    pub fn write(self, table: &Table, operation: RowOperation, condition: Condition) -> Self {
+        self.row(RowWrite::new(table, operation, condition))
+    }
+
+    /// Adds a write.
+    #[must_use]
+    pub fn row(mut self, write: RowWrite) -> Self {
+        self.writes.push(write);
         self
     }
 
@@ -218,14 +296,4 @@ impl WriteBatch {
         self.durability = durability;
         self
     }
-}
-
-/// What a batch became.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Committed {
-    /// Its place in the change log, and the revision of its rows. A batch that changed nothing (deletes of absent
-    /// rows only) gets the last sequence it saw. For a repeated request: the sequence of the first time.
-    pub sequence: u64,
-    /// The reply of the first time when the request id was known; the batch was not applied again.
-    pub replayed: Option<Bytes>,
 }

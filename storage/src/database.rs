@@ -9,8 +9,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::batch::{Committed, Durability, RequestRecord, WriteBatch};
-use crate::catalog::Catalog;
+use crate::batch::{Committed, Durability, RequestRecord, WriteBatch, WrittenRow};
+use crate::catalog::{Catalog, Table};
 use crate::change::Change;
 use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
@@ -27,6 +27,8 @@ use crate::options::DatabaseOptions;
 use crate::read::{Snapshot, log};
 use crate::schema::check_identifier;
 use crate::tables;
+use crate::transaction::{self, Partitions, Transaction, TransactionId};
+use crate::value::KeyValue;
 use crate::write::{self, RowLocks};
 
 /// A database; clones share it. The directory stays locked until the last clone, [`Snapshot`] and [`Consumer`] is
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) consumers: Mutex<BTreeMap<String, u64>>,
     pub(crate) feeds: Feeds,
     pub(crate) locks: RowLocks,
+    /// Partitions that transactions hold.
+    pub(crate) partitions: Arc<Partitions>,
     /// Held by whoever changes tables, consumers or feeds, or trims the log.
     pub(crate) admin: tokio::sync::Mutex<()>,
     pub(crate) options: DatabaseOptions,
@@ -100,6 +104,34 @@ impl Database {
     /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::Corrupt`].
     pub async fn replayed(&self, request: &RequestRecord) -> Result<Option<Committed>> {
         write::replayed(&self.shared, request).await
+    }
+
+    /// Writes the rows of a batch one by one instead of together: each is written or refused by itself, in as few
+    /// commits, and changes, as they fit in. What became of each is given in their order.
+    ///
+    /// # Errors
+    /// Of the call: [`Error::Invalid`] and [`Error::LimitExceeded`] for an argument of any row,
+    /// [`Error::TableNotFound`]; no row is written. Of a row: as [`Database::write`].
+    pub async fn write_rows(&self, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
+        write::rows::write(&self.shared, batch).await
+    }
+
+    /// Begins a transaction that holds a partition, when the writes to it that are on their way have ended. The table
+    /// must have [`TableSchema::transactions`]. It costs [`crate::CapacityUnits::TRANSACTION_STEP`].
+    ///
+    /// # Errors
+    /// [`Error::TransactionConflict`] while another transaction holds it, [`Error::Invalid`],
+    /// [`Error::TableNotFound`], [`Error::LimitExceeded`] for [`crate::limits::MAX_TRANSACTIONS`].
+    pub async fn begin(&self, table: &Table, partition: KeyValue) -> Result<Transaction> {
+        transaction::begin(&self.shared, table, partition).await
+    }
+
+    /// Takes up a transaction whose handle was given up by [`Transaction::detach`].
+    ///
+    /// # Errors
+    /// [`Error::TransactionNotFound`], [`Error::TransactionBusy`] while somebody else has its handle.
+    pub fn transaction(&self, id: TransactionId) -> Result<Transaction> {
+        transaction::resume(&self.shared, id)
     }
 
     /// The last sequence that is acknowledged and visible.
@@ -234,6 +266,7 @@ impl Database {
             consumers: Mutex::new(consumers),
             feeds,
             locks: RowLocks::new(),
+            partitions: Partitions::new(),
             admin: tokio::sync::Mutex::new(()),
             options,
             schema_lock: Arc::default(),

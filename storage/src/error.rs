@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use crate::kv;
+use crate::limits;
+use crate::transaction::TransactionId;
+use crate::value::KeyValue;
 
 /// Result of the storage API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -96,6 +99,40 @@ pub enum Error {
     Contended {
         /// Attempts made.
         attempts: usize,
+    },
+    /// A transaction holds the partition. Nothing was written.
+    #[error("a transaction holds partition {partition:?} of table {table:?}")]
+    TransactionConflict {
+        /// Name of the table.
+        table: String,
+        /// The partition key.
+        partition: KeyValue,
+    },
+    /// No such transaction is open: it never was, has ended, or was ended because its time was up. What it would have
+    /// written is not written, unless it was committed.
+    #[error("transaction {id} is not open; a transaction lives at most {} s, and {} s without a call",
+        limits::MAX_TRANSACTION_LIFE.as_secs(), limits::MAX_TRANSACTION_IDLE.as_secs())]
+    TransactionNotFound {
+        /// The transaction.
+        id: TransactionId,
+    },
+    /// Another call of the same transaction has not finished.
+    #[error("transaction {id} is busy with another call")]
+    TransactionBusy {
+        /// The transaction.
+        id: TransactionId,
+    },
+    /// A write of a transaction is about a row that the transaction doesn't hold. Nothing was written.
+    #[error(
+        "write {write} is not in partition {partition:?} of table {table:?}, which the transaction holds"
+    )]
+    OutsidePartition {
+        /// Position of the write, from 0.
+        write: usize,
+        /// Name of the transaction's table.
+        table: String,
+        /// The partition key of the transaction.
+        partition: KeyValue,
     },
     /// The changes asked for are no longer kept.
     #[error("changes after {requested} were asked for, but the oldest kept is {oldest}")]
@@ -259,6 +296,12 @@ pub enum ErrorKind {
     RequestIdReused,
     /// Other writers were faster.
     Contended,
+    /// A transaction holds the partition.
+    TransactionConflict,
+    /// The transaction isn't open.
+    TransactionNotFound,
+    /// The transaction is busy.
+    TransactionBusy,
     /// The changes are trimmed.
     ChangesTrimmed,
     /// The directory is in use.
@@ -296,6 +339,10 @@ impl Error {
             Self::FeedExists { .. } => ErrorKind::AlreadyExists,
             Self::FeedNotFound { .. } => ErrorKind::NotFound,
             Self::FeedTokenStale { .. } => ErrorKind::InvalidArgument,
+            Self::TransactionConflict { .. } => ErrorKind::TransactionConflict,
+            Self::TransactionNotFound { .. } => ErrorKind::TransactionNotFound,
+            Self::TransactionBusy { .. } => ErrorKind::TransactionBusy,
+            Self::OutsidePartition { .. } => ErrorKind::InvalidArgument,
             Self::Locked { .. } => ErrorKind::Locked,
             Self::NotADatabase { .. } | Self::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
             Self::LogShortened { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
@@ -330,6 +377,10 @@ impl Error {
             Self::FeedNotFound { .. } => "FEED_NOT_FOUND",
             Self::FeedTokenStale { .. } => "FEED_TOKEN_STALE",
             Self::FeedAheadOfLog { .. } => "FEED_AHEAD_OF_LOG",
+            Self::TransactionConflict { .. } => "TRANSACTION_CONFLICT",
+            Self::TransactionNotFound { .. } => "TRANSACTION_NOT_FOUND",
+            Self::TransactionBusy { .. } => "TRANSACTION_BUSY",
+            Self::OutsidePartition { .. } => "OUTSIDE_PARTITION",
             Self::Locked { .. } => "DATABASE_LOCKED",
             Self::NotADatabase { .. } => "NOT_A_DATABASE",
             Self::UnsupportedFormat { .. } => "UNSUPPORTED_FORMAT",
@@ -358,6 +409,14 @@ impl Error {
             Self::ConditionFailed { .. } => "read the row again and decide anew",
             Self::RequestIdReused { .. } => "use a fresh id for each request, and the same only to repeat it",
             Self::Contended { .. } => "try again after a pause",
+            Self::TransactionConflict { .. } => {
+                "try again when the transaction has ended, a minute later at most"
+            }
+            Self::TransactionNotFound { .. } => {
+                "begin another transaction and read again what it is based on"
+            }
+            Self::TransactionBusy { .. } => "wait for the answer of a transaction's call before the next one",
+            Self::OutsidePartition { .. } => "write other partitions outside of the transaction",
             Self::ChangesTrimmed { .. } => "start over from a snapshot of the tables",
             Self::TimeTrimmed { .. } => "start later, or from the oldest change that is kept",
             Self::FeedExists { .. } => "use the feed that is there, remove it first, or use another name",
@@ -388,6 +447,8 @@ impl Error {
             self.kind(),
             ErrorKind::Contended
                 | ErrorKind::NotReady
+                | ErrorKind::TransactionConflict
+                | ErrorKind::TransactionBusy
                 | ErrorKind::Unavailable
                 | ErrorKind::OutcomeUnknown
                 | ErrorKind::DiskFull

@@ -15,6 +15,7 @@
 //! | catalog | 21, name                                        | feed: `feed::codec`                      |
 //! | catalog | 30, request id (16)                             | `replay`                                 |
 //! | catalog | 31, time i64 (sign-flipped), request id (16)    | empty: request ids by age                |
+//! | catalog | 40, table u32, partition key                    | last number of an appended row: i64      |
 //!
 //! The index FFFF of a table is hidden: under the version of a row's oldest cell it tells when the row must be looked
 //! at for expired cells. Numbers are big-endian; values of keys are in the order-preserving form of `codec`, each after a tag, so that a
@@ -29,7 +30,7 @@ use crate::catalog::TableId;
 use crate::codec::{Malformed, Reader, put_ordered, put_ordered_key};
 use crate::error::{Error, Result};
 use crate::kv::Space;
-use crate::value::{PrimaryKey, Value};
+use crate::value::{KeyValue, PrimaryKey, Value};
 
 /// Key of the last assigned sequence, in the catalog space.
 pub(crate) const HEAD: &[u8] = &[0x01];
@@ -45,6 +46,7 @@ const CONSUMER: u8 = 0x20;
 const FEED: u8 = 0x21;
 const REQUEST: u8 = 0x30;
 const REQUEST_AGE: u8 = 0x31;
+const COUNTER: u8 = 0x40;
 
 /// Above every tag a key value begins with.
 const AFTER_ALL: u8 = 0xff;
@@ -88,6 +90,19 @@ pub(crate) fn row(table: TableId, key: &PrimaryKey) -> Bytes {
     out.extend_from_slice(&table.0.to_be_bytes());
     put_primary_key(&mut out, key);
     out.into()
+}
+
+/// What the keys of all rows of a partition begin with.
+pub(crate) fn partition(table: TableId, partition: &KeyValue) -> Bytes {
+    let mut out = Vec::with_capacity(4 + partition.size() + 3);
+    out.extend_from_slice(&table.0.to_be_bytes());
+    put_ordered_key(&mut out, partition);
+    out.into()
+}
+
+/// The encoded primary key ([`PrimaryKey::encode`]) in the key of a row.
+pub(crate) fn encoded_primary_key(row: &[u8]) -> &[u8] {
+    row.get(size_of::<TableId>()..).unwrap_or_default()
 }
 
 /// The primary key in the key of a row.
@@ -257,6 +272,15 @@ pub(crate) fn request_of_age(bytes: &[u8]) -> Result<[u8; 16]> {
         .get(9..)
         .and_then(|id| id.try_into().ok())
         .ok_or_else(|| Error::corrupt(format!("a key of request ages has {} bytes", bytes.len())))
+}
+
+/// Key of the last number given to an appended row of a partition.
+pub(crate) fn counter(table: TableId, partition: &KeyValue) -> Bytes {
+    let mut out = Vec::with_capacity(5 + partition.size() + 3);
+    out.push(COUNTER);
+    out.extend_from_slice(&table.0.to_be_bytes());
+    put_ordered_key(&mut out, partition);
+    out.into()
 }
 
 /// The keys of all tables: from, to (exclusive).

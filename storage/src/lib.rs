@@ -36,8 +36,8 @@
 //! # What it is not
 //!
 //! It has no query language, no joins and no full-text search: what is searched is derived from the change log
-//! elsewhere. It doesn't replicate; one process owns a directory. It has no transaction that is held open: what
-//! belongs together is one batch, and what was read before is guarded by a [`Condition`].
+//! elsewhere. It doesn't replicate; one process owns a directory. It has no transaction across partition keys: what
+//! belongs together there is one batch, and what was read before is guarded by a [`Condition`].
 //!
 //! # Layout
 //!
@@ -46,6 +46,8 @@
 //! | [`database`] | the handle: opening, writing, closing |
 //! | [`tables`], [`jobs`] | tables that change, and what is left to do in the background when they have |
 //! | [`batch`], `write` | what a writer asks for, and the way of a batch to its commit |
+//! | [`transaction`] | transactions that hold a partition |
+//! | [`metering`] | capacity units |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
 //! | [`change`] | what one batch did, as the log keeps it |
 //! | [`consumer`] | who reads the log, and what of it is kept for them |
@@ -75,6 +77,7 @@ mod key;
 pub mod kv;
 pub mod limits;
 mod maintenance;
+pub mod metering;
 pub mod options;
 pub mod read;
 mod replay;
@@ -82,12 +85,13 @@ pub mod row;
 pub mod schema;
 mod secondary;
 pub mod tables;
+pub mod transaction;
 pub mod value;
 mod write;
 
 pub use batch::{
-    ColumnChange, Committed, Condition, Durability, Existence, RequestRecord, RowOperation, RowWrite,
-    WriteBatch,
+    CellPut, ColumnChange, Committed, Condition, Durability, Existence, RequestRecord, ReturnRow,
+    RowOperation, RowWrite, WriteBatch, WrittenRow,
 };
 pub use catalog::{IndexState, Table, TableId};
 pub use change::{Change, ChangeKind, RowChange};
@@ -101,6 +105,7 @@ pub use feed::{
 };
 pub use filter::{Comparison, Filter};
 pub use jobs::{Job, JobKind};
+pub use metering::CapacityUnits;
 pub use options::{DatabaseOptions, Recovery};
 pub use read::{
     ColumnSelection, Direction, IndexEntry, IndexPage, IndexPosition, KeyBound, LogStatistics, RangePage,
@@ -109,4 +114,5 @@ pub use read::{
 pub use row::{Cell, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 pub use tables::{Backfill, TableUpdate};
+pub use transaction::{CommitOptions, Transaction, TransactionId};
 pub use value::{KeyValue, PrimaryKey, Value};

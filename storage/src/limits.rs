@@ -77,6 +77,20 @@ pub const MAX_CHANGES_BYTES: usize = 4 << 20;
 pub const DEFAULT_MAX_VERSION_OFFSET: Duration = Duration::from_secs(86_400);
 /// Attempts of a write whose row changed between its read and its commit.
 pub const MAX_WRITE_ATTEMPTS: usize = 32;
+/// Bytes of changed rows after which rows that are written one by one go on in another commit.
+pub const MAX_ROWS_COMMIT_BYTES: usize = 32 << 20;
+/// Most bytes of rows given back by the writes of one batch, [`crate::ReturnRow::AfterModify`].
+pub const MAX_RETURNED_BYTES: usize = 4 << 20;
+/// How long a transaction lives.
+pub const MAX_TRANSACTION_LIFE: Duration = Duration::from_secs(60);
+/// How long a transaction lives without a call.
+pub const MAX_TRANSACTION_IDLE: Duration = Duration::from_secs(60);
+/// Most bytes the writes of one transaction carry: keys, names and values.
+pub const MAX_TRANSACTION_BYTES: usize = 4 << 20;
+/// Most transactions that are open at a time.
+pub const MAX_TRANSACTIONS: usize = 10_000;
+/// Most bytes of memory that the uncommitted rows and index entries of all transactions take.
+pub const MAX_STAGED_BYTES: usize = 256 << 20;
 
 /// Longest physical key of the key-value seam, bytes.
 pub const MAX_KV_KEY_BYTES: usize = 32 << 10;
@@ -116,7 +130,7 @@ const _: () = assert!(
 const _: () = assert!(MAX_KV_KEY_BYTES <= 65_535, "the longest key fits fjall");
 const _: () = assert!(MAX_BATCH_BYTES < MAX_ROW_BYTES && MAX_ROW_BYTES < MAX_CHANGE_BYTES);
 const _: () = assert!(
-    2 * MAX_CHANGE_BYTES + MAX_REPLY_BYTES < MAX_COMMIT_BYTES,
+    2 * MAX_CHANGE_BYTES + MAX_REPLY_BYTES + MAX_RETURNED_BYTES < MAX_COMMIT_BYTES,
     "a full batch fits a commit: each row once as a row and once in the log, and its index entries"
 );
 const _: () = assert!(
@@ -124,6 +138,11 @@ const _: () = assert!(
     "the largest commit can be queued"
 );
 const _: () = assert!(MAX_VALUE_BYTES <= MAX_BATCH_BYTES);
+const _: () = assert!(MAX_CHANGE_BYTES <= MAX_STAGED_BYTES);
+const _: () = assert!(
+    MAX_ROWS_COMMIT_BYTES + 2 * MAX_ROW_BYTES <= MAX_CHANGE_BYTES,
+    "the last row of a commit of rows fits, with room for what frames the rows"
+);
 
 /// Refuses `actual` above `max`, naming the limit.
 pub(crate) fn check(limit: &'static str, max: usize, actual: usize) -> Result<(), crate::Error> {

@@ -45,7 +45,8 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
 }
 
 /// Trims, sweeps, frees and syncs once; whether expired cells are left.
-pub(crate) async fn pass(shared: &Shared) -> Result<bool> {
+pub(crate) async fn pass(shared: &Arc<Shared>) -> Result<bool> {
+    shared.partitions.sweep(shared.options.clock.now());
     trim::trim(shared).await?;
     shared.feeds.release_snapshots(shared.options.clock.now());
     sweep_requests(shared).await?;

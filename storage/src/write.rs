@@ -1,33 +1,47 @@
 //! The way of a batch: validate, lock its rows in this process, read them in one snapshot, decide, commit with checks
 //! that they are still what was read. The locks make conflicts rare; the checks make them harmless.
 
-mod decide;
+pub(crate) mod decide;
 mod locks;
+pub(crate) mod numbers;
+pub(crate) mod plan;
 mod row_change;
-mod validate;
+pub(crate) mod rows;
+pub(crate) mod target;
+pub(crate) mod validate;
+pub(crate) mod written;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::batch::{Committed, Durability, RequestRecord, WriteBatch};
+use self::numbers::Numbers;
+use self::plan::Plan;
+use self::written::{Committed, WrittenRow};
+use crate::batch::{Durability, RequestRecord, WriteBatch};
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{self, KvSnapshot, Space};
-use crate::limits::MAX_WRITE_ATTEMPTS;
+use crate::kv::{self, Check, Commit, KvSnapshot, Mutation, Space};
+use crate::limits::{self, MAX_WRITE_ATTEMPTS};
 use crate::replay;
-pub(crate) use decide::unchanged;
+use crate::transaction::Writers;
 pub(crate) use locks::RowLocks;
+pub(crate) use plan::unchanged;
 
 /// Writes a batch.
-pub(crate) async fn write(shared: &Shared, batch: WriteBatch) -> Result<Committed> {
+pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Committed> {
     // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
     let _tables = shared.schema_lock.read().await;
-    let keys = {
-        let catalog = shared.catalog.read();
-        validate::batch(&catalog, &batch, shared.options.clock.now())?
-    };
+    let now = shared.options.clock.now();
+    let places = validate::batch(&shared.catalog.read(), &batch, now)?.places;
+    let mut writers = Writers::new(&shared.partitions);
+    for write in &batch.writes {
+        writers.join(write, now)?;
+    }
     let request_key = batch.request.as_ref().map(|request| key::request(request.id));
-    let _locked = shared.locks.lock(keys.iter().chain(&request_key)).await;
+    let locks = places.iter().map(target::Place::lock).chain(&request_key);
+    let _locked = shared.locks.lock(locks).await;
     for _ in 0..MAX_WRITE_ATTEMPTS {
         let snapshot = shared.kv.snapshot().await?;
         if let (Some(request), Some(key)) = (&batch.request, &request_key)
@@ -35,25 +49,38 @@ pub(crate) async fn write(shared: &Shared, batch: WriteBatch) -> Result<Committe
         {
             return Ok(replayed);
         }
-        let rows = snapshot.multi_get(Space::Rows, keys.clone()).await?;
+        let mut numbers = Numbers::default();
+        let writes = batch.writes.iter().zip(&places).enumerate();
+        let writes = writes.map(|(position, (write, place))| (position, write, place));
+        let targets = target::find(&*snapshot, writes, &mut numbers).await?;
         let sequence = snapshot.sequence();
         // Old data isn't kept while the commit waits.
         drop(snapshot);
         let now = shared.options.clock.now();
-        let decided = decide::batch(&batch, &keys, &rows, sequence, now)?;
-        let unlogged = decided.log.is_none();
-        if unlogged && batch.request.is_none() {
-            return Ok(Committed {
-                sequence,
-                replayed: None,
-            });
+        let mut plan = Plan::new(batch.durability);
+        let mut rows = Vec::with_capacity(targets.len());
+        for target in &targets {
+            plan.expect(&target.row, target.found.as_ref());
+            let (changed, written) = decide::row(target, now)?;
+            if let Some(changed) = changed {
+                plan.change(changed);
+            }
+            rows.push(written);
         }
-        match shared.kv.commit(decided).await {
-            Ok(committed) => {
-                return Ok(Committed {
-                    sequence: if unlogged { sequence } else { committed.sequence },
-                    replayed: None,
-                });
+        let returned = rows.iter().map(WrittenRow::size).sum();
+        limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?;
+        let mut commit = plan.finish(batch.trace.as_deref(), now)?;
+        numbers.keep(&mut commit);
+        let unlogged = commit.log.is_none();
+        if let Some(request) = &batch.request {
+            remember(&mut commit, request, sequence, &rows, now);
+        } else if unlogged {
+            return Ok(committed(sequence, rows));
+        }
+        match writers.commit(&shared.kv, commit).await {
+            Ok(done) => {
+                let sequence = if unlogged { sequence } else { done.sequence };
+                return Ok(committed(sequence, rows));
             }
             Err(kv::Error::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -69,6 +96,41 @@ pub(crate) async fn replayed(shared: &Shared, request: &RequestRecord) -> Result
     let snapshot = shared.kv.snapshot().await?;
     let key = key::request(request.id);
     replay(shared, &*snapshot, request, &key, Durability::Disk).await
+}
+
+/// What a batch that got this sequence became.
+pub(crate) fn committed(sequence: u64, mut rows: Vec<WrittenRow>) -> Committed {
+    for row in &mut rows {
+        row.stamp(sequence);
+    }
+    Committed {
+        sequence,
+        replayed: None,
+        consumed: rows.iter().map(|row| row.consumed).sum(),
+        rows,
+    }
+}
+
+/// Keeps the request with its batch.
+fn remember(commit: &mut Commit, request: &RequestRecord, sequence: u64, rows: &[WrittenRow], now: i64) {
+    let space = Space::Catalog;
+    let key = key::request(request.id);
+    commit.checks.push(Check::Absent {
+        space,
+        key: key.clone(),
+    });
+    commit.mutations.push(Mutation::Put {
+        space,
+        key,
+        value: replay::encode(sequence, commit.durability, rows, request),
+        stamp: commit.log.is_some(),
+    });
+    commit.mutations.push(Mutation::Put {
+        space,
+        key: key::request_age(now, request.id),
+        value: Vec::new(),
+        stamp: false,
+    });
 }
 
 /// The answer of the first request with this id.
@@ -93,7 +155,7 @@ async fn replay(
         shared.kv.sync().await?;
     }
     Ok(Some(Committed {
-        sequence: first.sequence,
         replayed: Some(first.reply),
+        ..committed(first.sequence, first.rows)
     }))
 }

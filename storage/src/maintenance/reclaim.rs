@@ -19,6 +19,7 @@ use crate::limits::{MAX_JOB_STEP_BYTES, MAX_RECLAIMED_ROWS, MAX_SCANNED_BYTES, M
 use crate::read::ColumnSelection;
 use crate::row::codec;
 use crate::secondary::{self, EXPIRY_INDEX};
+use crate::transaction::Writers;
 use crate::value::{PrimaryKey, Value};
 use crate::write::unchanged;
 
@@ -59,13 +60,19 @@ async fn step(shared: &Shared, table: &Table) -> Result<bool> {
     let Some(expired) = expiry.expired() else {
         return Ok(false);
     };
-    let due = due(shared, table, expired).await?;
+    let mut due = due(shared, table, expired).await?;
+    // What a transaction holds waits for its end.
+    let mut writers = Writers::new(&shared.partitions);
+    due.retain(|due| {
+        let partition = due.key.values().first();
+        partition.is_some_and(|partition| writers.join_partition(table, partition, now).is_ok())
+    });
     if due.is_empty() {
         return Ok(false);
     }
     let _rows = shared.locks.lock(due.iter().map(|due| &due.row)).await;
     let commit = freed(shared, table, expiry, now, &due).await?;
-    match shared.kv.commit(commit).await {
+    match writers.commit(&shared.kv, commit).await {
         Ok(_) => Ok(true),
         // The next pass finds them again.
         Err(kv::Error::Conflict { .. }) => Ok(false),

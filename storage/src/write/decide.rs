@@ -1,156 +1,127 @@
-//! From a batch and the rows it found to the commit: conditions, new rows, entries of secondary indexes, the change.
+//! What becomes of one row: its condition, its new value, its entries of secondary indexes, what is given back.
 
 use bytes::Bytes;
 
 use super::row_change::{self, Outcome};
-use crate::batch::{RowWrite, WriteBatch};
-use crate::change::{ChangeKind, codec::Encoder};
+use super::target::Target;
+use super::written::{WrittenRow, metered};
+use crate::batch::{Condition, Existence, RowOperation};
+use crate::catalog::{Table, TableId};
+use crate::change::ChangeKind;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
-use crate::key;
-use crate::kv::{Check, Commit, Mutation, STAMP, Space};
+use crate::kv::Mutation;
 use crate::limits;
+use crate::metering::CapacityUnits;
 use crate::read::ColumnSelection;
-use crate::replay;
 use crate::row::codec;
 use crate::secondary;
+use crate::value::PrimaryKey;
 
-/// A row that changes, ready for the log.
-struct Changed<'a> {
-    write: &'a RowWrite,
-    key: &'a Bytes,
-    kind: ChangeKind,
-    value: Option<Vec<u8>>,
+/// A row that changes.
+#[derive(Debug)]
+pub(crate) struct ChangedRow {
+    pub(crate) table: TableId,
+    /// Its key in the store.
+    pub(crate) key: Bytes,
+    pub(crate) kind: ChangeKind,
+    /// Its new value; `None`: it is deleted.
+    pub(crate) value: Option<Vec<u8>>,
+    /// What happens to its entries of secondary indexes.
+    pub(crate) entries: Vec<Mutation>,
 }
 
-/// The commit of a batch whose rows were found with these values. Without a log entry nothing changes but what is
-/// kept of the request; that gets `sequence`, the last one seen. `now`: nanoseconds.
-pub(super) fn batch(
-    batch: &WriteBatch,
-    keys: &[Bytes],
-    found: &[Option<Bytes>],
-    sequence: u64,
-    now: i64,
-) -> Result<Commit> {
-    let mut commit = Commit {
-        durability: batch.durability,
-        ..Commit::default()
-    };
-    if let Some(request) = &batch.request {
-        commit.checks.push(Check::Absent {
-            space: Space::Catalog,
-            key: key::request(request.id),
-        });
-    }
-    let mut changed = Vec::with_capacity(batch.writes.len());
-    for (position, ((write, key), found)) in batch.writes.iter().zip(keys).zip(found).enumerate() {
-        commit.checks.push(unchanged(key, found.as_ref()));
-        changed.extend(row(&mut commit, position, write, key, found.as_ref(), now)?);
-    }
-    let logs = !changed.is_empty();
-    if logs {
-        commit.log = Some(log_entry(batch, &changed, now)?);
-    }
-    for Changed { key, value, .. } in changed {
-        let key = key.clone();
-        commit.mutations.push(match value {
-            Some(value) => Mutation::Put {
-                space: Space::Rows,
-                key,
-                value,
-                stamp: true,
-            },
-            None => Mutation::Delete {
-                space: Space::Rows,
-                key,
-            },
-        });
-    }
-    if let Some(request) = &batch.request {
-        commit.mutations.push(Mutation::Put {
-            space: Space::Catalog,
-            key: key::request(request.id),
-            value: replay::encode(sequence, batch.durability, request),
-            stamp: logs,
-        });
-        commit.mutations.push(Mutation::Put {
-            space: Space::Catalog,
-            key: key::request_age(now, request.id),
-            value: Vec::new(),
-            stamp: false,
-        });
-    }
-    Ok(commit)
-}
-
-/// That a row is still what was found: its format and revision, or its absence.
-pub(crate) fn unchanged(key: &Bytes, found: Option<&Bytes>) -> Check {
-    let (space, key) = (Space::Rows, key.clone());
-    match found {
-        None => Check::Absent { space, key },
-        Some(value) => Check::Prefix {
-            space,
-            key,
-            prefix: value.slice(..value.len().min(STAMP.end)),
-        },
-    }
-}
-
-/// Decides one write; adds what it does to the secondary indexes.
-fn row<'a>(
-    commit: &mut Commit,
-    position: usize,
-    write: &'a RowWrite,
-    key: &'a Bytes,
-    found: Option<&Bytes>,
-    now: i64,
-) -> Result<Option<Changed<'a>>> {
+/// Decides a write: what changes, if anything does, and what is given back. `now`: nanoseconds.
+pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, WrittenRow)> {
+    let Target { write, found, .. } = target;
     let table = &write.table;
     let stored = found
-        .map(|value| {
-            let key = write.operation.key().clone();
-            codec::decode(key, value, &ColumnSelection::All)
-        })
+        .as_ref()
+        .map(|value| codec::decode(target.key.clone().into_owned(), value, &ColumnSelection::All))
         .transpose()?;
+    if stored.is_some() && matches!(write.operation, RowOperation::Append { .. }) {
+        return Err(Error::corrupt(format!(
+            "table {:?} has a row {:?} above the counter of its partition",
+            table.name(),
+            target.key
+        )));
+    }
     // An expired row leaves its entries behind until it is written again.
     let old = stored.as_ref().map(|row| secondary::stored_entries(table, row));
     let visible = stored.and_then(|row| Expiry::of(table, now).visible(row));
     row_change::check(&write.condition, visible.as_ref()).map_err(|reason| Error::ConditionFailed {
-        write: position,
+        write: target.position,
         reason,
     })?;
-    let (kind, after) = match row_change::apply(table, &write.operation, visible, found.is_some(), now)? {
-        Outcome::Nothing => return Ok(None),
-        Outcome::Write(kind, row) => (kind, Some(row)),
-        Outcome::Delete => (ChangeKind::Delete, None),
+    let outcome = row_change::apply(
+        table,
+        &write.operation,
+        &target.key,
+        visible,
+        found.is_some(),
+        now,
+    )?;
+    let (kind, after) = match outcome {
+        Outcome::Nothing => (None, None),
+        Outcome::Write(kind, row) => (Some(kind), Some(row)),
+        Outcome::Delete => (Some(ChangeKind::Delete), None),
     };
-    let new = after
-        .as_ref()
-        .map(|row| secondary::entries(table, row))
-        .transpose()?;
-    let moves = secondary::moves(&old.unwrap_or_default(), new.unwrap_or_default());
-    commit.mutations.extend(moves);
-    let value = after.as_ref().map(codec::encode);
-    if let Some(value) = &value {
-        limits::check("MAX_ROW_BYTES", limits::MAX_ROW_BYTES, value.len() + key.len())?;
-    }
-    Ok(Some(Changed {
-        write,
-        key,
-        kind,
-        value,
-    }))
+    let mut written = WrittenRow::of(&write.returning, &target.key, after.as_ref());
+    written.consumed = CapacityUnits::writing(metered(&table.schema(), &write.operation, &target.key))
+        + units_read(&write.condition, &target.key, found.as_ref());
+    let changed = match kind {
+        None => None,
+        Some(kind) => {
+            let new = after
+                .as_ref()
+                .map(|row| secondary::entries(table, row))
+                .transpose()?;
+            let entries = secondary::moves(&old.unwrap_or_default(), new.unwrap_or_default());
+            let value = after.as_ref().map(codec::encode);
+            if let Some(value) = &value {
+                let bytes = value.len() + target.row.len();
+                limits::check("MAX_ROW_BYTES", limits::MAX_ROW_BYTES, bytes)?;
+            }
+            Some(ChangedRow {
+                table: table.id(),
+                key: target.row.clone(),
+                kind,
+                value,
+                entries,
+            })
+        }
+    };
+    Ok((changed, written))
 }
 
-fn log_entry(batch: &WriteBatch, changed: &[Changed<'_>], now: i64) -> Result<Vec<u8>> {
-    let mut entry = Encoder::new(now, batch.trace.as_deref(), changed.len());
-    for Changed {
-        write, kind, value, ..
-    } in changed
-    {
-        let key = write.operation.key().encode();
-        entry.row(write.table.id(), *kind, &key, value.as_deref());
-        limits::check("MAX_CHANGE_BYTES", limits::MAX_CHANGE_BYTES, entry.len())?;
+/// What happens to the index entries of a row that was `before` and is `after`, both as stored.
+pub(crate) fn entries(
+    table: &Table,
+    key: &PrimaryKey,
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
+) -> Result<Vec<Mutation>> {
+    let row = |value: Option<&[u8]>| {
+        let row = value.map(|value| codec::decode(key.clone(), value, &ColumnSelection::All));
+        row.transpose()
+    };
+    let old = row(before)?.map(|row| secondary::stored_entries(table, &row));
+    let new = row(after)?
+        .map(|row| secondary::entries(table, &row))
+        .transpose()?;
+    Ok(secondary::moves(
+        &old.unwrap_or_default(),
+        new.unwrap_or_default(),
+    ))
+}
+
+/// What looking at the row for its condition costs: a column condition reads the row, the others its key.
+fn units_read(condition: &Condition, key: &PrimaryKey, found: Option<&Bytes>) -> CapacityUnits {
+    if condition.columns.is_some() {
+        CapacityUnits::reading(found.map_or(0, |value| key.size() + value.len()))
+    } else if condition.existence != Existence::Ignore || condition.revision.is_some() {
+        CapacityUnits::reading(key.size())
+    } else {
+        CapacityUnits::default()
     }
-    Ok(entry.finish())
 }

@@ -47,12 +47,13 @@ pub(super) fn check(condition: &Condition, row: Option<&Row>) -> std::result::Re
 pub(super) fn apply(
     table: &Table,
     operation: &RowOperation,
+    key: &PrimaryKey,
     before: Option<Row>,
     stored: bool,
     now: i64,
 ) -> Result<Outcome> {
     match operation {
-        RowOperation::Put { key, columns } => {
+        RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => {
             let version = milliseconds(now);
             let cells = |(name, value): &(String, Value)| {
                 let value = value.clone();
@@ -63,7 +64,19 @@ pub(super) fn apply(
             let row = Row::new(key.clone(), revision, now, columns);
             Ok(Outcome::Write(ChangeKind::Put, row))
         }
-        RowOperation::Update { key, changes } => update(table, key, changes, before, now),
+        RowOperation::PutCells { cells, .. } => {
+            let mut columns = Columns::new();
+            for put in cells {
+                let version = put.version.unwrap_or_else(|| milliseconds(now));
+                let value = put.value.clone();
+                columns.put(&put.column, Cell { value, version });
+            }
+            let revision = before.map_or(0, |row| row.revision);
+            let mut row = Row::new(key.clone(), revision, now, columns);
+            keep_visible(table, &mut row, now);
+            Ok(Outcome::Write(ChangeKind::Put, row))
+        }
+        RowOperation::Update { changes, .. } => update(table, key, changes, before, now),
         RowOperation::Delete { .. } if stored => Ok(Outcome::Delete),
         RowOperation::Delete { .. } => Ok(Outcome::Nothing),
     }
@@ -110,11 +123,15 @@ fn update(
             }
         }
     }
-    let keep = usize::try_from(table.schema().max_versions).unwrap_or(usize::MAX);
-    columns.retain_cells(|_, place, _| place < keep);
-    // A version given by the writer may have expired already.
-    Expiry::of(table, now).drop_expired(&mut row);
+    keep_visible(table, &mut row, now);
     Ok(Outcome::Write(ChangeKind::Update, row))
+}
+
+/// Drops surplus versions, and those that have expired: a version given by the writer may be that old.
+fn keep_visible(table: &Table, row: &mut Row, now: i64) {
+    let keep = usize::try_from(table.schema().max_versions).unwrap_or(usize::MAX);
+    row.columns_mut().retain_cells(|_, place, _| place < keep);
+    Expiry::of(table, now).drop_expired(row);
 }
 
 /// The server's time, but never below what is there.

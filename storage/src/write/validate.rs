@@ -2,71 +2,144 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
-
-use crate::batch::{ColumnChange, RowOperation, WriteBatch};
-use crate::catalog::{Catalog, Table};
+use super::target::{Place, numbered};
+use crate::batch::{
+    CellPut, ColumnChange, Condition, Existence, ReturnRow, RowOperation, RowWrite, WriteBatch,
+};
+use crate::catalog::Catalog;
 use crate::clock::millis;
 use crate::error::{Error, Result};
 use crate::expiry::milliseconds;
 use crate::key;
 use crate::limits;
-use crate::schema::check_column;
+use crate::schema::{TableSchema, check_column};
 use crate::value::Value;
 
-/// Refuses what can't be right; gives the keys of the rows in the order of the writes. `now`: nanoseconds.
-pub(super) fn batch(catalog: &Catalog, batch: &WriteBatch, now: i64) -> Result<Vec<Bytes>> {
-    limits::check("MAX_BATCH_ROWS", limits::MAX_BATCH_ROWS, batch.writes.len())?;
+/// What is known of writes that can be right.
+#[derive(Debug)]
+pub(crate) struct Valid {
+    /// Where each write goes.
+    pub(crate) places: Vec<Place>,
+    /// Bytes of all of them: keys, names and values.
+    pub(crate) bytes: usize,
+}
+
+/// Refuses a batch that can't be right. `now`: nanoseconds.
+pub(super) fn batch(catalog: &Catalog, batch: &WriteBatch, now: i64) -> Result<Valid> {
     if let Some(request) = &batch.request {
         limits::check("MAX_REPLY_BYTES", limits::MAX_REPLY_BYTES, request.reply.len())?;
     }
     if let Some(trace) = &batch.trace {
         limits::check("MAX_TRACE_BYTES", limits::MAX_TRACE_BYTES, trace.len())?;
     }
+    writes(catalog, &batch.writes, now)
+}
+
+/// Refuses writes of one request that can't be right. `now`: nanoseconds.
+pub(crate) fn writes(catalog: &Catalog, writes: &[RowWrite], now: i64) -> Result<Valid> {
+    limits::check("MAX_BATCH_ROWS", limits::MAX_BATCH_ROWS, writes.len())?;
     let mut seen = BTreeSet::new();
-    let mut keys = Vec::with_capacity(batch.writes.len());
+    let mut places = Vec::with_capacity(writes.len());
     let mut bytes = 0;
-    for (position, write) in batch.writes.iter().enumerate() {
-        let table = &write.table;
-        catalog.check_owned(table)?;
-        let key = write.operation.key();
-        table.schema().check_key(key)?;
+    for (position, write) in writes.iter().enumerate() {
+        catalog.check_owned(&write.table)?;
+        let schema = write.table.schema();
         if let Some(filter) = &write.condition.columns {
             filter.check()?;
         }
-        bytes += key.size() + operation(table, &write.operation, milliseconds(now))?;
-        let key = key::row(table.id(), key);
-        if !seen.insert(key.clone()) {
+        returning(&write.returning)?;
+        bytes += operation(&schema, &write.operation, milliseconds(now))?;
+        let (place, key_bytes) = place(&schema, write)?;
+        bytes += key_bytes;
+        if let Place::Row(key) = &place
+            && !seen.insert(key.clone())
+        {
             return Err(Error::invalid(
                 format!("write {position} of the batch"),
-                format!("names a row of table {:?} a second time", table.name()),
+                format!("names a row of table {:?} a second time", schema.name),
             ));
         }
-        keys.push(key);
+        places.push(place);
     }
     limits::check("MAX_BATCH_BYTES", limits::MAX_BATCH_BYTES, bytes)?;
-    Ok(keys)
+    Ok(Valid { places, bytes })
+}
+
+/// Where the write goes, and the bytes of its key.
+fn place(schema: &TableSchema, write: &RowWrite) -> Result<(Place, usize)> {
+    let subject = || format!("write to table {:?}", schema.name);
+    let id = write.table.id();
+    let key = match &write.operation {
+        RowOperation::Append { key, .. } => key,
+        RowOperation::Put { key, .. }
+        | RowOperation::PutCells { key, .. }
+        | RowOperation::Update { key, .. }
+        | RowOperation::Delete { key } => {
+            schema.check_key(key)?;
+            let puts = !matches!(write.operation, RowOperation::Delete { .. });
+            if puts && schema.auto_increment.is_some() && write.condition.existence != Existence::MustExist {
+                return Err(Error::invalid(
+                    subject(),
+                    "gives the auto-increment column a number, which needs the condition that the row exists; \
+                     new rows are appended",
+                ));
+            }
+            return Ok((Place::Row(key::row(id, key)), key.size()));
+        }
+    };
+    let Some(position) = schema.auto_increment else {
+        return Err(Error::invalid(
+            subject(),
+            "appends a row, but the table has no auto-increment column",
+        ));
+    };
+    if write.condition != Condition::none() {
+        return Err(Error::invalid(
+            subject(),
+            "appends a row on a condition, but there is no row before",
+        ));
+    }
+    let full = numbered(key, position, 0)?;
+    schema.check_key(&full)?;
+    let Some(partition) = key.first() else {
+        return Err(Error::invalid(subject(), "has no partition key"));
+    };
+    let counter = key::counter(id, partition);
+    Ok((Place::Next { counter, position }, full.size()))
+}
+
+fn returning(returning: &ReturnRow) -> Result<()> {
+    let ReturnRow::AfterModify(columns) = returning else {
+        return Ok(());
+    };
+    if columns.is_empty() {
+        return Err(Error::invalid("columns to give back", "name none"));
+    }
+    let given = columns.len();
+    limits::check("MAX_SELECTED_COLUMNS", limits::MAX_SELECTED_COLUMNS, given)?;
+    columns.iter().try_for_each(|column| check_column(column))
 }
 
 /// Bytes that the operation counts besides its key.
-fn operation(table: &Table, operation: &RowOperation, now: i64) -> Result<usize> {
+fn operation(schema: &TableSchema, operation: &RowOperation, now: i64) -> Result<usize> {
     match operation {
-        RowOperation::Put { columns, .. } => put(table, columns),
-        RowOperation::Update { changes, .. } => update(table, changes, now),
+        RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => put(schema, columns),
+        RowOperation::PutCells { cells, .. } => put_cells(schema, cells, now),
+        RowOperation::Update { .. } if !schema.allow_update => Err(Error::invalid(
+            format!("write to table {:?}", schema.name),
+            "updates a row, but the table doesn't allow updates",
+        )),
+        RowOperation::Update { changes, .. } => update(schema, changes, now),
         RowOperation::Delete { .. } => Ok(0),
     }
 }
 
-fn put(table: &Table, columns: &[(String, Value)]) -> Result<usize> {
-    limits::check(
-        "MAX_COLUMNS_PER_WRITE",
-        limits::MAX_COLUMNS_PER_WRITE,
-        columns.len(),
-    )?;
+fn put(schema: &TableSchema, columns: &[(String, Value)]) -> Result<usize> {
+    count(columns.len())?;
     let mut seen = BTreeSet::new();
     let mut bytes = 0;
     for (name, value) in columns {
-        column(table, name)?;
+        column(schema, name)?;
         check_value(name, value)?;
         if !seen.insert(name) {
             return Err(Error::invalid(format!("column {name:?}"), "is given twice"));
@@ -76,14 +149,25 @@ fn put(table: &Table, columns: &[(String, Value)]) -> Result<usize> {
     Ok(bytes)
 }
 
-fn update(table: &Table, changes: &[ColumnChange], now: i64) -> Result<usize> {
-    limits::check(
-        "MAX_COLUMNS_PER_WRITE",
-        limits::MAX_COLUMNS_PER_WRITE,
-        changes.len(),
-    )?;
-    // For each column the versions changed; `None` stands for the whole column.
-    let mut seen: BTreeMap<&str, BTreeSet<Option<i64>>> = BTreeMap::new();
+fn put_cells(schema: &TableSchema, cells: &[CellPut], now: i64) -> Result<usize> {
+    count(cells.len())?;
+    let mut seen = Versions::default();
+    let mut bytes = 0;
+    for put in cells {
+        column(schema, &put.column)?;
+        check_value(&put.column, &put.value)?;
+        if let Some(version) = put.version {
+            check_version(schema, &put.column, version, now)?;
+        }
+        seen.add(&put.column, put.version)?;
+        bytes += put.column.len() + put.value.size();
+    }
+    Ok(bytes)
+}
+
+fn update(schema: &TableSchema, changes: &[ColumnChange], now: i64) -> Result<usize> {
+    count(changes.len())?;
+    let mut seen = Versions::default();
     let mut bytes = 0;
     for change in changes {
         let (name, version) = match change {
@@ -95,7 +179,7 @@ fn update(table: &Table, changes: &[ColumnChange], now: i64) -> Result<usize> {
                 check_value(column, value)?;
                 bytes += value.size();
                 if let Some(version) = version {
-                    check_version(table, column, *version, now)?;
+                    check_version(schema, column, *version, now)?;
                 }
                 (column, *version)
             }
@@ -106,23 +190,40 @@ fn update(table: &Table, changes: &[ColumnChange], now: i64) -> Result<usize> {
                 (column, None)
             }
         };
-        column(table, name)?;
+        column(schema, name)?;
         bytes += name.len();
-        let versions = seen.entry(name).or_default();
-        let whole = version.is_none() || versions.contains(&None);
-        if (whole && !versions.is_empty()) || !versions.insert(version) {
-            return Err(Error::invalid(format!("column {name:?}"), "is changed twice"));
-        }
+        seen.add(name, version)?;
     }
     Ok(bytes)
 }
 
-fn column(table: &Table, name: &str) -> Result<()> {
+/// For each column the versions a write names; `None` stands for the whole column, or for the clock's version, which
+/// is known only later.
+#[derive(Default)]
+struct Versions<'a>(BTreeMap<&'a str, BTreeSet<Option<i64>>>);
+
+impl<'a> Versions<'a> {
+    /// Refuses what was named before.
+    fn add(&mut self, column: &'a str, version: Option<i64>) -> Result<()> {
+        let versions = self.0.entry(column).or_default();
+        let whole = version.is_none() || versions.contains(&None);
+        if (whole && !versions.is_empty()) || !versions.insert(version) {
+            return Err(Error::invalid(format!("column {column:?}"), "is changed twice"));
+        }
+        Ok(())
+    }
+}
+
+fn count(columns: usize) -> Result<()> {
+    limits::check("MAX_COLUMNS_PER_WRITE", limits::MAX_COLUMNS_PER_WRITE, columns)
+}
+
+fn column(schema: &TableSchema, name: &str) -> Result<()> {
     check_column(name)?;
-    if table.schema().key_position(name).is_some() {
+    if schema.key_position(name).is_some() {
         return Err(Error::invalid(
             format!("column {name:?}"),
-            format!("is of the primary key of table {:?}", table.name()),
+            format!("is of the primary key of table {:?}", schema.name),
         ));
     }
     Ok(())
@@ -139,8 +240,8 @@ fn check_value(column: &str, value: &Value) -> Result<()> {
     Ok(())
 }
 
-fn check_version(table: &Table, column: &str, version: i64, now: i64) -> Result<()> {
-    let offset = millis(table.schema().max_version_offset);
+fn check_version(schema: &TableSchema, column: &str, version: i64, now: i64) -> Result<()> {
+    let offset = millis(schema.max_version_offset);
     if version.saturating_sub(now).saturating_abs() > offset {
         return Err(Error::invalid(
             format!("column {column:?}"),

@@ -1,6 +1,9 @@
 //! Writes one by one: conditions, versions, expiry, requests that are repeated, writers that meet.
 
+mod appends;
 mod requests;
+mod returned;
+mod side_by_side;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -52,7 +52,7 @@ async fn write_until(store: Arc<Store>, mut random: Rng, stop: Arc<AtomicBool>, 
         let mut ids = std::collections::BTreeSet::new();
         for _ in 0..random.usize(1..5) {
             let operation = operation(&mut random);
-            if ids.insert(operation.key().clone()) {
+            if ids.insert(operation.key().cloned()) {
                 batch = batch.write(&store.table, operation, Condition::none());
             }
         }

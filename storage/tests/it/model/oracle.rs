@@ -73,7 +73,7 @@ impl Oracle {
         let mut logged: Vec<Logged> = Vec::new();
         for (position, write) in batch.writes.iter().enumerate() {
             let table = write.table.id().0;
-            let key = write.operation.key();
+            let key = write.operation.key().expect("a key: nothing is appended");
             let stored = self.tables.get(&table).and_then(|rows| rows.get(key));
             let visible = stored.and_then(|row| visible(&write.table, row, now));
             if let Some(code) = failed(&write.condition, visible.as_ref()) {
@@ -92,6 +92,7 @@ impl Oracle {
                     .map_err(|code| (code, None))?
                     .map(|cells| (ChangeKind::Update, Some(cells))),
                 RowOperation::Delete { .. } => stored.map(|_| (ChangeKind::Delete, None)),
+                other => panic!("the oracle doesn't know {other:?}"),
             };
             if let Some((kind, cells)) = after {
                 let row = cells.map(|cells| Stored {

@@ -1,0 +1,255 @@
+//! What a transaction has written and not committed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::CommitOptions;
+use super::view::{OwnWrites, Values};
+use crate::batch::{Committed, RowWrite, WrittenRow};
+use crate::catalog::Table;
+use crate::change::ChangeKind;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::key;
+use crate::kv::{KvSnapshot, Mutation, Space};
+use crate::limits;
+use crate::metering::CapacityUnits;
+use crate::value::KeyValue;
+use crate::write::decide::{self, ChangedRow};
+use crate::write::numbers::Numbers;
+use crate::write::plan::{self, LOGGED_ROW_BYTES, Plan};
+use crate::write::target::{self, Target};
+use crate::write::{committed, validate};
+
+/// Rows written by a transaction.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) table: Table,
+    pub(super) partition: KeyValue,
+    /// The catalog's generation when the transaction began: an index that is ready since then lacks what is staged.
+    pub(super) generation: u64,
+    /// What they cost so far.
+    pub(super) consumed: CapacityUnits,
+    /// Rows and index entries as they will be.
+    pub(super) values: Arc<Values>,
+    rows: BTreeMap<Bytes, StagedRow>,
+    numbers: Numbers,
+    /// Bytes of the writes so far.
+    written: usize,
+    /// Bytes of the values.
+    memory: usize,
+}
+
+#[derive(Debug)]
+struct StagedRow {
+    /// How the row begins in the store; `None`: there is none.
+    before: Option<Bytes>,
+    kind: ChangeKind,
+}
+
+/// A write that is decided and not staged yet.
+type Decided = (Option<ChangedRow>, WrittenRow, Option<Bytes>);
+
+impl Staged {
+    /// Nothing is written yet.
+    pub(super) fn new(table: &Table, partition: KeyValue, generation: u64) -> Self {
+        Self {
+            table: table.clone(),
+            partition,
+            generation,
+            consumed: CapacityUnits::TRANSACTION_STEP,
+            values: Arc::default(),
+            rows: BTreeMap::new(),
+            numbers: Numbers::default(),
+            written: 0,
+            memory: 0,
+        }
+    }
+
+    /// Stages all of the writes or none.
+    pub(super) async fn write(
+        &mut self,
+        shared: &Shared,
+        below: Box<dyn KvSnapshot>,
+        writes: &[RowWrite],
+        now: i64,
+        resize: impl Fn(usize) -> Result<()>,
+    ) -> Result<Vec<WrittenRow>> {
+        let (written, decided) = self.decide(shared, below, writes, now).await?;
+        let decided = decided.into_iter().collect::<Result<Vec<_>>>()?;
+        let returned = decided.iter().map(|(_, row, _)| row.size()).sum();
+        limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?;
+        self.reserve(decided.iter(), &resize)?;
+        self.written = written;
+        Ok(decided.into_iter().map(|each| self.stage(each)).collect())
+    }
+
+    /// Stages each of the writes that can be.
+    pub(super) async fn write_rows(
+        &mut self,
+        shared: &Shared,
+        below: Box<dyn KvSnapshot>,
+        writes: &[RowWrite],
+        now: i64,
+        resize: impl Fn(usize) -> Result<()>,
+    ) -> Result<Vec<Result<WrittenRow>>> {
+        let (written, decided) = self.decide(shared, below, writes, now).await?;
+        self.written = written;
+        let mut returned = 0;
+        let mut rows = Vec::with_capacity(decided.len());
+        for decided in decided {
+            rows.push(decided.and_then(|each| {
+                let bytes = returned + each.1.size();
+                limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, bytes)?;
+                self.reserve(std::iter::once(&each), &resize)?;
+                returned = bytes;
+                Ok(self.stage(each))
+            }));
+        }
+        Ok(rows)
+    }
+
+    /// Decides the writes on top of what is staged; with the bytes of all writes so far.
+    async fn decide(
+        &mut self,
+        shared: &Shared,
+        below: Box<dyn KvSnapshot>,
+        writes: &[RowWrite],
+        now: i64,
+    ) -> Result<(usize, Vec<Result<Decided>>)> {
+        let valid = validate::writes(&shared.catalog.read(), writes, now)?;
+        for (position, write) in writes.iter().enumerate() {
+            let inside = write.operation.partition() == Some(&self.partition);
+            if write.table.id() != self.table.id() || !inside {
+                return Err(Error::OutsidePartition {
+                    write: position,
+                    table: self.table.name().to_owned(),
+                    partition: self.partition.clone(),
+                });
+            }
+        }
+        let written = self.written + valid.bytes;
+        limits::check("MAX_TRANSACTION_BYTES", limits::MAX_TRANSACTION_BYTES, written)?;
+        let view = OwnWrites::new(below, &self.values);
+        let places = writes.iter().zip(&valid.places).enumerate();
+        let places = places.map(|(position, (write, place))| (position, write, place));
+        let targets = target::find(&view, places, &mut self.numbers).await?;
+        let decide = |target: Target<'_>| {
+            let (changed, row) = decide::row(&target, now)?;
+            Ok((changed, row, target.found))
+        };
+        Ok((written, targets.into_iter().map(decide).collect()))
+    }
+
+    /// Makes room for what is decided.
+    fn reserve<'a>(
+        &self,
+        decided: impl Iterator<Item = &'a Decided>,
+        resize: impl Fn(usize) -> Result<()>,
+    ) -> Result<()> {
+        let rows = decided.filter_map(|(changed, _, _)| changed.as_ref());
+        let memory = self.memory + rows.map(size).sum::<usize>();
+        limits::check("MAX_CHANGE_BYTES", limits::MAX_CHANGE_BYTES, memory)?;
+        resize(memory)
+    }
+
+    /// Stages what was decided.
+    fn stage(&mut self, (changed, row, found): Decided) -> WrittenRow {
+        self.consumed += row.consumed;
+        let Some(changed) = changed else {
+            return row;
+        };
+        self.memory += size(&changed);
+        let values = Arc::make_mut(&mut self.values);
+        let mut replaced = 0;
+        let mut set = |space, key: Bytes, value: Option<Bytes>| {
+            let bytes = key.len();
+            if let Some(before) = values.set(space, key, value) {
+                replaced += bytes + before.map_or(0, |value| value.len());
+            }
+        };
+        for mutation in changed.entries {
+            match mutation {
+                Mutation::Put {
+                    space, key, value, ..
+                } => set(space, key, Some(value.into())),
+                Mutation::Delete { space, key } => set(space, key, None),
+            }
+        }
+        set(Space::Rows, changed.key.clone(), changed.value.map(Bytes::from));
+        self.memory = self.memory.saturating_sub(replaced);
+        self.rows
+            .entry(changed.key)
+            .and_modify(|staged| {
+                // A row that is put and then updated has been put as a whole.
+                staged.kind = match (staged.kind, changed.kind) {
+                    (ChangeKind::Put | ChangeKind::Delete, ChangeKind::Update) => ChangeKind::Put,
+                    (_, kind) => kind,
+                };
+            })
+            .or_insert_with(|| StagedRow {
+                // A copy: the row's value isn't kept for its first bytes.
+                before: found.map(|value| Bytes::copy_from_slice(&plan::revision(&value))),
+                kind: changed.kind,
+            });
+        row
+    }
+
+    /// Commits everything. The index entries are those of the schema of this moment.
+    pub(super) async fn commit(self, shared: &Shared, options: CommitOptions) -> Result<Committed> {
+        if let Some(trace) = &options.trace {
+            limits::check("MAX_TRACE_BYTES", limits::MAX_TRACE_BYTES, trace.len())?;
+        }
+        let _tables = shared.schema_lock.read().await;
+        shared.catalog.read().check_owned(&self.table)?;
+        let snapshot = shared.kv.snapshot().await?;
+        let sequence = snapshot.sequence();
+        let keys: Vec<Bytes> = self.rows.keys().cloned().collect();
+        let stored = snapshot.multi_get(Space::Rows, keys).await?;
+        drop(snapshot);
+        let mut plan = Plan::new(options.durability);
+        for ((key, row), stored) in self.rows.into_iter().zip(stored) {
+            // Nobody else writes the partition; if somebody did, the commit is refused by this.
+            plan.expect(&key, row.before.as_ref());
+            let value = self.values.get(Space::Rows, &key).cloned().flatten();
+            let kind = match (&row.before, &value) {
+                (None, None) => continue,
+                (_, None) => ChangeKind::Delete,
+                (_, Some(_)) => row.kind,
+            };
+            let primary_key = key::primary_key_of_row(&key)?;
+            let entries = decide::entries(&self.table, &primary_key, stored.as_deref(), value.as_deref())?;
+            plan.change(ChangedRow {
+                table: self.table.id(),
+                key,
+                kind,
+                value: value.map(Vec::from),
+                entries,
+            });
+        }
+        let mut commit = plan.finish(options.trace.as_deref(), shared.options.clock.now())?;
+        self.numbers.keep(&mut commit);
+        let mut done = committed(sequence, Vec::new());
+        done.consumed = CapacityUnits::TRANSACTION_STEP;
+        if !commit.mutations.is_empty() {
+            let logged = commit.log.is_some();
+            let result = shared.kv.commit(commit).await?;
+            if logged {
+                done.sequence = result.sequence;
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Bytes of memory that a changed row and its entries take.
+fn size(changed: &ChangedRow) -> usize {
+    let entries = changed.entries.iter().map(|entry| match entry {
+        Mutation::Put { key, value, .. } => key.len() + value.len(),
+        Mutation::Delete { key, .. } => key.len(),
+    });
+    let row = LOGGED_ROW_BYTES + changed.key.len() + changed.value.as_ref().map_or(0, Vec::len);
+    row + entries.sum::<usize>()
+}

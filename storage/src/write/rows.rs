@@ -1,0 +1,187 @@
+//! Writes that stand side by side instead of together: each row is written or refused by itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::decide;
+use super::numbers::Numbers;
+use super::plan::Plan;
+use super::target::{self, Place};
+use super::validate;
+use super::written::WrittenRow;
+use crate::batch::WriteBatch;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::kv;
+use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
+use crate::transaction::Writers;
+
+/// Writes the rows of a batch, in as few commits as they fit in; what became of each, in their order.
+pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
+    if batch.request.is_some() {
+        return Err(Error::invalid(
+            "request id",
+            "makes a batch repeatable that happens as a whole; these rows are written one by one",
+        ));
+    }
+    // Until the last commit: so no write misses an index that is created, or keeps one that is dropped.
+    let _tables = shared.schema_lock.read().await;
+    let now = shared.options.clock.now();
+    let places = validate::batch(&shared.catalog.read(), &batch, now)?.places;
+    let mut writers = Writers::new(&shared.partitions);
+    let mut results = BTreeMap::new();
+    let mut pending = Vec::with_capacity(batch.writes.len());
+    for (position, write) in batch.writes.iter().enumerate() {
+        match writers.join(write, now) {
+            Ok(()) => pending.push(position),
+            Err(error) => {
+                results.insert(position, Err(error));
+            }
+        }
+    }
+    let waits = pending.iter().filter_map(|position| places.get(*position));
+    let _locked = shared.locks.lock(waits.map(Place::lock)).await;
+    let mut attempts = 0;
+    while !pending.is_empty() {
+        attempts += 1;
+        let step = match step(shared, &batch, &places, &pending).await {
+            Ok(step) => step,
+            Err(error) => {
+                refuse(&mut results, pending, || again(&error));
+                break;
+            }
+        };
+        let sequence = step.sequence;
+        results.extend(
+            step.refused
+                .into_iter()
+                .map(|(position, error)| (position, Err(error))),
+        );
+        let unlogged = step.commit.log.is_none();
+        let done = if unlogged && step.commit.mutations.is_empty() {
+            Ok(sequence)
+        } else {
+            let done = writers.commit(&shared.kv, step.commit).await;
+            done.map(|done| if unlogged { sequence } else { done.sequence })
+        };
+        match done {
+            Ok(sequence) => {
+                results.extend(step.written.into_iter().map(|(position, mut row)| {
+                    row.stamp(sequence);
+                    (position, Ok(row))
+                }));
+                pending = step.later;
+                attempts = 0;
+            }
+            Err(kv::Error::Conflict { .. }) => {
+                pending = step.written.into_iter().map(|(position, _)| position).collect();
+                pending.extend(step.later);
+                if attempts == MAX_WRITE_ATTEMPTS {
+                    refuse(&mut results, pending, || Error::Contended { attempts });
+                    break;
+                }
+            }
+            Err(error) => {
+                let error = Error::from(error);
+                pending = step.written.into_iter().map(|(position, _)| position).collect();
+                pending.extend(step.later);
+                refuse(&mut results, pending, || again(&error));
+                break;
+            }
+        }
+    }
+    Ok(results.into_values().collect())
+}
+
+/// One commit of some of the rows.
+struct Step {
+    commit: kv::Commit,
+    /// The last sequence seen.
+    sequence: u64,
+    written: Vec<(usize, WrittenRow)>,
+    refused: Vec<(usize, Error)>,
+    /// The rows that had no room in the commit.
+    later: Vec<usize>,
+}
+
+async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[usize]) -> Result<Step> {
+    let snapshot = shared.kv.snapshot().await?;
+    let mut numbers = Numbers::default();
+    let writes = pending.iter().filter_map(|position| {
+        let write = batch.writes.get(*position)?;
+        Some((*position, write, places.get(*position)?))
+    });
+    let targets = target::find(&*snapshot, writes, &mut numbers).await?;
+    let sequence = snapshot.sequence();
+    drop(snapshot);
+    let now = shared.options.clock.now();
+    let mut plan = Plan::new(batch.durability);
+    let (mut written, mut refused, mut later) = (Vec::new(), Vec::new(), Vec::new());
+    let mut returned = 0;
+    for target in &targets {
+        if plan.bytes() > MAX_ROWS_COMMIT_BYTES {
+            later.push(target.position);
+            continue;
+        }
+        let decided = decide::row(target, now).and_then(|(changed, row)| {
+            let bytes = returned + row.size();
+            limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, bytes)?;
+            Ok((changed, row))
+        });
+        match decided {
+            Ok((changed, row)) => {
+                plan.expect(&target.row, target.found.as_ref());
+                if let Some(changed) = changed {
+                    plan.change(changed);
+                }
+                returned += row.size();
+                written.push((target.position, row));
+            }
+            Err(error) => refused.push((target.position, error)),
+        }
+    }
+    let mut commit = plan.finish(batch.trace.as_deref(), now)?;
+    if commit.log.is_some() {
+        numbers.keep(&mut commit);
+    }
+    Ok(Step {
+        commit,
+        sequence,
+        written,
+        refused,
+        later,
+    })
+}
+
+fn refuse(
+    results: &mut BTreeMap<usize, Result<WrittenRow>>,
+    positions: Vec<usize>,
+    error: impl Fn() -> Error,
+) {
+    results.extend(positions.into_iter().map(|position| (position, Err(error()))));
+}
+
+/// The same error for another row. Only what a store's commit or snapshot can answer comes here.
+fn again(error: &Error) -> Error {
+    match error {
+        Error::LimitExceeded { limit, max, actual } => Error::LimitExceeded {
+            limit,
+            max: *max,
+            actual: *actual,
+        },
+        Error::Unavailable { reason } => Error::Unavailable {
+            reason: reason.clone(),
+        },
+        Error::OutcomeUnknown { reason } => Error::OutcomeUnknown {
+            reason: reason.clone(),
+        },
+        Error::DiskFull { reason } => Error::DiskFull {
+            reason: reason.clone(),
+        },
+        Error::Invalid { subject, problem } => Error::invalid(subject, problem),
+        Error::Corrupt { what, .. } => Error::corrupt(what),
+        other => Error::Unavailable {
+            reason: other.to_string(),
+        },
+    }
+}
