@@ -31,8 +31,8 @@ use crate::transaction::{self, Partitions, Transaction, TransactionId};
 use crate::value::KeyValue;
 use crate::write::{self, RowLocks};
 
-/// A database; clones share it. The directory stays locked until the last clone, [`Snapshot`] and [`Consumer`] is
-/// dropped; [`Database::close`] makes everything durable before that.
+/// A database; clones share it. The directory stays locked until the last clone, [`Snapshot`], [`Consumer`] and
+/// [`Transaction`] is dropped; [`Database::close`] makes everything durable before that.
 #[derive(Debug, Clone)]
 pub struct Database {
     pub(crate) shared: Arc<Shared>,

@@ -123,8 +123,9 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`crate::Database::write`]; [`Error::OutsidePartition`], [`Error::TransactionNotFound`] when its time is up,
-    /// [`Error::LimitExceeded`] for [`crate::limits::MAX_TRANSACTION_BYTES`], and for
-    /// [`crate::limits::MAX_STAGED_BYTES`] of all transactions.
+    /// [`Error::LimitExceeded`] for [`crate::limits::MAX_TRANSACTION_BYTES`] of all its writes,
+    /// [`crate::limits::MAX_CHANGE_BYTES`] of the rows they make, [`crate::limits::MAX_STAGED_BYTES`] of all
+    /// transactions.
     pub async fn write(&mut self, writes: Vec<RowWrite>) -> Result<Vec<WrittenRow>> {
         let now = self.lease.touch()?;
         let below = self.below().await?;

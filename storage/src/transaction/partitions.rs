@@ -2,6 +2,9 @@
 //! reads until its commit is decided. Only partitions of tables with transactions are here, and only while they are
 //! held.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;

@@ -79,3 +79,73 @@ impl Numbers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kv::memory::MemoryKv;
+    use crate::kv::{self, Kv};
+
+    const COUNTER: Bytes = Bytes::from_static(b"counter");
+
+    async fn read(kv: &MemoryKv) -> Numbers {
+        let snapshot = kv.snapshot().await.expect("a snapshot");
+        let mut numbers = Numbers::default();
+        let read = numbers.read(&*snapshot, [COUNTER, COUNTER].iter()).await;
+        read.expect("a counter");
+        numbers
+    }
+
+    async fn keep(kv: &MemoryKv, numbers: &Numbers) -> Result<(), kv::Error> {
+        let mut commit = Commit::default();
+        numbers.keep(&mut commit);
+        kv.commit(commit).await.map(|_| ())
+    }
+
+    /// Two writers that read the same counter can't both give its next number.
+    #[tokio::test]
+    async fn are_kept_by_one_of_two() {
+        let kv = MemoryKv::new();
+        for expected in [1, 3] {
+            let (mut first, mut second) = (read(&kv).await, read(&kv).await);
+            assert_eq!(first.next(&COUNTER).expect("a number"), expected);
+            assert_eq!(first.next(&COUNTER).expect("a number"), expected + 1);
+            assert_eq!(second.next(&COUNTER).expect("a number"), expected);
+            keep(&kv, &first).await.expect("a commit");
+            let late = keep(&kv, &second).await;
+            assert!(matches!(late, Err(kv::Error::Conflict { .. })), "{late:?}");
+        }
+        // One that gave none doesn't care.
+        let idle = read(&kv).await;
+        let mut first = read(&kv).await;
+        first.next(&COUNTER).expect("a number");
+        keep(&kv, &first).await.expect("a commit");
+        keep(&kv, &idle).await.expect("nothing to keep");
+    }
+
+    #[tokio::test]
+    async fn end_instead_of_starting_over() {
+        let kv = MemoryKv::new();
+        let set = |value: Vec<u8>| Commit {
+            mutations: vec![Mutation::Put {
+                space: Space::Catalog,
+                key: COUNTER,
+                value,
+                stamp: false,
+            }],
+            ..Commit::default()
+        };
+        let last = (i64::MAX - 1).to_be_bytes().to_vec();
+        kv.commit(set(last)).await.expect("a commit");
+        let mut numbers = read(&kv).await;
+        assert_eq!(numbers.next(&COUNTER).expect("the last one"), i64::MAX);
+        for _ in 0..2 {
+            let used_up = numbers.next(&COUNTER);
+            assert!(matches!(used_up, Err(Error::Invalid { .. })), "{used_up:?}");
+        }
+        kv.commit(set(vec![1])).await.expect("a commit");
+        let snapshot = kv.snapshot().await.expect("a snapshot");
+        let damaged = Numbers::default().read(&*snapshot, [COUNTER].iter()).await;
+        assert!(matches!(damaged, Err(Error::Corrupt { .. })), "{damaged:?}");
+    }
+}

@@ -20,7 +20,8 @@ pub struct Committed {
     pub sequence: u64,
     /// The reply of the first time when the request id was known; the batch was not applied again.
     pub replayed: Option<Bytes>,
-    /// What became of each write, in their order. For a repeated request: what was given back the first time.
+    /// What became of each write, in their order; of the commit of a transaction, none. For a repeated request: what
+    /// was given back the first time, none if that was recorded by a version that gave nothing back.
     pub rows: Vec<WrittenRow>,
     /// What all of it cost.
     pub consumed: CapacityUnits,

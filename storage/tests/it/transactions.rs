@@ -225,6 +225,19 @@ async fn write_only_what_they_hold() {
 }
 
 #[tokio::test]
+async fn are_refused_by_a_closed_database() {
+    on_both(async |engine| {
+        let table = engine.table(accounts()).await;
+        let mut transaction = begin(&engine.database, &table, "a").await;
+        stage(&mut transaction, put(&table, "a", 1, 1)).await;
+        engine.database.close().await.expect("a close");
+        let refused = transaction.commit().await;
+        assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn need_a_table_that_has_them() {
     on_both(async |engine| {
         let plain = TableSchema {

@@ -80,6 +80,21 @@ async fn writes_no_row_when_one_can_not_be_right() {
     assert!(none.is_empty());
 }
 
+#[tokio::test]
+async fn tells_each_row_what_stopped_it() {
+    on_both(async |engine| {
+        let table = engine.table(plain()).await;
+        engine.database.close().await.expect("a close");
+        let batch = WriteBatch::new()
+            .write(&table, put(1, "c", 1), Condition::none())
+            .write(&table, put(2, "c", 1), Condition::none());
+        let rows = engine.database.write_rows(batch).await.expect("rows");
+        let stopped = |row: &Result<_, Error>| matches!(row, Err(Error::Unavailable { .. }));
+        assert!(rows.len() == 2 && rows.iter().all(stopped), "{rows:?}");
+    })
+    .await;
+}
+
 /// Small updates of large rows: their after images don't fit one change.
 #[tokio::test]
 async fn takes_as_many_commits_as_it_needs() {
