@@ -149,6 +149,10 @@ impl Jobs {
         self.all.lock().values().cloned().collect()
     }
 
+    pub(crate) fn contains(&self, job: JobKey) -> bool {
+        self.all.lock().contains_key(&job)
+    }
+
     /// Adds a job unless it is there already.
     pub(crate) fn ensure(&self, job: Job) {
         self.all.lock().entry(job.key()).or_insert(job);
@@ -252,7 +256,10 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
                     }
                     drop(shared);
                     last = Some(job);
-                    tokio::time::sleep(interval).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(interval) => {}
+                        () = wake.notified() => {}
+                    }
                 }
             }
         }

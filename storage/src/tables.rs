@@ -149,18 +149,42 @@ impl Database {
         self.shared.catalog.read().tables()
     }
 
-    /// Changes a table, durably; its handles follow at once.
+    /// Changes a table, durably; its handles follow at once. A table whose time to live was taken away gets one again
+    /// only when what the first one left behind is removed: this waits for it.
     ///
     /// # Errors
     /// [`Error::TableNotFound`]; as [`Database::create_table`].
     pub async fn update_table(&self, table: &Table, update: TableUpdate) -> Result<()> {
-        let id = table.id();
-        self.change(table, move |old| {
-            let schema = update.apply(&old.schema);
-            schema.check()?;
-            Ok(updated(id, old, schema))
+        let removal = (table.id(), JobKind::RemoveIndex, EXPIRY_INDEX);
+        for _ in 0..limits::MAX_WRITE_ATTEMPTS {
+            if let Some(Some(_)) = update.time_to_live {
+                jobs::wait(&self.shared, || {
+                    let pending = self.shared.jobs.contains(removal);
+                    Ok((!pending).then_some(()))
+                })
+                .await?;
+            }
+            let (shared, id, update) = (Arc::clone(&self.shared), table.id(), update.clone());
+            let changed = self
+                .change(table, move |old| {
+                    let schema = update.apply(&old.schema);
+                    schema.check()?;
+                    let change = updated(id, old, schema);
+                    // Somebody else may have taken it away meanwhile.
+                    if change.cancelled.contains(&removal) && shared.jobs.contains(removal) {
+                        return Err(Error::Contended { attempts: 1 });
+                    }
+                    Ok(change)
+                })
+                .await;
+            match changed {
+                Err(Error::Contended { .. }) => {}
+                changed => return changed,
+            }
+        }
+        Err(Error::Contended {
+            attempts: limits::MAX_WRITE_ATTEMPTS,
         })
-        .await
     }
 
     /// Adds a secondary index, durably. Writes keep it from here on; with [`Backfill::Existing`] it can be read when

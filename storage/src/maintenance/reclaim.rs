@@ -149,7 +149,7 @@ async fn freed(shared: &Shared, table: &Table, expiry: Expiry, now: i64, due: &[
             commit.checks.push(unchanged(row, found.as_ref()));
         }
         let Some(stored) = stored.filter(|stored| oldest(stored) == *version) else {
-            // It was left behind while the table had no time to live.
+            // It isn't the row's any more.
             commit.mutations.push(Mutation::Delete {
                 space: Space::Index,
                 key: entry.clone(),

@@ -1,5 +1,6 @@
 //! Tables that change while they are in use: schema, indexes, deletion, expiry. Each test runs on both engines.
 
+mod crash;
 mod expiry;
 mod filling;
 

@@ -89,7 +89,7 @@ async fn a_changed_life_only_moves_the_line() {
         store.clock.advance(LIFETIME * 100);
         assert_eq!(store.freed().await, []);
         assert!(store.get(1).await.is_some());
-        // Back again, while what it left behind may still be being removed.
+        // Back again, as soon as what it left behind is removed.
         store.update(live(Some(LIFETIME))).await.expect("an update");
         assert_eq!(store.get(1).await, None);
         store.database.jobs_done().await.expect("no jobs");

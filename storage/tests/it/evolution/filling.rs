@@ -115,9 +115,9 @@ async fn fills_indexes_under_writers() {
             }
             database.index_ready(table, "i").await.expect("a ready index");
             // Under the writers still: any snapshot agrees with itself.
-            agrees(&store, "i", "size", &["color"]).await;
+            agrees(database, table, "i", "size", &["color"]).await;
             more(&written).await;
-            agrees(&store, "i", "size", &["color"]).await;
+            agrees(database, table, "i", "size", &["color"]).await;
             database.drop_index(table, "i").await.expect("a drop");
         }
         let index = SecondaryIndexSchema::new("j", ["color"]).include(["size"]);
@@ -130,19 +130,25 @@ async fn fills_indexes_under_writers() {
         for writer in writers {
             writer.await.expect("a writer");
         }
-        agrees(&store, "j", "color", &["size"]).await;
-        agrees(&store, "by_size", "size", &[]).await;
+        agrees(database, table, "j", "color", &["size"]).await;
+        agrees(database, table, "by_size", "size", &[]).await;
         println!("{} batches", written.load(Ordering::Relaxed));
     }
 }
 
-/// Compares an index with the rows of the same snapshot.
-async fn agrees(store: &Store, index: &str, column: &str, included: &[&str]) {
-    let snapshot = store.database.snapshot().await.expect("a snapshot");
+/// Compares an index with the rows of the same snapshot; gives the number of its entries.
+pub(super) async fn agrees(
+    database: &Database,
+    table: &Table,
+    index: &str,
+    column: &str,
+    included: &[&str],
+) -> usize {
+    let snapshot = database.snapshot().await.expect("a snapshot");
     let mut expected = Held::new();
     let mut request = RangeRequest::all(Direction::Forward);
     loop {
-        let page = snapshot.range(&store.table, &request).await.expect("a page");
+        let page = snapshot.range(table, &request).await.expect("a page");
         for row in page.rows {
             let Some(value) = row.get(column) else {
                 continue;
@@ -162,7 +168,7 @@ async fn agrees(store: &Store, index: &str, column: &str, included: &[&str]) {
     let mut after = None;
     loop {
         let page = snapshot
-            .index_range(&store.table, index, &[], after.as_ref(), Direction::Forward, 0)
+            .index_range(table, index, &[], after.as_ref(), Direction::Forward, 0)
             .await
             .expect("a page");
         found.extend(page.entries.into_iter().map(|entry: IndexEntry| {
@@ -177,4 +183,5 @@ async fn agrees(store: &Store, index: &str, column: &str, included: &[&str]) {
     found.sort_by_key(|(_, id, _)| *id);
     assert_eq!(found.len(), expected.len());
     assert_eq!(found, expected);
+    found.len()
 }
