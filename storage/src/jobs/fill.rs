@@ -41,9 +41,9 @@ pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Resu
     }
     for (key, value) in found {
         step.handled += 1;
-        match entry(&table, &definition, job, &key, &value)? {
-            Ok(None) => {}
-            Ok(Some((entry, content))) => {
+        match standing(&table, &definition, job, &key, &value)? {
+            Standing::Absent => {}
+            Standing::Entry(entry, content) => {
                 step.checks.push(unchanged(&key, Some(&value)));
                 step.mutations.push(Mutation::Put {
                     space: Space::Index,
@@ -52,7 +52,7 @@ pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Resu
                     stamp: false,
                 });
             }
-            Err(reason) => {
+            Standing::Refused(reason) => {
                 let mut failed = Step {
                     checks: vec![unchanged(&key, Some(&value))],
                     ..Step::default()
@@ -79,28 +79,40 @@ async fn read_again(shared: &Shared, found: Vec<(Bytes, Bytes)>) -> Result<Vec<(
     Ok(keys.into_iter().zip(values).filter_map(present).collect())
 }
 
-/// The entry of a row, if it has one; or why it can't stand in the index.
-fn entry(
+/// How a row stands in an index.
+enum Standing {
+    /// It lacks one of the columns.
+    Absent,
+    /// With this key and value.
+    Entry(Bytes, Vec<u8>),
+    /// It can't, and why.
+    Refused(String),
+}
+
+fn standing(
     table: &Table,
     definition: &Definition,
     job: &Job,
     key: &Bytes,
     value: &Bytes,
-) -> Result<std::result::Result<Option<(Bytes, Vec<u8>)>, String>> {
+) -> Result<Standing> {
     let primary_key = key::primary_key_of_row(key)?;
     let row = codec::decode(primary_key, value, &ColumnSelection::All)?;
-    if job.is_of_expiry() {
-        return Ok(Ok(secondary::expiry_entry(table.id(), definition, &row)));
-    }
-    let Some(index) = definition.numbered(job.index) else {
-        return Ok(Ok(None));
+    let entry = if job.is_of_expiry() {
+        Ok(secondary::expiry_entry(table.id(), definition, &row))
+    } else if let Some(index) = definition.numbered(job.index) {
+        secondary::entry(table.id(), definition, index, &row)
+    } else {
+        Ok(None)
     };
-    Ok(
-        secondary::entry(table.id(), definition, index, &row).map_err(|error| {
+    Ok(match entry {
+        Ok(None) => Standing::Absent,
+        Ok(Some((entry, content))) => Standing::Entry(entry, content),
+        Err(error) => {
             let reason = format!("{error}, in row {:?}", row.key);
-            reason.chars().take(MAX_REASON_CHARS).collect()
-        }),
-    )
+            Standing::Refused(reason.chars().take(MAX_REASON_CHARS).collect())
+        }
+    })
 }
 
 /// The table with the index of the job ready.
