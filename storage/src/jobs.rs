@@ -231,6 +231,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
     let shared = Arc::downgrade(shared);
     tokio::spawn(async move {
         let mut last = None;
+        let mut rows = MAX_JOB_STEP_ROWS;
         loop {
             // Only for a step, so that a database can be dropped before its jobs are done.
             let Some(shared) = shared.upgrade() else {
@@ -242,10 +243,11 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
                 continue;
             };
             let began = Instant::now();
-            match step(&shared, job, MAX_JOB_STEP_ROWS).await {
-                Ok(()) => {
+            match step(&shared, job, rows).await {
+                Ok(fitting) => {
                     drop(shared);
                     last = Some(job);
+                    rows = (2 * fitting).min(MAX_JOB_STEP_ROWS);
                     // Half of the time is left to others.
                     tokio::time::sleep(began.elapsed().min(MAX_PAUSE)).await;
                 }
@@ -281,11 +283,12 @@ struct Step<'a> {
     outcome: Option<(Table, Definition, Option<u16>)>,
 }
 
-/// Does at most `rows` rows or entries of a job, if it is still there.
-async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<()> {
+/// Does at most `rows` rows or entries of a job, if it is still there; fewer when writers are in the way. Gives how
+/// many it was.
+async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<usize> {
     let _tables = shared.schema_lock.read().await;
     let Some(mut job) = shared.jobs.get(job) else {
-        return Ok(());
+        return Ok(rows);
     };
     for _ in 0..MAX_WRITE_ATTEMPTS {
         let step = match job.kind {
@@ -314,7 +317,7 @@ async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<()> {
                 // Writers were faster on one of the rows; fewer are hit more seldom, and a few can be locked.
                 rows = (rows / 4).max(1);
                 let Some(unchanged) = shared.jobs.get(job.key()) else {
-                    return Ok(());
+                    return Ok(rows);
                 };
                 job = unchanged;
                 continue;
@@ -332,7 +335,7 @@ async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<()> {
         }
         drop(all);
         shared.jobs.told();
-        return Ok(());
+        return Ok(rows);
     }
     Err(Error::Contended {
         attempts: MAX_WRITE_ATTEMPTS,

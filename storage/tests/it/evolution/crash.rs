@@ -18,7 +18,7 @@ use crate::commits::random;
 const DIRECTORY: &str = "SOUK_EVOLUTION_DIRECTORY";
 /// Begins a line of the worker that tells of a change of the tables.
 const CHANGED: &str = "changed ";
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 8;
 const ROWS: i64 = 2_000;
 const INDEXES: [(&str, &str); 2] = [("by_color", "color"), ("by_weight", "weight")];
 
