@@ -168,9 +168,11 @@ pub(crate) fn ranges_of_table(table: TableId) -> Vec<(Space, Bytes, Bytes)> {
     let mut above_entries = low.to_vec();
     // The hidden index has the highest number.
     above_entries.extend_from_slice(&u16::MAX.to_be_bytes());
+    let counters = with_kind(COUNTER, &low);
     vec![
         (Space::Rows, low.clone(), after(&low)),
         (Space::Index, low, after(&above_entries)),
+        (Space::Catalog, counters.clone(), after(&counters)),
     ]
 }
 

@@ -32,10 +32,10 @@ pub(crate) use plan::unchanged;
 /// Writes a batch.
 pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Committed> {
     // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
-    let _tables = shared.schema_lock.read().await;
+    let tables = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
     let places = validate::batch(&shared.catalog.read(), &batch, now)?.places;
-    let mut writers = Writers::new(&shared.partitions);
+    let mut writers = Writers::new(&shared.partitions).under(tables);
     for write in &batch.writes {
         writers.join(write, now)?;
     }

@@ -301,6 +301,31 @@ async fn removes_a_table_across_restarts() {
 }
 
 #[tokio::test]
+async fn removes_the_counters_of_a_table() {
+    let directory = tempfile::tempdir().unwrap();
+    let numbered = TableSchema::new("t")
+        .key("thread", KeyKind::Integer)
+        .auto_increment_key("seq");
+    let store = Store::open(directory.path(), numbered).await;
+    for thread in 0..3 {
+        store
+            .write(RowOperation::Append {
+                key: vec![thread.into()],
+                columns: vec![],
+            })
+            .await;
+    }
+    let ranges = key::ranges_of_table(store.table.id());
+    let (space, low, high) = ranges.last().unwrap().clone();
+    assert_eq!(store.count(space, low, high).await, 3);
+    store.database.delete_table(&store.table).await.unwrap();
+    while store.step().await {}
+    for (space, low, high) in ranges {
+        assert_eq!(store.count(space, low, high).await, 0, "{space:?}");
+    }
+}
+
+#[tokio::test]
 async fn never_reuses_the_number_of_a_table() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::open(directory.path(), schema()).await;

@@ -3,6 +3,7 @@
 //! so secondary indexes follow in the same commit, and whatever is derived from the log a little later.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -29,7 +30,9 @@ pub(super) async fn expired(shared: &Shared) -> Result<bool> {
     let mut more = false;
     for table in tables {
         let mut steps = 0;
-        while step(shared, &table).await? {
+        let mut from = key::index(table.id(), EXPIRY_INDEX).into();
+        while let Some(next) = step(shared, &table, from).await? {
+            from = next;
             steps += 1;
             if steps == MAX_SWEEP_STEPS {
                 more = true;
@@ -49,45 +52,48 @@ struct Due {
     row: Bytes,
 }
 
-/// Frees the expired cells of some rows, the oldest first; whether there may be more.
-async fn step(shared: &Shared, table: &Table) -> Result<bool> {
-    let _tables = shared.schema_lock.read().await;
+/// Frees the expired cells of some rows, the oldest first, from a place in the hidden index on; gives where to go on
+/// if there may be more.
+async fn step(shared: &Shared, table: &Table, from: Bytes) -> Result<Option<Bytes>> {
+    let tables = Arc::clone(&shared.schema_lock).read_owned().await;
     if shared.catalog.read().check_owned(table).is_err() {
-        return Ok(false);
+        return Ok(None);
     }
     let now = shared.options.clock.now();
     let expiry = Expiry::of(table, now);
     let Some(expired) = expiry.expired() else {
-        return Ok(false);
+        return Ok(None);
     };
-    let mut due = due(shared, table, expired).await?;
-    // What a transaction holds waits for its end.
-    let mut writers = Writers::new(&shared.partitions);
+    let mut due = due(shared, table, from, expired).await?;
+    let Some(last) = due.last().map(|due| key::just_after(&due.entry)) else {
+        return Ok(None);
+    };
+    // What a transaction holds waits for its end, and a later pass.
+    let mut writers = Writers::new(&shared.partitions).under(tables);
     due.retain(|due| {
         let partition = due.key.values().first();
         partition.is_some_and(|partition| writers.join_partition(table, partition, now).is_ok())
     });
     if due.is_empty() {
-        return Ok(false);
+        return Ok(Some(last));
     }
     let _rows = shared.locks.lock(due.iter().map(|due| &due.row)).await;
-    let commit = freed(shared, table, expiry, now, &due).await?;
+    let (commit, rest) = freed(shared, table, expiry, now, &due).await?;
+    let next = rest.first().map_or(last, |rest| rest.entry.clone());
     match writers.commit(&shared.kv, commit).await {
-        Ok(_) => Ok(true),
-        // The next pass finds them again.
-        Err(kv::Error::Conflict { .. }) => Ok(false),
+        // After a conflict a later pass finds them again.
+        Ok(_) | Err(kv::Error::Conflict { .. }) => Ok(Some(next)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The first entries of the hidden index up to a version.
-async fn due(shared: &Shared, table: &Table, expired: i64) -> Result<Vec<Due>> {
-    let low = key::index(table.id(), EXPIRY_INDEX);
-    let mut high = low.clone();
+/// The first entries of the hidden index from a place on, up to a version.
+async fn due(shared: &Shared, table: &Table, from: Bytes, expired: i64) -> Result<Vec<Due>> {
+    let mut high = key::index(table.id(), EXPIRY_INDEX);
     put_ordered(&mut high, &Value::Integer(expired.saturating_add(1)));
     let scan = Scan {
         space: Space::Index,
-        low: low.into(),
+        low: from,
         high: high.into(),
         direction: Direction::Forward,
         rows: MAX_RECLAIMED_ROWS,
@@ -119,8 +125,14 @@ async fn due(shared: &Shared, table: &Table, expired: i64) -> Result<Vec<Due>> {
         .collect()
 }
 
-/// The commit that frees these rows, as many of them as it takes. Their locks are held.
-async fn freed(shared: &Shared, table: &Table, expiry: Expiry, now: i64, due: &[Due]) -> Result<Commit> {
+/// The commit that frees as many of these rows as it takes, and the rest of them. Their locks are held.
+async fn freed<'a>(
+    shared: &Shared,
+    table: &Table,
+    expiry: Expiry,
+    now: i64,
+    mut due: &'a [Due],
+) -> Result<(Commit, &'a [Due])> {
     let snapshot = shared.kv.snapshot().await?;
     let mut commit = Commit {
         durability: Durability::Buffered,
@@ -129,16 +141,17 @@ async fn freed(shared: &Shared, table: &Table, expiry: Expiry, now: i64, due: &[
     let mut changes: Vec<(ChangeKind, Vec<u8>, Option<Vec<u8>>)> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut bytes = 0;
-    for Due {
-        entry,
-        version,
-        key,
-        row,
-    } in due
-    {
+    while let Some((first, rest)) = due.split_first() {
         if bytes > MAX_JOB_STEP_BYTES {
             break;
         }
+        due = rest;
+        let Due {
+            entry,
+            version,
+            key,
+            row,
+        } = first;
         let found = snapshot.get(Space::Rows, row).await?;
         bytes += found.as_ref().map_or(0, Bytes::len);
         let stored = found
@@ -187,5 +200,5 @@ async fn freed(shared: &Shared, table: &Table, expiry: Expiry, now: i64, due: &[
         }
         commit.log = Some(log.finish());
     }
-    Ok(commit)
+    Ok((commit, due))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedRwLockReadGuard};
 
 use super::TransactionId;
 use super::staged::Staged;
@@ -274,6 +274,8 @@ fn conflict(table: &Table, partition: &KeyValue) -> Error {
 pub(crate) struct Writers {
     partitions: Arc<Partitions>,
     held: BTreeSet<Bytes>,
+    /// Keeps the tables as they are.
+    tables: Option<OwnedRwLockReadGuard<()>>,
 }
 
 impl Writers {
@@ -282,7 +284,14 @@ impl Writers {
         Self {
             partitions: Arc::clone(partitions),
             held: BTreeSet::new(),
+            tables: None,
         }
+    }
+
+    /// Keeps the tables as they are, too, until the outcome of the commit is known.
+    pub(crate) fn under(mut self, tables: OwnedRwLockReadGuard<()>) -> Self {
+        self.tables = Some(tables);
+        self
     }
 
     /// Holds the partition of a write; refused while a transaction has it.
@@ -311,7 +320,9 @@ impl Writers {
         Ok(())
     }
 
-    /// Commits what was written; the partitions stay held until it is decided, even if the caller goes away.
+    /// Commits what was written; partitions and tables stay held until it is decided, even if the caller goes away.
+    /// Without a partition the commits' queue sees to that: what a caller leaves there comes before any later change
+    /// of a table.
     pub(crate) async fn commit(
         &mut self,
         kv: &Arc<dyn Kv>,

@@ -204,9 +204,11 @@ impl Staged {
         }
         let _tables = shared.schema_lock.read().await;
         shared.catalog.read().check_owned(&self.table)?;
+        let keys: Vec<Bytes> = self.rows.keys().cloned().collect();
+        // Trimming leaves revisions as they are, so that only the locks keep it away.
+        let _rows = shared.locks.lock(keys.iter()).await;
         let snapshot = shared.kv.snapshot().await?;
         let sequence = snapshot.sequence();
-        let keys: Vec<Bytes> = self.rows.keys().cloned().collect();
         let stored = snapshot.multi_get(Space::Rows, keys).await?;
         drop(snapshot);
         let mut plan = Plan::new(options.durability);

@@ -127,6 +127,28 @@ async fn frees_old_versions_and_many_rows() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leaves_what_a_transaction_holds() {
+    // More than one sweep's commit holds, behind the row that is held.
+    const ROWS: i64 = 500;
+    for store in stores(&expiring().transactions()).await {
+        store.write(put(0, "size", 1)).await;
+        store.clock.advance(Duration::from_millis(1));
+        for id in 1..ROWS {
+            store.write(put(id, "size", 1)).await;
+        }
+        store.clock.advance(LIFETIME);
+        let held = store.database.begin(&store.table, 0.into()).await;
+        let held = held.expect("a transaction");
+        let freed = store.freed().await;
+        assert_eq!(freed.len(), 499);
+        assert!(freed.iter().all(|(id, ..)| *id > 0));
+        assert_eq!(store.freed().await, []);
+        held.abort();
+        assert_eq!(store.freed().await, [(0, ChangeKind::Delete, vec![])]);
+    }
+}
+
 /// Random writes with versions of all ages against a clock that moves on: after each sweep nothing that has expired
 /// is left, as a longer life would show, and the log has told of everything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
