@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::batch::{Condition, RowOperation};
-use crate::catalog::TableId;
+use crate::catalog::{Definition, TableId};
 use crate::error::ErrorKind;
 use crate::limits::{MAX_STAGED_BYTES, MAX_TRANSACTION_LIFE, MAX_TRANSACTIONS};
 use crate::schema::{KeyKind, TableSchema};
@@ -10,7 +10,7 @@ use crate::value::PrimaryKey;
 
 fn table() -> Table {
     let schema = TableSchema::new("t").key("id", KeyKind::Integer).transactions();
-    Table::new(TableId(1), schema)
+    Table::new(TableId(1), Definition::new(schema))
 }
 
 fn delete(table: &Table, id: i64) -> RowWrite {
