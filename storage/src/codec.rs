@@ -1,5 +1,6 @@
 //! The bytes of values: an order-preserving form for keys, a compact form for what stands in values.
 
+mod borrowed;
 #[cfg(test)]
 mod tests;
 

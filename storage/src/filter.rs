@@ -1,9 +1,14 @@
 //! One grammar for filters of reads and column conditions of writes.
 
+mod rule;
+#[cfg(test)]
+mod tests;
+
+pub use self::rule::{Cast, ValueRule};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::row::Row;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// How a cell is compared with the filter's value. Values of different types are unequal and unordered:
 /// only [`Comparison::NotEqual`] holds between them.
@@ -38,6 +43,13 @@ pub enum Filter {
         pass_if_missing: bool,
         /// Whether only the newest version counts; else any version may satisfy the comparison.
         latest_version_only: bool,
+        /// Compares a part of the cell; its type must be that of `value`.
+        rule: Option<ValueRule>,
+    },
+    /// The row has the column.
+    Exists {
+        /// Name of the attribute column.
+        column: String,
     },
     /// All of them; of none: true.
     And(Vec<Filter>),
@@ -45,6 +57,18 @@ pub enum Filter {
     Or(Vec<Filter>),
     /// Not that one.
     Not(Box<Filter>),
+}
+
+/// What a filter looks at: columns and their versions.
+pub(crate) trait Cells {
+    /// The versions of a column, the newest first.
+    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>>;
+}
+
+impl Cells for Row {
+    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
+        self.cells(column).iter().map(|cell| ValueRef::from(&cell.value))
+    }
 }
 
 impl Filter {
@@ -56,11 +80,41 @@ impl Filter {
             value: value.into(),
             pass_if_missing: false,
             latest_version_only: true,
+            rule: None,
         }
     }
 
+    /// Compares a part of the newest version of a STRING column; a row without it doesn't pass.
+    pub fn part(
+        column: impl Into<String>,
+        rule: ValueRule,
+        comparison: Comparison,
+        value: impl Into<Value>,
+    ) -> Self {
+        Self::Column {
+            column: column.into(),
+            comparison,
+            value: value.into(),
+            pass_if_missing: false,
+            latest_version_only: true,
+            rule: Some(rule),
+        }
+    }
+
+    /// The row has the column.
+    pub fn exists(column: impl Into<String>) -> Self {
+        Self::Exists {
+            column: column.into(),
+        }
+    }
+
+    /// The row doesn't have the column.
+    pub fn missing(column: impl Into<String>) -> Self {
+        Self::Not(Box::new(Self::exists(column)))
+    }
+
     /// Refuses a filter above [`limits::MAX_FILTER_NODES`] or [`limits::MAX_FILTER_DEPTH`], or one that compares
-    /// with NaN or an infinity.
+    /// with NaN, an infinity, or another type than its rule gives.
     pub(crate) fn check(&self) -> Result<()> {
         let mut nodes = 0;
         self.check_below(1, &mut nodes)
@@ -72,14 +126,9 @@ impl Filter {
         limits::check("MAX_FILTER_DEPTH", limits::MAX_FILTER_DEPTH, depth)?;
         match self {
             Self::Column {
-                column,
-                value: Value::Double(number),
-                ..
-            } if !number.is_finite() => Err(Error::invalid(
-                format!("filter on column {column:?}"),
-                "compares with NaN or an infinity",
-            )),
-            Self::Column { .. } => Ok(()),
+                column, value, rule, ..
+            } => check_comparison(column, value, rule.as_ref()),
+            Self::Exists { .. } => Ok(()),
             Self::And(parts) | Self::Or(parts) => parts
                 .iter()
                 .try_for_each(|part| part.check_below(depth + 1, nodes)),
@@ -87,8 +136,30 @@ impl Filter {
         }
     }
 
+    /// The columns it looks at, in order, each once.
+    pub(crate) fn columns(&self) -> Vec<&str> {
+        let mut columns = Vec::new();
+        self.columns_below(&mut columns);
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    fn columns_below<'a>(&'a self, columns: &mut Vec<&'a str>) {
+        match self {
+            Self::Column { column, .. } | Self::Exists { column } => columns.push(column),
+            Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.columns_below(columns)),
+            Self::Not(part) => part.columns_below(columns),
+        }
+    }
+
     /// Whether the row passes. `None` stands for a row that doesn't exist: all its columns are missing.
     pub fn matches(&self, row: Option<&Row>) -> bool {
+        self.passes(row)
+    }
+
+    /// [`Filter::matches`] for whatever has cells.
+    pub(crate) fn passes(&self, row: Option<&impl Cells>) -> bool {
         match self {
             Self::Column {
                 column,
@@ -96,43 +167,48 @@ impl Filter {
                 value,
                 pass_if_missing,
                 latest_version_only,
+                rule,
             } => {
-                let cells = row.map_or(&[][..], |row| row.cells(column));
-                let considered = if *latest_version_only {
-                    cells.get(..1).unwrap_or(cells)
-                } else {
-                    cells
+                let most = if *latest_version_only { 1 } else { usize::MAX };
+                let mut cells = row.into_iter().flat_map(|row| row.of(column)).take(most);
+                let holds = |cell: ValueRef<'_>| match rule {
+                    None => comparison.holds(cell, value),
+                    Some(rule) => rule.apply(cell).is_some_and(|part| comparison.holds(part, value)),
                 };
-                if considered.is_empty() {
-                    return *pass_if_missing;
+                match cells.next() {
+                    None => *pass_if_missing,
+                    Some(newest) => holds(newest) || cells.any(holds),
                 }
-                considered.iter().any(|cell| comparison.holds(&cell.value, value))
             }
-            Self::And(parts) => parts.iter().all(|part| part.matches(row)),
-            Self::Or(parts) => parts.iter().any(|part| part.matches(row)),
-            Self::Not(part) => !part.matches(row),
+            Self::Exists { column } => row.is_some_and(|row| row.of(column).next().is_some()),
+            Self::And(parts) => parts.iter().all(|part| part.passes(row)),
+            Self::Or(parts) => parts.iter().any(|part| part.passes(row)),
+            Self::Not(part) => !part.passes(row),
         }
     }
 }
 
+fn check_comparison(column: &str, value: &Value, rule: Option<&ValueRule>) -> Result<()> {
+    let subject = || format!("filter on column {column:?}");
+    if value.as_double().is_some_and(|number| !number.is_finite()) {
+        return Err(Error::invalid(subject(), "compares with NaN or an infinity"));
+    }
+    let given = rule.map(|rule| rule.cast().kind_name());
+    if let Some(given) = given.filter(|given| *given != value.kind_name()) {
+        return Err(Error::invalid(
+            subject(),
+            format!(
+                "has a rule that gives {given}, and compares with {}",
+                value.kind_name()
+            ),
+        ));
+    }
+    Ok(())
+}
+
 impl Comparison {
-    fn holds(self, left: &Value, right: &Value) -> bool {
-        let order = match (left, right) {
-            (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
-            (Value::Integer(left), Value::Integer(right)) => Some(left.cmp(right)),
-            (Value::Double(left), Value::Double(right)) => left.partial_cmp(right),
-            (Value::Boolean(left), Value::Boolean(right)) => Some(left.cmp(right)),
-            (Value::Binary(left), Value::Binary(right)) => Some(left.cmp(right)),
-            (
-                Value::String(_)
-                | Value::Integer(_)
-                | Value::Double(_)
-                | Value::Boolean(_)
-                | Value::Binary(_),
-                _,
-            ) => None,
-        };
-        match (self, order) {
+    fn holds(self, left: ValueRef<'_>, right: &Value) -> bool {
+        match (self, left.compare(right)) {
             (Self::NotEqual, order) => order.is_none_or(std::cmp::Ordering::is_ne),
             (_, None) => false,
             (Self::Equal, Some(order)) => order.is_eq(),

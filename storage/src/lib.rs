@@ -103,13 +103,14 @@ pub use feed::{
     Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase, FeedRecord, FeedSource, FeedStart, FeedToken,
     RecordKind,
 };
-pub use filter::{Comparison, Filter};
+pub use filter::{Cast, Comparison, Filter, ValueRule};
 pub use jobs::{Job, JobKind};
 pub use metering::CapacityUnits;
 pub use options::{DatabaseOptions, Recovery};
 pub use read::{
-    ColumnSelection, Direction, IndexEntry, IndexPage, IndexPosition, KeyBound, LogStatistics, RangePage,
-    RangeRequest, Snapshot, TableLogStatistics,
+    ColumnPage, ColumnSelection, Direction, IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest,
+    KeyBound, LogStatistics, RangePage, RangeRequest, Read, ReadOptions, Snapshot, Split, Splits, TableKeys,
+    TableLogStatistics, TimeRange, VersionSelection,
 };
 pub use row::{Cell, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};

@@ -26,8 +26,15 @@ pub const MAX_CHANGE_BYTES: usize = 64 << 20;
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 /// Longest traceparent kept with a change, bytes.
 pub const MAX_TRACE_BYTES: usize = 256;
-/// Most keys of one multi-get. Tablestore's batch get stops at 100.
+/// Most keys of one multi-get, or of all tables of one batch get. Tablestore's batch get stops at 100.
 pub const MAX_MULTI_GET_ROWS: usize = 1000;
+/// Bytes of a row that one read returns; it goes on at the column it stopped at. A single larger column is returned
+/// alone.
+pub const MAX_READ_BYTES: usize = 4 << 20;
+/// Most bytes of rows one batch get returns; the rows behind are refused one by one.
+pub const MAX_BATCH_GET_BYTES: usize = 32 << 20;
+/// Most parts a table is split into.
+pub const MAX_SPLITS: usize = 10_000;
 /// Most rows a range reads (not: returns) before it hands back a page.
 pub const MAX_SCANNED_ROWS: usize = 5000;
 /// Most bytes a range reads before it hands back a page.
@@ -38,6 +45,10 @@ pub const MAX_SELECTED_COLUMNS: usize = 1024;
 pub const MAX_FILTER_NODES: usize = 64;
 /// Deepest nesting of one filter.
 pub const MAX_FILTER_DEPTH: usize = 16;
+/// Longest pattern of a value transfer rule, bytes.
+pub const MAX_PATTERN_BYTES: usize = 256;
+/// Most memory the program of one pattern may take, and what matching with it may cache, bytes.
+pub const MAX_PATTERN_PROGRAM_BYTES: usize = 256 << 10;
 /// Most secondary indexes of a table. Tablestore allows 5.
 pub const MAX_INDEXES: usize = 16;
 /// Highest number of a secondary index. Each index of a table gets its own and never another's, so that this many

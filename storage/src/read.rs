@@ -1,169 +1,35 @@
 //! Reads of one snapshot: rows, ranges, secondary indexes, changes.
 
+mod batch;
 mod index;
+mod index_request;
 pub(crate) mod log;
+mod options;
+pub(crate) mod projection;
 mod range;
 mod rows;
+mod split;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
+pub use self::batch::TableKeys;
+pub use self::index_request::{IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest};
+pub use self::options::{ColumnPage, ColumnSelection, ReadOptions, TimeRange, VersionSelection};
+use self::projection::Projection;
+pub use self::range::{KeyBound, RangePage, RangeRequest};
+pub use self::rows::Read;
+pub use self::split::{Split, Splits};
 use crate::catalog::Table;
 use crate::change::Change;
 use crate::database::Shared;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-use crate::filter::Filter;
 pub use crate::kv::Direction;
 use crate::kv::KvSnapshot;
 pub use crate::read::log::statistics::{LogStatistics, TableLogStatistics};
 use crate::row::Row;
 use crate::value::{PrimaryKey, Value};
-
-/// Which columns a read gives back.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum ColumnSelection {
-    /// All of them.
-    #[default]
-    All,
-    /// These; a row that has none of them is not returned. Applied before the filter, which sees only these.
-    Named(Vec<String>),
-}
-
-/// A cut between the keys of a table. The key may be a prefix of the table's key columns and then stands for all
-/// keys that begin with it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum KeyBound {
-    /// Before all keys.
-    #[default]
-    Min,
-    /// After all keys.
-    Max,
-    /// Just before this key.
-    Before(PrimaryKey),
-    /// Just after this key.
-    After(PrimaryKey),
-}
-
-/// A range of rows.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RangeRequest {
-    /// Where reading begins: the lower cut going forward, the upper cut going backward.
-    pub start: KeyBound,
-    /// Where reading ends: the upper cut going forward, the lower cut going backward.
-    pub end: KeyBound,
-    /// Which way.
-    pub direction: Direction,
-    /// Most rows returned; 0 and anything above [`crate::limits::MAX_SCANNED_ROWS`] mean that.
-    pub limit: usize,
-    /// Bytes read after which the page ends; 0 and anything above [`crate::limits::MAX_SCANNED_BYTES`] mean that.
-    pub bytes: usize,
-    /// Which columns.
-    pub columns: ColumnSelection,
-    /// Which rows.
-    pub filter: Option<Filter>,
-}
-
-impl RangeRequest {
-    /// The whole table in this direction.
-    pub fn all(direction: Direction) -> Self {
-        let (start, end) = match direction {
-            Direction::Forward => (KeyBound::Min, KeyBound::Max),
-            Direction::Backward => (KeyBound::Max, KeyBound::Min),
-        };
-        Self {
-            start,
-            end,
-            direction,
-            ..Self::default()
-        }
-    }
-
-    /// The rows whose key begins with these columns.
-    pub fn prefix(prefix: PrimaryKey, direction: Direction) -> Self {
-        let (low, high) = (KeyBound::Before(prefix.clone()), KeyBound::After(prefix));
-        match direction {
-            Direction::Forward => Self {
-                start: low,
-                end: high,
-                direction,
-                ..Self::default()
-            },
-            Direction::Backward => Self {
-                start: high,
-                end: low,
-                direction,
-                ..Self::default()
-            },
-        }
-    }
-
-    /// Returns at most this many rows.
-    #[must_use]
-    pub fn limit(mut self, rows: usize) -> Self {
-        self.limit = rows;
-        self
-    }
-
-    /// Goes on where a page stopped.
-    #[must_use]
-    pub fn resume(mut self, next: PrimaryKey) -> Self {
-        self.start = match self.direction {
-            Direction::Forward => KeyBound::Before(next),
-            Direction::Backward => KeyBound::After(next),
-        };
-        self
-    }
-}
-
-/// A page of a range.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RangePage {
-    /// The rows, in the order of the direction. May be empty although there is more.
-    pub rows: Vec<Row>,
-    /// Where to go on, see [`RangeRequest::resume`]; `None` at the end of the range. The row itself isn't read yet.
-    pub next: Option<PrimaryKey>,
-}
-
-/// A place in a secondary index; survives being sent away as bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexPosition(pub(crate) Bytes);
-
-impl IndexPosition {
-    /// Its bytes, for a page token.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// A position from its bytes; whether it fits the index is checked when it is used.
-    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
-        Self(bytes.into())
-    }
-}
-
-/// One entry of a secondary index.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IndexEntry {
-    /// Values of the index's columns.
-    pub values: Vec<Value>,
-    /// Primary key of the row.
-    pub key: PrimaryKey,
-    /// The included columns that the row has, in the order of the index's schema.
-    pub included: Vec<(String, Value)>,
-    /// Where the entry is: reading after it goes on behind it.
-    pub position: IndexPosition,
-}
-
-/// A page of a secondary index.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct IndexPage {
-    /// The entries, in the order of the direction. May be empty although there is more.
-    pub entries: Vec<IndexEntry>,
-    /// Position to read after; `None` at the end of the range.
-    pub next: Option<IndexPosition>,
-}
 
 /// One cut across rows, indexes and change log. It never changes and blocks no write; drop it when done, for it
 /// keeps old data on the disk.
@@ -181,29 +47,23 @@ impl Snapshot {
         self.kv.sequence()
     }
 
-    /// A row with all its visible columns.
+    /// A row with all its visible columns, however large it is.
     ///
     /// # Errors
     /// [`Error::Invalid`] when the key isn't of the table, [`Error::TableNotFound`], [`Error::Corrupt`].
     pub async fn get(&self, table: &Table, key: &PrimaryKey) -> Result<Option<Row>> {
-        self.get_selected(table, key, &ColumnSelection::All, None).await
+        rows::get(self, table, key).await
     }
 
-    /// A row with the selected columns, if it passes the filter.
+    /// What the options ask of a row. Of a wide row it returns [`crate::limits::MAX_READ_BYTES`] and where to go on.
     ///
     /// # Errors
-    /// As [`Snapshot::get`]; [`Error::LimitExceeded`] for the filter or selection.
-    pub async fn get_selected(
-        &self,
-        table: &Table,
-        key: &PrimaryKey,
-        columns: &ColumnSelection,
-        filter: Option<&Filter>,
-    ) -> Result<Option<Row>> {
-        rows::get(self, table, key, columns, filter).await
+    /// As [`Snapshot::get`]; [`Error::Invalid`] and [`Error::LimitExceeded`] for the options.
+    pub async fn read(&self, table: &Table, key: &PrimaryKey, options: &ReadOptions) -> Result<Read> {
+        rows::read(self, table, key, options).await
     }
 
-    /// Several rows, in the order of the keys, at most [`crate::limits::MAX_MULTI_GET_ROWS`].
+    /// Several whole rows, in the order of the keys, at most [`crate::limits::MAX_MULTI_GET_ROWS`].
     ///
     /// # Errors
     /// As [`Snapshot::get`]; [`Error::LimitExceeded`] for too many keys.
@@ -211,21 +71,49 @@ impl Snapshot {
         rows::multi_get(self, table, keys).await
     }
 
-    /// A page of the rows in a range. Reading stops after [`crate::limits::MAX_SCANNED_ROWS`] rows or
-    /// [`crate::limits::MAX_SCANNED_BYTES`], passed by the filter or not.
+    /// Rows of several tables, together at most [`crate::limits::MAX_MULTI_GET_ROWS`]. There is an answer for each
+    /// row, in the order of the tables and keys: what one can't have ([`Error::Corrupt`], or
+    /// [`Error::LimitExceeded`] behind [`crate::limits::MAX_BATCH_GET_BYTES`]) takes nothing from the others.
     ///
     /// # Errors
-    /// As [`Snapshot::get_selected`].
+    /// All of it is refused: [`Error::Invalid`] when there is no row, when a table or row is there twice, a key isn't
+    /// of its table, or for the options; [`Error::LimitExceeded`]; [`Error::TableNotFound`].
+    pub async fn batch_get(&self, tables: &[TableKeys]) -> Result<Vec<Vec<Result<Read>>>> {
+        batch::get(self, tables).await
+    }
+
+    /// A page of the rows in a range. Reading stops after [`crate::limits::MAX_SCANNED_ROWS`] rows or
+    /// [`crate::limits::MAX_SCANNED_BYTES`], passed by the filter or not. Rows are never cut by their size.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
     pub async fn range(&self, table: &Table, request: &RangeRequest) -> Result<RangePage> {
         range::page(self, table, request).await
     }
 
-    /// A page of the entries of a secondary index whose first columns equal `prefix` (which may be empty), after a
-    /// position. `limit`: 0 and anything above [`crate::limits::MAX_SCANNED_ROWS`] mean that.
+    /// Splits a table into parts of about this many stored bytes: each part ends with the first row that reaches
+    /// them. Takes the time of reading the whole table once; nothing of it is held in memory.
     ///
     /// # Errors
-    /// [`Error::IndexNotFound`], [`Error::IndexNotReady`], [`Error::IndexFailed`], [`Error::Invalid`] for a prefix or position that isn't of the index,
+    /// [`Error::Invalid`] for 0 bytes; [`Error::LimitExceeded`] for [`crate::limits::MAX_SPLITS`];
     /// [`Error::TableNotFound`], [`Error::Corrupt`].
+    pub async fn split_points(&self, table: &Table, bytes: usize) -> Result<Splits> {
+        split::points(self, table, bytes).await
+    }
+
+    /// A page of the entries of a secondary index.
+    ///
+    /// # Errors
+    /// [`Error::IndexNotFound`], [`Error::IndexNotReady`], [`Error::IndexFailed`]; [`Error::Invalid`] for a bound, position or column that isn't of the index;
+    /// [`Error::LimitExceeded`] for the filter or selection; [`Error::TableNotFound`], [`Error::Corrupt`].
+    pub async fn index(&self, table: &Table, request: &IndexRequest) -> Result<IndexPage> {
+        index::page(self, table, request).await
+    }
+
+    /// [`Snapshot::index`] of the entries whose first values equal `prefix` (which may be empty), after a position.
+    ///
+    /// # Errors
+    /// As there.
     pub async fn index_range(
         &self,
         table: &Table,
@@ -235,7 +123,9 @@ impl Snapshot {
         direction: Direction,
         limit: usize,
     ) -> Result<IndexPage> {
-        index::page(self, table, index, prefix, after, direction, limit).await
+        let mut request = IndexRequest::prefix(index, prefix.to_vec(), direction).limit(limit);
+        request.after = after.cloned();
+        self.index(table, &request).await
     }
 
     /// Changes after `after` (exclusive), in order, up to this snapshot's sequence. At most `limit`,
@@ -280,5 +170,21 @@ impl Snapshot {
     /// [`Error::Corrupt`].
     pub async fn oldest_change(&self) -> Result<u64> {
         Ok(log::trimmed(&*self.kv).await?.saturating_add(1))
+    }
+
+    /// Refuses the handle of another database.
+    fn check_owned(&self, table: &Table) -> Result<()> {
+        self.shared.catalog.read().check_owned(table)
+    }
+
+    /// The time by which rows expire, nanoseconds.
+    fn now(&self) -> i64 {
+        self.shared.options.clock.now()
+    }
+
+    /// What a read wants of the rows of a table, checked.
+    fn projection<'a>(&self, table: &Table, options: &'a ReadOptions) -> Result<Projection<'a>> {
+        self.check_owned(table)?;
+        Projection::new(table, options, self.now())
     }
 }

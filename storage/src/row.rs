@@ -1,5 +1,6 @@
 //! A row: its key, its revision, and its columns with their versions.
 
+pub(crate) mod borrowed;
 pub(crate) mod codec;
 mod columns;
 

@@ -1,6 +1,10 @@
 //! Values of cells and of primary keys.
 
+mod borrowed;
+
 use bytes::Bytes;
+
+pub(crate) use self::borrowed::ValueRef;
 
 use crate::error::Error;
 use crate::limits;

@@ -2,43 +2,44 @@
 
 use bytes::Bytes;
 
+use super::index_request::{IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest};
 use super::range::bounded;
 use crate::catalog::Table;
 use crate::codec::{Malformed, put_ordered};
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
+use crate::filter::{Cells, Filter};
 use crate::key::{self, INDEX_PREFIX_BYTES};
 use crate::kv::{Direction, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
-use crate::read::{IndexEntry, IndexPage, IndexPosition, Snapshot};
-use crate::schema::SecondaryIndexSchema;
+use crate::metering::{CapacityUnits, Meter};
+use crate::read::{ColumnSelection, Snapshot};
+use crate::schema::{KeyKind, SecondaryIndexSchema, TableSchema};
 use crate::secondary;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
-/// A page of a secondary index; see [`Snapshot::index_range`].
-pub(super) async fn page(
-    snapshot: &Snapshot,
-    table: &Table,
-    name: &str,
-    prefix: &[Value],
-    after: Option<&IndexPosition>,
-    direction: Direction,
-    limit: usize,
-) -> Result<IndexPage> {
-    snapshot.shared.catalog.read().check_owned(table)?;
-    let index = table.index(name, snapshot.generation)?;
-    let begin = begin(table, index.number, &index, prefix)?;
-    let mut high = key::after(&begin);
-    let mut low = Bytes::from(begin);
-    if let Some(position) = after {
-        let place = place(table, index.number, &index, position)?;
-        if !place.starts_with(&low) {
+/// A page of a secondary index; see [`Snapshot::index`].
+pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequest) -> Result<IndexPage> {
+    snapshot.check_owned(table)?;
+    let schema = table.schema();
+    let found = table.index(&request.index, snapshot.generation)?;
+    let reading = Reading::new(&schema, &found, request, Expiry::of(table, snapshot.now()))?;
+    let whole = key::index(table.id(), found.number);
+    let start = reading.cut(&whole, &request.start)?;
+    let end = reading.cut(&whole, &request.end)?;
+    let (mut low, mut high) = match request.direction {
+        Direction::Forward => (start, end),
+        Direction::Backward => (end, start),
+    };
+    if let Some(position) = &request.after {
+        let place = reading.place(&whole, position)?;
+        if place < low || place >= high {
             return Err(Error::invalid(
-                format!("position in index {name:?}"),
-                "lies outside of the prefix",
+                format!("position in index {:?}", found.name),
+                "lies outside of the range",
             ));
         }
-        match direction {
+        match request.direction {
             Direction::Forward => low = key::just_after(&place),
             Direction::Backward => high = place,
         }
@@ -47,88 +48,182 @@ pub(super) async fn page(
         space: Space::Index,
         low,
         high,
-        direction,
-        rows: bounded(limit, MAX_SCANNED_ROWS),
-        bytes: MAX_SCANNED_BYTES,
+        direction: request.direction,
+        rows: bounded(request.limit, MAX_SCANNED_ROWS),
+        bytes: bounded(request.bytes, MAX_SCANNED_BYTES),
     };
     let scanned = snapshot.kv.scan(scan).await?;
-    let expiry = Expiry::of(table, snapshot.shared.options.clock.now());
     let mut page = IndexPage::default();
     if scanned.next.is_some() {
         page.next = scanned.entries.last().map(|(key, _)| position_of(key));
     }
+    let mut bytes = 0;
     for (key, value) in &scanned.entries {
-        let entry = entry(&index, key, value, expiry).map_err(|Malformed(expected)| {
+        let entry = reading.entry(key, value, &mut bytes);
+        let entry = entry.map_err(|Malformed(expected)| {
             Error::corrupt(format!(
-                "index {name:?} of table {:?}: expected {expected}",
+                "index {:?} of table {:?}: expected {expected}",
+                found.name,
                 table.name()
             ))
         })?;
         page.entries.extend(entry);
     }
+    page.consumed = CapacityUnits::reading(bytes);
     Ok(page)
 }
 
-/// What the entries with these first values begin with.
-fn begin(table: &Table, number: u16, index: &SecondaryIndexSchema, prefix: &[Value]) -> Result<Vec<u8>> {
-    let subject = || format!("prefix in index {:?}", index.name);
-    if prefix.len() > index.columns.len() {
-        return Err(Error::invalid(
-            subject(),
-            format!("has {} values for {} columns", prefix.len(), index.columns.len()),
-        ));
-    }
-    let mut begin = key::index(table.id(), number);
-    for value in prefix {
-        if value.as_double().is_some_and(|number| !number.is_finite()) {
-            return Err(Error::invalid(subject(), "holds NaN or an infinity"));
-        }
-        secondary::check_length(value).map_err(|_| Error::invalid(subject(), "holds too long a value"))?;
-        put_ordered(&mut begin, value);
-    }
-    Ok(begin)
+/// One reading of an index, checked.
+struct Reading<'a> {
+    schema: &'a TableSchema,
+    index: &'a SecondaryIndexSchema,
+    columns: &'a ColumnSelection,
+    filter: Option<&'a Filter>,
+    expiry: Expiry,
+    meter: Meter,
 }
 
-/// The stored key of a position, which may come from anywhere.
-fn place(
-    table: &Table,
-    number: u16,
-    index: &SecondaryIndexSchema,
-    position: &IndexPosition,
-) -> Result<Bytes> {
-    let mut place = key::index(table.id(), number);
-    place.extend_from_slice(position.as_bytes());
-    let fits = key::read_index_entry(position.as_bytes(), index.columns.len())
-        .is_ok_and(|(_, key)| table.schema().check_key(&key).is_ok());
-    if fits {
-        Ok(place.into())
-    } else {
-        Err(Error::invalid(
-            format!("position in index {:?}", index.name),
-            "is not one of this index",
-        ))
+/// What a filter sees of an entry.
+struct Seen<'a>(&'a SecondaryIndexSchema, &'a IndexEntry);
+
+impl Cells for Seen<'_> {
+    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
+        let Self(index, entry) = self;
+        let place = index.columns.iter().position(|each| each == column);
+        let value = place.and_then(|place| entry.values.get(place));
+        let included = entry.included.iter().find(|(name, _)| name == column);
+        let value = value.or(included.map(|(_, value)| value));
+        value.map(ValueRef::from).into_iter()
+    }
+}
+
+impl<'a> Reading<'a> {
+    fn new(
+        schema: &'a TableSchema,
+        index: &'a SecondaryIndexSchema,
+        request: &'a IndexRequest,
+        expiry: Expiry,
+    ) -> Result<Self> {
+        request.columns.check()?;
+        if let ColumnSelection::Named(names) = &request.columns {
+            let known = |name: &&String| {
+                index.columns.contains(name)
+                    || index.included.contains(name)
+                    || schema.key_position(name).is_some()
+            };
+            if let Some(unknown) = names.iter().find(|name| !known(name)) {
+                return Err(Error::invalid(
+                    format!("column {unknown:?}"),
+                    format!("is not in index {:?}", index.name),
+                ));
+            }
+        }
+        if let Some(filter) = &request.filter {
+            filter.check()?;
+        }
+        Ok(Self {
+            schema,
+            index,
+            columns: &request.columns,
+            filter: request.filter.as_ref(),
+            expiry,
+            meter: Meter::of(schema),
+        })
+    }
+
+    /// The place of a cut among the entries, which all begin with `whole`.
+    fn cut(&self, whole: &[u8], bound: &IndexBound) -> Result<Bytes> {
+        Ok(match bound {
+            IndexBound::Min => Bytes::copy_from_slice(whole),
+            IndexBound::Max => key::after(whole),
+            IndexBound::Before(values) => self.begin(whole, values)?.into(),
+            IndexBound::After(values) => key::after(&self.begin(whole, values)?),
+        })
+    }
+
+    /// What the entries with these first values begin with.
+    fn begin(&self, whole: &[u8], values: &[Value]) -> Result<Vec<u8>> {
+        let subject = || format!("bound in index {:?}", self.index.name);
+        let most = self.index.columns.len() + self.schema.key.len();
+        if values.len() > most {
+            return Err(Error::invalid(
+                subject(),
+                format!("has {} values for {most} columns", values.len()),
+            ));
+        }
+        let mut begin = whole.to_vec();
+        for value in values {
+            if value.as_double().is_some_and(|number| !number.is_finite()) {
+                return Err(Error::invalid(subject(), "holds NaN or an infinity"));
+            }
+            secondary::check_length(value)
+                .map_err(|_| Error::invalid(subject(), "holds too long a value"))?;
+            put_ordered(&mut begin, value);
+        }
+        let of_key = values.iter().skip(self.index.columns.len());
+        for ((column, kind), value) in self.schema.key.iter().zip(of_key) {
+            let fits = match kind {
+                KeyKind::String => value.as_str().is_some(),
+                KeyKind::Integer => value.as_integer().is_some(),
+                KeyKind::Binary => value.as_binary().is_some(),
+            };
+            if !fits {
+                return Err(Error::invalid(
+                    subject(),
+                    format!("gives key column {column:?} a {}", value.kind_name()),
+                ));
+            }
+        }
+        Ok(begin)
+    }
+
+    /// The stored key of a position, which may come from anywhere.
+    fn place(&self, whole: &[u8], position: &IndexPosition) -> Result<Bytes> {
+        let fits = key::read_index_entry(position.as_bytes(), self.index.columns.len())
+            .is_ok_and(|(_, key)| self.schema.check_key(&key).is_ok());
+        if !fits {
+            return Err(Error::invalid(
+                format!("position in index {:?}", self.index.name),
+                "is not one of this index",
+            ));
+        }
+        Ok([whole, position.as_bytes()].concat().into())
+    }
+
+    /// An entry, unless it has expired or the filter refuses it; adds what it counts to `bytes`.
+    fn entry(&self, key: &Bytes, value: &[u8], bytes: &mut usize) -> Result<Option<IndexEntry>, Malformed> {
+        let Some(mut included) = secondary::decode(self.index, value, self.expiry)? else {
+            return Ok(None);
+        };
+        if let ColumnSelection::Named(names) = self.columns {
+            included.retain(|(name, _)| names.contains(name));
+        }
+        let position = position_of(key);
+        let (values, key) = key::read_index_entry(position.as_bytes(), self.index.columns.len())?;
+        let entry = IndexEntry {
+            values,
+            key,
+            included,
+            position,
+        };
+        *bytes += self.measure(&entry);
+        let passes = self
+            .filter
+            .is_none_or(|filter| filter.passes(Some(&Seen(self.index, &entry))));
+        Ok(passes.then_some(entry))
+    }
+
+    /// An entry counts like a row: a key column that the index is ordered by counts once.
+    fn measure(&self, entry: &IndexEntry) -> usize {
+        let values = self.index.columns.iter().zip(&entry.values);
+        let own = values.filter(|(name, _)| self.schema.key_position(name).is_none());
+        let own = own.map(|(name, value)| name.len() + value.size());
+        let included = entry.included.iter();
+        let included = included.map(|(name, value)| self.meter.cell(name, value.size()));
+        self.meter.key(&entry.key) + own.sum::<usize>() + included.sum::<usize>()
     }
 }
 
 fn position_of(key: &Bytes) -> IndexPosition {
     IndexPosition(key.slice(INDEX_PREFIX_BYTES.min(key.len())..))
-}
-
-fn entry(
-    index: &SecondaryIndexSchema,
-    key: &Bytes,
-    value: &[u8],
-    expiry: Expiry,
-) -> Result<Option<IndexEntry>, Malformed> {
-    let Some(included) = secondary::decode(index, value, expiry)? else {
-        return Ok(None);
-    };
-    let position = position_of(key);
-    let (values, key) = key::read_index_entry(position.as_bytes(), index.columns.len())?;
-    Ok(Some(IndexEntry {
-        values,
-        key,
-        included,
-        position,
-    }))
 }

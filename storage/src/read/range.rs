@@ -2,20 +2,128 @@
 
 use bytes::Bytes;
 
-use super::rows::Projection;
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::key;
 use crate::kv::{Direction, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
-use crate::read::{KeyBound, RangePage, RangeRequest, Snapshot};
+use crate::metering::CapacityUnits;
+use crate::read::{ReadOptions, Snapshot};
+use crate::row::Row;
+use crate::value::PrimaryKey;
 
 /// Fewest rows that are read at a time when some of them may not be returned.
 const SIFTED_ROWS: usize = 50;
 
+/// A cut between the keys of a table. The key may be a prefix of the table's key columns and then stands for all
+/// keys that begin with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyBound {
+    /// Before all keys.
+    #[default]
+    Min,
+    /// After all keys.
+    Max,
+    /// Just before this key.
+    Before(PrimaryKey),
+    /// Just after this key.
+    After(PrimaryKey),
+}
+
+/// A range of rows. One whose start lies behind its end holds no row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RangeRequest {
+    /// Where reading begins: the lower cut going forward, the upper cut going backward.
+    pub start: KeyBound,
+    /// Where reading ends: the upper cut going forward, the lower cut going backward.
+    pub end: KeyBound,
+    /// Which way.
+    pub direction: Direction,
+    /// Most rows returned; 0 and anything above [`MAX_SCANNED_ROWS`] mean that.
+    pub limit: usize,
+    /// Bytes read after which the page ends; 0 and anything above [`MAX_SCANNED_BYTES`] mean that.
+    pub bytes: usize,
+    /// Which rows, and what of each. A column page is the same for each row.
+    pub options: ReadOptions,
+}
+
+/// The whole table, forward.
+impl Default for RangeRequest {
+    fn default() -> Self {
+        Self::all(Direction::Forward)
+    }
+}
+
+impl RangeRequest {
+    /// The whole table in this direction.
+    pub fn all(direction: Direction) -> Self {
+        Self::between(KeyBound::Min, KeyBound::Max, direction)
+    }
+
+    /// The rows whose key begins with these columns.
+    pub fn prefix(prefix: PrimaryKey, direction: Direction) -> Self {
+        Self::between(
+            KeyBound::Before(prefix.clone()),
+            KeyBound::After(prefix),
+            direction,
+        )
+    }
+
+    /// The rows between two cuts.
+    pub fn between(low: KeyBound, high: KeyBound, direction: Direction) -> Self {
+        let (start, end) = match direction {
+            Direction::Forward => (low, high),
+            Direction::Backward => (high, low),
+        };
+        Self {
+            start,
+            end,
+            direction,
+            limit: 0,
+            bytes: 0,
+            options: ReadOptions::default(),
+        }
+    }
+
+    /// Returns at most this many rows.
+    #[must_use]
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
+        self
+    }
+
+    /// Reads rows like this.
+    #[must_use]
+    pub fn options(mut self, options: ReadOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Goes on where a page stopped.
+    #[must_use]
+    pub fn resume(mut self, next: PrimaryKey) -> Self {
+        self.start = match self.direction {
+            Direction::Forward => KeyBound::Before(next),
+            Direction::Backward => KeyBound::After(next),
+        };
+        self
+    }
+}
+
+/// A page of a range.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RangePage {
+    /// The rows, in the order of the direction. May be empty although there is more.
+    pub rows: Vec<Row>,
+    /// Where to go on, see [`RangeRequest::resume`]; `None` at the end of the range. The row itself isn't read yet.
+    pub next: Option<PrimaryKey>,
+    /// What it cost: all rows read together, passed by the filter or not.
+    pub consumed: CapacityUnits,
+}
+
 /// A page of a range; see [`Snapshot::range`].
 pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequest) -> Result<RangePage> {
-    let projection = Projection::new(snapshot, table, &request.columns, request.filter.as_ref())?;
+    let projection = snapshot.projection(table, &request.options)?;
     let start = cut(table, &request.start)?;
     let end = cut(table, &request.end)?;
     let (mut low, mut high) = match request.direction {
@@ -23,47 +131,54 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
         Direction::Backward => (end, start),
     };
     let limit = bounded(request.limit, MAX_SCANNED_ROWS);
-    let mut bytes = bounded(request.bytes, MAX_SCANNED_BYTES);
+    let mut bytes_left = bounded(request.bytes, MAX_SCANNED_BYTES);
     let mut rows_left = MAX_SCANNED_ROWS;
-    let mut page = RangePage::default();
-    loop {
-        let wanted = limit - page.rows.len();
-        let rows = if projection.takes_all(table) {
-            wanted
-        } else {
-            wanted.max(SIFTED_ROWS)
-        };
+    let mut rows = Vec::new();
+    let mut measured = 0;
+    let next = loop {
+        let wanted = limit - rows.len();
         let scan = Scan {
             space: Space::Rows,
             low: low.clone(),
             high: high.clone(),
             direction: request.direction,
-            rows: rows.min(rows_left),
-            bytes,
+            rows: if projection.takes_all() {
+                wanted
+            } else {
+                wanted.max(SIFTED_ROWS)
+            }
+            .min(rows_left),
+            bytes: bytes_left,
         };
         let scanned = snapshot.kv.scan(scan).await?;
+        let mut unread = None;
         for (key, value) in scanned.entries {
-            let primary_key = key::primary_key_of_row(&key)?;
-            if page.rows.len() == limit {
-                page.next = Some(primary_key);
-                return Ok(page);
+            if rows.len() == limit {
+                unread = Some(key);
+                break;
             }
             rows_left = rows_left.saturating_sub(1);
-            bytes = bytes.saturating_sub(key.len() + value.len());
-            page.rows.extend(projection.row(primary_key, &value)?);
+            bytes_left = bytes_left.saturating_sub(key.len() + value.len());
+            let projected = projection.row(key::primary_key_of_row(&key)?, &value)?;
+            measured += projected.bytes;
+            rows.extend(projected.row);
         }
-        let Some(next) = scanned.next else {
-            return Ok(page);
+        let Some(next) = unread.or(scanned.next) else {
+            break None;
         };
-        if page.rows.len() == limit || rows_left == 0 || bytes == 0 {
-            page.next = Some(key::primary_key_of_row(&next)?);
-            return Ok(page);
+        if rows.len() == limit || rows_left == 0 || bytes_left == 0 {
+            break Some(key::primary_key_of_row(&next)?);
         }
         match request.direction {
             Direction::Forward => low = next,
             Direction::Backward => high = key::just_after(&next),
         }
-    }
+    };
+    Ok(RangePage {
+        rows,
+        next,
+        consumed: CapacityUnits::reading(measured),
+    })
 }
 
 /// What `given` stands for: 0 and anything larger mean the most.

@@ -78,11 +78,6 @@ impl Columns {
         }
     }
 
-    /// Keeps the columns of which this is true.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
-        self.0.retain(|(name, _)| keep(name));
-    }
-
     /// Keeps the cells of which this is true, given the place of each among the newest of its column, from 0.
     pub(crate) fn retain_cells(&mut self, mut keep: impl FnMut(&str, usize, &Cell) -> bool) {
         self.0.retain_mut(|(name, cells)| {

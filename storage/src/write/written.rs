@@ -50,7 +50,7 @@ impl WrittenRow {
                 let row = after.map(|row| {
                     let mut row = row.clone();
                     row.columns_mut()
-                        .retain(|name| columns.iter().any(|each| each == name));
+                        .retain_cells(|name, _, _| columns.iter().any(|each| each == name));
                     row
                 });
                 (Some(key.clone()), row)

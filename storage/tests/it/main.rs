@@ -18,6 +18,7 @@ mod holes;
 mod linearizable;
 mod log_time;
 mod model;
+mod reads;
 mod retention;
 mod tables;
 mod transactions;

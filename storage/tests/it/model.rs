@@ -11,7 +11,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use souk_storage::{
     Clock, ColumnSelection, Database, DatabaseOptions, Direction, IndexEntry, KeyBound, KeyKind, ManualClock,
-    PrimaryKey, RangeRequest, Row, SecondaryIndexSchema, Snapshot, Table, TableSchema, Value,
+    PrimaryKey, RangeRequest, ReadOptions, Row, SecondaryIndexSchema, Snapshot, Table, TableSchema, Value,
 };
 
 use self::oracle::{Entry, Oracle, Stored};
@@ -139,6 +139,15 @@ fn select(row: &Stored, table: &Table, selection: &ColumnSelection) -> Option<St
     Some(row)
 }
 
+/// Columns and filter; the rest is tested where reads are.
+fn options_of_read(random: &mut Rng, table: &Table) -> ReadOptions {
+    ReadOptions {
+        columns: random::selection(random, table),
+        filter: random.bool().then(|| random::filter(random, 0)),
+        ..ReadOptions::default()
+    }
+}
+
 async fn check_rows(snapshot: &Snapshot, table: &Table, oracle: &Oracle, random: &mut Rng, now: i64) {
     let rows = oracle.rows(table, now);
     let keys: Vec<_> = (0..8).map(|_| random::key(random, table)).collect();
@@ -148,17 +157,15 @@ async fn check_rows(snapshot: &Snapshot, table: &Table, oracle: &Oracle, random:
         let one = snapshot.get(table, key).await.expect("a row");
         assert_eq!(one, found);
         assert!(one.is_none_or(|row| row.key == *key));
-        let selection = random::selection(random, table);
-        let filter = random.bool().then(|| random::filter(random, 0));
-        let found = snapshot
-            .get_selected(table, key, &selection, filter.as_ref())
-            .await;
-        let expected = rows.get(key).and_then(|row| select(row, table, &selection));
+        let options = options_of_read(random, table);
+        let found = snapshot.read(table, key, &options).await;
+        let expected = rows.get(key).and_then(|row| select(row, table, &options.columns));
         let expected = expected.filter(|row| {
             let passes = |filter| oracle::passes(filter, Some(row));
-            filter.as_ref().is_none_or(passes)
+            options.filter.as_ref().is_none_or(passes)
         });
-        assert_eq!(found.expect("a row").as_ref().map(stored), expected);
+        let found = found.expect("a read").row;
+        assert_eq!(found.as_ref().map(stored), expected);
     }
     for direction in DIRECTIONS {
         let request = RangeRequest {
@@ -167,8 +174,7 @@ async fn check_rows(snapshot: &Snapshot, table: &Table, oracle: &Oracle, random:
             direction,
             limit: random.usize(0..4),
             bytes: if random.bool() { 0 } else { random.usize(1..200) },
-            columns: random::selection(random, table),
-            filter: random.bool().then(|| random::filter(random, 0)),
+            options: options_of_read(random, table),
         };
         let found = read_range(snapshot, table, request.clone()).await;
         let (low, high) = match direction {
@@ -178,9 +184,9 @@ async fn check_rows(snapshot: &Snapshot, table: &Table, oracle: &Oracle, random:
         let mut expected = Vec::new();
         for (key, row) in &rows {
             let inside = is_above(key, low) && !is_above(key, high);
-            let row = select(row, table, &request.columns).filter(|_| inside);
+            let row = select(row, table, &request.options.columns).filter(|_| inside);
             let passes = |row: &Stored| {
-                let filter = request.filter.as_ref();
+                let filter = request.options.filter.as_ref();
                 filter.is_none_or(|filter| oracle::passes(filter, Some(row)))
             };
             expected.extend(row.filter(passes).map(|row| (key.clone(), row)));

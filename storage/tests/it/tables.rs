@@ -2,8 +2,8 @@
 
 use souk_storage::limits::{MAX_MULTI_GET_ROWS, MAX_SCANNED_ROWS};
 use souk_storage::{
-    ColumnSelection, Condition, Database, DatabaseOptions, Direction, Durability, Error, Filter, Health,
-    IndexPosition, KeyKind, PrimaryKey, RangeRequest, RowOperation, SecondaryIndexSchema, TableSchema, Value,
+    Condition, Database, DatabaseOptions, Direction, Durability, Error, Filter, Health, IndexPosition,
+    KeyKind, PrimaryKey, RangeRequest, ReadOptions, RowOperation, SecondaryIndexSchema, TableSchema, Value,
     WriteBatch,
 };
 
@@ -101,12 +101,12 @@ async fn refuses_reads_that_do_not_fit() {
     let keys = vec![PrimaryKey::integer(1); MAX_MULTI_GET_ROWS + 1];
     let read = snapshot.multi_get(&table, &keys).await;
     assert!(matches!(read, Err(Error::LimitExceeded { .. })), "{read:?}");
-    let nothing = ColumnSelection::Named(Vec::new());
-    let read = snapshot.get_selected(&table, &keys[0], &nothing, None).await;
+    let nothing = ReadOptions::new().columns(Vec::<String>::new());
+    let read = snapshot.read(&table, &keys[0], &nothing).await;
     assert!(matches!(read, Err(Error::Invalid { .. })), "{read:?}");
     let deep = (0..20).fold(Filter::And(Vec::new()), |filter, _| Filter::Not(Box::new(filter)));
     let read = snapshot
-        .get_selected(&table, &keys[0], &ColumnSelection::All, Some(&deep))
+        .read(&table, &keys[0], &ReadOptions::new().filter(deep))
         .await;
     assert!(matches!(read, Err(Error::LimitExceeded { .. })), "{read:?}");
     let index = |name: &'static str, prefix: Vec<Value>, after: Option<IndexPosition>| {
@@ -119,7 +119,9 @@ async fn refuses_reads_that_do_not_fit() {
     };
     let read = index("by_size", vec![], None).await;
     assert!(matches!(read, Err(Error::IndexNotFound { .. })), "{read:?}");
-    let read = index("by_color", vec![1.into(), 2.into()], None).await;
+    let read = index("by_color", vec![1.into(), 2.into(), 3.into()], None).await;
+    assert!(matches!(read, Err(Error::Invalid { .. })), "{read:?}");
+    let read = index("by_color", vec![1.into(), "2".into()], None).await;
     assert!(matches!(read, Err(Error::Invalid { .. })), "{read:?}");
     let read = index("by_color", vec![f64::INFINITY.into()], None).await;
     assert!(matches!(read, Err(Error::Invalid { .. })), "{read:?}");
@@ -177,7 +179,7 @@ async fn ends_a_page_of_a_range_that_finds_nothing() {
     }
     let snapshot = database.snapshot().await.expect("a snapshot");
     let mut request = RangeRequest::all(Direction::Backward).limit(1);
-    request.filter = Some(Filter::Or(Vec::new()));
+    request.options.filter = Some(Filter::Or(Vec::new()));
     let page = snapshot.range(&table, &request).await.expect("a page");
     assert_eq!((page.rows, &page.next), (vec![], &Some(PrimaryKey::integer(0))));
     let rest = request.resume(page.next.expect("a place"));

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use souk_storage::limits::{MAX_BATCH_ROWS, MAX_KEY_VALUE_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES};
 use souk_storage::{
-    ColumnChange, ColumnSelection, Committed, Comparison, Condition, ConditionFailure, Database,
-    DatabaseOptions, Direction, Error, Filter, KeyKind, ManualClock, PrimaryKey, RequestRecord, Row,
-    RowOperation, SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
+    ColumnChange, Committed, Comparison, Condition, ConditionFailure, Database, DatabaseOptions, Direction,
+    Error, Filter, KeyKind, ManualClock, PrimaryKey, ReadOptions, RequestRecord, Row, RowOperation,
+    SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
 };
 
 /// The clock at the start, milliseconds.
@@ -253,11 +253,9 @@ async fn hides_what_has_expired() {
     );
     assert_eq!(store.index().await, [2]);
     let snapshot = store.database.snapshot().await.expect("a snapshot");
-    let selected = ColumnSelection::Named(vec!["id".to_owned()]);
-    let found = snapshot
-        .get_selected(&store.table, &key(1), &selected, None)
-        .await;
-    assert_eq!(found.expect("a read"), None);
+    let selected = ReadOptions::new().columns(["id"]);
+    let found = snapshot.read(&store.table, &key(1), &selected).await;
+    assert_eq!(found.expect("a read").row, None);
     // It doesn't exist any more, and comes back without its past.
     assert_eq!(
         store.refused(put(1, "c", 4), Condition::must_exist()).await,

@@ -204,6 +204,8 @@ pub(crate) fn passes(filter: &Filter, row: Option<&Stored>) -> bool {
             value,
             pass_if_missing,
             latest_version_only,
+            // Rules are tested where filters are; no random filter here has one.
+            rule: _,
         } => {
             let cells = row.and_then(|row| row.cells.get(column));
             let mut values: Vec<_> = cells.into_iter().flat_map(BTreeMap::values).rev().collect();
@@ -226,6 +228,7 @@ pub(crate) fn passes(filter: &Filter, row: Option<&Stored>) -> bool {
                 }
             })
         }
+        Filter::Exists { column } => row.is_some_and(|row| row.cells.contains_key(column)),
         Filter::And(parts) => parts.iter().all(|part| passes(part, row)),
         Filter::Or(parts) => parts.iter().any(|part| passes(part, row)),
         Filter::Not(part) => !passes(part, row),

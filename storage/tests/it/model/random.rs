@@ -74,6 +74,7 @@ pub(crate) fn filter(random: &mut Rng, depth: usize) -> Filter {
         0 if depth < 3 => Filter::And(below(random)),
         1 if depth < 3 => Filter::Or(below(random)),
         2 if depth < 3 => Filter::Not(Box::new(filter(random, depth + 1))),
+        3 => Filter::exists(column(random)),
         _ => Filter::Column {
             column: column(random),
             comparison: *random
@@ -89,6 +90,7 @@ pub(crate) fn filter(random: &mut Rng, depth: usize) -> Filter {
             value: value(random),
             pass_if_missing: random.bool(),
             latest_version_only: random.bool(),
+            rule: None,
         },
     }
 }

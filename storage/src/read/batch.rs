@@ -1,0 +1,126 @@
+//! Reading rows of several tables in one call, each with an answer of its own.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use crate::catalog::Table;
+use crate::error::{Error, Result};
+use crate::kv::Space;
+use crate::limits::{self, INLINE_ROWS, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
+use crate::read::projection::Projection;
+use crate::read::rows::stored_keys;
+use crate::read::{Read, ReadOptions, Snapshot};
+use crate::value::PrimaryKey;
+
+/// Rows of one table in a batch get.
+#[derive(Debug, Clone)]
+pub struct TableKeys {
+    /// Handle of the table, each in a batch once.
+    pub table: Table,
+    /// The rows, each once.
+    pub keys: Vec<PrimaryKey>,
+    /// What is read of each of them.
+    pub options: ReadOptions,
+}
+
+impl TableKeys {
+    /// These rows, whole.
+    pub fn new(table: &Table, keys: Vec<PrimaryKey>) -> Self {
+        Self {
+            table: table.clone(),
+            keys,
+            options: ReadOptions::default(),
+        }
+    }
+
+    /// These rows, read like this.
+    #[must_use]
+    pub fn options(mut self, options: ReadOptions) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+/// Rows of one table, checked.
+struct Checked<'a> {
+    projection: Projection<'a>,
+    keys: &'a [PrimaryKey],
+    stored: Vec<Bytes>,
+}
+
+/// Reads of several tables; see [`Snapshot::batch_get`].
+pub(super) async fn get(snapshot: &Snapshot, tables: &[TableKeys]) -> Result<Vec<Vec<Result<Read>>>> {
+    let checked = check(snapshot, tables)?;
+    let mut bytes = 0;
+    let mut all = Vec::with_capacity(tables.len());
+    for part in &checked {
+        let mut reads = Vec::with_capacity(part.keys.len());
+        for (keys, stored) in part.keys.chunks(INLINE_ROWS).zip(part.stored.chunks(INLINE_ROWS)) {
+            for (key, value) in keys.iter().zip(values(snapshot, stored).await) {
+                reads.push(value.and_then(|value| one(&part.projection, key, value.as_ref(), &mut bytes)));
+            }
+        }
+        all.push(reads);
+    }
+    Ok(all)
+}
+
+/// Refuses the batch as a whole.
+fn check<'a>(snapshot: &Snapshot, tables: &'a [TableKeys]) -> Result<Vec<Checked<'a>>> {
+    let rows = tables.iter().map(|part| part.keys.len()).sum();
+    limits::check("MAX_MULTI_GET_ROWS", MAX_MULTI_GET_ROWS, rows)?;
+    let mut seen = BTreeSet::new();
+    let parts = tables.iter().map(|part| {
+        let subject = || format!("batch get of table {:?}", part.table.name());
+        if !seen.insert(part.table.id()) {
+            return Err(Error::invalid(subject(), "is there twice"));
+        }
+        if part.keys.is_empty() {
+            return Err(Error::invalid(subject(), "names no row"));
+        }
+        let mut keys = BTreeSet::new();
+        if let Some(twice) = part.keys.iter().find(|key| !keys.insert(*key)) {
+            return Err(Error::invalid(subject(), format!("names row {twice:?} twice")));
+        }
+        Ok(Checked {
+            projection: snapshot.projection(&part.table, &part.options)?.bounded(),
+            keys: &part.keys,
+            stored: stored_keys(&part.table, &part.keys)?,
+        })
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    if parts.is_empty() {
+        return Err(Error::invalid("batch get", "names no row"));
+    }
+    Ok(parts)
+}
+
+/// The stored values of a few keys. What can't be read spoils no other row.
+async fn values(snapshot: &Snapshot, keys: &[Bytes]) -> Vec<Result<Option<Bytes>>> {
+    if let Ok(values) = snapshot.kv.multi_get(Space::Rows, keys.to_vec()).await {
+        return values.into_iter().map(Ok).collect();
+    }
+    let mut values = Vec::with_capacity(keys.len());
+    for key in keys {
+        values.push(snapshot.kv.get(Space::Rows, key).await.map_err(Error::from));
+    }
+    values
+}
+
+/// One row; `bytes` are those of the rows before.
+fn one(
+    projection: &Projection<'_>,
+    key: &PrimaryKey,
+    value: Option<&Bytes>,
+    bytes: &mut usize,
+) -> Result<Read> {
+    let projected = projection.stored(key, value)?;
+    let after = *bytes + projected.bytes;
+    limits::check("MAX_BATCH_GET_BYTES", MAX_BATCH_GET_BYTES, after)?;
+    *bytes = after;
+    Ok(projected.into())
+}
