@@ -47,7 +47,6 @@
 //! | [`tables`], [`jobs`] | tables that change, and what is left to do in the background when they have |
 //! | [`batch`], `write` | what a writer asks for, and the way of a batch to its commit |
 //! | [`transaction`] | transactions that hold a partition |
-//! | [`metering`] | capacity units |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
 //! | [`change`] | what one batch did, as the log keeps it |
 //! | [`consumer`] | who reads the log, and what of it is kept for them |
@@ -56,6 +55,7 @@
 //! | [`value`], [`row`], [`filter`] | values, keys, rows, and conditions on columns |
 //! | `secondary`, `expiry`, `replay` | entries of secondary indexes; time to live; requests that are repeated |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
+//! | [`metering`] | what a read or write costs, in capacity units |
 //! | `key`, `codec` | THE table of stored keys, and the bytes of values |
 //! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
 //! | [`options`], [`limits`], [`clock`] | what a database is opened with, every limit, the time as a parameter |

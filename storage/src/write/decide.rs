@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::kv::Mutation;
 use crate::limits;
-use crate::metering::CapacityUnits;
+use crate::metering::{CapacityUnits, Meter};
 use crate::read::ColumnSelection;
-use crate::row::codec;
+use crate::row::{Row, codec};
 use crate::secondary;
 use crate::value::PrimaryKey;
 
@@ -49,6 +49,8 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
     // An expired row leaves its entries behind until it is written again.
     let old = stored.as_ref().map(|row| secondary::stored_entries(table, row));
     let visible = stored.and_then(|row| Expiry::of(table, now).visible(row));
+    let meter = Meter::of(&table.schema());
+    let looked_at = units_read(&write.condition, meter, &target.key, visible.as_ref());
     row_change::check(&write.condition, visible.as_ref()).map_err(|reason| Error::ConditionFailed {
         write: target.position,
         reason,
@@ -67,8 +69,7 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
         Outcome::Delete => (Some(ChangeKind::Delete), None),
     };
     let mut written = WrittenRow::of(&write.returning, &target.key, after.as_ref());
-    written.consumed = CapacityUnits::writing(metered(&table.schema(), &write.operation, &target.key))
-        + units_read(&write.condition, &target.key, found.as_ref());
+    written.consumed = CapacityUnits::writing(metered(meter, &write.operation, &target.key)) + looked_at;
     let changed = match kind {
         None => None,
         Some(kind) => {
@@ -116,11 +117,11 @@ pub(crate) fn entries(
 }
 
 /// What looking at the row for its condition costs: a column condition reads the row, the others its key.
-fn units_read(condition: &Condition, key: &PrimaryKey, found: Option<&Bytes>) -> CapacityUnits {
+fn units_read(condition: &Condition, meter: Meter, key: &PrimaryKey, row: Option<&Row>) -> CapacityUnits {
     if condition.columns.is_some() {
-        CapacityUnits::reading(found.map_or(0, |value| key.size() + value.len()))
+        CapacityUnits::reading(row.map_or(0, |row| meter.row(row)))
     } else if condition.existence != Existence::Ignore || condition.revision.is_some() {
-        CapacityUnits::reading(key.size())
+        CapacityUnits::reading(meter.key(key))
     } else {
         CapacityUnits::default()
     }

@@ -4,13 +4,9 @@ use bytes::Bytes;
 
 use crate::batch::{ColumnChange, ReturnRow, RowOperation};
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
-use crate::metering::CapacityUnits;
+use crate::metering::{CapacityUnits, Meter};
 use crate::row::{Row, codec};
-use crate::schema::TableSchema;
-use crate::value::{PrimaryKey, Value};
-
-/// Bytes that a version counts in a table that keeps several or lets them expire.
-const VERSION_BYTES: usize = 8;
+use crate::value::PrimaryKey;
 
 /// What a batch became.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,7 +65,7 @@ impl WrittenRow {
             let cells = row.columns().iter().flat_map(|(name, cells)| {
                 cells
                     .iter()
-                    .map(move |cell| name.len() + VERSION_BYTES + cell.value.size())
+                    .map(move |cell| name.len() + size_of_val(&cell.version) + cell.value.size())
             });
             cells.sum()
         })
@@ -115,26 +111,28 @@ pub(crate) fn decode(reader: &mut Reader<'_>, sequence: u64) -> Result<Vec<Writt
     Ok(rows)
 }
 
-/// Bytes a write is metered by: the key, and names, values and versions of what is written.
-pub(super) fn metered(schema: &TableSchema, operation: &RowOperation, key: &PrimaryKey) -> usize {
-    let versioned = schema.max_versions > 1 || schema.time_to_live.is_some();
-    let version = if versioned { VERSION_BYTES } else { 0 };
-    let cell = |name: &String, value: &Value| name.len() + value.size() + version;
+/// Bytes that a write counts: its key, and names, values and versions of what it writes or deletes.
+pub(super) fn metered(meter: Meter, operation: &RowOperation, key: &PrimaryKey) -> usize {
     let columns: usize = match operation {
         RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => {
-            columns.iter().map(|(name, value)| cell(name, value)).sum()
+            let columns = columns.iter();
+            columns.map(|(name, value)| meter.cell(name, value.size())).sum()
         }
-        RowOperation::PutCells { cells, .. } => cells.iter().map(|put| cell(&put.column, &put.value)).sum(),
-        RowOperation::Update { changes, .. } => changes
-            .iter()
-            .map(|change| match change {
-                ColumnChange::Put { column, value, .. } => cell(column, value),
-                ColumnChange::Increment { column, by } => cell(column, &Value::Integer(*by)),
-                ColumnChange::DeleteVersion { column, .. } => column.len() + VERSION_BYTES,
-                ColumnChange::DeleteAll { column } => column.len(),
-            })
-            .sum(),
+        RowOperation::PutCells { cells, .. } => {
+            let cells = cells.iter();
+            cells.map(|put| meter.cell(&put.column, put.value.size())).sum()
+        }
+        RowOperation::Update { changes, .. } => {
+            let changes = changes.iter().map(|change| match change {
+                ColumnChange::Put { column, value, .. } => meter.cell(column, value.size()),
+                ColumnChange::Increment { column, by } => meter.cell(column, size_of_val(by)),
+                ColumnChange::DeleteVersion { column, .. } | ColumnChange::DeleteAll { column } => {
+                    meter.cell(column, 0)
+                }
+            });
+            changes.sum()
+        }
         RowOperation::Delete { .. } => 0,
     };
-    key.size() + columns
+    meter.key(key) + columns
 }
