@@ -97,6 +97,8 @@ impl Client {
         for _ in 0..operations_per_task() {
             let partition = self.random.i64(0..PARTITIONS);
             let invoked = self.clock.fetch_add(1, Ordering::SeqCst);
+            // Others may come in between: without this, operations in memory hardly ever meet.
+            tokio::task::yield_now().await;
             let event = match self.random.u8(0..10) {
                 0..3 => self.read(partition).await,
                 3..9 => self.write(partition, 1).await,
