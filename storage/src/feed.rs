@@ -31,6 +31,9 @@
 //! let base = feed.read(100).await?;
 //! assert_eq!(base.records[0].kind, RecordKind::Base);
 //! feed.acknowledge(&base.token).await?;
+//! let end = feed.read(100).await?;
+//! assert_eq!((end.records.len(), &end.phase), (0, &FeedPhase::Changes));
+//! feed.acknowledge(&end.token).await?;
 //!
 //! database.write(WriteBatch::of(&table, put(2), Condition::none())).await?;
 //! let change = feed.read(100).await?;
