@@ -26,6 +26,7 @@ use crate::maintenance;
 use crate::options::DatabaseOptions;
 use crate::read::{Snapshot, log};
 use crate::schema::check_identifier;
+use crate::statistics::Statistics;
 use crate::tables;
 use crate::transaction::{self, Partitions, Transaction, TransactionId};
 use crate::value::KeyValue;
@@ -92,7 +93,7 @@ impl Database {
     /// # Errors
     /// Nothing is written: [`Error::Invalid`], [`Error::LimitExceeded`], [`Error::ConditionFailed`],
     /// [`Error::RequestIdReused`], [`Error::TableNotFound`], [`Error::Contended`], [`Error::Unavailable`],
-    /// [`Error::Corrupt`]. Not known: [`Error::OutcomeUnknown`], [`Error::DiskFull`].
+    /// [`Error::DiskFull`], [`Error::Corrupt`]. Not known: [`Error::OutcomeUnknown`].
     pub async fn write(&self, batch: WriteBatch) -> Result<Committed> {
         write::write(&self.shared, batch).await
     }
@@ -204,7 +205,8 @@ impl Database {
         Ok(consumer)
     }
 
-    /// Whether the database works. Failed is for good: writes are refused, only a restart helps.
+    /// Whether the database works. Full passes by itself; failed is for good: writes are refused, only a restart
+    /// helps. Reads go on in both.
     pub fn health(&self) -> Health {
         self.shared.kv.health().borrow().clone()
     }
@@ -222,6 +224,24 @@ impl Database {
     pub async fn maintain(&self) -> Result<()> {
         while maintenance::pass(&self.shared).await? {}
         Ok(())
+    }
+
+    /// Memory, journals, tables, compactions and disk, now.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the engine can't tell.
+    pub async fn statistics(&self) -> Result<Statistics> {
+        Ok(self.shared.kv.statistics().await?)
+    }
+
+    /// Makes the disk hold little more than what is live, and returns when that is done: flushes, removes obsolete
+    /// files, compacts what may be full of garbage. It happens by itself when nothing is written for
+    /// [`DatabaseOptions::settle_after`].
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] after a failure or close.
+    pub async fn settle(&self) -> Result<()> {
+        Ok(self.shared.kv.settle().await?)
     }
 
     /// Takes no more writes, finishes those that wait, makes everything durable.

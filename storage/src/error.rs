@@ -233,10 +233,11 @@ pub enum Error {
         /// What failed.
         reason: String,
     },
-    /// The file system is full.
-    #[error("no space left on the device of the database: {reason}")]
+    /// The device has less room than is kept in reserve. Nothing was written; writes are taken again when there is
+    /// room.
+    #[error("too little room on the device: {reason}")]
     DiskFull {
-        /// What failed.
+        /// How little.
         reason: String,
     },
     /// The file system refused.
@@ -436,7 +437,9 @@ impl Error {
             Self::OutcomeUnknown { .. } => {
                 "restart the process, then repeat the request with the same request id"
             }
-            Self::DiskFull { .. } => "free space on the device, then restart the process",
+            Self::DiskFull { .. } => {
+                "free space on the device, or delete rows; writes are taken again without a restart"
+            }
             Self::Io { .. } => "check the path, its permissions and the disk",
         }
     }
@@ -481,14 +484,8 @@ impl From<kv::Error> for Error {
             kv::Error::Conflict { .. } => Self::Contended { attempts: 1 },
             kv::Error::TooLarge { limit, max, actual } => Self::LimitExceeded { limit, max, actual },
             kv::Error::Unavailable { reason } => Self::Unavailable { reason },
-            kv::Error::OutcomeUnknown {
-                reason,
-                disk_full: false,
-            } => Self::OutcomeUnknown { reason },
-            kv::Error::OutcomeUnknown {
-                reason,
-                disk_full: true,
-            } => Self::DiskFull { reason },
+            kv::Error::OutcomeUnknown { reason, .. } => Self::OutcomeUnknown { reason },
+            kv::Error::DiskFull { reason } => Self::DiskFull { reason },
             kv::Error::Corrupt { what, source } => Self::Corrupt { what, source },
         }
     }

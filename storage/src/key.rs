@@ -5,6 +5,7 @@
 //! | rows    | table u32, primary key                          | `row::codec`                             |
 //! | log     | sequence u64                                    | `change::codec`                          |
 //! | index   | table u32, index u16, values, primary key       | `secondary`                              |
+//! | catalog | 00                                              | nothing, ever: see [`BEAT`]              |
 //! | catalog | 01                                              | head: last sequence u64                  |
 //! | catalog | 02                                              | trimmed: last sequence that is gone, u64 |
 //! | catalog | 03                                              | time of the newest trimmed change, i64   |
@@ -32,6 +33,8 @@ use crate::error::{Error, Result};
 use crate::kv::Space;
 use crate::value::{KeyValue, PrimaryKey, Value};
 
+/// Key in the catalog space that never has a value. Removing it changes nothing, but is a write.
+pub(crate) const BEAT: &[u8] = &[0x00];
 /// Key of the last assigned sequence, in the catalog space.
 pub(crate) const HEAD: &[u8] = &[0x01];
 /// Key of the last trimmed sequence, in the catalog space.

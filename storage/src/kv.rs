@@ -13,6 +13,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::batch::Durability;
+use crate::statistics::Statistics;
 
 /// Where keys live. Few, for each costs memory and journal space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,7 +175,12 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
 pub enum Health {
     /// It does.
     Serving,
-    /// It takes no more writes; only a restart helps.
+    /// Writes are refused while the device has too little room, reads go on. It recovers by itself.
+    Full {
+        /// How little.
+        reason: String,
+    },
+    /// It takes no more writes; only a restart helps. Reads go on.
     Failed {
         /// What happened.
         reason: String,
@@ -197,7 +203,8 @@ pub trait Kv: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::Conflict`] when a check failed, [`Error::TooLarge`] above the limits, [`Error::Unavailable`] after
-    /// a failure or close: nothing is written. [`Error::OutcomeUnknown`] when writing failed.
+    /// a failure or close, [`Error::DiskFull`] while the device is short of room: nothing is written.
+    /// [`Error::OutcomeUnknown`] when writing failed.
     async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error>;
 
     /// The last sequence that is acknowledged and visible.
@@ -211,6 +218,19 @@ pub trait Kv: std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// As [`Kv::commit`].
     async fn sync(&self) -> Result<(), Error>;
+
+    /// Flushes everything, removes what is obsolete, and compacts what may be full of garbage. It happens by itself
+    /// when nothing is written for [`crate::DatabaseOptions::settle_after`].
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] after a failure or close.
+    async fn settle(&self) -> Result<(), Error>;
+
+    /// What it holds and does.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the engine can't tell.
+    async fn statistics(&self) -> Result<Statistics, Error>;
 
     /// Takes no more commits, finishes those that wait, and makes everything durable. Snapshots stay readable.
     ///
@@ -242,6 +262,12 @@ pub enum Error {
     #[error("the store takes no more commits: {reason}")]
     Unavailable {
         /// Why.
+        reason: String,
+    },
+    /// The device has too little room; there may be more later. Nothing is written.
+    #[error("too little room on the device: {reason}")]
+    DiskFull {
+        /// How little.
         reason: String,
     },
     /// The commit failed half-way.

@@ -58,7 +58,8 @@
 //! | [`metering`] | what a read or write costs, in capacity units |
 //! | `key`, `codec` | THE table of stored keys, and the bytes of values |
 //! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
-//! | [`options`], [`limits`], [`clock`] | what a database is opened with, every limit, the time as a parameter |
+//! | [`options`], [`limits`], [`clock`], [`free_space`] | what a database is opened with, every limit; time and free space as parameters |
+//! | [`statistics`] | what a store holds and does: memory, journals, tables, disk |
 //! | [`error`] | what can go wrong, with a code and advice |
 
 pub mod batch;
@@ -72,6 +73,7 @@ pub mod error;
 mod expiry;
 pub mod feed;
 pub mod filter;
+pub mod free_space;
 pub mod jobs;
 mod key;
 pub mod kv;
@@ -84,6 +86,7 @@ mod replay;
 pub mod row;
 pub mod schema;
 mod secondary;
+pub mod statistics;
 pub mod tables;
 pub mod transaction;
 pub mod value;
@@ -104,6 +107,7 @@ pub use feed::{
     RecordKind,
 };
 pub use filter::{Cast, Comparison, Filter, ValueRule};
+pub use free_space::{DeviceSpace, FreeSpace};
 pub use jobs::{Job, JobKind};
 pub use metering::CapacityUnits;
 pub use options::{DatabaseOptions, Recovery};
@@ -114,6 +118,7 @@ pub use read::{
 };
 pub use row::{Cell, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
+pub use statistics::Statistics;
 pub use tables::{Backfill, TableUpdate};
 pub use transaction::{CommitOptions, Transaction, TransactionId};
 pub use value::{KeyValue, PrimaryKey, Value};

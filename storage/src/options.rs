@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
+use crate::free_space::{DeviceSpace, FreeSpace};
 
 /// What to do when the log ends before changes that were durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,12 +23,24 @@ pub enum Recovery {
 /// What a database is opened with. Every field has a default.
 #[derive(Debug, Clone)]
 pub struct DatabaseOptions {
-    /// Block cache, bytes.
-    pub cache_bytes: u64,
-    /// Memtable of the rows and of the log, bytes each; indexes and catalog get a half of it.
-    pub memtable_bytes: u64,
-    /// Most bytes of journals before writes wait for flushes; at least 64 MiB.
+    /// Memory of the engine, bytes; at least 16 MiB. A half caches blocks of tables, the other holds what is written
+    /// and not yet in tables: 1/16 each for the active memtables of rows and log, 1/32 each for those of indexes and
+    /// catalog, the rest for memtables being flushed; writers wait before it is exceeded. Not in it: the pinned
+    /// indexes and filters of tables (see [`crate::statistics::MemoryStatistics`]) and commits that wait
+    /// ([`crate::limits::COMMIT_QUEUE_BYTES`] at most). It may change with each opening.
+    pub memory_bytes: u64,
+    /// Bytes of journals from which the spaces that hold back the oldest journal are flushed; at least 64 MiB. All
+    /// of them are read when a database is opened, so this bounds the time that takes.
     pub journal_bytes: u64,
+    /// Bytes that stay free on the device: with less, writes are refused with [`crate::Error::DiskFull`] and nothing
+    /// is lost; deletes are still taken down to a half of it, the trimming of the log down to a quarter. Writes are
+    /// taken again as soon as there is room. 0 never refuses.
+    pub reserve_bytes: u64,
+    /// Where the free bytes of the device come from.
+    pub free_space: Arc<dyn FreeSpace>,
+    /// How long nothing must be written before memtables are flushed, obsolete files removed, and spaces that may
+    /// be full of garbage compacted as a whole.
+    pub settle_after: Duration,
     /// Threads that flush and compact; at least 2.
     pub worker_threads: usize,
     /// How long changes are kept at least: from [`crate::limits::MIN_RETENTION`] to
@@ -46,9 +59,11 @@ pub struct DatabaseOptions {
 impl Default for DatabaseOptions {
     fn default() -> Self {
         Self {
-            cache_bytes: 256 << 20,
-            memtable_bytes: 64 << 20,
-            journal_bytes: 512 << 20,
+            memory_bytes: 512 << 20,
+            journal_bytes: 256 << 20,
+            reserve_bytes: 256 << 20,
+            free_space: Arc::new(DeviceSpace),
+            settle_after: Duration::from_secs(10),
             worker_threads: 2,
             retention: Duration::from_secs(86_400),
             request_retention: Duration::from_secs(86_400),

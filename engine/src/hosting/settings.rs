@@ -12,8 +12,8 @@ use crate::engine::EngineConfig;
 /// Longest time between two commits of an index: the freshness that the contract promises.
 const COMMIT_INTERVAL_MAX: Duration = Duration::from_millis(200);
 
-/// Smallest cache that is worth its bookkeeping, in bytes.
-const CACHE_BYTES_MIN: u64 = 1 << 20;
+/// Least memory the store works with, in bytes.
+const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Most searches at a time; more threads than that only wait for each other.
 const SEARCH_THREADS_MAX: usize = 1_024;
@@ -27,8 +27,10 @@ pub struct EngineSettings {
     pub commit_interval: Duration,
     /// Searches that run at a time; 0 is twice the number of cores.
     pub search_threads: usize,
-    /// Cache of stored blocks, in bytes.
-    pub cache_bytes: u64,
+    /// Memory of the store, in bytes: a half caches stored blocks, the other holds what is being written.
+    pub memory_bytes: u64,
+    /// Bytes that stay free on the device; with less, writes are refused until there is room. 0 never refuses.
+    pub reserve_bytes: u64,
     /// How long changes are kept at least, for watches.
     #[serde(with = "duration")]
     pub retention: Duration,
@@ -40,7 +42,8 @@ impl Default for EngineSettings {
         Self {
             commit_interval: config.commit_interval,
             search_threads: config.search_threads,
-            cache_bytes: config.storage.cache_bytes,
+            memory_bytes: config.storage.memory_bytes,
+            reserve_bytes: config.storage.reserve_bytes,
             retention: config.storage.retention,
         }
     }
@@ -53,7 +56,8 @@ impl EngineSettings {
         let mut config = EngineConfig::new(directory);
         config.commit_interval = self.commit_interval;
         config.search_threads = self.search_threads;
-        config.storage.cache_bytes = self.cache_bytes;
+        config.storage.memory_bytes = self.memory_bytes;
+        config.storage.reserve_bytes = self.reserve_bytes;
         config.storage.retention = self.retention;
         config
     }
@@ -67,9 +71,9 @@ impl EngineSettings {
             let message = format!("must be at most {SEARCH_THREADS_MAX}; 0 is twice the number of cores");
             problems.push(&format!("{path}.search_threads"), message);
         }
-        if self.cache_bytes < CACHE_BYTES_MIN {
-            let message = format!("must be at least {CACHE_BYTES_MIN} bytes");
-            problems.push(&format!("{path}.cache_bytes"), message);
+        if self.memory_bytes < MEMORY_BYTES_MIN {
+            let message = format!("must be at least {MEMORY_BYTES_MIN} bytes");
+            problems.push(&format!("{path}.memory_bytes"), message);
         }
         if self.retention.is_zero() {
             problems.push(&format!("{path}.retention"), "must be more than zero");
@@ -139,7 +143,7 @@ mod tests {
             "data=",
             "engine.commit_interval=1s",
             "engine.retention=0s",
-            "engine.cache_bytes=1",
+            "engine.memory_bytes=1",
         ];
         let error = Loader::new()
             .overrides(wrong)
@@ -155,7 +159,7 @@ mod tests {
             [
                 "data",
                 "engine.commit_interval",
-                "engine.cache_bytes",
+                "engine.memory_bytes",
                 "engine.retention"
             ]
         );

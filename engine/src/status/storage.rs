@@ -26,7 +26,7 @@ pub(super) fn status(error: Error) -> Status {
         }
         Error::DiskFull { .. } => StatusBuilder::resource_exhausted(
             "DISK_FULL",
-            "the server's disk is full; whether this write happened is not known: repeat it later with its request_id",
+            "the server's disk has too little room; nothing was written: delete what is not needed, or repeat it later",
         )
         .retry_after(RETRY_AFTER_FAILURE)
         .source(error)

@@ -5,15 +5,27 @@
 //! - `store`: the engine's database, its spaces, and where its log ends.
 //! - `group`: commits that share one write and one sync.
 //! - `committer`: the one thread that writes.
+//! - `setup`: the engine's share of the memory, and what a space is created with.
+//! - `pressure`: which memtable is flushed when, and when writers wait for it.
+//! - `room`: who is refused while the device is short of room.
+//! - `upkeep`: the thread that flushes and, when a store is idle, makes the disk hold little more than what is live.
+//! - `engine`: what is asked of the engine beside its documented interface.
+//! - `report`: what the store holds and does.
 //! - `snapshot`: reading one state of the store.
 //! - `failure`: what an error of the engine means to whoever asked.
 
 mod committer;
 mod directory;
+mod engine;
 mod failure;
 mod group;
+mod pressure;
+mod report;
+mod room;
+mod setup;
 mod snapshot;
 mod store;
+mod upkeep;
 mod watermark;
 
 use std::path::Path;
@@ -28,16 +40,23 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use self::committer::{Barrier, Committer, Request, Shared};
 use self::directory::Directory;
 use self::group::Pending;
+use self::pressure::Pressure;
+use self::room::Room;
+use self::setup::MemoryPlan;
 use self::snapshot::FjallSnapshot;
 use self::store::Store;
+use self::upkeep::{Ask, Upkeep};
 use self::watermark::Watermark;
 use crate::kv::weight::weigh;
 use crate::kv::{Commit, Error, Health, Kv, KvCommitted, KvLimits, KvSnapshot};
 use crate::limits::{COMMIT_QUEUE, COMMIT_QUEUE_BYTES, MAX_COMMIT_BYTES, MAX_KV_KEY_BYTES};
 use crate::options::{DatabaseOptions, Recovery};
+use crate::statistics::Statistics;
 
 /// The queue's bytes are counted in units of this many.
 const QUEUE_UNIT: usize = 1024;
+/// Asks that may wait for the upkeep; what doesn't fit is asked again.
+const UPKEEP_QUEUE: usize = 16;
 
 /// A key-value store in a directory, alone with it until the last handle and snapshot is dropped. Dropping it
 /// finishes what waits and syncs, on the dropping thread; [`Kv::close`] does so without blocking one.
@@ -48,6 +67,8 @@ pub struct FjallKv {
     closing: AtomicBool,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    upkeep: Mutex<Option<(flume::Sender<Ask>, JoinHandle<()>)>>,
+    options: DatabaseOptions,
 }
 
 impl FjallKv {
@@ -113,29 +134,44 @@ impl FjallKv {
             .set(end.found)
             .map_err(crate::Error::io("write the watermark of", path))?;
         tracing::info!(directory = ?path, sequence = end.found, "opened the store");
-        Self::start(Arc::new(store), watermark, end.found)
+        Self::start(Arc::new(store), watermark, end.found, options)
             .map_err(crate::Error::io("start the committer of", path))
     }
 
-    fn start(store: Arc<Store>, watermark: Watermark, last: u64) -> std::io::Result<Self> {
+    fn start(
+        store: Arc<Store>,
+        watermark: Watermark,
+        last: u64,
+        options: &DatabaseOptions,
+    ) -> std::io::Result<Self> {
+        let room = Room::new(store.directory().to_owned(), options);
         let shared = Arc::new(Shared::new(store, last));
         let (queue, requests) = flume::bounded(COMMIT_QUEUE);
+        let (ask, asked) = flume::bounded(UPKEEP_QUEUE);
         let committer = Committer {
             queue: requests,
             shared: shared.clone(),
             watermark,
             last,
             failure: None,
+            pressure: Pressure::new(MemoryPlan::of(options), ask.clone()),
+            room,
         };
+        let upkeep = Upkeep::new(shared.clone(), options, asked, queue.clone());
         let thread = std::thread::Builder::new()
             .name("souk-committer".to_owned())
             .spawn(move || committer.run())?;
+        let upkeep = std::thread::Builder::new()
+            .name("souk-upkeep".to_owned())
+            .spawn(move || upkeep.run())?;
         Ok(Self {
             queue,
             room: Arc::new(Semaphore::new(COMMIT_QUEUE_BYTES / QUEUE_UNIT)),
             closing: AtomicBool::new(false),
             shared,
             thread: Mutex::new(Some(thread)),
+            upkeep: Mutex::new(Some((ask, upkeep))),
+            options: options.clone(),
         })
     }
 
@@ -145,7 +181,8 @@ impl FjallKv {
             return Err(closed());
         }
         match &*self.shared.health.borrow() {
-            Health::Serving => Ok(()),
+            // The committer tells who is refused for want of room.
+            Health::Serving | Health::Full { .. } => Ok(()),
             Health::Failed { reason } => Err(Error::Unavailable {
                 reason: reason.clone(),
             }),
@@ -177,6 +214,11 @@ impl FjallKv {
     fn join(&self) {
         if let Some(thread) = self.thread.lock().take() {
             // A panic was reported by the committer's drop.
+            let _ = thread.join();
+        }
+        if let Some((ask, thread)) = self.upkeep.lock().take() {
+            // It ends when nobody can ask it any more.
+            drop(ask);
             let _ = thread.join();
         }
     }
@@ -275,6 +317,34 @@ impl Kv for FjallKv {
         self.barrier(false).await
     }
 
+    async fn settle(&self) -> Result<(), Error> {
+        self.admit()?;
+        let ask = self
+            .upkeep
+            .lock()
+            .as_ref()
+            .map(|(ask, _)| ask.clone())
+            .ok_or_else(closed)?;
+        let (answer, answered) = oneshot::channel();
+        ask.send_async(Ask::Settle(answer)).await.map_err(|_| closed())?;
+        drop(ask);
+        answered
+            .await
+            .map_err(|_| self.admit().err().unwrap_or_else(closed))?
+    }
+
+    async fn statistics(&self) -> Result<Statistics, Error> {
+        let shared = self.shared.clone();
+        let options = self.options.clone();
+        let waiting = self.queue.len();
+        let reported = tokio::task::spawn_blocking(move || report::report(&shared, &options, waiting)).await;
+        reported.unwrap_or_else(|stopped| {
+            Err(Error::Unavailable {
+                reason: format!("the report was stopped: {stopped}"),
+            })
+        })
+    }
+
     async fn close(&self) -> Result<(), Error> {
         self.closing.store(true, Ordering::Release);
         self.room.close();
@@ -283,7 +353,7 @@ impl Kv for FjallKv {
         self.join();
         match (result, &*self.shared.health.borrow()) {
             // It was closed before.
-            (Err(Error::Unavailable { .. }), Health::Serving) => Ok(()),
+            (Err(Error::Unavailable { .. }), Health::Serving | Health::Full { .. }) => Ok(()),
             (Err(Error::Unavailable { .. }), Health::Failed { reason }) => Err(Error::OutcomeUnknown {
                 reason: reason.clone(),
                 disk_full: false,

@@ -16,6 +16,7 @@ use crate::kv::{
     Space,
 };
 use crate::limits::{MAX_COMMIT_BYTES, MAX_KV_KEY_BYTES};
+use crate::statistics::{SpaceStatistics, Statistics};
 
 /// A store in memory; nothing is kept when it is dropped.
 #[derive(Debug)]
@@ -207,6 +208,22 @@ impl Kv for MemoryKv {
             return Err(closed());
         }
         Ok(())
+    }
+
+    async fn settle(&self) -> Result<(), Error> {
+        self.sync().await
+    }
+
+    async fn statistics(&self) -> Result<Statistics, Error> {
+        let state = self.shared.state.read();
+        let spaces = Space::ALL.into_iter().map(|space| SpaceStatistics {
+            entries: state.spaces.get(&space).map_or(0, |keys| keys.len() as u64),
+            ..SpaceStatistics::empty(space)
+        });
+        Ok(Statistics {
+            spaces: spaces.collect(),
+            ..Statistics::default()
+        })
     }
 
     async fn close(&self) -> Result<(), Error> {

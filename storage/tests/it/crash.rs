@@ -26,8 +26,7 @@ const DELETE: u8 = b'd';
 /// Small memtables, so that flushes and compactions are interrupted, too.
 fn options() -> DatabaseOptions {
     DatabaseOptions {
-        memtable_bytes: 1 << 20,
-        cache_bytes: 8 << 20,
+        memory_bytes: 16 << 20,
         ..DatabaseOptions::default()
     }
 }

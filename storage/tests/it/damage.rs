@@ -393,7 +393,7 @@ async fn refuses_options_the_engine_cannot_take() {
             ..DatabaseOptions::default()
         },
         DatabaseOptions {
-            memtable_bytes: 0,
+            memory_bytes: (16 << 20) - 1,
             ..DatabaseOptions::default()
         },
         DatabaseOptions {

@@ -4,13 +4,16 @@
 //! it to readers, and answers. It never waits for a group to fill: while it syncs, the next one does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
 use super::failure::Failure;
 use super::group::{Group, Pending};
+use super::pressure::Pressure;
+use super::room::{self, Room};
 use super::snapshot::Cut;
 use super::store::Store;
 use super::watermark::Watermark;
@@ -20,6 +23,8 @@ use crate::kv::{Error, Health};
 pub(super) enum Request {
     Commit(Pending),
     Barrier(Barrier),
+    /// For a snapshot behind everything the engine did; the answer is dropped when there will be none.
+    Refresh(oneshot::Sender<()>),
 }
 
 /// Asks for everything before it to be durable.
@@ -46,6 +51,11 @@ pub(super) struct Shared {
     pub(super) health: watch::Sender<Health>,
     /// Set when it ended as it should; what it left in the queue was not taken.
     pub(super) ended: AtomicBool,
+    /// Groups written since the opening.
+    pub(super) groups: AtomicU64,
+    /// Times the store was settled, and spaces compacted as a whole, since the opening.
+    pub(super) settled: AtomicU64,
+    pub(super) compacted: AtomicU64,
 }
 
 impl Shared {
@@ -56,6 +66,9 @@ impl Shared {
             sequence: watch::Sender::new(sequence),
             health: watch::Sender::new(Health::Serving),
             ended: AtomicBool::new(false),
+            groups: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            compacted: AtomicU64::new(0),
         }
     }
 
@@ -68,13 +81,40 @@ impl Shared {
         });
     }
 
-    fn fail(&self, failure: &Failure) {
-        tracing::error!(
-            reason = failure.reason,
-            "the store failed and takes no more commits"
-        );
-        self.health.send_replace(Health::Failed {
-            reason: failure.reason.clone(),
+    /// Tells that the store has failed; the first reason stays.
+    pub(super) fn fail(&self, failure: &Failure) {
+        self.health.send_if_modified(|health| {
+            if matches!(health, Health::Failed { .. }) {
+                return false;
+            }
+            tracing::error!(
+                reason = failure.reason,
+                "the store failed and takes no more commits"
+            );
+            *health = Health::Failed {
+                reason: failure.reason.clone(),
+            };
+            true
+        });
+    }
+
+    /// Tells whether there is room on the device: free bytes and reserve when there is not.
+    fn show_room(&self, shortage: Option<(u64, u64)>) {
+        self.health.send_if_modified(|health| {
+            let now = match (&*health, shortage) {
+                (Health::Serving, Some((free, reserve))) => {
+                    let reason = room::reason(free, reserve);
+                    tracing::warn!(reason, "writes are refused until there is room");
+                    Health::Full { reason }
+                }
+                (Health::Full { .. }, None) => {
+                    tracing::info!("there is room on the device; writes are taken again");
+                    Health::Serving
+                }
+                _ => return false,
+            };
+            *health = now;
+            true
         });
     }
 }
@@ -89,12 +129,18 @@ pub(super) struct Committer {
     /// Why nothing is written any more. A failed sync is never tried again: the kernel may have dropped the pages
     /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     pub(super) failure: Option<Failure>,
+    pub(super) pressure: Pressure,
+    pub(super) room: Room,
 }
+
+/// How often a committer that refuses for want of room looks at the device while nobody writes.
+const ROOM_TICK: Duration = Duration::from_secs(1);
 
 impl Committer {
     /// Works until a barrier closes it.
     pub(super) fn run(mut self) {
-        while let Ok(request) = self.queue.recv() {
+        self.shared.show_room(self.room.shortage());
+        while let Some(request) = self.next() {
             let Some(barrier) = self.take(request) else {
                 continue;
             };
@@ -107,14 +153,39 @@ impl Committer {
         }
     }
 
+    fn next(&mut self) -> Option<Request> {
+        while self.room.is_short() {
+            match self.queue.recv_timeout(ROOM_TICK) {
+                Ok(request) => return Some(request),
+                Err(flume::RecvTimeoutError::Timeout) => self.look_at_room(),
+                Err(flume::RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        self.queue.recv().ok()
+    }
+
+    fn look_at_room(&mut self) {
+        self.room.look();
+        self.shared.show_room(self.room.shortage());
+    }
+
     /// Takes what waits until a group is full or a barrier comes, and commits it.
     fn take(&mut self, first: Request) -> Option<Barrier> {
+        if self.room.is_due() {
+            self.look_at_room();
+        }
         let mut group = Group::after(self.last);
         let mut barrier = None;
+        let mut refresh = None;
         let mut next = Some(first);
         while let Some(request) = next.take() {
             match (request, &self.failure) {
-                (Request::Commit(pending), None) => group.add(pending, &self.shared.store),
+                (Request::Commit(pending), None) => match self.room.refuses(&pending.commit) {
+                    None => group.add(pending, &self.shared.store),
+                    Some(error) => {
+                        let _ = pending.answer.send(Err(error));
+                    }
+                },
                 (Request::Commit(pending), Some(failure)) => {
                     let _ = pending.answer.send(Err(failure.unavailable()));
                 }
@@ -122,24 +193,51 @@ impl Committer {
                     barrier = Some(found);
                     break;
                 }
+                (Request::Refresh(answer), None) => {
+                    refresh = Some(answer);
+                    break;
+                }
+                // Its answer is dropped: there will be no fresh snapshot.
+                (Request::Refresh(_), Some(_)) => {}
             }
             if !group.is_full() {
                 next = self.queue.try_recv().ok();
             }
         }
         self.commit(group);
+        if let Some(answer) = refresh {
+            self.refresh(answer);
+        }
         barrier
+    }
+
+    fn refresh(&mut self, answer: oneshot::Sender<()>) {
+        if self.failure.is_some() {
+            return;
+        }
+        match self.shared.store.beat() {
+            Ok(()) => {
+                self.shared.publish(self.last);
+                // It ends when nobody waits for it any more.
+                let _ = answer.send(());
+            }
+            Err(error) => self.fail(&Failure::writing(&error)),
+        }
     }
 
     fn commit(&mut self, mut group: Group) {
         if group.has_changes() {
-            if let Err(failure) = group.write(&self.shared.store) {
+            let bytes = group.bytes();
+            let relieved = self.pressure.relieve(&self.shared.store, bytes);
+            if let Err(failure) = relieved.and_then(|()| group.write(&self.shared.store)) {
                 self.fail(&failure);
                 group.fail(&failure);
                 return;
             }
             self.last = group.last();
+            self.room.committed(bytes);
             self.shared.publish(self.last);
+            self.shared.groups.fetch_add(1, Ordering::Release);
         }
         group.answer();
     }

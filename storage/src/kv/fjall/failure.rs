@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::kv;
 
@@ -18,7 +19,7 @@ impl Failure {
         let reason = if matches!(error, ::fjall::Error::Poisoned) {
             "writing failed before, in the background; the log of the process says how".to_owned()
         } else {
-            format!("writing the journal: {error}")
+            format!("writing the journal: {}", words(error))
         };
         Self {
             reason,
@@ -28,8 +29,16 @@ impl Failure {
 
     pub(super) fn watermark(error: &io::Error) -> Self {
         Self {
-            reason: format!("writing the watermark: {error}"),
+            reason: format!("writing the watermark: {}: {error}", what_failed(error)),
             disk_full: is_disk_full(error),
+        }
+    }
+
+    pub(super) fn stalled(after: Duration) -> Self {
+        let seconds = after.as_secs();
+        Self {
+            reason: format!("flushes and compactions have stood still for {seconds} s while writers waited"),
+            disk_full: false,
         }
     }
 
@@ -82,6 +91,24 @@ fn cause(error: &::fjall::Error) -> Option<&io::Error> {
         next = error.source();
     }
     None
+}
+
+/// An error of the engine, with what of the machine it says has failed.
+pub(super) fn words(error: &::fjall::Error) -> String {
+    match cause(error) {
+        Some(io) => format!("{}: {error}", what_failed(io)),
+        None => error.to_string(),
+    }
+}
+
+fn what_failed(error: &io::Error) -> &'static str {
+    match error.kind() {
+        _ if is_disk_full(error) => "the device is full",
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        io::ErrorKind::PermissionDenied => "a permission is missing",
+        io::ErrorKind::FileTooLarge => "a file has reached its largest size",
+        _ => "the device failed",
+    }
 }
 
 fn is_disk_full(error: &io::Error) -> bool {

@@ -60,6 +60,11 @@ impl Group {
         self.bytes >= MAX_GROUP_BYTES || self.decided.len() >= MAX_GROUP_COMMITS
     }
 
+    /// What its commits weigh.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn last(&self) -> u64 {
         self.last
     }

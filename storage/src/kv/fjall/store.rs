@@ -2,21 +2,15 @@
 
 use std::path::Path;
 
-use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+use ::fjall::{Database, Keyspace, PersistMode, Readable};
 
 use super::directory::Directory;
 use super::failure::{self, Failure};
+use super::setup::{self, MemoryPlan};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::kv::{STAMP, Space};
 use crate::options::DatabaseOptions;
-
-/// Fewest bytes of journals the engine takes.
-const MIN_JOURNAL_BYTES: u64 = 64 << 20;
-/// Fewest bytes of a memtable: below, the engine would flush all the time.
-const MIN_MEMTABLE_BYTES: u64 = 1 << 20;
-/// Fewest background threads: with one, a flush that waits for a compaction blocks writers.
-const MIN_WORKER_THREADS: usize = 2;
 
 /// The open engine in its locked directory. Fields drop in order: the lock goes last.
 pub(super) struct Store {
@@ -25,7 +19,7 @@ pub(super) struct Store {
     index: Keyspace,
     catalog: Keyspace,
     database: Database,
-    _directory: Directory,
+    directory: Directory,
 }
 
 /// Where the log ends.
@@ -40,13 +34,13 @@ pub(super) struct LogEnd {
 impl Store {
     /// Opens the engine, creating its files if there are none.
     pub(super) fn open(directory: Directory, options: &DatabaseOptions) -> Result<Self> {
-        check(options)?;
+        setup::check(options)?;
         if !directory.has_data()? {
             directory.create_data(|path| {
                 let database = open_database(path, options)?;
                 for space in Space::ALL {
                     database
-                        .keyspace(name(space), || setup(space, options))
+                        .keyspace(name(space), setup::space)
                         .map_err(|error| failure::opening(path, error))?;
                 }
                 Ok(())
@@ -59,7 +53,7 @@ impl Store {
                 return Err(Error::corrupt(format!("{path:?} has no {}", name(space))));
             }
             database
-                .keyspace(name(space), || setup(space, options))
+                .keyspace(name(space), setup::space)
                 .map_err(|error| failure::opening(&path, error))
         };
         Ok(Self {
@@ -68,7 +62,7 @@ impl Store {
             index: keyspace(Space::Index)?,
             catalog: keyspace(Space::Catalog)?,
             database,
-            _directory: directory,
+            directory,
         })
     }
 
@@ -83,6 +77,21 @@ impl Store {
             Space::Index => &self.index,
             Space::Catalog => &self.catalog,
         }
+    }
+
+    /// Where the database is.
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Fails when the engine has failed in the background.
+    pub(super) fn probe(&self) -> Result<(), ::fjall::Error> {
+        self.database.persist(PersistMode::Buffer)
+    }
+
+    /// Writes something that changes nothing: what was done before it is in the past of the next snapshot.
+    pub(super) fn beat(&self) -> Result<(), ::fjall::Error> {
+        self.catalog.remove(key::BEAT)
     }
 
     /// Makes everything that is committed durable.
@@ -163,7 +172,7 @@ impl Store {
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store")
-            .field("directory", &self._directory)
+            .field("directory", &self.directory)
             .finish_non_exhaustive()
     }
 }
@@ -192,38 +201,11 @@ fn name(space: Space) -> &'static str {
     }
 }
 
-/// Kept by the engine from the creation on; later options don't change it.
-fn setup(space: Space, options: &DatabaseOptions) -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(match space {
-        Space::Rows | Space::Log => options.memtable_bytes,
-        Space::Index | Space::Catalog => options.memtable_bytes / 2,
-    })
-}
-
 fn open_database(path: &Path, options: &DatabaseOptions) -> Result<Database> {
     Database::builder(path)
-        .cache_size(options.cache_bytes)
+        .cache_size(MemoryPlan::of(options).cache())
         .worker_threads(options.worker_threads)
         .max_journaling_size(options.journal_bytes)
         .open()
         .map_err(|error| failure::opening(path, error))
-}
-
-fn check(options: &DatabaseOptions) -> Result<()> {
-    let least = |option: &str, least: u64, given: u64| {
-        if given < least {
-            return Err(Error::invalid(
-                format!("option {option}"),
-                format!("is {given}, below {least}"),
-            ));
-        }
-        Ok(())
-    };
-    least("journal_bytes", MIN_JOURNAL_BYTES, options.journal_bytes)?;
-    least("memtable_bytes", MIN_MEMTABLE_BYTES, options.memtable_bytes)?;
-    least(
-        "worker_threads",
-        MIN_WORKER_THREADS as u64,
-        options.worker_threads as u64,
-    )
 }

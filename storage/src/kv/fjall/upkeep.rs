@@ -1,0 +1,286 @@
+//! The thread that keeps memory and disk small: it flushes full memtables for the committer, and settles a store that
+//! is idle.
+//!
+//! The engine removes obsolete files only when a memtable is sealed, and keeps those that a snapshot may read; the
+//! committer holds one, of its last group. So a store that nobody writes to would keep them. Settling is: flush all,
+//! let the engine compact, take a fresh snapshot behind a write that changes nothing, and seal once more. A space
+//! that may be full of garbage is compacted as a whole then, too, on a thread of its own, for it may take minutes;
+//! closing the store doesn't wait for it, only its directory stays locked.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::committer::{Request, Shared};
+use super::engine;
+use super::failure::{self, Failure};
+use super::setup::MemoryPlan;
+use crate::free_space::FreeSpace;
+use crate::kv::{Error, Health, Space};
+use crate::options::DatabaseOptions;
+
+/// Garbage below this many bytes is left to the engine.
+const MIN_GARBAGE_BYTES: u64 = 16 << 20;
+/// Garbage below this part of a space is left to the engine.
+const MIN_GARBAGE_PART: u64 = 5;
+/// A store that is never idle is settled after this many times of [`DatabaseOptions::settle_after`].
+const BUSY_FACTOR: u32 = 30;
+/// Most time between two looks at the store.
+const MAX_TICK: Duration = Duration::from_secs(1);
+/// Time between two looks while someone waits for the store to settle.
+const EAGER_TICK: Duration = Duration::from_millis(5);
+/// Looks at which the engine must have nothing to do before it counts as done.
+const CALM_LOOKS: u32 = 3;
+
+/// What the thread is asked for.
+pub(super) enum Ask {
+    /// To flush what is above its share of the memory.
+    Relieve,
+    /// To settle now, and to say when that is done.
+    Settle(oneshot::Sender<Result<(), Error>>),
+}
+
+/// How far it is with settling.
+enum State {
+    /// Nothing was written since.
+    Settled,
+    /// There are writes that it hasn't settled: the first and the last time it saw one.
+    Dirty { first: Instant, last: Instant },
+    /// All is being flushed and compacted: looks at which there was nothing to do, and compactions seen.
+    Working { calm: u32, compactions: usize },
+    /// A space is being compacted as a whole.
+    Compacting(JoinHandle<()>),
+}
+
+/// The state of the thread.
+pub(super) struct Upkeep {
+    shared: Arc<Shared>,
+    plan: MemoryPlan,
+    asked: flume::Receiver<Ask>,
+    committer: flume::Sender<Request>,
+    settle_after: Duration,
+    free_space: Arc<dyn FreeSpace>,
+    reserve: u64,
+    state: State,
+    /// Groups committed when it last looked, and when it began to settle.
+    groups: u64,
+    begun_at: u64,
+    /// Spaces that were compacted as a whole since the last write it settled.
+    compacted: Vec<Space>,
+    waiting: Vec<oneshot::Sender<Result<(), Error>>>,
+}
+
+impl Upkeep {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        options: &DatabaseOptions,
+        asked: flume::Receiver<Ask>,
+        committer: flume::Sender<Request>,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            shared,
+            plan: MemoryPlan::of(options),
+            asked,
+            committer,
+            settle_after: options.settle_after,
+            free_space: options.free_space.clone(),
+            reserve: options.reserve_bytes,
+            // What was left unsettled when the process ended.
+            state: State::Dirty {
+                first: now,
+                last: now,
+            },
+            groups: 0,
+            begun_at: 0,
+            compacted: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Works until the committer and the store have gone.
+    pub(super) fn run(mut self) {
+        loop {
+            let tick = if self.waiting.is_empty() {
+                (self.settle_after / 4).clamp(EAGER_TICK, MAX_TICK)
+            } else {
+                EAGER_TICK
+            };
+            let result = match self.asked.recv_timeout(tick) {
+                Ok(Ask::Relieve) => self.relieve(),
+                Ok(Ask::Settle(answer)) => {
+                    self.waiting.push(answer);
+                    self.begin()
+                }
+                Err(flume::RecvTimeoutError::Timeout) => self.tick(),
+                Err(flume::RecvTimeoutError::Disconnected) => return,
+            };
+            if let Err(error) = result {
+                self.fail(&Failure::writing(&error));
+                return;
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        if *self.shared.health.borrow() != Health::Serving {
+            // The first reason is the one that counts.
+            return;
+        }
+        self.shared.fail(failure);
+        for answer in self.waiting.drain(..) {
+            let _ = answer.send(Err(failure.unavailable()));
+        }
+    }
+
+    /// Seals the memtables that are above their share.
+    fn relieve(&self) -> Result<(), ::fjall::Error> {
+        for space in Space::ALL {
+            let keyspace = self.shared.store.keyspace(space);
+            if engine::memtable_bytes(keyspace) > self.plan.active(space) {
+                engine::rotate(keyspace)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals all memtables, and waits for the engine from then on.
+    fn begin(&mut self) -> Result<(), ::fjall::Error> {
+        self.groups = self.shared.groups.load(Ordering::Acquire);
+        self.begun_at = self.groups;
+        for space in Space::ALL {
+            engine::rotate(self.shared.store.keyspace(space))?;
+        }
+        self.compacted.clear();
+        self.state = self.working();
+        Ok(())
+    }
+
+    fn working(&self) -> State {
+        State::Working {
+            calm: 0,
+            compactions: engine::compactions(self.shared.store.database()),
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), ::fjall::Error> {
+        // Whoever writes next would notice that the engine has failed in the background; this does if nobody writes.
+        self.shared.store.probe()?;
+        let groups = self.shared.groups.load(Ordering::Acquire);
+        let written = groups != self.groups;
+        self.groups = groups;
+        let now = Instant::now();
+        match std::mem::replace(&mut self.state, State::Settled) {
+            State::Settled if written => {
+                self.state = State::Dirty {
+                    first: now,
+                    last: now,
+                }
+            }
+            State::Settled => {}
+            State::Dirty { first, last } => {
+                let last = if written { now } else { last };
+                let idle = now.duration_since(last) >= self.settle_after;
+                self.state = State::Dirty { first, last };
+                if idle || now.duration_since(first) >= self.settle_after * BUSY_FACTOR {
+                    self.begin()?;
+                }
+            }
+            // A store under load settles as far as it goes; the rest follows when it is idle.
+            State::Working { calm, compactions } => {
+                let database = self.shared.store.database();
+                let seen = engine::compactions(database);
+                let sealed = |space| engine::sealed_memtables(self.shared.store.keyspace(space)) > 0;
+                let busy = engine::is_busy(database) || Space::ALL.into_iter().any(sealed);
+                let calm = if busy || seen != compactions { 0 } else { calm + 1 };
+                self.state = State::Working {
+                    calm,
+                    compactions: seen,
+                };
+                if calm >= CALM_LOOKS || (written && !busy) {
+                    self.clean()?;
+                }
+            }
+            State::Compacting(thread) if thread.is_finished() => {
+                // A panic was printed; the engine goes on with the tables as they were.
+                let _ = thread.join();
+                self.state = self.working();
+            }
+            compacting @ State::Compacting(_) => self.state = compacting,
+        }
+        Ok(())
+    }
+
+    /// Removes obsolete files; then compacts a space, or is done.
+    fn clean(&mut self) -> Result<(), ::fjall::Error> {
+        let (done, refreshed) = oneshot::channel();
+        self.state = State::Settled;
+        if self.committer.send(Request::Refresh(done)).is_err() || refreshed.blocking_recv().is_err() {
+            // It ends or has failed.
+            return Ok(());
+        }
+        engine::rotate(self.shared.store.keyspace(Space::Catalog))?;
+        if let Some(space) = self.full_of_garbage() {
+            self.compacted.push(space);
+            self.state = State::Compacting(self.compact(space)?);
+            return Ok(());
+        }
+        self.shared.settled.fetch_add(1, Ordering::AcqRel);
+        if self.groups != self.begun_at {
+            let now = Instant::now();
+            self.state = State::Dirty {
+                first: now,
+                last: now,
+            };
+        }
+        for answer in self.waiting.drain(..) {
+            let _ = answer.send(Ok(()));
+        }
+        Ok(())
+    }
+
+    /// A space worth compacting as a whole, if there is room for its second copy.
+    fn full_of_garbage(&self) -> Option<Space> {
+        let free = self.free_space.free_bytes(self.shared.store.directory());
+        Space::ALL.into_iter().find(|space| {
+            let keyspace = self.shared.store.keyspace(*space);
+            let (garbage, all) = (engine::garbage_bytes(keyspace), keyspace.disk_space());
+            let fits = free
+                .as_ref()
+                .is_ok_and(|free| *free >= all.saturating_add(self.reserve));
+            let worth = garbage >= MIN_GARBAGE_BYTES && garbage >= all / MIN_GARBAGE_PART;
+            worth && fits && !self.compacted.contains(space)
+        })
+    }
+
+    fn compact(&self, space: Space) -> Result<JoinHandle<()>, ::fjall::Error> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("souk-compaction".to_owned());
+        Ok(thread.spawn(move || {
+            let begun = Instant::now();
+            let keyspace = shared.store.keyspace(space);
+            let before = keyspace.disk_space();
+            match engine::compact(keyspace) {
+                Ok(()) => {
+                    shared.compacted.fetch_add(1, Ordering::AcqRel);
+                    let (after, took) = (keyspace.disk_space(), begun.elapsed());
+                    tracing::info!(?space, before, after, ?took, "compacted a space as a whole");
+                }
+                // Its new tables are removed again; what was there before stays.
+                Err(error) => tracing::warn!(?space, "compacting a space failed: {}", failure::words(&error)),
+            }
+        })?)
+    }
+}
+
+/// Whoever waits learns of a panic by its answer being dropped; whoever comes later, by this.
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.fail(&Failure::panicked());
+        }
+    }
+}
