@@ -20,6 +20,7 @@ mod log_time;
 mod model;
 mod reads;
 mod retention;
+mod space;
 mod tables;
 mod transactions;
 mod writes;

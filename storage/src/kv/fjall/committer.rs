@@ -230,6 +230,7 @@ impl Committer {
             let bytes = group.bytes();
             let relieved = self.pressure.relieve(&self.shared.store, bytes);
             if let Err(failure) = relieved.and_then(|()| group.write(&self.shared.store)) {
+                let failure = failure.with_room(self.room.free());
                 self.fail(&failure);
                 group.fail(&failure);
                 return;
@@ -253,6 +254,7 @@ impl Committer {
                 .map_err(|error| Failure::watermark(&error)),
             Err(error) => Err(Failure::writing(&error)),
         };
+        let synced = synced.map_err(|failure| failure.with_room(self.room.free()));
         synced.inspect_err(|failure| self.fail(failure))
     }
 

@@ -26,9 +26,9 @@ pub(super) fn first_level_runs(keyspace: &Keyspace) -> usize {
     keyspace.tree.l0_run_count()
 }
 
-/// Bytes of all memtables: active, sealed, and those that an old snapshot still reads.
-pub(super) fn all_memtables_bytes(keyspace: &Keyspace) -> u64 {
-    keyspace.tree.version_memtable_size_sum()
+/// Bytes of all memtables, active and sealed.
+pub(super) fn all_memtables_bytes(database: &Database) -> u64 {
+    database.write_buffer_size()
 }
 
 /// Seals the active memtable for its flush, and removes the files that no snapshot and no version needs any more.

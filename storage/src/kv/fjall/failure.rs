@@ -42,6 +42,14 @@ impl Failure {
         }
     }
 
+    /// The same, with what is known of the room on the device: the engine doesn't tell what failed in the background.
+    pub(super) fn with_room(mut self, free: Option<u64>) -> Self {
+        if let Some(free) = free {
+            self.reason = format!("{}; {free} bytes are free on the device", self.reason);
+        }
+        self
+    }
+
     pub(super) fn panicked() -> Self {
         Self {
             reason: "the committer thread panicked".to_owned(),

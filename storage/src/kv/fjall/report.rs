@@ -39,7 +39,7 @@ pub(super) fn report(
             limit: plan.limit,
             cache: engine::cache_bytes(database),
             cache_limit: plan.cache(),
-            memtables: sum(engine::all_memtables_bytes),
+            memtables: engine::all_memtables_bytes(database),
             memtables_limit: plan.memtables(),
             pinned: sum(engine::pinned_bytes),
         },

@@ -60,6 +60,11 @@ impl Room {
         self.unseen = (seen.saturating_add(bytes), groups.saturating_add(1));
     }
 
+    /// Free bytes, if they can be told.
+    pub(super) fn free(&self) -> Option<u64> {
+        self.source.free_bytes(&self.directory).ok()
+    }
+
     pub(super) fn look(&mut self) {
         self.unseen = (0, 0);
         if self.reserve == 0 {

@@ -19,7 +19,7 @@ use super::engine;
 use super::failure::{self, Failure};
 use super::setup::MemoryPlan;
 use crate::free_space::FreeSpace;
-use crate::kv::{Error, Health, Space};
+use crate::kv::{Error, Space};
 use crate::options::DatabaseOptions;
 
 /// Garbage below this many bytes is left to the engine.
@@ -119,17 +119,14 @@ impl Upkeep {
                 Err(flume::RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = result {
-                self.fail(&Failure::writing(&error));
+                let free = self.free_space.free_bytes(self.shared.store.directory()).ok();
+                self.fail(&Failure::writing(&error).with_room(free));
                 return;
             }
         }
     }
 
     fn fail(&mut self, failure: &Failure) {
-        if *self.shared.health.borrow() != Health::Serving {
-            // The first reason is the one that counts.
-            return;
-        }
         self.shared.fail(failure);
         for answer in self.waiting.drain(..) {
             let _ = answer.send(Err(failure.unavailable()));
