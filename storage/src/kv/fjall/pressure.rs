@@ -51,13 +51,14 @@ impl Pressure {
         }
         self.unseen = 0;
         self.ask(store);
-        if self.is_bearable(store) {
+        let bytes = bytes as u64;
+        if self.is_bearable(store, bytes) {
             return Ok(());
         }
         let mut moved = (Instant::now(), self.waiting(store));
         for look in 1u32.. {
             std::thread::sleep(PAUSE);
-            if self.is_bearable(store) {
+            if self.is_bearable(store, bytes) {
                 break;
             }
             if look % LOOKS_PER_CHECK == 0 {
@@ -75,24 +76,31 @@ impl Pressure {
     }
 
     fn ask(&self, store: &Store) {
-        let full = |space| engine::memtable_bytes(store.keyspace(space)) > self.plan.active(space);
-        if Space::ALL.into_iter().any(full) {
-            // When it is full, it has been asked before.
+        if self.has_full(store) {
+            // When the queue is full, it has been asked before.
             let _ = self.upkeep.try_send(Ask::Relieve);
         }
     }
 
-    fn is_bearable(&self, store: &Store) -> bool {
-        let mut bytes = 0;
+    /// Whether a memtable is above its share.
+    fn has_full(&self, store: &Store) -> bool {
+        let full = |space| engine::memtable_bytes(store.keyspace(space)) > self.plan.active(space);
+        Space::ALL.into_iter().any(full)
+    }
+
+    /// Whether so many bytes may be written now: they fit, or all that can be flushed is.
+    fn is_bearable(&self, store: &Store, bytes: u64) -> bool {
+        let mut waits = false;
         for space in Space::ALL {
             let keyspace = store.keyspace(space);
             let sealed = engine::sealed_memtables(keyspace);
             if sealed > MAX_SEALED || engine::first_level_runs(keyspace) > MAX_FIRST_LEVEL_RUNS {
                 return false;
             }
-            bytes += engine::memtable_bytes(keyspace) + sealed as u64 * self.plan.active(space);
+            waits |= sealed > 0;
         }
-        bytes <= self.plan.memtables()
+        let all = engine::all_memtables_bytes(store.database()).saturating_add(bytes);
+        all <= self.plan.memtables() || !(waits || self.has_full(store))
     }
 
     /// What moves while the engine works.
