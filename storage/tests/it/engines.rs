@@ -51,7 +51,7 @@ impl Engine {
 async fn open(directory: Option<&Path>, clock: &Arc<ManualClock>) -> Database {
     let options = DatabaseOptions {
         clock: clock.clone(),
-        cache_bytes: 8 << 20,
+        memory_bytes: 16 << 20,
         ..DatabaseOptions::default()
     };
     let database = match directory {

@@ -24,8 +24,7 @@ const INDEXES: [(&str, &str); 2] = [("by_color", "color"), ("by_weight", "weight
 
 fn options() -> DatabaseOptions {
     DatabaseOptions {
-        memtable_bytes: 1 << 20,
-        cache_bytes: 8 << 20,
+        memory_bytes: 16 << 20,
         ..DatabaseOptions::default()
     }
 }
