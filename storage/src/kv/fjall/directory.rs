@@ -48,6 +48,7 @@ impl Directory {
         check_format(path)?;
         let lock = lock(path)?;
         if check_format(path)? == Format::Absent {
+            sync_ancestors(path)?;
             write_whole(path, FORMAT, format!("{MAGIC}{VERSION}\n").as_bytes())?;
         }
         Ok(Self {
@@ -91,6 +92,8 @@ impl Directory {
             Ok(()) | Err(_) => {}
         }
         create(&new)?;
+        // The engine syncs what it puts into the directories of its spaces, but not their own names.
+        sync_directories(&new)?;
         fs::rename(&new, self.data()).map_err(Error::io("rename", &new))?;
         sync_directory(&self.path)
     }
@@ -200,4 +203,37 @@ fn sync_directory(path: &Path) -> Result<()> {
     File::open(path)
         .and_then(|directory| directory.sync_all())
         .map_err(Error::io("sync", path))
+}
+
+/// Makes the names of all directories above durable: any of them may have just been created, by this process or by
+/// one that died.
+fn sync_ancestors(path: &Path) -> Result<()> {
+    let path = path.canonicalize().map_err(Error::io("resolve", path))?;
+    for ancestor in path.ancestors().skip(1) {
+        match sync_directory(ancestor) {
+            // Nothing was created where we may not read or write, or where directories can't be synced.
+            Err(Error::Io { source, .. })
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ReadOnlyFilesystem
+                        | io::ErrorKind::InvalidInput
+                        | io::ErrorKind::Unsupported
+                ) => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes all names in a directory and in those below durable.
+fn sync_directories(path: &Path) -> Result<()> {
+    for entry in fs::read_dir(path).map_err(Error::io("list", path))? {
+        let entry = entry.map_err(Error::io("list", path))?;
+        let kind = entry.file_type().map_err(Error::io("look at", entry.path()))?;
+        if kind.is_dir() {
+            sync_directories(&entry.path())?;
+        }
+    }
+    sync_directory(path)
 }
