@@ -10,6 +10,7 @@
 //! | catalog | 02                                              | trimmed: last sequence that is gone, u64 |
 //! | catalog | 03                                              | time of the newest trimmed change, i64   |
 //! | catalog | 04                                              | highest number of a table ever, u32      |
+//! | catalog | 08                                              | mark of the last group: `kv::fjall::journal` |
 //! | catalog | 10, table u32                                   | `catalog::codec`                         |
 //! | catalog | 11, table u32, kind u8, index u16               | `jobs::codec`                            |
 //! | catalog | 20, name                                        | consumer: position u64                   |
@@ -43,6 +44,8 @@ pub(crate) const TRIMMED: &[u8] = &[0x02];
 pub(crate) const TRIMMED_TIME: &[u8] = &[0x03];
 /// Key of the highest number a table ever had, in the catalog space.
 pub(crate) const LAST_TABLE: &[u8] = &[0x04];
+/// Key of the mark of the last group of commits, in the catalog space.
+pub(crate) const GROUP: &[u8] = &[0x08];
 const TABLE: u8 = 0x10;
 const JOB: u8 = 0x11;
 const CONSUMER: u8 = 0x20;

@@ -3,6 +3,7 @@
 //! - `directory`: what lies in the directory of a database, whose it is, who has it open.
 //! - `watermark`: how far the log was durable once, kept outside of the engine.
 //! - `store`: the engine's database, its spaces, and where its log ends.
+//! - `journal`: telling an interrupted write from a damaged one, before the engine opens.
 //! - `group`: commits that share one write and one sync.
 //! - `committer`: the one thread that writes.
 //! - `setup`: the engine's share of the memory, and what a space is created with.
@@ -19,6 +20,7 @@ mod directory;
 mod engine;
 mod failure;
 mod group;
+mod journal;
 mod pressure;
 mod report;
 mod room;
@@ -40,6 +42,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use self::committer::{Barrier, Committer, Request, Shared};
 use self::directory::Directory;
 use self::group::Pending;
+use self::journal::GroupMark;
 use self::pressure::Pressure;
 use self::room::Room;
 use self::setup::MemoryPlan;
@@ -101,8 +104,18 @@ impl FjallKv {
                 watermark: watermark.sequence(),
             });
         }
+        let journaled = if directory.has_data()? {
+            journal::check(&directory.data(), accept)?
+        } else {
+            None
+        };
         let store = Store::open(directory, options)?;
         let end = store.log_end()?;
+        let group = store.last_group()?;
+        let mark = GroupMark {
+            number: journaled.unwrap_or(group),
+            durable: journaled.unwrap_or(group),
+        };
         let expected = end.head.max(watermark.sequence());
         let lost = if end.found < expected {
             Some(crate::Error::LogShortened {
@@ -113,17 +126,24 @@ impl FjallKv {
             // The engine's checksums leave out the numbers that order its writes.
             let what = format!("the log ends at {}, but its head is {}", end.found, end.head);
             Some(crate::Error::corrupt(what))
+        } else if mark.number != group {
+            let number = mark.number;
+            let what = format!("the journal ends with group {number}, but the last one was {group}");
+            Some(crate::Error::corrupt(what))
         } else {
             None
         };
-        match lost {
+        let mark = match lost {
             Some(error) if !accept => return Err(error),
             Some(error) => {
                 tracing::warn!(directory = ?path, "accepted a loss: {error}");
-                store.set_head(end.found)?;
+                let number = mark.number + 1;
+                let mark = GroupMark { number, ..mark };
+                store.set_head(end.found, mark)?;
+                mark
             }
-            None => {}
-        }
+            None => mark,
+        };
         if accept && let Some(missing) = store.missing_before(end.found)? {
             tracing::warn!(directory = ?path, missing, "accepted a hole in the log, and gave up what is before it");
             store.give_up_log(missing)?;
@@ -134,7 +154,11 @@ impl FjallKv {
             .set(end.found)
             .map_err(crate::Error::io("write the watermark of", path))?;
         tracing::info!(directory = ?path, sequence = end.found, "opened the store");
-        Self::start(Arc::new(store), watermark, end.found, options)
+        let mark = GroupMark {
+            durable: mark.number,
+            ..mark
+        };
+        Self::start(Arc::new(store), watermark, end.found, mark, options)
             .map_err(crate::Error::io("start the committer of", path))
     }
 
@@ -142,6 +166,7 @@ impl FjallKv {
         store: Arc<Store>,
         watermark: Watermark,
         last: u64,
+        mark: GroupMark,
         options: &DatabaseOptions,
     ) -> std::io::Result<Self> {
         let room = Room::new(store.directory().to_owned(), options);
@@ -153,6 +178,7 @@ impl FjallKv {
             shared: shared.clone(),
             watermark,
             last,
+            mark,
             failure: None,
             pressure: Pressure::new(MemoryPlan::of(options), ask.clone()),
             room,

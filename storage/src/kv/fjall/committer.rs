@@ -12,6 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::failure::Failure;
 use super::group::{Group, Pending};
+use super::journal::GroupMark;
 use super::pressure::Pressure;
 use super::room::{self, Room};
 use super::snapshot::Cut;
@@ -126,6 +127,8 @@ pub(super) struct Committer {
     pub(super) watermark: Watermark,
     /// Last sequence assigned and written.
     pub(super) last: u64,
+    /// Number of the last group written, and of the last that is durable.
+    pub(super) mark: GroupMark,
     /// Why nothing is written any more. A failed sync is never tried again: the kernel may have dropped the pages
     /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     pub(super) failure: Option<Failure>,
@@ -229,11 +232,15 @@ impl Committer {
         if group.has_changes() {
             let bytes = group.bytes();
             let relieved = self.pressure.relieve(&self.shared.store, bytes);
-            if let Err(failure) = relieved.and_then(|()| group.write(&self.shared.store)) {
+            self.mark.number += 1;
+            if let Err(failure) = relieved.and_then(|()| group.write(&self.shared.store, self.mark)) {
                 let failure = failure.with_room(self.room.free());
                 self.fail(&failure);
                 group.fail(&failure);
                 return;
+            }
+            if group.syncs() {
+                self.mark.durable = self.mark.number;
             }
             self.last = group.last();
             self.room.committed(bytes);
@@ -248,10 +255,12 @@ impl Committer {
             return Err(failure.clone());
         }
         let synced = match self.shared.store.persist() {
-            Ok(()) => self
-                .watermark
-                .set(self.last)
-                .map_err(|error| Failure::watermark(&error)),
+            Ok(()) => {
+                self.mark.durable = self.mark.number;
+                self.watermark
+                    .set(self.last)
+                    .map_err(|error| Failure::watermark(&error))
+            }
             Err(error) => Err(Failure::writing(&error)),
         };
         let synced = synced.map_err(|failure| failure.with_room(self.room.free()));

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::failure::{self, Failure};
+use super::journal::GroupMark;
 use super::store::Store;
 use crate::batch::Durability;
 use crate::key;
@@ -143,8 +144,13 @@ impl Group {
         self.last
     }
 
+    /// Whether it is durable once it is written.
+    pub(super) fn syncs(&self) -> bool {
+        self.sync
+    }
+
     /// Writes it all at once, synced if anyone wants that. After an error nothing of it is visible.
-    pub(super) fn write(&mut self, store: &Store) -> Result<(), Failure> {
+    pub(super) fn write(&mut self, store: &Store, mark: GroupMark) -> Result<(), Failure> {
         let mode = if self.sync {
             PersistMode::SyncData
         } else {
@@ -161,6 +167,7 @@ impl Group {
             let head = self.last.to_be_bytes();
             batch.insert(store.keyspace(Space::Catalog), key::HEAD, head);
         }
+        batch.insert(store.keyspace(Space::Catalog), key::GROUP, mark.encode());
         batch.commit().map_err(|error| Failure::writing(&error))
     }
 

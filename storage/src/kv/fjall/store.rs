@@ -6,6 +6,7 @@ use ::fjall::{Database, Keyspace, PersistMode, Readable};
 
 use super::directory::Directory;
 use super::failure::{self, Failure};
+use super::journal::{CATALOG_ID, GroupMark};
 use super::setup::{self, MemoryPlan};
 use crate::error::{Error, Result};
 use crate::key;
@@ -56,11 +57,16 @@ impl Store {
                 .keyspace(name(space), setup::space)
                 .map_err(|error| failure::opening(&path, error))
         };
+        let catalog = keyspace(Space::Catalog)?;
+        if catalog.id() != CATALOG_ID {
+            let what = format!("{} is not number {CATALOG_ID} in {path:?}", name(Space::Catalog));
+            return Err(Error::corrupt(what));
+        }
         Ok(Self {
             rows: keyspace(Space::Rows)?,
             log: keyspace(Space::Log)?,
             index: keyspace(Space::Index)?,
-            catalog: keyspace(Space::Catalog)?,
+            catalog,
             database,
             directory,
         })
@@ -161,10 +167,24 @@ impl Store {
         stored(snapshot, &self.catalog, key::TRIMMED, "the end of trimming")
     }
 
-    /// Sets the head after a loss was accepted.
-    pub(super) fn set_head(&self, sequence: u64) -> Result<()> {
-        self.catalog
-            .insert(key::HEAD, sequence.to_be_bytes())
+    /// Number of the last group of commits; 0 if there is none.
+    pub(super) fn last_group(&self) -> Result<u64> {
+        let stored = self.catalog.get(key::GROUP);
+        let stored = stored.map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?;
+        stored.map_or(Ok(0), |value| {
+            GroupMark::decode(&value)
+                .map(|mark| mark.number)
+                .ok_or_else(|| Error::corrupt("the mark of the last group is malformed"))
+        })
+    }
+
+    /// Sets the head after a loss was accepted; from now on groups are counted from this one on.
+    pub(super) fn set_head(&self, sequence: u64, mark: GroupMark) -> Result<()> {
+        let mut batch = self.database.batch();
+        batch.insert(&self.catalog, key::HEAD, sequence.to_be_bytes());
+        batch.insert(&self.catalog, key::GROUP, mark.encode());
+        batch
+            .commit()
             .map_err(|error| Failure::writing(&error).outcome_unknown().into())
     }
 }
