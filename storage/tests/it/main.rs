@@ -13,6 +13,7 @@ mod damage;
 mod engines;
 mod evolution;
 mod failure;
+mod faults;
 mod feed;
 mod holes;
 mod linearizable;
