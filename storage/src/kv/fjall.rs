@@ -4,6 +4,7 @@
 //! - `watermark`: how far the log was durable once, kept outside of the engine.
 //! - `store`: the engine's database, its spaces, and where its log ends.
 //! - `journal`: telling an interrupted write from a damaged one, before the engine opens.
+//! - `manifest`: the engine's lists of tables against their checksums.
 //! - `group`: commits that share one write and one sync.
 //! - `committer`: the one thread that writes.
 //! - `setup`: the engine's share of the memory, and what a space is created with.
@@ -21,6 +22,7 @@ mod engine;
 mod failure;
 mod group;
 mod journal;
+mod manifest;
 mod pressure;
 mod report;
 mod room;
@@ -105,6 +107,7 @@ impl FjallKv {
             });
         }
         let journaled = if directory.has_data()? {
+            manifest::check(&directory.data())?;
             journal::check(&directory.data(), accept)?
         } else {
             None

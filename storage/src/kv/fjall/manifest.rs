@@ -1,0 +1,64 @@
+//! Checks the lists of tables of the engine's spaces before the engine reads them.
+//!
+//! A space has a file `current`: the number of its newest version (u64, little-endian), the xxh3 of that version's file
+//! (u128), and the kind of checksum (0). The file `v` and the number lists the tables. The engine (3.1.13) writes
+//! the checksum but doesn't compare it: a wrong bit in the list would take a table away, or its age.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::{Error, Result};
+
+const SPACES: &str = "keyspaces";
+const CURRENT: &str = "current";
+
+/// Compares every list of tables with its checksum. What is missing or too short is left for the engine to refuse.
+///
+/// # Errors
+/// [`Error::Corrupt`] when one differs, [`Error::Io`].
+pub(super) fn check(data: &Path) -> Result<()> {
+    let spaces = data.join(SPACES);
+    for entry in fs::read_dir(&spaces).map_err(Error::io("list", &spaces))? {
+        let space = entry.map_err(Error::io("list", &spaces))?.path();
+        let current = space.join(CURRENT);
+        let Some(current) = read(&current)? else {
+            continue;
+        };
+        let Some((version, rest)) = current.split_first_chunk() else {
+            continue;
+        };
+        let Some((checksum, _)) = rest.split_first_chunk() else {
+            continue;
+        };
+        let version = space.join(format!("v{}", u64::from_le_bytes(*version)));
+        let Some(list) = read(&version)? else {
+            continue;
+        };
+        if xxh3_128(&list) != u128::from_le_bytes(*checksum) {
+            let what = format!("the list of tables {version:?} has another checksum than was noted");
+            return Err(Error::corrupt(what));
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(Error::io("read", path)(error)),
+    }
+}
