@@ -7,6 +7,7 @@
 //! - `workload`: what the processes do that are treated so, and what must be left of it.
 //! - `power_loss`: the power fails at many moments of many traces.
 //! - `crash_points`: processes are killed at every step that has a name.
+//! - `keeping`: the same for a database that trims its log, sweeps requests and creates tables.
 //! - `bad_disk`: writes, syncs and renames fail.
 //! - `any_byte`: bytes of every file are flipped, zeroed, cut off, doubled.
 //!
@@ -16,6 +17,7 @@ mod any_byte;
 mod bad_disk;
 mod crash_points;
 mod disk;
+mod keeping;
 mod power_loss;
 mod shim;
 mod trace;

@@ -153,10 +153,10 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Tells what was done.
-struct Voice(Option<File>);
+pub(super) struct Voice(Option<File>);
 
 impl Voice {
-    fn find() -> Self {
+    pub(super) fn find() -> Self {
         let path = std::env::var_os(MARKER).map(PathBuf::from);
         Self(path.map(|path| {
             File::options()
@@ -168,7 +168,7 @@ impl Voice {
     }
 
     /// A line in one write.
-    fn say(&self, text: &str) {
+    pub(super) fn say(&self, text: &str) {
         let line = format!("{text}\n");
         let said = match &self.0 {
             Some(file) => (&*file).write_all(line.as_bytes()),
