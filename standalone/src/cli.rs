@@ -1,5 +1,6 @@
 //! The command line of `souk`.
 
+mod bench;
 mod demo;
 mod load;
 mod ready;
@@ -57,6 +58,10 @@ enum Command {
 
 The code is 0 when every row was taken, 1 when some were refused (each is named) or the load was given up.")]
     Load(load::LoadArgs),
+    /// Measures how fast a part is on this machine, alone.
+    #[command(after_help = "Example:
+  souk bench storage --data /tmp/souk-bench --rows 1000000")]
+    Bench(bench::BenchArgs),
 }
 
 /// Runs `souk` with the arguments of this process.
@@ -72,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::MetaSvc(args) => process::main(souk_meta_svc::run(args)),
         Command::Gateway(args) => process::main(souk_gateway::run(args)),
         Command::Load(args) => load::main(&args),
+        Command::Bench(args) => bench::main(&args),
     }
 }
 

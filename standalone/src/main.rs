@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Rows are allocated on one thread and freed on another all the time, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     souk_standalone::main()
 }

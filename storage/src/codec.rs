@@ -70,6 +70,10 @@ impl<'a> Reader<'a> {
 
     /// A LEB128 number.
     pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
+        if let Some((&small @ 0..0x80, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            return Ok(u64::from(small));
+        }
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -171,11 +175,8 @@ impl<'a> Reader<'a> {
     fn escaped(&mut self) -> Result<Vec<u8>, Malformed> {
         let mut bytes = Vec::new();
         loop {
-            let zero = self
-                .rest
-                .iter()
-                .position(|byte| *byte == 0)
-                .ok_or(Malformed("the end of a key value"))?;
+            // Reading it byte by byte would take longer than all the rest.
+            let zero = memchr::memchr(0, self.rest).ok_or(Malformed("the end of a key value"))?;
             bytes.extend_from_slice(self.take(zero)?);
             match self.array()? {
                 END => return Ok(bytes),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::{MutexGuard, Notify, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use crate::batch::Durability;
@@ -28,6 +28,7 @@ use crate::key;
 use crate::kv::{self, Check, Commit, Health, Mutation, Space};
 use crate::limits::{MAX_JOB_STEP_ROWS, MAX_WRITE_ATTEMPTS};
 use crate::secondary::EXPIRY_INDEX;
+use crate::write::Locked;
 
 /// Up to so many rows a step locks what it reads, so that no writer can come between.
 const LOCKED_ROWS: usize = 16;
@@ -272,7 +273,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
 #[derive(Default)]
 struct Step<'a> {
     /// Rows it read, held so that they stay the same.
-    locks: Vec<MutexGuard<'a, ()>>,
+    locks: Option<Locked<'a>>,
     checks: Vec<Check>,
     mutations: Vec<Mutation>,
     /// Rows or entries it handles.

@@ -27,6 +27,7 @@
 mod tests;
 
 use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
 
 use crate::catalog::TableId;
 use crate::codec::{Malformed, Reader, put_ordered, put_ordered_key};
@@ -83,11 +84,11 @@ fn put_primary_key(out: &mut Vec<u8>, key: &PrimaryKey) {
 }
 
 fn read_primary_key(mut reader: Reader<'_>) -> Result<PrimaryKey, Malformed> {
-    let mut values = Vec::new();
+    let mut values = SmallVec::new();
     while !reader.is_empty() {
         values.push(reader.ordered_key()?);
     }
-    PrimaryKey::new(values).map_err(|_| Malformed("one to four key values of at most a kilobyte"))
+    PrimaryKey::checked(values).map_err(|_| Malformed("one to four key values of at most a kilobyte"))
 }
 
 /// Key of a row.

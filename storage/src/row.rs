@@ -5,6 +5,8 @@ pub(crate) mod codec;
 mod columns;
 
 pub use self::columns::Columns;
+use crate::error::Error;
+use crate::read::ColumnSelection;
 use crate::value::{PrimaryKey, Value};
 
 /// One version of a column.
@@ -52,6 +54,19 @@ impl Row {
     /// All columns in the order of their names, each with its versions, the newest first.
     pub fn columns(&self) -> &Columns {
         &self.columns
+    }
+
+    /// Its bytes as they are stored under its key.
+    pub fn encode(&self) -> Vec<u8> {
+        codec::encode(self)
+    }
+
+    /// The row of a key from the bytes that [`Row::encode`] gave.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when they aren't of a row.
+    pub fn decode(key: PrimaryKey, bytes: &[u8]) -> Result<Self, Error> {
+        codec::decode(key, bytes, &ColumnSelection::All)
     }
 
     /// Mutable columns for the write path, which keeps cells in order and columns non-empty.

@@ -3,6 +3,7 @@
 mod borrowed;
 
 use bytes::Bytes;
+use smallvec::{SmallVec, smallvec};
 
 pub(crate) use self::borrowed::ValueRef;
 
@@ -205,7 +206,7 @@ impl From<Bytes> for KeyValue {
 /// One to four key values; the first is the partition key. Whether it fits a table's key columns is checked
 /// where it meets the table. `Ord` is the order of rows in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PrimaryKey(Vec<KeyValue>);
+pub struct PrimaryKey(SmallVec<[KeyValue; 1]>);
 
 impl PrimaryKey {
     /// A key of these values.
@@ -214,6 +215,11 @@ impl PrimaryKey {
     /// [`Error::Invalid`] for none, [`Error::LimitExceeded`] for more than [`limits::MAX_KEY_COLUMNS`] or for a
     /// value longer than [`limits::MAX_KEY_VALUE_BYTES`].
     pub fn new(values: Vec<KeyValue>) -> Result<Self, Error> {
+        Self::checked(values.into())
+    }
+
+    /// A key of these values, checked.
+    pub(crate) fn checked(values: SmallVec<[KeyValue; 1]>) -> Result<Self, Error> {
         if values.is_empty() {
             return Err(Error::invalid("primary key", "has no columns"));
         }
@@ -231,12 +237,14 @@ impl PrimaryKey {
     /// # Errors
     /// [`Error::LimitExceeded`] when it is longer than [`limits::MAX_KEY_VALUE_BYTES`].
     pub fn string(text: impl Into<String>) -> Result<Self, Error> {
-        Self::new(vec![KeyValue::String(text.into())])
+        let text = text.into();
+        limits::check("MAX_KEY_VALUE_BYTES", limits::MAX_KEY_VALUE_BYTES, text.len())?;
+        Ok(Self(smallvec![KeyValue::String(text)]))
     }
 
     /// A key of one INTEGER column.
     pub fn integer(number: i64) -> Self {
-        Self(vec![KeyValue::Integer(number)])
+        Self(smallvec![KeyValue::Integer(number)])
     }
 
     /// The values, partition key first.
@@ -246,7 +254,7 @@ impl PrimaryKey {
 
     /// The values, partition key first.
     pub fn into_values(self) -> Vec<KeyValue> {
-        self.0
+        self.0.into_vec()
     }
 
     /// Bytes that count against the limits of a write.

@@ -26,7 +26,7 @@ use crate::kv::{self, Check, Commit, KvSnapshot, Mutation, Space};
 use crate::limits::{self, MAX_WRITE_ATTEMPTS};
 use crate::replay;
 use crate::transaction::Writers;
-pub(crate) use locks::RowLocks;
+pub(crate) use locks::{Locked, RowLocks};
 pub(crate) use plan::unchanged;
 
 /// Writes a batch.

@@ -36,7 +36,7 @@ pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Resu
     let page = shared.kv.snapshot().await?.scan(scan).await?;
     let mut found = page.entries;
     if rows <= LOCKED_ROWS {
-        step.locks = shared.locks.lock(found.iter().map(|(key, _)| key)).await;
+        step.locks = Some(shared.locks.lock(found.iter().map(|(key, _)| key)).await);
         found = read_again(shared, found).await?;
     }
     for (key, value) in found {

@@ -39,7 +39,7 @@ pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Resu
             keys.push(key);
         }
     }
-    step.locks = shared.locks.lock(keys.iter()).await;
+    step.locks = Some(shared.locks.lock(keys.iter()).await);
     let values = shared
         .kv
         .snapshot()

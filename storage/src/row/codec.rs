@@ -8,6 +8,7 @@ mod tests;
 use crate::codec::{Malformed, Reader, put_bytes, put_value, put_varint, put_zigzag};
 use crate::error::{Error, Result};
 use crate::read::ColumnSelection;
+use crate::row::columns::Cells;
 use crate::row::{Cell, Columns, Row};
 use crate::value::PrimaryKey;
 
@@ -16,15 +17,38 @@ pub(crate) const FORMAT: u8 = 1;
 /// Format byte and revision.
 pub(crate) const HEADER_BYTES: usize = 9;
 
+/// Time of the write and number of columns.
+const BODY_BYTES: usize = 10;
+/// Length of a short name and number of versions.
+const COLUMN_BYTES: usize = 2;
+/// Distance of a version, tag and length of a value; a small number takes fewer bytes than its size says.
+const CELL_BYTES: usize = 6;
+
+/// Room is made for so many columns or versions before they are seen: a damaged count must not cost memory.
+const TRUSTED: usize = 64;
+
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// The row with a place for the revision, which holds the row's present one.
 pub(crate) fn encode(row: &Row) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
+    let mut out = Vec::with_capacity(room(row));
     out.push(FORMAT);
     out.extend_from_slice(&row.revision.to_be_bytes());
     put_body(&mut out, row);
     out
+}
+
+/// Bytes that the row takes at most, unless names and values are unusually long.
+fn room(row: &Row) -> usize {
+    let cells = |cells: &[Cell]| {
+        cells
+            .iter()
+            .map(|cell| CELL_BYTES + cell.value.size())
+            .sum::<usize>()
+    };
+    let columns = row.columns().iter();
+    let columns = columns.map(|(name, each)| COLUMN_BYTES + name.len() + cells(each));
+    HEADER_BYTES + BODY_BYTES + columns.sum::<usize>()
 }
 
 fn put_body(out: &mut Vec<u8>, row: &Row) {
@@ -43,32 +67,37 @@ fn put_body(out: &mut Vec<u8>, row: &Row) {
 
 /// The row of a value in the rows space.
 pub(crate) fn decode(key: PrimaryKey, bytes: &[u8], columns: &ColumnSelection) -> Result<Row> {
-    let read = || -> Result<Row, Malformed> {
+    let read = || -> Result<_, Malformed> {
         let mut reader = Reader::new(bytes);
         if reader.u8()? != FORMAT {
             return Err(Malformed("a row of format 1"));
         }
         let revision = reader.u64()?;
-        read_body(key.clone(), revision, reader, columns)
+        let (written, columns) = read_body(reader, columns)?;
+        Ok((revision, written, columns))
     };
-    read().map_err(|Malformed(expected)| Error::corrupt(format!("row {key:?}: expected {expected}")))
+    match read() {
+        Ok((revision, written, columns)) => Ok(Row::new(key, revision, written, columns)),
+        Err(Malformed(expected)) => Err(Error::corrupt(format!("row {key:?}: expected {expected}"))),
+    }
 }
 
 /// The row of a body in the change log.
 pub(crate) fn decode_body(key: PrimaryKey, revision: u64, body: &[u8]) -> Result<Row, Malformed> {
-    read_body(key, revision, Reader::new(body), &ColumnSelection::All)
+    let (written, columns) = read_body(Reader::new(body), &ColumnSelection::All)?;
+    Ok(Row::new(key, revision, written, columns))
 }
 
-fn read_body(
-    key: PrimaryKey,
-    revision: u64,
-    mut reader: Reader<'_>,
-    selection: &ColumnSelection,
-) -> Result<Row, Malformed> {
+/// Time of the write, and the selected columns.
+fn read_body(mut reader: Reader<'_>, selection: &ColumnSelection) -> Result<(i64, Columns), Malformed> {
     let written = reader.i64()?;
     let base = written.div_euclid(NANOS_PER_MILLI);
     let count = reader.count()?;
-    let mut columns = Columns::with_capacity(count);
+    let selected = match selection {
+        ColumnSelection::All => count,
+        ColumnSelection::Named(names) => count.min(names.len()),
+    };
+    let mut columns = Columns::with_capacity(selected.min(TRUSTED));
     for _ in 0..count {
         let name = reader.str()?;
         let versions = reader.count()?;
@@ -78,26 +107,19 @@ fn read_body(
         };
         if !wanted {
             for _ in 0..versions {
-                reader.zigzag()?;
+                reader.varint()?;
                 reader.skip_value()?;
             }
             continue;
         }
-        let mut cells = Vec::with_capacity(versions.min(16));
+        let mut cells = Cells::with_capacity(versions.min(TRUSTED));
         for _ in 0..versions {
             let version = reader.zigzag()?.wrapping_add(base);
-            cells.push(Cell {
-                value: reader.value()?,
-                version,
-            });
+            let value = reader.value()?;
+            cells.push(Cell { value, version });
         }
-        columns.push(name.to_owned(), cells);
+        columns.push(name, cells);
     }
     reader.finish()?;
-    Ok(Row {
-        key,
-        revision,
-        written,
-        columns,
-    })
+    Ok((written, columns))
 }

@@ -1,11 +1,24 @@
 //! The columns of a row: a sorted vector, for rows are read far more often than they are changed.
 
+use smallvec::{SmallVec, smallvec};
+use smol_str::SmolStr;
+
 use crate::row::Cell;
 use crate::value::Value;
 
 /// Columns in the order of their names, each once and with at least one cell, the newest first.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Columns(Vec<(String, Vec<Cell>)>);
+pub struct Columns(Vec<Column>);
+
+/// One column. A name of up to 23 bytes and a single cell, as nearly all have, need no allocation of their own.
+#[derive(Debug, Clone, PartialEq)]
+struct Column {
+    name: SmolStr,
+    cells: Cells,
+}
+
+/// The cells of one column.
+pub(crate) type Cells = SmallVec<[Cell; 1]>;
 
 impl Columns {
     /// No columns.
@@ -33,14 +46,14 @@ impl Columns {
         self.place(name)
             .ok()
             .and_then(|at| self.0.get(at))
-            .map_or(&[], |(_, cells)| cells)
+            .map_or(&[], |column| &column.cells)
     }
 
     /// Each column with its cells.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &[Cell])> + ExactSizeIterator {
         self.0
             .iter()
-            .map(|(name, cells)| (name.as_str(), cells.as_slice()))
+            .map(|column| (column.name.as_str(), column.cells.as_slice()))
     }
 
     /// Each column with its newest value.
@@ -53,7 +66,7 @@ impl Columns {
     pub(crate) fn put(&mut self, name: &str, cell: Cell) {
         match self.place(name) {
             Ok(at) => {
-                let Some((_, cells)) = self.0.get_mut(at) else {
+                let Some(Column { cells, .. }) = self.0.get_mut(at) else {
                     return;
                 };
                 let place = cells.partition_point(|each| each.version > cell.version);
@@ -62,13 +75,20 @@ impl Columns {
                     Some(_) | None => cells.insert(place, cell),
                 }
             }
-            Err(at) => self.0.insert(at, (name.to_owned(), vec![cell])),
+            Err(at) => self.0.insert(
+                at,
+                Column {
+                    name: name.into(),
+                    cells: smallvec![cell],
+                },
+            ),
         }
     }
 
     /// Appends a column behind all others; the caller vouches for the order and for at least one cell.
-    pub(crate) fn push(&mut self, name: String, cells: Vec<Cell>) {
-        self.0.push((name, cells));
+    pub(crate) fn push(&mut self, name: &str, cells: Cells) {
+        let name = name.into();
+        self.0.push(Column { name, cells });
     }
 
     /// Removes a column.
@@ -80,7 +100,7 @@ impl Columns {
 
     /// Keeps the cells of which this is true, given the place of each among the newest of its column, from 0.
     pub(crate) fn retain_cells(&mut self, mut keep: impl FnMut(&str, usize, &Cell) -> bool) {
-        self.0.retain_mut(|(name, cells)| {
+        self.0.retain_mut(|Column { name, cells }| {
             let mut place = 0;
             cells.retain(|cell| {
                 let kept = keep(name, place, cell);
@@ -92,14 +112,19 @@ impl Columns {
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(each, _)| each.as_str().cmp(name))
+        // Most columns are put in the order of their names.
+        match self.0.last() {
+            Some(last) if last.name.as_str() < name => Err(self.0.len()),
+            Some(_) | None => self.0.binary_search_by(|each| each.name.as_str().cmp(name)),
+        }
     }
 }
 
 /// Columns of one cell each.
 impl FromIterator<(String, Cell)> for Columns {
     fn from_iter<I: IntoIterator<Item = (String, Cell)>>(columns: I) -> Self {
-        let mut all = Self::new();
+        let columns = columns.into_iter();
+        let mut all = Self::with_capacity(columns.size_hint().0);
         for (name, cell) in columns {
             all.put(&name, cell);
         }
