@@ -301,6 +301,7 @@ async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<usize> {
             checks: step.checks,
             mutations: step.mutations,
             log: None,
+            held: None,
             durability: Durability::Buffered,
         };
         let done = step.next.is_none();

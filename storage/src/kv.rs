@@ -94,6 +94,9 @@ pub enum Mutation {
 pub struct Commit {
     /// What must hold.
     pub checks: Vec<Check>,
+    /// [`KvSnapshot::moment`] of the snapshot in which every one of the checks held. The implementation need not look
+    /// at keys again that weren't written since. `None`: nobody looked.
+    pub held: Option<u64>,
     /// What is done.
     pub mutations: Vec<Mutation>,
     /// The log entry, stamped like a value; its key is the sequence. Without one the commit takes no sequence.
@@ -150,6 +153,9 @@ pub struct Page {
 pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     /// Exactly the last sequence this cut includes.
     fn sequence(&self) -> u64;
+
+    /// Number of this cut since the store was opened: it grows whenever something becomes visible, logged or not.
+    fn moment(&self) -> u64;
 
     /// The value of a key.
     ///

@@ -431,6 +431,7 @@ async fn commit(shared: &Shared, checks: Vec<Check>, mutations: Vec<Mutation>) -
         checks,
         mutations,
         log: None,
+        held: None,
         durability: Durability::Disk,
     };
     shared.kv.commit(commit).await?;

@@ -53,14 +53,14 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Com
         let writes = batch.writes.iter().zip(&places).enumerate();
         let writes = writes.map(|(position, (write, place))| (position, write, place));
         let targets = target::find(&*snapshot, writes, &mut numbers).await?;
-        let sequence = snapshot.sequence();
+        let (sequence, moment) = (snapshot.sequence(), snapshot.moment());
         // Old data isn't kept while the commit waits.
         drop(snapshot);
         let now = shared.options.clock.now();
-        let mut plan = Plan::new(batch.durability);
+        let mut plan = Plan::new(batch.durability).held(moment);
         let mut rows = Vec::with_capacity(targets.len());
         for target in &targets {
-            plan.expect(&target.row, target.found.as_ref());
+            plan.expect_target(target);
             let (changed, written) = decide::row(target, now)?;
             if let Some(changed) = changed {
                 plan.change(changed);

@@ -6,6 +6,7 @@
 //! - `journal`: telling an interrupted write from a damaged one, before the engine opens.
 //! - `manifest`: the engine's lists of tables against their checksums.
 //! - `group`: commits that share one write and one sync.
+//! - `recent`: which keys were written lately, so that checks need not look.
 //! - `committer`: the one thread that writes.
 //! - `setup`: the engine's share of the memory, and what a space is created with.
 //! - `pressure`: which memtable is flushed when, and when writers wait for it.
@@ -24,6 +25,7 @@ mod group;
 mod journal;
 mod manifest;
 mod pressure;
+mod recent;
 mod report;
 mod room;
 mod setup;
@@ -46,6 +48,7 @@ use self::directory::Directory;
 use self::group::Pending;
 use self::journal::GroupMark;
 use self::pressure::Pressure;
+use self::recent::Recent;
 use self::room::Room;
 use self::setup::MemoryPlan;
 use self::snapshot::FjallSnapshot;
@@ -182,6 +185,7 @@ impl FjallKv {
             watermark,
             last,
             mark,
+            recent: Recent::new(),
             failure: None,
             pressure: Pressure::new(MemoryPlan::of(options), ask.clone()),
             room,

@@ -258,6 +258,10 @@ impl KvSnapshot for MemorySnapshot {
         self.sequence
     }
 
+    fn moment(&self) -> u64 {
+        self.commit
+    }
+
     async fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
         Ok(self.shared.state.read().get(space, key, self.commit).cloned())
     }

@@ -64,6 +64,10 @@ impl KvSnapshot for OwnWrites {
         self.below.sequence()
     }
 
+    fn moment(&self) -> u64 {
+        self.below.moment()
+    }
+
     async fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, kv::Error> {
         match self.values.get(space, key) {
             Some(own) => Ok(own.clone()),

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 
 use super::decide::ChangedRow;
+use super::target::Target;
 use crate::batch::Durability;
 use crate::change::codec::Encoder;
 use crate::error::Result;
@@ -32,6 +33,19 @@ impl Plan {
             },
             changed: Vec::new(),
             bytes: 0,
+        }
+    }
+
+    /// Says at which moment all that is demanded held; see [`Commit::held`].
+    pub(crate) fn held(mut self, moment: u64) -> Self {
+        self.commit.held = Some(moment);
+        self
+    }
+
+    /// Demands that the row of a write is still what was found, if it was looked at.
+    pub(crate) fn expect_target(&mut self, target: &Target<'_>) {
+        if !target.blind {
+            self.expect(&target.row, target.found.as_ref());
         }
     }
 

@@ -112,10 +112,10 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
         Some((*position, write, places.get(*position)?))
     });
     let targets = target::find(&*snapshot, writes, &mut numbers).await?;
-    let sequence = snapshot.sequence();
+    let (sequence, moment) = (snapshot.sequence(), snapshot.moment());
     drop(snapshot);
     let now = shared.options.clock.now();
-    let mut plan = Plan::new(batch.durability);
+    let mut plan = Plan::new(batch.durability).held(moment);
     let (mut written, mut refused, mut later) = (Vec::new(), Vec::new(), Vec::new());
     let mut returned = 0;
     for target in &targets {
@@ -130,7 +130,7 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
         });
         match decided {
             Ok((changed, row)) => {
-                plan.expect(&target.row, target.found.as_ref());
+                plan.expect_target(target);
                 if let Some(changed) = changed {
                     plan.change(changed);
                 }

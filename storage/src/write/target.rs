@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::numbers::Numbers;
-use crate::batch::{RowOperation, RowWrite};
+use crate::batch::{Condition, RowOperation, RowWrite};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::kv::{KvSnapshot, Space};
@@ -46,6 +46,19 @@ pub(crate) struct Target<'a> {
     pub(crate) row: Bytes,
     /// What is stored there.
     pub(crate) found: Option<Bytes>,
+    /// Whether nobody looked, for it makes no difference.
+    pub(crate) blind: bool,
+}
+
+/// Whether the row that is there makes no difference: it is replaced as a whole, without a condition, and has left no
+/// entries in an index. (A transaction has to know what it replaces.)
+fn is_blind(write: &RowWrite) -> bool {
+    let schema = write.table.schema();
+    matches!(write.operation, RowOperation::Put { .. })
+        && write.condition == Condition::none()
+        && schema.indexes.is_empty()
+        && schema.time_to_live.is_none()
+        && !schema.transactions
 }
 
 /// Finds the rows of these writes; appended ones get their numbers.
@@ -80,12 +93,17 @@ pub(crate) async fn find<'a>(
             key,
             row,
             found: None,
+            blind: is_blind(write),
         });
     }
-    let keys = targets.iter().map(|target| target.row.clone()).collect();
-    let found = snapshot.multi_get(Space::Rows, keys).await?;
-    for (target, found) in targets.iter_mut().zip(found) {
-        target.found = found;
+    let looked_at = targets.iter().filter(|target| !target.blind);
+    let keys: Vec<Bytes> = looked_at.map(|target| target.row.clone()).collect();
+    if !keys.is_empty() {
+        let found = snapshot.multi_get(Space::Rows, keys).await?;
+        let looked_at = targets.iter_mut().filter(|target| !target.blind);
+        for (target, found) in looked_at.zip(found) {
+            target.found = found;
+        }
     }
     Ok(targets)
 }

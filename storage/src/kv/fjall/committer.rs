@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::group::{Group, Pending};
 use super::journal::GroupMark;
 use super::pressure::Pressure;
+use super::recent::Recent;
 use super::room::{self, Room};
 use super::snapshot::Cut;
 use super::store::Store;
@@ -62,7 +63,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(store: Arc<Store>, sequence: u64) -> Self {
         Self {
-            cut: RwLock::new(Arc::new(Cut::take(store.clone(), sequence))),
+            cut: RwLock::new(Arc::new(Cut::take(store.clone(), sequence, 0))),
             store,
             sequence: watch::Sender::new(sequence),
             health: watch::Sender::new(Health::Serving),
@@ -73,8 +74,10 @@ impl Shared {
         }
     }
 
-    fn publish(&self, sequence: u64) {
-        *self.cut.write() = Arc::new(Cut::take(self.store.clone(), sequence));
+    fn publish(&self, sequence: u64, moment: u64) {
+        // The one before is let go by its last reader, or here, but not under the lock.
+        let cut = Arc::new(Cut::take(self.store.clone(), sequence, moment));
+        let _before = std::mem::replace(&mut *self.cut.write(), cut);
         self.sequence.send_if_modified(|shown| {
             let advanced = *shown != sequence;
             *shown = sequence;
@@ -129,6 +132,8 @@ pub(super) struct Committer {
     pub(super) last: u64,
     /// Number of the last group written, and of the last that is durable.
     pub(super) mark: GroupMark,
+    /// What was written lately.
+    pub(super) recent: Recent,
     /// Why nothing is written any more. A failed sync is never tried again: the kernel may have dropped the pages
     /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     pub(super) failure: Option<Failure>,
@@ -184,7 +189,7 @@ impl Committer {
         while let Some(request) = next.take() {
             match (request, &self.failure) {
                 (Request::Commit(pending), None) => match self.room.refuses(&pending.commit) {
-                    None => group.add(pending, &self.shared.store),
+                    None => group.add(pending, &self.shared.store, &mut self.recent),
                     Some(error) => {
                         let _ = pending.answer.send(Err(error));
                     }
@@ -220,7 +225,7 @@ impl Committer {
         }
         match self.shared.store.beat() {
             Ok(()) => {
-                self.shared.publish(self.last);
+                self.shared.publish(self.last, self.recent.moment());
                 // It ends when nobody waits for it any more.
                 let _ = answer.send(());
             }
@@ -244,7 +249,8 @@ impl Committer {
             }
             self.last = group.last();
             self.room.committed(bytes);
-            self.shared.publish(self.last);
+            self.recent.end_group();
+            self.shared.publish(self.last, self.recent.moment());
             self.shared.groups.fetch_add(1, Ordering::Release);
         }
         group.answer();

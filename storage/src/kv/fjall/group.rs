@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::failure::{self, Failure};
 use super::journal::GroupMark;
+use super::recent::Recent;
 use super::store::Store;
 use crate::batch::Durability;
 use crate::key;
@@ -76,12 +77,12 @@ impl Group {
     }
 
     /// Decides a commit.
-    pub(super) fn add(&mut self, pending: Pending, store: &Store) {
-        let outcome = self.check(&pending.commit.checks, store);
+    pub(super) fn add(&mut self, pending: Pending, store: &Store, recent: &mut Recent) {
+        let outcome = self.check(&pending.commit, store, recent);
         let outcome = outcome.map(|()| {
             self.bytes += pending.bytes;
             KvCommitted {
-                sequence: self.apply(pending.commit),
+                sequence: self.apply(pending.commit, recent),
             }
         });
         self.decided.push(Decided {
@@ -91,9 +92,15 @@ impl Group {
         });
     }
 
-    fn check(&self, checks: &[Check], store: &Store) -> Result<(), Error> {
-        for (position, check) in checks.iter().enumerate() {
+    fn check(&self, commit: &Commit, store: &Store, recent: &Recent) -> Result<(), Error> {
+        for (position, check) in commit.checks.iter().enumerate() {
             let (Check::Absent { space, key } | Check::Prefix { space, key, .. }) = check;
+            if commit
+                .held
+                .is_some_and(|moment| recent.is_unwritten_since(moment, *space, key))
+            {
+                continue;
+            }
             let value = match self.changes.get(&(*space, key.clone())) {
                 Some(change) => change.clone(),
                 None => store
@@ -114,16 +121,19 @@ impl Group {
         Ok(())
     }
 
-    fn apply(&mut self, commit: Commit) -> u64 {
+    fn apply(&mut self, commit: Commit, recent: &mut Recent) -> u64 {
         let has_changes = !commit.mutations.is_empty() || commit.log.is_some();
         self.sync |= has_changes && commit.durability == Durability::Disk;
         if let Some(mut entry) = commit.log {
             self.last += 1;
             write_stamp(&mut entry, self.last);
-            self.changes
-                .insert((Space::Log, key::log(self.last)), Some(entry.into()));
+            let key = key::log(self.last);
+            recent.write(Space::Log, &key);
+            self.changes.insert((Space::Log, key), Some(entry.into()));
         }
         for mutation in commit.mutations {
+            let (Mutation::Put { space, key, .. } | Mutation::Delete { space, key }) = &mutation;
+            recent.write(*space, key);
             match mutation {
                 Mutation::Put {
                     space,

@@ -16,15 +16,18 @@ use crate::limits::INLINE_ROWS;
 /// snapshot waits for nothing and never sees a group that isn't acknowledged.
 pub(super) struct Cut {
     sequence: u64,
+    /// Number of the last group it includes.
+    moment: u64,
     snapshot: ::fjall::Snapshot,
     store: Arc<Store>,
 }
 
 impl Cut {
     /// The present state. Only right in the committer, between two groups.
-    pub(super) fn take(store: Arc<Store>, sequence: u64) -> Self {
+    pub(super) fn take(store: Arc<Store>, sequence: u64, moment: u64) -> Self {
         Self {
             sequence,
+            moment,
             snapshot: store.database().snapshot(),
             store,
         }
@@ -89,6 +92,10 @@ impl std::fmt::Debug for FjallSnapshot {
 impl KvSnapshot for FjallSnapshot {
     fn sequence(&self) -> u64 {
         self.0.sequence
+    }
+
+    fn moment(&self) -> u64 {
+        self.0.moment
     }
 
     /// On the caller's thread: a few microseconds from a cache, under a tenth of a millisecond from a disk, where a
