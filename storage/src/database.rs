@@ -118,7 +118,7 @@ impl Database {
     }
 
     /// Begins a transaction that holds a partition, when the writes to it that are on their way have ended. The table
-    /// must have [`TableSchema::transactions`]. It costs [`crate::CapacityUnits::TRANSACTION_STEP`].
+    /// must have [`crate::TableSchema::transactions`]. It costs [`crate::CapacityUnits::TRANSACTION_STEP`].
     ///
     /// # Errors
     /// [`Error::TransactionConflict`] while another transaction holds it, [`Error::Invalid`],
