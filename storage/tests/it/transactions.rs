@@ -1,5 +1,6 @@
 //! Transactions inside a partition key.
 
+mod changed_tables;
 mod concurrent;
 mod leases;
 mod views;
