@@ -51,7 +51,7 @@ pub async fn puts(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
     let directory = plan.data.join("souk-puts");
     let database = Database::open(&directory, options()).await?;
     let table = table(&database).await?;
-    let contents = Arc::new(Contents::new());
+    let contents = Arc::new(Contents::default());
     // The revision of each row is known to the one client that writes it.
     let mut revisions: Vec<u64> = vec![0; usize::try_from(workload::PUT_ROWS)?];
     for &clients in &plan.clients {
@@ -118,7 +118,7 @@ pub async fn load(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
     let directory = loaded(plan);
     let database = Database::open(&directory, options()).await?;
     let table = table(&database).await?;
-    let contents = Arc::new(Contents::new());
+    let contents = Arc::new(Contents::default());
     let (start, busy) = (Instant::now(), measure::processor_seconds());
     let tasks: Vec<_> = (0..workload::LOADERS)
         .map(|loader| {

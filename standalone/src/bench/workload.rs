@@ -51,9 +51,9 @@ pub struct Contents {
     text: String,
 }
 
-impl Contents {
-    /// The same for every store and run.
-    pub fn new() -> Self {
+/// The same for every store and run.
+impl Default for Contents {
+    fn default() -> Self {
         let mut noise = vec![0; POOL_BYTES];
         fastrand::Rng::with_seed(13).fill(&mut noise);
         Self {
@@ -61,7 +61,9 @@ impl Contents {
             text: PHRASE.repeat(PUT_BYTES / PHRASE.len() + 2),
         }
     }
+}
 
+impl Contents {
     /// Bytes that don't compress.
     pub fn noise(&self, row: u64, bytes: usize) -> &[u8] {
         let at = (mix(!row) as usize) % (POOL_BYTES - bytes);

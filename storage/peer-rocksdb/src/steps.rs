@@ -67,7 +67,7 @@ pub fn puts(plan: &Plan) -> Result<()> {
     let mut report = report();
     let directory = plan.data.join("rocksdb-puts");
     let db = Db::open(&directory, workload::CACHE_BYTES)?;
-    let (contents, sequence) = (Contents::new(), AtomicU64::new(0));
+    let (contents, sequence) = (Contents::default(), AtomicU64::new(0));
     let mut revisions = vec![0; workload::PUT_ROWS as usize];
     for &clients in &plan.clients {
         let end = Instant::now() + Duration::from_secs(plan.seconds);
@@ -158,7 +158,7 @@ pub fn load(plan: &Plan, log: bool) -> Result<()> {
         std::fs::remove_dir_all(&directory)?;
     }
     let db = Db::open(&directory, workload::CACHE_BYTES)?;
-    let (contents, sequence) = (Contents::new(), AtomicU64::new(0));
+    let (contents, sequence) = (Contents::default(), AtomicU64::new(0));
     let (start, busy) = (Instant::now(), measure::processor_seconds());
     let mut latencies = Latencies::default();
     thread::scope(|scope| -> Result<()> {
