@@ -33,6 +33,7 @@ fn put(key: u64) -> Commit {
             stamp: true,
         }],
         log: Some(vec![1; VALUE_BYTES]),
+        held: None,
         durability: Durability::Disk,
     }
 }

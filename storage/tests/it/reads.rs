@@ -20,6 +20,9 @@ use souk_storage::{
 /// Nanoseconds; the versions of random cells lie around it.
 const START: i64 = 1_700_000_000_000_000_000;
 
+/// More pages than any range of the random tables has.
+const MOST_PAGES: usize = 1000;
+
 /// Two tables of random rows: one that keeps all, one whose cells expire.
 struct Store {
     database: Database,

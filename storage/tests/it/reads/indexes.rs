@@ -8,7 +8,7 @@ use souk_storage::{
 };
 
 use super::oracle;
-use super::{Store, put, random, simple};
+use super::{MOST_PAGES, Store, put, random, simple};
 
 /// The values of an entry, the key's behind those of the index.
 fn values(entry: &IndexEntry) -> Vec<Value> {
@@ -100,7 +100,9 @@ async fn pages_through_ranges_of_indexes() {
                 }
                 let mut found = Vec::new();
                 let first = request.clone();
+                let mut pages = 0..MOST_PAGES;
                 loop {
+                    assert!(pages.next().is_some(), "the pages don't end: {first:?}");
                     let page = snapshot.index(table, &request).await.expect("a page");
                     assert!(request.limit == 0 || page.entries.len() <= request.limit);
                     assert!(page.consumed.read >= 1 && page.consumed.write == 0);

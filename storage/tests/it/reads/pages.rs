@@ -7,7 +7,7 @@ use souk_storage::{
 };
 
 use super::oracle::{self, Cells};
-use super::{START, Store, put, random, simple};
+use super::{MOST_PAGES, START, Store, put, random, simple};
 
 const MILLIS: i64 = START / 1_000_000;
 
@@ -124,7 +124,9 @@ async fn pages_through_ranges_with_options() {
                 .collect();
             let mut found: Vec<(PrimaryKey, Cells)> = Vec::new();
             let first = request.clone();
+            let mut pages = 0..MOST_PAGES;
             loop {
+                assert!(pages.next().is_some(), "the pages don't end: {first:?}");
                 let page = snapshot.range(table, &request).await.expect("a page");
                 assert!(
                     request.limit == 0 || page.rows.len() <= request.limit,
