@@ -221,6 +221,14 @@ pub enum Error {
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
+    /// A backup isn't whole, isn't as it was written, or doesn't fit.
+    #[error("{backup:?} {problem}")]
+    UnusableBackup {
+        /// The backup, or the file of it.
+        backup: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The store has stopped after a failure, or is closed. Nothing was written.
     #[error("the database takes no more calls: {reason}")]
     Unavailable {
@@ -311,6 +319,8 @@ pub enum ErrorKind {
     UnsupportedFormat,
     /// Data is lost or damaged.
     Corrupt,
+    /// The backup can't be used.
+    UnusableBackup,
     /// The store has stopped.
     Unavailable,
     /// The outcome of a commit isn't known.
@@ -347,6 +357,7 @@ impl Error {
             Self::Locked { .. } => ErrorKind::Locked,
             Self::NotADatabase { .. } | Self::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
             Self::LogShortened { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::UnusableBackup { .. } => ErrorKind::UnusableBackup,
             Self::Unavailable { .. } => ErrorKind::Unavailable,
             Self::OutcomeUnknown { .. } => ErrorKind::OutcomeUnknown,
             Self::DiskFull { .. } => ErrorKind::DiskFull,
@@ -387,6 +398,7 @@ impl Error {
             Self::UnsupportedFormat { .. } => "UNSUPPORTED_FORMAT",
             Self::LogShortened { .. } => "LOG_SHORTENED",
             Self::Corrupt { .. } => "DATA_CORRUPT",
+            Self::UnusableBackup { .. } => "UNUSABLE_BACKUP",
             Self::Unavailable { .. } => "STORAGE_UNAVAILABLE",
             Self::OutcomeUnknown { .. } => "OUTCOME_UNKNOWN",
             Self::DiskFull { .. } => "DISK_FULL",
@@ -432,6 +444,9 @@ impl Error {
             Self::LogShortened { .. } | Self::Corrupt { .. } => {
                 "restore the directory from a backup, and check the disk; to open what is left and accept \
                  the loss, set recovery to accept a shorter log"
+            }
+            Self::UnusableBackup { .. } => {
+                "use another backup: a full one, or a full one and all that follow it in their order"
             }
             Self::Unavailable { .. } => "restart the process; the cause is in the message and in the log",
             Self::OutcomeUnknown { .. } => {

@@ -334,6 +334,45 @@ fn name_of(what: &str, bytes: &[u8]) -> Result<String> {
         .ok_or_else(|| Error::corrupt(format!("the name of {what} isn't UTF-8")))
 }
 
+/// What an entry of the catalog is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CatalogKind {
+    /// [`HEAD`].
+    Head,
+    /// [`TRIMMED`].
+    Trimmed,
+    /// [`table`].
+    Table,
+    /// [`consumer`].
+    Consumer,
+    /// [`request`].
+    Request,
+    /// [`request_age`].
+    RequestAge,
+}
+
+/// What an entry of the catalog is by its key; `None` for what isn't written there.
+pub(crate) fn catalog_kind(key: &[u8]) -> Option<CatalogKind> {
+    match key.split_first()? {
+        _ if key == HEAD => Some(CatalogKind::Head),
+        _ if key == TRIMMED => Some(CatalogKind::Trimmed),
+        (&TABLE, _) => Some(CatalogKind::Table),
+        (&CONSUMER, _) => Some(CatalogKind::Consumer),
+        (&REQUEST, _) => Some(CatalogKind::Request),
+        (&REQUEST_AGE, _) => Some(CatalogKind::RequestAge),
+        _ => None,
+    }
+}
+
+/// The number of the index that an entry is of.
+pub(crate) fn index_number_of(entry: &[u8]) -> Result<u16> {
+    entry
+        .get(4..INDEX_PREFIX_BYTES)
+        .and_then(|number| number.try_into().ok())
+        .map(u16::from_be_bytes)
+        .ok_or_else(|| Error::corrupt(format!("a key of an index has {} bytes", entry.len())))
+}
+
 fn with_kind(kind: u8, rest: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(1 + rest.len());
     out.push(kind);

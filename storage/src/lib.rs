@@ -54,6 +54,9 @@
 //! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
 //! | [`value`], [`row`], [`filter`] | values, keys, rows, and conditions on columns |
 //! | `secondary`, `expiry`, `replay` | entries of secondary indexes; time to live; requests that are repeated |
+//! | [`backup`], [`restore`] | copies of a database taken while it works, and databases made of them |
+//! | [`check`], [`contents`] | whether a database is whole; what each table holds |
+//! | `walk` | walking over a part of a space |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |
 //! | `key`, `codec` | THE table of stored keys, and the bytes of values |
@@ -62,12 +65,15 @@
 //! | [`statistics`] | what a store holds and does: memory, journals, tables, disk |
 //! | [`error`] | what can go wrong, with a code and advice |
 
+pub mod backup;
 pub mod batch;
 pub mod catalog;
 pub mod change;
+pub mod check;
 pub mod clock;
 mod codec;
 pub mod consumer;
+pub mod contents;
 pub mod database;
 pub mod error;
 mod expiry;
@@ -83,6 +89,7 @@ pub mod metering;
 pub mod options;
 pub mod read;
 mod replay;
+pub mod restore;
 pub mod row;
 pub mod schema;
 mod secondary;
@@ -90,16 +97,20 @@ pub mod statistics;
 pub mod tables;
 pub mod transaction;
 pub mod value;
+mod walk;
 mod write;
 
+pub use backup::{Backup, BackupFolder, BackupKind, BackupPolicy};
 pub use batch::{
     CellPut, ColumnChange, Committed, Condition, Durability, Existence, RequestRecord, ReturnRow,
     RowOperation, RowWrite, WriteBatch, WrittenRow,
 };
 pub use catalog::{IndexState, Table, TableId};
 pub use change::{Change, ChangeKind, RowChange};
+pub use check::{CheckReport, Problem, ProblemKind, check};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use consumer::Consumer;
+pub use contents::Contents;
 pub use database::{Database, Health};
 pub use error::{ConditionFailure, Error, ErrorKind, Result};
 pub use feed::{
@@ -116,6 +127,7 @@ pub use read::{
     KeyBound, LogStatistics, RangePage, RangeRequest, Read, ReadOptions, Snapshot, Split, Splits, TableKeys,
     TableLogStatistics, TimeRange, VersionSelection,
 };
+pub use restore::{Restored, restore};
 pub use row::{Cell, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 pub use statistics::Statistics;

@@ -129,6 +129,20 @@ pub const MAX_JOB_STEP_BYTES: usize = 1 << 20;
 pub const MAX_RECLAIMED_ROWS: usize = MAX_BATCH_ROWS;
 /// Reads of more rows than this leave the async runtime's threads.
 pub const INLINE_ROWS: usize = 50;
+/// Bytes of entries that a backup compresses together.
+pub const BACKUP_BLOCK_BYTES: usize = 1 << 20;
+/// Bytes after which a backup begins another file.
+pub const BACKUP_FILE_BYTES: u64 = 256 << 20;
+/// Largest manifest of a backup: some 100,000 files.
+pub const MAX_MANIFEST_BYTES: u64 = 16 << 20;
+/// Most backups that follow each other: a full one and those after it.
+pub const MAX_BACKUP_CHAIN: usize = 1024;
+/// Bytes that a restore writes with one commit.
+pub const RESTORE_COMMIT_BYTES: usize = 4 << 20;
+/// Most problems that a check lists; it counts all.
+pub const MAX_PROBLEMS: usize = 1000;
+/// Most rows whose deletion a check waits for while it reads the log.
+pub const MAX_GONE_ROWS: usize = 1 << 20;
 
 /// Longest encoding of one key value: a tag, every byte escaped, the terminator.
 pub(crate) const MAX_ENCODED_VALUE_BYTES: usize = 1 + 2 * MAX_KEY_VALUE_BYTES + 2;

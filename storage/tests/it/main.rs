@@ -6,6 +6,8 @@
     reason = "a test that can't go on says why and fails; seeds are printed"
 )]
 
+mod backups;
+mod checks;
 mod commits;
 mod contract;
 mod crash;
@@ -21,6 +23,7 @@ mod log_time;
 mod model;
 mod reads;
 mod retention;
+mod sample;
 mod space;
 mod tables;
 mod transactions;

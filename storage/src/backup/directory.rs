@@ -1,0 +1,184 @@
+//! The folder of a backup while it is taken: beside its place, locked, and renamed when it is whole.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self as stdio, Write};
+use std::path::{Path, PathBuf};
+
+use super::blocks::BlockFile;
+use super::manifest::{BackupFile, MANIFEST, Manifest};
+use super::{Entry, io};
+use crate::error::{Error, Result};
+use crate::kv::Space;
+use crate::limits::BACKUP_FILE_BYTES;
+
+/// Ends the name of a backup that isn't whole.
+const PARTIAL: &str = ".partial";
+const LOCK: &str = "LOCK";
+
+/// A backup that is being taken.
+pub(super) struct Partial {
+    target: PathBuf,
+    path: PathBuf,
+    lock: File,
+    open: Option<BlockFile>,
+    files: Vec<BackupFile>,
+}
+
+impl Partial {
+    /// Begins a backup for a folder that isn't there. What an interrupted one left behind is removed.
+    pub(super) fn create(target: &Path) -> Result<Self> {
+        if target.try_exists().map_err(io("look for", target))? {
+            return Err(Error::invalid(
+                format!("the folder of a backup, {target:?},"),
+                "exists",
+            ));
+        }
+        let path = partial(target)?;
+        fs::create_dir_all(&path).map_err(io("create", &path))?;
+        let lock = lock(&path)?;
+        for entry in fs::read_dir(&path).map_err(io("list", &path))? {
+            let entry = entry.map_err(io("list", &path))?;
+            if entry.file_name() != LOCK {
+                fs::remove_file(entry.path()).map_err(io("remove", &entry.path()))?;
+            }
+        }
+        Ok(Self {
+            target: target.to_owned(),
+            path,
+            lock,
+            open: None,
+            files: Vec::new(),
+        })
+    }
+
+    /// Adds entries behind those of the same space; a space is added as a whole before the next.
+    pub(super) fn add(&mut self, space: Space, entries: &[Entry]) -> Result<()> {
+        let fits = |file: &BlockFile| file.space() == space && file.bytes() < BACKUP_FILE_BYTES;
+        if !self.open.as_ref().is_some_and(fits) {
+            self.end_file()?;
+            let name = format!("{}-{:05}.blocks", space_name(space), self.files.len());
+            self.open = Some(BlockFile::create(&self.path, space, name)?);
+        }
+        if let Some(file) = &mut self.open {
+            for (key, value) in entries {
+                file.add(key, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all files durable.
+    pub(super) fn finish_files(&mut self) -> Result<Vec<BackupFile>> {
+        self.end_file()?;
+        Ok(std::mem::take(&mut self.files))
+    }
+
+    /// Makes it a backup, durably: from now on it is there, before it was not.
+    pub(super) fn publish(self, manifest: &Manifest) -> Result<()> {
+        let path = self.path.join(MANIFEST);
+        File::create_new(&path)
+            .and_then(|mut file| {
+                file.write_all(manifest.encode().as_bytes())?;
+                file.sync_all()
+            })
+            .map_err(io("write", &path))?;
+        let lock = self.path.join(LOCK);
+        fs::remove_file(&lock).map_err(io("remove", &lock))?;
+        sync_directory(&self.path)?;
+        fs::rename(&self.path, &self.target).map_err(io("rename", &self.path))?;
+        sync_directory(parent(&self.target))?;
+        drop(self.lock);
+        Ok(())
+    }
+
+    fn end_file(&mut self) -> Result<()> {
+        if let Some(file) = self.open.take() {
+            self.files.push(file.finish()?);
+        }
+        Ok(())
+    }
+}
+
+/// Removes a backup: first it stops being one.
+pub(super) fn remove(backup: &Path) -> Result<()> {
+    let path = partial(backup)?;
+    fs::rename(backup, &path).map_err(io("rename", backup))?;
+    sync_directory(parent(backup))?;
+    fs::remove_dir_all(&path).map_err(io("remove", &path))
+}
+
+/// Whether this is the name of a backup that isn't whole.
+pub(super) fn is_partial(name: &str) -> bool {
+    name.ends_with(PARTIAL)
+}
+
+fn partial(target: &Path) -> Result<PathBuf> {
+    let Some(name) = target.file_name() else {
+        return Err(Error::invalid(
+            format!("the folder of a backup, {target:?},"),
+            "has no name",
+        ));
+    };
+    let mut name = OsString::from(name);
+    name.push(PARTIAL);
+    Ok(target.with_file_name(name))
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.join(LOCK))
+        .map_err(io("open", &path.join(LOCK)))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked {
+            directory: path.to_owned(),
+            holder: "another backup".to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(io("lock", path)(error)),
+    }
+}
+
+/// The folder that a path lies in.
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    }
+}
+
+/// Makes names in a folder durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<()> {
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(io("sync", path))
+}
+
+/// The name of a space in names of files and in manifests.
+pub(super) fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Rows => "rows",
+        Space::Log => "log",
+        Space::Index => "index",
+        Space::Catalog => "catalog",
+    }
+}
+
+/// Names in a folder; none when it isn't there.
+pub(super) fn names(path: &Path) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == stdio::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io("list", path)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(io("list", path))?;
+        names.extend(entry.file_name().into_string());
+    }
+    names.sort_unstable();
+    Ok(names)
+}

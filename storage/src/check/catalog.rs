@@ -1,0 +1,117 @@
+//! The catalog: every entry is of a known kind, and says nothing that another contradicts.
+
+use bytes::Bytes;
+
+use super::report::{Findings, ProblemKind};
+use super::tables::Tables;
+use super::walk::{Through, hexadecimal};
+use crate::error::{Error, Result};
+use crate::key::{self, CatalogKind};
+use crate::kv::{KvSnapshot, Space};
+use crate::replay;
+
+/// What the catalog says.
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    pub(super) tables: Tables,
+    requests: u64,
+    ages: u64,
+}
+
+pub(super) async fn check(snapshot: &dyn KvSnapshot, findings: &mut Findings) -> Catalog {
+    let mut catalog = Catalog::default();
+    let mut walk = Through::all(Space::Catalog);
+    let mut head = None;
+    while let Some(page) = walk.next(snapshot, findings).await {
+        let bytes = page
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum::<usize>();
+        findings.read(Space::Catalog, page.len() as u64, bytes as u64);
+        let mut ages = Vec::new();
+        for (key, value) in &page {
+            match entry(&mut catalog, findings, &mut head, key, value) {
+                Ok(Some(request)) => ages.push(request),
+                Ok(None) => {}
+                Err(error) => findings.malformed(Space::Catalog, &error),
+            }
+        }
+        aged(snapshot, findings, ages).await;
+    }
+    // Not every engine writes one.
+    if let Some(head) = head.filter(|head| *head != findings.sequence) {
+        let what = format!("the head says {head}, the log ends at {}", findings.sequence);
+        findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
+    }
+    if catalog.requests != catalog.ages && !walk.broken() {
+        let what = format!(
+            "{} requests are kept, but {} by age",
+            catalog.requests, catalog.ages
+        );
+        findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
+    }
+    catalog
+}
+
+/// Reads an entry; gives the key of a request that was found by its age.
+fn entry(
+    catalog: &mut Catalog,
+    findings: &mut Findings,
+    head: &mut Option<u64>,
+    key: &Bytes,
+    value: &Bytes,
+) -> Result<Option<Bytes>> {
+    let number = |what: &str| {
+        <[u8; 8]>::try_from(value.as_ref())
+            .map(u64::from_be_bytes)
+            .map_err(|_| Error::corrupt(format!("{what} has {} bytes, not 8", value.len())))
+    };
+    match key::catalog_kind(key) {
+        Some(CatalogKind::Head) => *head = Some(number("the head of the log")?),
+        Some(CatalogKind::Trimmed) => {
+            findings.trimmed = number("the end of trimming")?;
+            if findings.trimmed > findings.sequence {
+                let what = format!(
+                    "trimmed up to {}, but the log ends at {}",
+                    findings.trimmed, findings.sequence
+                );
+                findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
+            }
+        }
+        Some(CatalogKind::Table) => catalog.tables.take(key, value)?,
+        Some(CatalogKind::Consumer) => {
+            let name = key::consumer_of(key)?;
+            // It may lie beyond a log whose loss was accepted.
+            number(&format!("the position of consumer {name:?}"))?;
+        }
+        Some(CatalogKind::Request) => {
+            catalog.requests += 1;
+            replay::decode(value)?;
+        }
+        Some(CatalogKind::RequestAge) => {
+            catalog.ages += 1;
+            return Ok(Some(key::request(key::request_of_age(key)?)));
+        }
+        None => {
+            return Err(Error::corrupt(format!(
+                "{} is of no kind that this program knows",
+                hexadecimal(key)
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Requests that were found by age are there.
+async fn aged(snapshot: &dyn KvSnapshot, findings: &mut Findings, requests: Vec<Bytes>) {
+    let found = match snapshot.multi_get(Space::Catalog, requests.clone()).await {
+        Ok(found) => found,
+        Err(error) => return findings.malformed(Space::Catalog, &error.into()),
+    };
+    for (key, value) in requests.iter().zip(found) {
+        if value.is_none() {
+            let what = format!("a request is known by its age alone: {}", hexadecimal(key));
+            findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Backups: what is restored is what was there; what isn't whole is refused.
+
+mod interrupted;
+
+use std::fs;
+use std::path::Path;
+
+use souk_storage::backup::{BackupFolder, BackupPolicy};
+use souk_storage::kv::Space;
+use souk_storage::restore::{restore, verify};
+use souk_storage::{Backup, BackupKind, Database, DatabaseOptions, Error, KeyKind, TableSchema};
+use tempfile::TempDir;
+
+use crate::commits::random;
+use crate::sample::{HOUR, Sample, dump};
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<_> = entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a name")
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+fn assert_unusable<T: std::fmt::Debug>(result: Result<T, Error>, what: &str) {
+    assert!(
+        matches!(result, Err(Error::UnusableBackup { .. })),
+        "{what}: {result:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_full_backup_is_the_same_to_the_byte() {
+    let directory = folder();
+    let mut sample = Sample::open(&directory.path().join("db"), random()).await;
+    sample.write(400).await;
+    let backup = sample
+        .database
+        .backup(directory.path().join("backup"), None)
+        .await;
+    let backup = backup.expect("a backup");
+    assert_eq!(backup.manifest.kind, BackupKind::Full);
+    assert_eq!(backup.manifest.sequence, 400);
+    assert_eq!(Backup::open(&backup.directory).await.expect("the backup"), backup);
+    sample.close().await;
+    let verified = verify(std::slice::from_ref(&backup))
+        .await
+        .expect("a whole backup");
+    assert_eq!(verified.bytes, backup.manifest.bytes());
+    let target = directory.path().join("restored");
+    let restored = restore(&[backup], &target).await.expect("a restore");
+    assert_eq!(restored.sequence, 400);
+    assert!(restored.check.is_whole(), "{:#?}", restored.check.problems);
+    assert_eq!(dump(&target).await, dump(&directory.path().join("db")).await);
+    assert_eq!(names(directory.path()), ["backup", "db", "restored"]);
+    // It goes on where it was.
+    let database = Database::open(&target, DatabaseOptions::default()).await;
+    assert_eq!(database.expect("a database").last_sequence(), 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_database_is_restored() {
+    let directory = folder();
+    let database = Database::in_memory(DatabaseOptions::default()).await;
+    let database = database.expect("a database");
+    let backup = database.backup(directory.path().join("backup"), None).await;
+    let backup = backup.expect("a backup");
+    let table = TableSchema::new("t").key("id", KeyKind::Integer);
+    database.ensure_table(table).await.expect("a table");
+    let later = database
+        .backup(directory.path().join("later"), Some(&backup))
+        .await;
+    let later = later.expect("a backup");
+    let target = directory.path().join("restored");
+    let restored = restore(&[backup, later], &target).await.expect("a restore");
+    assert_eq!(restored.sequence, 0);
+    let database = Database::open(&target, DatabaseOptions::default()).await;
+    assert!(database.expect("a database").table("t").is_some());
+}
+
+/// Rows are deleted, tables are added, changes are trimmed in between.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_chain_of_backups_is_the_same_to_the_byte() {
+    let mut random = random();
+    let directory = folder();
+    let mut sample = Sample::open(&directory.path().join("db"), random.fork()).await;
+    let mut chain: Vec<Backup> = Vec::new();
+    for round in 0..5 {
+        sample.write(random.usize(..150)).await;
+        if round == 2 {
+            let table = TableSchema::new("late").key("id", KeyKind::Integer);
+            sample.database.ensure_table(table).await.expect("a table");
+        }
+        let target = directory.path().join(format!("backup-{round}"));
+        let backup = sample.database.backup(target, chain.last()).await;
+        chain.push(backup.expect("a backup"));
+        let consumer = sample.database.consumer("reader").await.expect("a consumer");
+        // All but the last change, which the next backup begins from.
+        let last = sample.database.last_sequence();
+        consumer
+            .advance(last.saturating_sub(1))
+            .await
+            .expect("an advance");
+        sample.clock.advance(2 * HOUR);
+        sample.database.maintain().await.expect("maintenance");
+        assert_eq!(
+            last - sample
+                .database
+                .snapshot()
+                .await
+                .expect("a snapshot")
+                .oldest_change()
+                .await
+                .expect("a sequence"),
+            0
+        );
+    }
+    let last = sample
+        .database
+        .backup(directory.path().join("backup-last"), chain.last())
+        .await;
+    chain.push(last.expect("a backup"));
+    sample.close().await;
+    for backup in chain.iter().skip(1) {
+        assert!(matches!(backup.manifest.kind, BackupKind::Incremental { .. }));
+        assert_eq!(backup.manifest.entries(Space::Rows), 0);
+    }
+    verify(&chain).await.expect("whole backups");
+    let target = directory.path().join("restored");
+    let restored = restore(&chain, &target).await.expect("a restore");
+    assert!(restored.check.is_whole(), "{:#?}", restored.check.problems);
+    assert_eq!(dump(&target).await, dump(&directory.path().join("db")).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_a_database_at_work_is_one_moment_of_it() {
+    let directory = folder();
+    let mut sample = Sample::open(&directory.path().join("db"), random()).await;
+    sample.write(50).await;
+    let database = sample.database.clone();
+    let writer = tokio::spawn(async move {
+        sample.write(600).await;
+        sample
+    });
+    let mut chain: Vec<Backup> = Vec::new();
+    for number in 0..4 {
+        let target = directory.path().join(format!("backup-{number}"));
+        chain.push(database.backup(target, chain.last()).await.expect("a backup"));
+    }
+    let sample = writer.await.expect("a writer");
+    for length in 1..=chain.len() {
+        let target = directory.path().join(format!("restored-{length}"));
+        let restored = restore(&chain[..length], &target).await.expect("a restore");
+        assert!(restored.check.is_whole(), "{:#?}", restored.check.problems);
+        let sequence = chain[length - 1].manifest.sequence;
+        assert_eq!(restored.sequence, sequence);
+        let store = Database::open(&target, DatabaseOptions::default()).await;
+        let store = store.expect("a database");
+        let expected = sample.database.changes(0, sequence as usize).await;
+        assert_eq!(
+            store.changes(0, 10_000).await.expect("changes"),
+            expected.expect("changes")
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_flipped_byte_of_a_backup_is_accepted() {
+    let directory = folder();
+    let mut random = random();
+    let mut sample = Sample::open(&directory.path().join("db"), random.fork()).await;
+    sample.write(30).await;
+    let full = sample.database.backup(directory.path().join("full"), None).await;
+    let full = full.expect("a backup");
+    sample.write(10).await;
+    let next = sample
+        .database
+        .backup(directory.path().join("next"), Some(&full))
+        .await;
+    let next = next.expect("a backup");
+    let target = directory.path().join("restored");
+    let reopened = async || -> Result<Vec<Backup>, Error> {
+        Ok(vec![
+            Backup::open(&full.directory).await?,
+            Backup::open(&next.directory).await?,
+        ])
+    };
+    for backup in [&full, &next] {
+        for name in names(&backup.directory) {
+            let path = backup.directory.join(&name);
+            let whole = fs::read(&path).expect("its bytes");
+            let offsets = (0..whole.len()).step_by(1 + whole.len() / 300);
+            for at in offsets {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1 << random.u8(..8);
+                fs::write(&path, damaged).expect("a write");
+                let result = async { verify(&reopened().await?).await }.await;
+                assert_unusable(result, &format!("a flip in {name} at {at}"));
+            }
+            for (what, damaged) in [
+                ("cut", whole[..whole.len() - 1].to_vec()),
+                ("empty", Vec::new()),
+                ("longer", [whole.as_slice(), b"x"].concat()),
+                ("twice", [whole.as_slice(), whole.as_slice()].concat()),
+                ("zeroes", vec![0; whole.len()]),
+            ] {
+                fs::write(&path, damaged).expect("a write");
+                let result = async { restore(&reopened().await?, &target).await }.await;
+                assert_unusable(result, &format!("{name} {what}"));
+                assert!(!target.exists());
+            }
+            fs::remove_file(&path).expect("a removal");
+            let result = async { restore(&reopened().await?, &target).await }.await;
+            assert!(result.is_err(), "without {name}");
+            assert!(!target.exists());
+            fs::write(&path, whole).expect("a write");
+        }
+    }
+    let restored = restore(&reopened().await.expect("backups"), &target).await;
+    assert_eq!(restored.expect("a restore").sequence, 40);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn backups_that_do_not_follow_each_other_are_refused() {
+    let mut random = random();
+    let directory = folder();
+    let mut sample = Sample::open(&directory.path().join("db"), random.fork()).await;
+    sample.write(10).await;
+    let place = |name: &str| directory.path().join(name);
+    let a = sample.database.backup(place("a"), None).await.expect("a backup");
+    sample.write(10).await;
+    let b = sample
+        .database
+        .backup(place("b"), Some(&a))
+        .await
+        .expect("a backup");
+    sample.write(10).await;
+    let c = sample
+        .database
+        .backup(place("c"), Some(&b))
+        .await
+        .expect("a backup");
+    let target = place("restored");
+    for (what, chain) in [
+        ("without a full one", vec![b.clone(), c.clone()]),
+        ("with a hole", vec![a.clone(), c.clone()]),
+        ("in another order", vec![a.clone(), c.clone(), b.clone()]),
+        ("twice", vec![a.clone(), a.clone()]),
+        ("two of the same", vec![a.clone(), b.clone(), b.clone()]),
+    ] {
+        assert_unusable(restore(&chain, &target).await, what);
+        assert_unusable(verify(&chain).await, what);
+    }
+    assert!(matches!(restore(&[], &target).await, Err(Error::Invalid { .. })));
+    // Another database, whose log has other changes of the same numbers.
+    let mut other = Sample::open(&place("other"), random.fork()).await;
+    other.write(15).await;
+    assert_unusable(other.database.backup(place("d"), Some(&b)).await, "ahead");
+    other.write(15).await;
+    assert_unusable(
+        other.database.backup(place("d"), Some(&b)).await,
+        "another history",
+    );
+    // Changes that are no longer kept.
+    let consumer = sample.database.consumer("reader").await.expect("a consumer");
+    consumer
+        .advance(sample.database.last_sequence())
+        .await
+        .expect("an advance");
+    sample.clock.advance(2 * HOUR);
+    sample.database.maintain().await.expect("maintenance");
+    let late = sample.database.backup(place("d"), Some(&c)).await;
+    assert!(matches!(late, Err(Error::ChangesTrimmed { .. })), "{late:?}");
+    // A place that is taken.
+    let taken = sample.database.backup(place("a"), None).await;
+    assert!(matches!(taken, Err(Error::Invalid { .. })), "{taken:?}");
+    let full = restore(std::slice::from_ref(&a), directory.path()).await;
+    assert!(matches!(full, Err(Error::Invalid { .. })), "{full:?}");
+    assert!(!names(directory.path()).iter().any(|name| name.contains('.')));
+    // An empty directory is a place to restore to.
+    fs::create_dir(&target).expect("a folder");
+    assert_eq!(
+        restore(&[a, b, c], &target).await.expect("a restore").sequence,
+        30
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_keeps_what_its_policy_says() {
+    let directory = folder();
+    let mut sample = Sample::open(&directory.path().join("db"), random()).await;
+    let folder = BackupFolder::new(directory.path().join("backups"));
+    let policy = BackupPolicy {
+        increments: 2,
+        keep: 2,
+    };
+    assert_unusable(folder.newest_chain().await, "an empty folder");
+    let mut lengths = Vec::new();
+    for round in 0..11 {
+        sample.write(5).await;
+        let taken = folder.take(&sample.database, policy).await.expect("a backup");
+        assert_eq!(
+            taken.expect("something was written").manifest.sequence,
+            5 * (round + 1)
+        );
+        let again = folder.take(&sample.database, policy).await.expect("a look");
+        assert_eq!(again, None);
+        let chain = folder.newest_chain().await.expect("a chain");
+        lengths.push((chain.len(), folder.backups().await.expect("backups").len()));
+        sample.clock.advance(HOUR / 60);
+    }
+    let expected = [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+        (1, 4),
+        (2, 5),
+        (3, 6),
+        (1, 4),
+        (2, 5),
+        (3, 6),
+        (1, 4),
+        (2, 5),
+    ];
+    assert_eq!(lengths, expected);
+    // When changes are gone that an incremental one would need, it is a full one.
+    let consumer = sample.database.consumer("reader").await.expect("a consumer");
+    sample.write(5).await;
+    consumer
+        .advance(sample.database.last_sequence())
+        .await
+        .expect("an advance");
+    sample.clock.advance(2 * HOUR);
+    sample.database.maintain().await.expect("maintenance");
+    let taken = folder.take(&sample.database, policy).await.expect("a backup");
+    assert_eq!(taken.expect("a backup").manifest.kind, BackupKind::Full);
+    // A backup in the middle that is damaged spoils only what follows it.
+    let chain = folder.newest_chain().await.expect("a chain");
+    let target = directory.path().join("restored");
+    assert_eq!(restore(&chain, &target).await.expect("a restore").sequence, 60);
+    fs::remove_file(chain[0].directory.join("MANIFEST")).expect("a removal");
+    let before = folder.newest_chain().await.expect("the chain before");
+    assert_eq!(before.last().expect("a backup").manifest.sequence, 55);
+    let nonsense = BackupPolicy { keep: 0, ..policy };
+    let refused = folder.take(&sample.database, nonsense).await;
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+}
