@@ -155,6 +155,17 @@ impl Engine {
         self.inner.health.clone()
     }
 
+    /// The store: its rows are read and written through collections; it is backed up and inspected by itself.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.inner.database
+    }
+
+    /// The time by the engine's clock, nanoseconds since the Unix epoch.
+    pub(crate) fn now(&self) -> i64 {
+        self.inner.clock.now()
+    }
+
     /// Takes no more calls; brings indexes and store to the disk. What isn't done by `deadline` is left to the next
     /// start: nothing that was acknowledged is lost.
     ///

@@ -16,12 +16,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+mod backups;
 mod settings;
 
+pub use backups::BackupSettings;
 pub use settings::{EngineSettings, Settings};
 
 use crate::engine::{Engine, EngineConfig, Health};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 
 /// Part of the drain deadline that indexes may use, in percent; the rest after the calls is the store's.
 const INDEXES_SHARE: u32 = (100 - CALLS_SHARE) / 2;
@@ -65,6 +67,10 @@ pub async fn start<S: Service>(
         health.watch(*name, serving.clone());
     }
     let engine = service.engine().clone();
+    backups::start(S::FOLDER, &engine, &settings.backup, host).map_err(|source| EngineError::Io {
+        doing: "waiting for signals",
+        source,
+    })?;
     let for_indexes = server.drain_deadline.saturating_mul(INDEXES_SHARE) / 100;
     host.on_close(S::NAME, move || close(engine, for_indexes));
     Ok(service)

@@ -1,10 +1,15 @@
 //! The command line of `souk`.
 
+mod backup;
 mod bench;
+mod check;
 mod demo;
 mod load;
 mod ready;
+mod restore;
 mod serve;
+mod stats;
+mod stores;
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -40,7 +45,7 @@ enum Command {
     /// Everything in one process; loads demo data at the first start, then serves.
     Demo(demo::DemoArgs),
     /// Everything in one process: the gateway and the three services.
-    Serve(ServiceArgs),
+    Serve(serve::ServeArgs),
     /// Orders, consumers, salespersons and products alone.
     OrderSvc(ServiceArgs),
     /// Shops alone.
@@ -62,6 +67,32 @@ The code is 0 when every row was taken, 1 when some were refused (each is named)
     #[command(after_help = "Example:
   souk bench storage --data /tmp/souk-bench --rows 1000000")]
     Bench(bench::BenchArgs),
+    /// Reads all stored data and holds rows, indexes and change log against each other.
+    #[command(
+        after_help = "The services must be stopped: only the process that has a store open can read it.
+
+The code is 0 when all is whole, 1 when there are problems; each is named, with what to do about it."
+    )]
+    Check(check::CheckArgs),
+    /// Copies the data of stopped services; running ones do it themselves, see `souk serve --help`.
+    #[command(after_help = "Examples:
+  souk backup --data /var/lib/souk --to /mnt/backups          all services; full at first, then what was added
+  souk serve --data /var/lib/souk --backup-to /mnt/backups --backup-every 15m
+  kill -USR1 PID                                              a running process takes a backup at once
+
+A backup is there as a whole or not at all. What `order-svc`, `shop-svc` and `meta-svc` need is
+`--set engine.backup.to=FOLDER` and `--set engine.backup.every=15m`.")]
+    Backup(backup::BackupArgs),
+    /// Makes a data folder of backups.
+    #[command(after_help = "Examples:
+  souk restore --from /mnt/backups --data /var/lib/souk-restored
+  souk restore --from /mnt/backups/order/20261121T130640.000Z-incremental --data order
+
+Every byte is verified before the data is there. Search indexes aren't part of a backup: they are built from the rows
+at the first start.")]
+    Restore(restore::RestoreArgs),
+    /// Counts rows, bytes, versions, index entries and changes of stopped services.
+    Stats(stats::StatsArgs),
 }
 
 /// Runs `souk` with the arguments of this process.
@@ -78,6 +109,10 @@ pub fn main() -> ExitCode {
         Command::Gateway(args) => process::main(souk_gateway::run(args)),
         Command::Load(args) => load::main(&args),
         Command::Bench(args) => bench::main(&args),
+        Command::Check(args) => check::main(&args),
+        Command::Backup(args) => backup::main(&args),
+        Command::Restore(args) => restore::main(&args),
+        Command::Stats(args) => stats::main(&args),
     }
 }
 
@@ -122,6 +157,23 @@ mod tests {
             cli.expect("e2e's command line").command,
             Some(Command::Demo(_))
         ));
+    }
+
+    #[test]
+    fn backups_of_a_running_process_need_a_folder() {
+        for (line, taken) in [
+            ("serve --backup-to x --backup-every 5m", true),
+            ("serve --backup-every 5m", false),
+            ("check --data x", true),
+            ("check --backups x", true),
+            ("check --data x --backups x", false),
+            ("check", false),
+            ("backup --data x", false),
+            ("restore --from x", false),
+        ] {
+            let arguments = ["souk"].into_iter().chain(line.split(' '));
+            assert_eq!(Cli::try_parse_from(arguments).is_ok(), taken, "{line}");
+        }
     }
 
     #[test]

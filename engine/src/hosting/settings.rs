@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use souk_chassis::config::{Config, Problems, ServerConfig, duration};
 use souk_chassis::telemetry::TelemetryConfig;
 
+use super::backups::BackupSettings;
 use crate::engine::EngineConfig;
 
 /// Longest time between two commits of an index: the freshness that the contract promises.
@@ -34,6 +35,8 @@ pub struct EngineSettings {
     /// How long changes are kept at least, for watches.
     #[serde(with = "duration")]
     pub retention: Duration,
+    /// Backups while the service runs.
+    pub backup: BackupSettings,
 }
 
 impl Default for EngineSettings {
@@ -45,6 +48,7 @@ impl Default for EngineSettings {
             memory_bytes: config.storage.memory_bytes,
             reserve_bytes: config.storage.reserve_bytes,
             retention: config.storage.retention,
+            backup: BackupSettings::default(),
         }
     }
 }
@@ -78,6 +82,7 @@ impl EngineSettings {
         if self.retention.is_zero() {
             problems.push(&format!("{path}.retention"), "must be more than zero");
         }
+        self.backup.check(&format!("{path}.backup"), problems);
     }
 }
 
@@ -144,6 +149,9 @@ mod tests {
             "engine.commit_interval=1s",
             "engine.retention=0s",
             "engine.memory_bytes=1",
+            "engine.backup.every=0s",
+            "engine.backup.increments=5000",
+            "engine.backup.keep=0",
         ];
         let error = Loader::new()
             .overrides(wrong)
@@ -160,7 +168,10 @@ mod tests {
                 "data",
                 "engine.commit_interval",
                 "engine.memory_bytes",
-                "engine.retention"
+                "engine.retention",
+                "engine.backup.every",
+                "engine.backup.increments",
+                "engine.backup.keep"
             ]
         );
     }

@@ -1,5 +1,8 @@
 //! Everything in one process: the gateway over three services that it calls without a network.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::health::Health;
 use souk_chassis::host::{Exit, Host};
@@ -15,6 +18,34 @@ use souk_order_svc::OrderServices;
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_shop_svc::ShopServices;
 
+/// Arguments of `souk serve`.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ServeArgs {
+    /// Takes backups of every service into this folder while it serves, and at SIGUSR1.
+    #[arg(long, value_name = "FOLDER")]
+    backup_to: Option<PathBuf>,
+    /// Time between two backups [default: 1h].
+    #[arg(long, value_name = "DURATION", requires = "backup_to")]
+    backup_every: Option<String>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+impl ServeArgs {
+    /// The flags of their own stand for settings that every service has.
+    fn service(self) -> ServiceArgs {
+        let mut service = self.service;
+        let to = self.backup_to.map(|to| to.display().to_string());
+        let settings = [("to", to), ("every", self.backup_every)];
+        let given = settings
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let given = given.map(|(name, value)| format!("engine.backup.{name}={value}"));
+        service.settings.overrides.extend(given);
+        service
+    }
+}
+
 /// A process with everything.
 pub(super) fn process() -> Process {
     let roles = [OrderServices::NAME, ShopServices::NAME, MediaServices::NAME];
@@ -22,8 +53,8 @@ pub(super) fn process() -> Process {
 }
 
 /// Runs everything until it is told to stop.
-pub(super) async fn run(args: ServiceArgs) -> Result<Exit, RunError> {
-    let settings: Settings = args.load()?;
+pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
+    let settings: Settings = args.service().load()?;
     process()
         .run(&settings.telemetry, &settings.server, async |host| {
             Ok(start(&settings, host).await?.stack())
