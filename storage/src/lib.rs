@@ -54,8 +54,8 @@
 //! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
 //! | [`value`], [`row`], [`filter`] | values, keys, rows, and conditions on columns |
 //! | `secondary`, `expiry`, `replay` | entries of secondary indexes; time to live; requests that are repeated |
-//! | [`backup`], [`restore`] | copies of a database taken while it works, and databases made of them |
-//! | [`check`], [`contents`] | whether a database is whole; what each table holds |
+//! | [`backup`], [`mod@restore`] | copies of a database taken while it works, and databases made of them |
+//! | [`mod@check`], [`contents`] | whether a database is whole; what each table holds |
 //! | `walk` | walking over a part of a space |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |

@@ -10,6 +10,7 @@
 )]
 
 mod aggregations;
+mod backups;
 mod bad_input;
 mod crash;
 mod drain;
