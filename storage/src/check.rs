@@ -23,7 +23,7 @@ use std::path::Path;
 
 use self::report::Findings;
 pub use self::report::{CheckReport, Problem, ProblemKind, SpaceReport};
-pub(crate) use self::tables::Tables;
+pub(crate) use self::tables::{Tables, indexes_of};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kv::fjall::FjallKv;

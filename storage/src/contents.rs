@@ -1,7 +1,8 @@
 //! What each table holds, and the log: counted, not estimated, which takes a read of all rows and index entries.
 
-use crate::catalog::{NumberedIndex, Table, TableId};
+use crate::catalog::{Table, TableId};
 use crate::change;
+use crate::check::indexes_of;
 use crate::database::Database;
 use crate::error::Result;
 use crate::key;
@@ -76,10 +77,9 @@ pub struct ChangeTime {
 impl TableContents {
     /// An empty table.
     pub(crate) fn new(table: &Table) -> Self {
-        let schema = table.schema();
-        let indexes = NumberedIndex::all(&schema).map(|(number, index)| IndexContents {
-            number,
-            name: index.name.clone(),
+        let indexes = indexes_of(table).into_iter().map(|index| IndexContents {
+            number: index.number,
+            name: index.name,
             entries: 0,
             bytes: 0,
         });

@@ -349,6 +349,19 @@ pub(crate) enum CatalogKind {
     Request,
     /// [`request_age`].
     RequestAge,
+    /// Work in the background: what (1 to fill an index, 2 to remove one, 3 to remove a table), and on what.
+    Job {
+        /// The table.
+        table: TableId,
+        /// What is done.
+        kind: u8,
+        /// The index, if it is one.
+        index: u16,
+    },
+    /// A number of 8 bytes.
+    Number,
+    /// What only its own part of the store reads.
+    Private,
 }
 
 /// What an entry of the catalog is by its key; `None` for what isn't written there.
@@ -360,6 +373,17 @@ pub(crate) fn catalog_kind(key: &[u8]) -> Option<CatalogKind> {
         (&CONSUMER, _) => Some(CatalogKind::Consumer),
         (&REQUEST, _) => Some(CatalogKind::Request),
         (&REQUEST_AGE, _) => Some(CatalogKind::RequestAge),
+        // Time of the newest trimmed change.
+        (0x03, []) => Some(CatalogKind::Number),
+        // Highest number of a table ever; feeds.
+        (0x04, []) | (0x21, [_, ..]) => Some(CatalogKind::Private),
+        (0x11, [a, b, c, d, kind, high, low]) => Some(CatalogKind::Job {
+            table: TableId(u32::from_be_bytes([*a, *b, *c, *d])),
+            kind: *kind,
+            index: u16::from_be_bytes([*high, *low]),
+        }),
+        // Last number of an appended row of a partition.
+        (0x40, [_, _, _, _, _, ..]) => Some(CatalogKind::Number),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self as stdio, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::blocks::BlockFile;
@@ -83,11 +84,12 @@ impl Partial {
                 file.sync_all()
             })
             .map_err(io("write", &path))?;
-        let lock = self.path.join(LOCK);
-        fs::remove_file(&lock).map_err(io("remove", &lock))?;
         sync_directory(&self.path)?;
         fs::rename(&self.path, &self.target).map_err(io("rename", &self.path))?;
         sync_directory(parent(&self.target))?;
+        // Not before: whoever locked a new file of that name would clear the folder away.
+        let lock = self.target.join(LOCK);
+        fs::remove_file(&lock).map_err(io("remove", &lock))?;
         drop(self.lock);
         Ok(())
     }
@@ -125,7 +127,12 @@ fn partial(target: &Path) -> Result<PathBuf> {
     Ok(target.with_file_name(name))
 }
 
+/// Locks a folder; the lock is on the file that is there, not on one that went away meanwhile.
 fn lock(path: &Path) -> Result<File> {
+    let locked = || Error::Locked {
+        directory: path.to_owned(),
+        holder: "another backup".to_owned(),
+    };
     let file = OpenOptions::new()
         .write(true)
         .create(true)
@@ -133,12 +140,14 @@ fn lock(path: &Path) -> Result<File> {
         .open(path.join(LOCK))
         .map_err(io("open", &path.join(LOCK)))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked {
-            directory: path.to_owned(),
-            holder: "another backup".to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(io("lock", path)(error)),
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(locked()),
+        Err(TryLockError::Error(error)) => return Err(io("lock", path)(error)),
+    }
+    let here = file.metadata().map_err(io("look at", path))?;
+    match fs::metadata(path.join(LOCK)) {
+        Ok(there) if (there.dev(), there.ino()) == (here.dev(), here.ino()) => Ok(file),
+        Ok(_) | Err(_) => Err(locked()),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The catalog: every entry is of a known kind, and says nothing that another contradicts.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use super::report::{Findings, ProblemKind};
 use super::tables::Tables;
 use super::walk::{Through, hexadecimal};
+use crate::catalog::{Table, TableId};
 use crate::error::{Error, Result};
 use crate::key::{self, CatalogKind};
 use crate::kv::{KvSnapshot, Space};
@@ -14,9 +17,37 @@ use crate::replay;
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     pub(super) tables: Tables,
+    /// Tables and indexes whose rows and entries are being removed.
+    removing: BTreeSet<(TableId, Option<u16>)>,
+    /// Indexes that are being filled.
+    filling: BTreeSet<(TableId, u16)>,
     requests: u64,
     ages: u64,
 }
+
+impl Catalog {
+    /// Whether the rows and entries of a table are being removed.
+    pub(super) fn removes_table(&self, key: &[u8]) -> bool {
+        let table = key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)));
+        table.is_some_and(|table| self.removing.contains(&(table, None)))
+    }
+
+    /// Whether the entries of an index are being removed.
+    pub(super) fn removes_index(&self, key: &[u8], number: u16) -> bool {
+        let table = key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)));
+        self.removes_table(key) || table.is_some_and(|table| self.removing.contains(&(table, Some(number))))
+    }
+
+    /// Whether an index lacks the entries of some rows.
+    pub(super) fn fills(&self, table: &Table, number: u16) -> bool {
+        self.filling.contains(&(table.id(), number))
+    }
+}
+
+/// Kinds of work in the background.
+const FILL_INDEX: u8 = 1;
+const REMOVE_INDEX: u8 = 2;
+const REMOVE_TABLE: u8 = 3;
 
 pub(super) async fn check(snapshot: &dyn KvSnapshot, findings: &mut Findings) -> Catalog {
     let mut catalog = Catalog::default();
@@ -92,6 +123,24 @@ fn entry(
             catalog.ages += 1;
             return Ok(Some(key::request(key::request_of_age(key)?)));
         }
+        Some(CatalogKind::Job {
+            table,
+            kind: FILL_INDEX,
+            index,
+        }) => {
+            catalog.filling.insert((table, index));
+        }
+        Some(CatalogKind::Job { table, kind, index }) => {
+            if kind == REMOVE_INDEX {
+                catalog.removing.insert((table, Some(index)));
+            } else if kind == REMOVE_TABLE {
+                catalog.removing.insert((table, None));
+            }
+        }
+        Some(CatalogKind::Number) => {
+            number("a number")?;
+        }
+        Some(CatalogKind::Private) => {}
         None => {
             return Err(Error::corrupt(format!(
                 "{} is of no kind that this program knows",

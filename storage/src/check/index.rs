@@ -7,8 +7,9 @@ use bytes::Bytes;
 use super::catalog::Catalog;
 use super::report::{Findings, ProblemKind};
 use super::rows::{self, Rows, Sum};
+use super::tables::index_of;
 use super::walk::{Through, hexadecimal};
-use crate::catalog::{NumberedIndex, Table, TableId};
+use crate::catalog::{Table, TableId};
 use crate::error::Result;
 use crate::key;
 use crate::kv::{KvSnapshot, Space};
@@ -32,9 +33,10 @@ pub(super) async fn check(
         for (key, value) in &page {
             match key::index_number_of(key) {
                 Ok(number) => match catalog.tables.of_row(key) {
-                    Some(table) if knows(table, number) => {
+                    Some(table) if index_of(table, number).is_some() => {
                         found.entry((table.id(), number)).or_default().add(key, value);
                     }
+                    Some(_) | None if catalog.removes_index(key, number) => findings.leftovers += 1,
                     Some(_) | None => {
                         let what = format!("an entry of no index: {}", hexadecimal(key));
                         findings.problem(ProblemKind::Unknown, Space::Index, what);
@@ -53,7 +55,12 @@ pub(super) async fn check(
     }
     for (table, numbers) in suspects {
         if let Some(table) = catalog.tables.get(table) {
-            missing(snapshot, table, &numbers, walk.broken(), findings).await;
+            let whole = |number: &u16| {
+                let index = index_of(table, *number);
+                index.is_some_and(|index| index.complete) && !catalog.fills(table, *number)
+            };
+            let complete = numbers.iter().copied().filter(whole).collect();
+            missing(snapshot, table, &complete, walk.broken(), findings).await;
             for number in numbers {
                 surplus(snapshot, table, number, rows.broken, findings).await;
             }
@@ -61,15 +68,8 @@ pub(super) async fn check(
     }
 }
 
-/// Whether a table has an index of this number.
-fn knows(table: &Table, number: u16) -> bool {
-    NumberedIndex::all(&table.schema()).any(|(each, _)| each == number)
-}
-
 fn name(table: &Table, number: u16) -> String {
-    let schema = table.schema();
-    let index = NumberedIndex::all(&schema).find(|(each, _)| *each == number);
-    let index = index.map_or_else(|| number.to_string(), |(_, index)| index.name.clone());
+    let index = index_of(table, number).map_or_else(|| number.to_string(), |index| index.name);
     format!("index {index:?} of table {:?}", table.name())
 }
 
@@ -153,10 +153,7 @@ async fn row_of(
     number: u16,
     entry: &Bytes,
 ) -> Result<Option<(Bytes, Bytes)>> {
-    let schema = table.schema();
-    let columns = NumberedIndex::all(&schema)
-        .find(|(each, _)| *each == number)
-        .map_or(0, |(_, index)| index.columns.len());
+    let columns = index_of(table, number).map_or(0, |index| index.columns);
     let rest = entry.get(key::INDEX_PREFIX_BYTES..).unwrap_or_default();
     let (_, primary_key) = key::read_index_entry(rest, columns).map_err(|malformed| {
         crate::Error::corrupt(format!(

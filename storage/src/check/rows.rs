@@ -84,6 +84,10 @@ pub(super) async fn check(snapshot: &dyn KvSnapshot, catalog: &Catalog, findings
         findings.read(Space::Rows, page.len() as u64, bytes as u64);
         for (key, value) in &page {
             let Some(table) = catalog.tables.of_row(key) else {
+                if catalog.removes_table(key) {
+                    findings.leftovers += 1;
+                    continue;
+                }
                 let what = format!("a row of no table: {}", hexadecimal(key));
                 findings.problem(ProblemKind::Unknown, Space::Rows, what);
                 continue;
