@@ -373,17 +373,15 @@ pub(crate) fn catalog_kind(key: &[u8]) -> Option<CatalogKind> {
         (&CONSUMER, _) => Some(CatalogKind::Consumer),
         (&REQUEST, _) => Some(CatalogKind::Request),
         (&REQUEST_AGE, _) => Some(CatalogKind::RequestAge),
-        // Time of the newest trimmed change.
-        (0x03, []) => Some(CatalogKind::Number),
-        // Highest number of a table ever; feeds.
-        (0x04, []) | (0x21, [_, ..]) => Some(CatalogKind::Private),
-        (0x11, [a, b, c, d, kind, high, low]) => Some(CatalogKind::Job {
+        _ if key == TRIMMED_TIME => Some(CatalogKind::Number),
+        _ if key == LAST_TABLE || key == GROUP => Some(CatalogKind::Private),
+        (&FEED, [_, ..]) => Some(CatalogKind::Private),
+        (&JOB, [a, b, c, d, kind, high, low]) => Some(CatalogKind::Job {
             table: TableId(u32::from_be_bytes([*a, *b, *c, *d])),
             kind: *kind,
             index: u16::from_be_bytes([*high, *low]),
         }),
-        // Last number of an appended row of a partition.
-        (0x40, [_, _, _, _, _, ..]) => Some(CatalogKind::Number),
+        (&COUNTER, [_, _, _, _, _, ..]) => Some(CatalogKind::Number),
         _ => None,
     }
 }

@@ -61,7 +61,8 @@ pub(super) async fn check(
             };
             let complete = numbers.iter().copied().filter(whole).collect();
             missing(snapshot, table, &complete, walk.broken(), findings).await;
-            for number in numbers {
+            let kept = |number: &u16| index_of(table, *number).is_none_or(|index| index.kept);
+            for number in numbers.into_iter().filter(kept) {
                 surplus(snapshot, table, number, rows.broken, findings).await;
             }
         }
@@ -143,7 +144,7 @@ async fn surplus(
 }
 
 fn entries_of(table: &Table, key: &[u8], value: &[u8]) -> Result<BTreeMap<Bytes, Vec<u8>>> {
-    secondary::entries(table, &rows::read(table, key, value)?)
+    Ok(secondary::fitting_entries(table, &rows::read(table, key, value)?))
 }
 
 /// The row that an entry names, with its key.

@@ -119,7 +119,7 @@ fn one(rows: &mut Rows, table: &Table, findings: &mut Findings, key: &Bytes, val
     let contents = rows.contents.entry(table.id());
     let contents = contents.or_insert_with(|| TableContents::new(table));
     count_row(contents, key, value, &row);
-    for (entry, value) in secondary::entries(table, &row)? {
+    for (entry, value) in secondary::fitting_entries(table, &row) {
         let number = key::index_number_of(&entry)?;
         let sum = rows.entries.entry((table.id(), number)).or_default();
         sum.add(&entry, &value);

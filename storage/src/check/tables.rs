@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::catalog::{self, NumberedIndex, Table, TableId};
+use crate::catalog::{self, ExpiryIndex, IndexState, Table, TableId};
 use crate::error::Result;
 use crate::key;
-
-/// Number of the index by which the store finds what has expired: the oldest version of a row, and its key.
-const HIDDEN: u16 = u16::MAX;
+use crate::secondary::EXPIRY_INDEX;
 
 /// The tables of a cut.
 #[derive(Debug, Default)]
@@ -52,29 +50,38 @@ pub(crate) struct KnownIndex {
     pub(crate) columns: usize,
     /// Whether every row that can have an entry has one.
     pub(crate) complete: bool,
+    /// Whether writes keep its entries: those of an index that couldn't be filled are of no account.
+    pub(crate) kept: bool,
 }
 
 /// The indexes that a table declares.
 pub(crate) fn indexes_of(table: &Table) -> Vec<KnownIndex> {
-    let schema = table.schema();
-    let indexes = NumberedIndex::all(&schema).map(|(number, index)| KnownIndex {
-        number,
+    let definition = table.definition();
+    let indexes = definition.indexes.iter().map(|index| KnownIndex {
+        number: index.number,
         name: index.name.clone(),
         columns: index.columns.len(),
-        complete: true,
+        complete: index.state == IndexState::Ready && !index.partial,
+        kept: index.is_kept(),
     });
     indexes.collect()
 }
 
 /// An index of a table by its number, the hidden one included.
 pub(super) fn index_of(table: &Table, number: u16) -> Option<KnownIndex> {
-    if number == HIDDEN && table.schema().time_to_live.is_some() {
-        return Some(KnownIndex {
-            number,
-            name: "of times to live".to_owned(),
-            columns: 1,
-            complete: true,
-        });
+    if number != EXPIRY_INDEX {
+        return indexes_of(table).into_iter().find(|index| index.number == number);
     }
-    indexes_of(table).into_iter().find(|index| index.number == number)
+    let complete = match table.definition().expiry {
+        ExpiryIndex::Absent => return None,
+        ExpiryIndex::Building => false,
+        ExpiryIndex::Ready => true,
+    };
+    Some(KnownIndex {
+        number,
+        name: "of times to live".to_owned(),
+        columns: 1,
+        complete,
+        kept: true,
+    })
 }

@@ -84,7 +84,8 @@ pub(super) async fn all(fill: &mut Fill<'_>, backups: &[Backup]) -> Result<()> {
                     })?);
                 }
                 tables.take(&key, &value)?;
-                if key == key::HEAD {
+                // Of the store that was copied; the new one has its own.
+                if key == key::HEAD || key == key::GROUP {
                     continue;
                 }
                 fill.set(Space::Catalog, key, Some(value.into())).await?;
@@ -167,7 +168,7 @@ async fn index_rows(fill: &mut Fill<'_>, tables: &Tables) -> Result<()> {
             };
             let primary_key = key::primary_key_of_row(&key)?;
             let row = row::codec::decode(primary_key, &value, &ColumnSelection::All)?;
-            for (entry, value) in secondary::entries(table, &row)? {
+            for (entry, value) in secondary::fitting_entries(table, &row) {
                 fill.set(Space::Index, entry, Some(value)).await?;
             }
         }

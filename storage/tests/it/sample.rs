@@ -32,7 +32,7 @@ fn options(clock: &Arc<ManualClock>) -> DatabaseOptions {
         retention: HOUR,
         request_retention: HOUR,
         maintenance_interval: 1000 * HOUR,
-        memtable_bytes: 1 << 20,
+        memory_bytes: 16 << 20,
         ..DatabaseOptions::default()
     }
 }
@@ -149,11 +149,7 @@ impl Sample {
                 ],
             },
         };
-        RowWrite {
-            table,
-            operation,
-            condition: Condition::none(),
-        }
+        RowWrite::new(&table, operation, Condition::none())
     }
 
     pub(crate) async fn close(self) {
