@@ -32,6 +32,7 @@ fn put(key: u64) -> Commit {
             value: vec![1; VALUE_BYTES],
             stamp: true,
         }],
+        held: None,
         log: Some(vec![1; VALUE_BYTES]),
         held: None,
         durability: Durability::Disk,
