@@ -34,7 +34,6 @@ fn put(key: u64) -> Commit {
         }],
         held: None,
         log: Some(vec![1; VALUE_BYTES]),
-        held: None,
         durability: Durability::Disk,
     }
 }

@@ -362,7 +362,8 @@ fn word(direction: Direction) -> &'static str {
 
 fn options() -> DatabaseOptions {
     DatabaseOptions {
-        cache_bytes: workload::CACHE_BYTES as u64,
+        // A half of it is cache.
+        memory_bytes: 2 * workload::CACHE_BYTES as u64,
         ..DatabaseOptions::default()
     }
 }
