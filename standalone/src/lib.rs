@@ -7,7 +7,7 @@
 //! - [`generate`]: demo data, computed from a seed.
 //! - [`load`]: rows through the services' batch calls: retried, resumable, every refused row named.
 //! - [`dataset`]: what is generated, by name and size, and the whole demo.
-//! - [`bench`]: how fast the parts are, each alone.
+//! - [`mod@bench`]: how fast the parts are, each alone.
 //! - `cli`: the command line.
 //!
 //! # Example
