@@ -7,28 +7,61 @@
 //! Tablestore's wide-column model.
 //!
 //! ```
-//! use souk_storage::{
-//!     Condition, Database, DatabaseOptions, Error, KeyKind, PrimaryKey, RowOperation, TableSchema, WriteBatch,
-//! };
+//! use std::time::Duration;
+//!
+//! use souk_storage::*;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Error> {
 //! let database = Database::in_memory(DatabaseOptions::default()).await?;
-//! let shops = TableSchema::new("shops").key("id", KeyKind::String);
+//! let shops = TableSchema::new("shops")
+//!     .key("city", KeyKind::String)
+//!     .auto_increment_key("number")
+//!     .max_versions(3)
+//!     .time_to_live(Duration::from_secs(30 * 86_400))
+//!     .transactions()
+//!     .index(SecondaryIndexSchema::new("by_rating", ["rating"]).include(["name"]));
 //! let shops = database.ensure_table(shops).await?;
 //!
-//! let key = PrimaryKey::string("s-1")?;
-//! let put = RowOperation::Put {
-//!     key: key.clone(),
-//!     columns: vec![("name".to_owned(), "Spices".into())],
-//! };
-//! let batch = WriteBatch::of(&shops, put, Condition::must_not_exist());
-//! let written = database.write(batch).await?;
+//! // An appended row is numbered by the store.
+//! let columns = vec![("name".to_owned(), "Spices".into()), ("rating".to_owned(), 48.into())];
+//! let append = RowOperation::Append { key: vec!["Helsinki".into()], columns };
+//! let append = RowWrite::new(&shops, append, Condition::none()).returning(ReturnRow::Key);
+//! let appended = database.write(WriteBatch::new().row(append)).await?;
+//! let key = appended.rows[0].key.clone().expect("the key that was asked for");
 //!
-//! let row = database.snapshot().await?.get(&shops, &key).await?;
-//! let name = row.as_ref().and_then(|row| row.get("name")?.as_str());
-//! assert_eq!(name, Some("Spices"));
-//! assert_eq!(database.changes(0, 10).await?[0].sequence, written.sequence);
+//! // A put replaces the whole row, here only if nobody has written it since.
+//! let columns = vec![("name".to_owned(), "Herbs".into()), ("rating".to_owned(), 48.into())];
+//! let put = RowOperation::Put { key: key.clone(), columns };
+//! database.write(WriteBatch::of(&shops, put, Condition::revision(appended.sequence))).await?;
+//!
+//! // An increment, with its sum.
+//! let changes = vec![ColumnChange::Increment { column: "visits".to_owned(), by: 2 }];
+//! let update = RowOperation::Update { key: key.clone(), changes };
+//! let update = RowWrite::new(&shops, update, Condition::must_exist())
+//!     .returning(ReturnRow::AfterModify(vec!["visits".to_owned()]));
+//! let updated = database.write(WriteBatch::new().row(update.clone())).await?;
+//! let sum = updated.rows[0].row.as_ref().and_then(|row| row.get("visits")?.as_integer());
+//! assert_eq!(sum, Some(2));
+//!
+//! // A transaction holds one partition and sees its own writes; others see them after the commit.
+//! let mut transaction = database.begin(&shops, "Helsinki".into()).await?;
+//! transaction.write(vec![update]).await?;
+//! let row = transaction.get(&key).await?.expect("the row");
+//! assert_eq!(row.get("visits"), Some(&4.into()));
+//! let committed = transaction.commit().await?;
+//!
+//! // A range of a secondary index, best first.
+//! let (from, to) = (IndexBound::Before(vec![40.into()]), IndexBound::Max);
+//! let best = IndexRequest::between("by_rating", from, to, Direction::Backward).limit(10);
+//! let page = database.snapshot().await?.index(&shops, &best).await?;
+//! assert_eq!(page.entries[0].included, [("name".to_owned(), "Herbs".into())]);
+//!
+//! // A feed: the rows as they are, then every change of them, from where it was acknowledged.
+//! let feed = database.create_feed("copy", FeedOptions::new(FeedSource::BaseAndChanges)).await?;
+//! let batch = feed.read(100).await?;
+//! assert_eq!(batch.records[0].sequence, committed.sequence);
+//! feed.acknowledge(&batch.token).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -36,34 +69,35 @@
 //! # What it is not
 //!
 //! It has no query language, no joins and no full-text search: what is searched is derived from the change log
-//! elsewhere. It doesn't replicate; one process owns a directory. It has no transaction across partition keys: what
-//! belongs together there is one batch, and what was read before is guarded by a [`Condition`].
+//! elsewhere. It doesn't replicate; one process owns a directory. A [`Transaction`] holds the rows of one partition
+//! key; across partitions and tables, what belongs together is one [`WriteBatch`], and what was read before is
+//! guarded by a [`Condition`].
 //!
 //! # Layout
 //!
 //! | module | what it is about |
 //! |---|---|
-//! | [`database`] | the handle: opening, writing, closing |
-//! | [`tables`], [`jobs`] | tables that change, and what is left to do in the background when they have |
-//! | [`batch`], `write` | what a writer asks for, and the way of a batch to its commit |
-//! | [`transaction`] | transactions that hold a partition |
-//! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
-//! | [`change`] | what one batch did, as the log keeps it |
-//! | [`consumer`] | who reads the log, and what of it is kept for them |
-//! | [`feed`] | rows and then every change of them, delivered to someone who says what he has |
-//! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
-//! | [`value`], [`row`], [`filter`] | values, keys, rows, and conditions on columns |
-//! | `secondary`, `expiry`, `replay` | entries of secondary indexes; time to live; requests that are repeated |
 //! | [`backup`], [`mod@restore`] | copies of a database taken while it works, and databases made of them |
+//! | [`batch`], `write` | what a writer asks for, and the way of a batch to its commit |
+//! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
+//! | [`change`] | what one batch did, as the log keeps it |
 //! | [`mod@check`], [`contents`] | whether a database is whole; what each table holds |
-//! | `walk` | walking over a part of a space |
+//! | `codec`, `key` | the bytes of values; THE table of stored keys |
+//! | [`consumer`] | who reads the log, and what of it is kept for them |
+//! | [`database`] | the handle: opening, writing, closing |
+//! | [`error`] | what can go wrong, with a code and advice |
+//! | `expiry`, `replay`, `secondary` | time to live; requests that are repeated; entries of secondary indexes |
+//! | [`feed`] | rows and then every change of them, delivered to someone who says what he has |
+//! | [`filter`], [`row`], [`value`] | conditions on columns; rows; values and keys |
+//! | [`jobs`], [`tables`] | tables that change, and what is left to do in the background when they have |
+//! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
+//! | [`limits`], [`options`], [`clock`], [`free_space`] | every limit, what a database is opened with; time and free space as parameters |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |
-//! | `key`, `codec` | THE table of stored keys, and the bytes of values |
-//! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
-//! | [`options`], [`limits`], [`clock`], [`free_space`] | what a database is opened with, every limit; time and free space as parameters |
+//! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
 //! | [`statistics`] | what a store holds and does: memory, journals, tables, disk |
-//! | [`error`] | what can go wrong, with a code and advice |
+//! | [`transaction`] | transactions that hold a partition |
+//! | `walk` | walking over a part of a space |
 
 pub mod backup;
 pub mod batch;
