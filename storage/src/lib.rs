@@ -33,7 +33,8 @@
 //! // A put replaces the whole row, here only if nobody has written it since.
 //! let columns = vec![("name".to_owned(), "Herbs".into()), ("rating".to_owned(), 48.into())];
 //! let put = RowOperation::Put { key: key.clone(), columns };
-//! database.write(WriteBatch::of(&shops, put, Condition::revision(appended.sequence))).await?;
+//! let unchanged = Condition { existence: Existence::MustExist, ..Condition::revision(appended.sequence) };
+//! database.write(WriteBatch::of(&shops, put, unchanged)).await?;
 //!
 //! // An increment, with its sum.
 //! let changes = vec![ColumnChange::Increment { column: "visits".to_owned(), by: 2 }];
