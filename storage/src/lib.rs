@@ -83,6 +83,7 @@
 //! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
 //! | [`change`] | what one batch did, as the log keeps it |
 //! | [`mod@check`], [`contents`] | whether a database is whole; what each table holds |
+//! | [`clock`], [`free_space`] | time and free space as parameters |
 //! | `codec`, `key` | the bytes of values; THE table of stored keys |
 //! | [`consumer`] | who reads the log, and what of it is kept for them |
 //! | [`database`] | the handle: opening, writing, closing |
@@ -92,7 +93,7 @@
 //! | [`filter`], [`row`], [`value`] | conditions on columns; rows; values and keys |
 //! | [`jobs`], [`tables`] | tables that change, and what is left to do in the background when they have |
 //! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
-//! | [`limits`], [`options`], [`clock`], [`free_space`] | every limit, what a database is opened with; time and free space as parameters |
+//! | [`limits`], [`options`] | every limit; what a database is opened with |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
