@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::{Config, Problems, ServerConfig, duration};
 use souk_chassis::telemetry::TelemetryConfig;
+use souk_storage::limits::{MAX_RETENTION, MIN_RETENTION};
 
 use super::backups::BackupSettings;
 use crate::engine::EngineConfig;
@@ -79,8 +80,8 @@ impl EngineSettings {
             let message = format!("must be at least {MEMORY_BYTES_MIN} bytes");
             problems.push(&format!("{path}.memory_bytes"), message);
         }
-        if self.retention.is_zero() {
-            problems.push(&format!("{path}.retention"), "must be more than zero");
+        if !(MIN_RETENTION..=MAX_RETENTION).contains(&self.retention) {
+            problems.push(&format!("{path}.retention"), "must be 1h to 168h");
         }
         self.backup.check(&format!("{path}.backup"), problems);
     }
@@ -147,7 +148,7 @@ mod tests {
         let wrong = [
             "data=",
             "engine.commit_interval=1s",
-            "engine.retention=0s",
+            "engine.retention=59m",
             "engine.memory_bytes=1",
             "engine.backup.every=0s",
             "engine.backup.increments=5000",

@@ -18,6 +18,7 @@ mod failure;
 mod faults;
 mod feed;
 mod holes;
+mod limits;
 mod linearizable;
 mod log_time;
 mod model;
