@@ -38,18 +38,21 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(Malformed("more bytes"))?;
         self.rest = rest;
         Ok(taken)
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
         let (first, rest) = self.rest.split_first().ok_or(Malformed("a byte"))?;
         self.rest = rest;
         Ok(*first)
     }
 
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Malformed("a number"))?;
         self.rest = rest;
@@ -60,6 +63,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_be_bytes(self.array()?))
     }
@@ -69,6 +73,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A LEB128 number.
+    #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
         if let Some((&small @ 0..0x80, rest)) = self.rest.split_first() {
             self.rest = rest;
@@ -90,6 +95,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A length or count; no more than there are bytes left, so that it can size an allocation.
+    #[inline]
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = usize::try_from(self.varint()?).map_err(|_| Malformed("a length"))?;
         if count > self.rest.len() {
@@ -99,21 +105,25 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn zigzag(&mut self) -> Result<i64, Malformed> {
         let number = self.varint()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let count = self.count()?;
         self.take(count)
     }
 
+    #[inline]
     pub(crate) fn str(&mut self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("UTF-8"))
     }
 
     /// A value written by [`put_value`].
+    #[inline]
     pub(crate) fn value(&mut self) -> Result<Value, Malformed> {
         match self.u8()? {
             STRING => Ok(Value::String(self.str()?.to_owned())),
@@ -138,6 +148,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A value written by [`put_ordered`].
+    #[inline]
     pub(crate) fn ordered(&mut self) -> Result<Value, Malformed> {
         match self.u8()? {
             ORDERED_STRING => String::from_utf8(self.escaped()?)
@@ -163,6 +174,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A key value written by [`put_ordered_key`].
+    #[inline]
     pub(crate) fn ordered_key(&mut self) -> Result<KeyValue, Malformed> {
         match self.ordered()? {
             Value::String(text) => Ok(KeyValue::String(text)),

@@ -83,6 +83,7 @@ fn put_primary_key(out: &mut Vec<u8>, key: &PrimaryKey) {
     }
 }
 
+#[inline]
 fn read_primary_key(mut reader: Reader<'_>) -> Result<PrimaryKey, Malformed> {
     let mut values = SmallVec::new();
     while !reader.is_empty() {

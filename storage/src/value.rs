@@ -219,6 +219,7 @@ impl PrimaryKey {
     }
 
     /// A key of these values, checked.
+    #[inline]
     pub(crate) fn checked(values: SmallVec<[KeyValue; 1]>) -> Result<Self, Error> {
         if values.is_empty() {
             return Err(Error::invalid("primary key", "has no columns"));

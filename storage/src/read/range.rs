@@ -1,19 +1,26 @@
 //! Reading ranges of rows.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
 use bytes::Bytes;
 
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{Direction, Scan, Space};
+use crate::kv::{self, Direction, Page, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::metering::CapacityUnits;
+use crate::read::projection::Projection;
 use crate::read::{ReadOptions, Snapshot};
 use crate::row::Row;
 use crate::value::PrimaryKey;
 
 /// Fewest rows that are read at a time when some of them may not be returned.
 const SIFTED_ROWS: usize = 50;
+/// Most rows that are read at a time: the next ones are read while these are decoded.
+const CHUNK_ROWS: usize = 500;
 
 /// A cut between the keys of a table. The key may be a prefix of the table's key columns and then stands for all
 /// keys that begin with it.
@@ -135,43 +142,58 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
     let mut rows_left = MAX_SCANNED_ROWS;
     let mut rows = Vec::new();
     let mut measured = 0;
-    let next = loop {
-        let wanted = limit - rows.len();
-        let scan = Scan {
+    let scan = |low: &Bytes, high: &Bytes, wanted: usize, rows_left: usize, bytes_left: usize| {
+        let rows = if projection.takes_all() {
+            wanted
+        } else {
+            wanted.max(SIFTED_ROWS)
+        };
+        snapshot.kv.scan(Scan {
             space: Space::Rows,
             low: low.clone(),
             high: high.clone(),
             direction: request.direction,
-            rows: if projection.takes_all() {
-                wanted
-            } else {
-                wanted.max(SIFTED_ROWS)
-            }
-            .min(rows_left),
+            rows: rows.min(rows_left).min(CHUNK_ROWS),
             bytes: bytes_left,
+        })
+    };
+    let mut ahead: Option<Ahead<'_>> = None;
+    let next = loop {
+        let chunk = match ahead.take() {
+            Some(ahead) => ahead.finish().await?,
+            None => scan(&low, &high, limit - rows.len(), rows_left, bytes_left).await?,
         };
-        let scanned = snapshot.kv.scan(scan).await?;
-        let mut unread = None;
-        for (key, value) in scanned.entries {
-            if rows.len() == limit {
-                unread = Some(key);
-                break;
+        let count = chunk.entries.len();
+        let sizes = chunk.entries.iter().map(|(key, value)| key.len() + value.len());
+        rows_left = rows_left.saturating_sub(count);
+        bytes_left = bytes_left.saturating_sub(sizes.sum());
+        if let Some(next) = &chunk.next {
+            match request.direction {
+                Direction::Forward => low = next.clone(),
+                Direction::Backward => high = key::just_after(next),
             }
-            rows_left = rows_left.saturating_sub(1);
-            bytes_left = bytes_left.saturating_sub(key.len() + value.len());
-            let projected = projection.row(key::primary_key_of_row(&key)?, &value)?;
-            measured += projected.bytes;
-            rows.extend(projected.row);
+            let wanted = limit.saturating_sub(rows.len() + count);
+            // Nothing is read that may not be needed.
+            if wanted > 0 && rows_left > 0 && bytes_left > 0 {
+                let next = scan(&low, &high, wanted, rows_left, bytes_left);
+                ahead = Some(Ahead::begin(next).await);
+            }
         }
-        let Some(next) = unread.or(scanned.next) else {
+        let unread = match project(&projection, chunk.entries, limit, &mut rows, &mut measured) {
+            Ok(unread) => unread,
+            Err(error) => {
+                // Nobody reads any more when the answer is there.
+                if let Some(ahead) = ahead {
+                    ahead.finish().await.map_or_else(drop, drop);
+                }
+                return Err(error);
+            }
+        };
+        let Some(next) = unread.or(chunk.next) else {
             break None;
         };
         if rows.len() == limit || rows_left == 0 || bytes_left == 0 {
             break Some(key::primary_key_of_row(&next)?);
-        }
-        match request.direction {
-            Direction::Forward => low = next,
-            Direction::Backward => high = key::just_after(&next),
         }
     };
     Ok(RangePage {
@@ -179,6 +201,55 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
         next,
         consumed: CapacityUnits::reading(measured),
     })
+}
+
+/// Appends what is wanted of the entries to the rows, until they are `limit`; the key of the first entry that is left.
+fn project(
+    projection: &Projection<'_>,
+    entries: Vec<(Bytes, Bytes)>,
+    limit: usize,
+    rows: &mut Vec<Row>,
+    measured: &mut usize,
+) -> Result<Option<Bytes>> {
+    rows.reserve(entries.len().min(limit - rows.len()));
+    for (key, value) in entries {
+        if rows.len() == limit {
+            return Ok(Some(key));
+        }
+        let projected = projection.row_after(rows.last(), key::primary_key_of_row(&key)?, &value)?;
+        *measured += projected.bytes;
+        rows.extend(projected.row);
+    }
+    Ok(None)
+}
+
+type Scanning<'a> = Pin<Box<dyn Future<Output = std::result::Result<Page, kv::Error>> + Send + 'a>>;
+
+/// A scan that was begun: a store that reads on threads of its own goes on with it while the caller does something
+/// else.
+enum Ahead<'a> {
+    Begun(Scanning<'a>),
+    Done(std::result::Result<Page, kv::Error>),
+}
+
+impl<'a> Ahead<'a> {
+    async fn begin(mut scan: Scanning<'a>) -> Self {
+        let done = poll_fn(|context| match scan.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => Poll::Ready(None),
+        });
+        match done.await {
+            Some(done) => Self::Done(done),
+            None => Self::Begun(scan),
+        }
+    }
+
+    async fn finish(self) -> std::result::Result<Page, kv::Error> {
+        match self {
+            Self::Begun(scan) => scan.await,
+            Self::Done(done) => done,
+        }
+    }
 }
 
 /// What `given` stands for: 0 and anything larger mean the most.

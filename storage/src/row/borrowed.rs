@@ -142,7 +142,7 @@ impl<'a> RowRef<'a> {
                 value: cell.value.to_value(),
                 version: cell.version,
             });
-            copied.push(column.name, cells.collect());
+            copied.push(column.name.into(), cells.collect());
         }
         Row::new(key, self.revision, self.written, copied)
     }

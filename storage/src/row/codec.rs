@@ -67,13 +67,24 @@ fn put_body(out: &mut Vec<u8>, row: &Row) {
 
 /// The row of a value in the rows space.
 pub(crate) fn decode(key: PrimaryKey, bytes: &[u8], columns: &ColumnSelection) -> Result<Row> {
+    decode_after(None, key, bytes, columns)
+}
+
+/// The same, given a row of the same table, whose columns are taken to have the same names: then they aren't made
+/// anew.
+pub(crate) fn decode_after(
+    other: Option<&Row>,
+    key: PrimaryKey,
+    bytes: &[u8],
+    columns: &ColumnSelection,
+) -> Result<Row> {
     let read = || -> Result<_, Malformed> {
         let mut reader = Reader::new(bytes);
         if reader.u8()? != FORMAT {
             return Err(Malformed("a row of format 1"));
         }
         let revision = reader.u64()?;
-        let (written, columns) = read_body(reader, columns)?;
+        let (written, columns) = read_body(reader, columns, other.map(Row::columns))?;
         Ok((revision, written, columns))
     };
     match read() {
@@ -84,12 +95,16 @@ pub(crate) fn decode(key: PrimaryKey, bytes: &[u8], columns: &ColumnSelection) -
 
 /// The row of a body in the change log.
 pub(crate) fn decode_body(key: PrimaryKey, revision: u64, body: &[u8]) -> Result<Row, Malformed> {
-    let (written, columns) = read_body(Reader::new(body), &ColumnSelection::All)?;
+    let (written, columns) = read_body(Reader::new(body), &ColumnSelection::All, None)?;
     Ok(Row::new(key, revision, written, columns))
 }
 
 /// Time of the write, and the selected columns.
-fn read_body(mut reader: Reader<'_>, selection: &ColumnSelection) -> Result<(i64, Columns), Malformed> {
+fn read_body(
+    mut reader: Reader<'_>,
+    selection: &ColumnSelection,
+    other: Option<&Columns>,
+) -> Result<(i64, Columns), Malformed> {
     let written = reader.i64()?;
     let base = written.div_euclid(NANOS_PER_MILLI);
     let count = reader.count()?;
@@ -99,11 +114,11 @@ fn read_body(mut reader: Reader<'_>, selection: &ColumnSelection) -> Result<(i64
     };
     let mut columns = Columns::with_capacity(selected.min(TRUSTED));
     for _ in 0..count {
-        let name = reader.str()?;
+        let name = reader.bytes()?;
         let versions = reader.count()?;
         let wanted = match selection {
             ColumnSelection::All => true,
-            ColumnSelection::Named(names) => names.iter().any(|each| each == name),
+            ColumnSelection::Named(names) => names.iter().any(|each| each.as_bytes() == name),
         };
         if !wanted {
             for _ in 0..versions {
@@ -112,14 +127,29 @@ fn read_body(mut reader: Reader<'_>, selection: &ColumnSelection) -> Result<(i64
             }
             continue;
         }
-        let mut cells = Cells::with_capacity(versions.min(TRUSTED));
-        for _ in 0..versions {
-            let version = reader.zigzag()?.wrapping_add(base);
-            let value = reader.value()?;
-            cells.push(Cell { value, version });
-        }
+        let known = other.and_then(|other| other.name(columns.len()));
+        let name = match known {
+            Some(known) if known.as_bytes() == name => known.clone(),
+            _ => std::str::from_utf8(name).map_err(|_| Malformed("UTF-8"))?.into(),
+        };
+        let cells = if versions == 1 {
+            Cells::from_buf([cell(&mut reader, base)?])
+        } else {
+            let mut cells = Cells::with_capacity(versions.min(TRUSTED));
+            for _ in 0..versions {
+                cells.push(cell(&mut reader, base)?);
+            }
+            cells
+        };
         columns.push(name, cells);
     }
     reader.finish()?;
     Ok((written, columns))
+}
+
+#[inline]
+fn cell(reader: &mut Reader<'_>, base: i64) -> Result<Cell, Malformed> {
+    let version = reader.zigzag()?.wrapping_add(base);
+    let value = reader.value()?;
+    Ok(Cell { value, version })
 }

@@ -86,9 +86,15 @@ impl Columns {
     }
 
     /// Appends a column behind all others; the caller vouches for the order and for at least one cell.
-    pub(crate) fn push(&mut self, name: &str, cells: Cells) {
-        let name = name.into();
+    #[inline]
+    pub(crate) fn push(&mut self, name: SmolStr, cells: Cells) {
         self.0.push(Column { name, cells });
+    }
+
+    /// The name of the column at a place.
+    #[inline]
+    pub(crate) fn name(&self, place: usize) -> Option<&SmolStr> {
+        self.0.get(place).map(|column| &column.name)
     }
 
     /// Removes a column.

@@ -12,6 +12,9 @@ use super::store::Store;
 use crate::kv::{Direction, Error, KvSnapshot, Page, Scan, Space};
 use crate::limits::INLINE_ROWS;
 
+/// Room is made for so many entries before they are found.
+const EXPECTED_ROWS: usize = 512;
+
 /// The state after a group of commits. The committer makes one after each; readers share it, so that opening a
 /// snapshot waits for nothing and never sees a group that isn't acknowledged.
 pub(super) struct Cut {
@@ -53,7 +56,10 @@ impl Cut {
             self.store.keyspace(scan.space),
             scan.low.as_ref()..scan.high.as_ref(),
         );
-        let mut page = Page::default();
+        let mut page = Page {
+            entries: Vec::with_capacity(scan.rows.min(EXPECTED_ROWS)),
+            next: None,
+        };
         let mut bytes = 0;
         loop {
             let entry = match scan.direction {
