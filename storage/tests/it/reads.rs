@@ -2,6 +2,7 @@
 
 mod batches;
 mod indexes;
+mod long;
 mod oracle;
 mod pages;
 mod random;
