@@ -1,5 +1,6 @@
 //! Concurrent writers and readers leave histories; each partition's must be linearisable: as if every operation had
-//! happened at one moment between its call and its answer.
+//! happened at one moment between its call and its answer. A transaction is one operation from its beginning to its
+//! commit; writers that it refuses have done nothing.
 
 mod checker;
 
@@ -9,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
 use souk_storage::{
-    ColumnChange, Comparison, Condition, Database, DatabaseOptions, Durability, Error, Existence, Filter,
-    KeyKind, KeyValue, PrimaryKey, Row, RowOperation, Table, TableSchema, WriteBatch,
+    ColumnChange, CommitOptions, Committed, Comparison, Condition, Database, DatabaseOptions, Durability,
+    Error, Existence, Filter, KeyKind, KeyValue, PrimaryKey, ReturnRow, Row, RowOperation, RowWrite, Table,
+    TableSchema, WriteBatch,
 };
 
 use self::checker::{Effect, Event, Must, Operation, Seen, longest_run};
@@ -45,7 +47,8 @@ async fn histories_are_linearisable(database: Database) {
     let mut random = crate::commits::random();
     let schema = TableSchema::new("t")
         .key("partition", KeyKind::Integer)
-        .key("row", KeyKind::Integer);
+        .key("row", KeyKind::Integer)
+        .transactions();
     let table = database.ensure_table(schema).await.expect("a table");
     let clock = Arc::new(AtomicU64::new(0));
     let tasks: Vec<_> = (0..TASKS)
@@ -61,12 +64,22 @@ async fn histories_are_linearisable(database: Database) {
         })
         .collect();
     let mut histories: BTreeMap<i64, Vec<Operation>> = BTreeMap::new();
+    let mut refused = 0;
     for task in tasks {
-        for (partition, operation) in task.await.expect("a client") {
+        let (history, conflicts) = task.await.expect("a client");
+        refused += conflicts;
+        for (partition, operation) in history {
             histories.entry(partition).or_default().push(operation);
         }
     }
+    println!("{refused} writers and transactions were refused by transactions");
+    assert!(refused > 0, "no transaction met another writer");
     for (partition, history) in histories {
+        let of_transactions = history.iter().filter(|each| match &each.event {
+            Event::Wrote { saw, .. } => !saw.is_empty(),
+            _ => false,
+        });
+        assert!(of_transactions.count() > 0, "no transaction was committed");
         let run = longest_run(&history);
         let concurrent = history
             .iter()
@@ -92,17 +105,24 @@ struct Client {
 }
 
 impl Client {
-    async fn run(mut self) -> Vec<(i64, Operation)> {
+    /// What it did, and how many times a transaction was in the way.
+    async fn run(mut self) -> (Vec<(i64, Operation)>, usize) {
         let mut history = Vec::new();
+        let mut refused = 0;
         for _ in 0..operations_per_task() {
             let partition = self.random.i64(0..PARTITIONS);
             let invoked = self.clock.fetch_add(1, Ordering::SeqCst);
             // Others may come in between: without this, operations in memory hardly ever meet.
             tokio::task::yield_now().await;
-            let event = match self.random.u8(0..10) {
-                0..3 => self.read(partition).await,
+            let event = match self.random.u8(0..12) {
+                0..3 => Some(self.read(partition).await),
                 3..9 => self.write(partition, 1).await,
-                _ => self.write(partition, ROWS).await,
+                9 => self.write(partition, ROWS).await,
+                _ => self.transact(partition).await,
+            };
+            let Some(event) = event else {
+                refused += 1;
+                continue;
             };
             let returned = self.clock.fetch_add(1, Ordering::SeqCst);
             let operation = Operation {
@@ -112,7 +132,7 @@ impl Client {
             };
             history.push((partition, operation));
         }
-        history
+        (history, refused)
     }
 
     /// Reads one or all rows of a partition in one snapshot.
@@ -134,33 +154,106 @@ impl Client {
         Event::Saw(saw)
     }
 
-    /// Writes so many rows of a partition in one batch.
-    async fn write(&mut self, partition: i64, rows: i64) -> Event {
+    /// Writes so many rows of a partition in one batch; `None` when a transaction holds it.
+    async fn write(&mut self, partition: i64, rows: i64) -> Option<Event> {
         let first = self.random.i64(0..=ROWS - rows);
-        let mut batch = WriteBatch::new().durability(if self.random.u8(0..8) == 0 {
-            Durability::Disk
-        } else {
-            Durability::Buffered
-        });
+        let mut batch = WriteBatch::new().durability(self.durability());
         let mut writes = Vec::new();
         for row in first..first + rows {
-            let must = self.condition(partition, row);
-            let (effect, operation) = self.operation(partition, row);
-            batch = batch.write(&self.table, operation, condition(must));
+            let (write, must, effect) = self.row_write(partition, row);
+            batch = batch.row(write);
             writes.push((row, must, effect));
         }
         match self.database.write(batch).await {
-            Ok(committed) => Event::Wrote {
+            Ok(committed) => Some(Event::Wrote {
                 saw: Vec::new(),
-                writes,
                 sequence: committed.sequence,
-            },
+                writes: told(writes, &committed),
+            }),
             Err(Error::ConditionFailed { write, .. }) => {
                 let (row, must, _) = writes[write];
-                Event::Refused(row, must)
+                Some(Event::Refused(row, must))
             }
+            Err(Error::TransactionConflict { .. }) => None,
             Err(error) => panic!("a write failed: {error}"),
         }
+    }
+
+    /// Reads all rows of a partition and writes all or one of them, in a transaction; `None` when another one holds
+    /// the partition.
+    async fn transact(&mut self, partition: i64) -> Option<Event> {
+        let begun = self
+            .database
+            .begin(&self.table, KeyValue::Integer(partition))
+            .await;
+        let mut transaction = match begun {
+            Ok(transaction) => transaction,
+            Err(Error::TransactionConflict { .. }) => return None,
+            Err(error) => panic!("a transaction didn't begin: {error}"),
+        };
+        let mut saw = Vec::new();
+        for row in 0..ROWS {
+            let found = transaction.get(&key(partition, row)).await;
+            let seen = found.expect("a read").as_ref().map(seen);
+            self.last_seen.insert((partition, row), seen);
+            saw.push((row, seen));
+            // Others try to write meanwhile.
+            tokio::task::yield_now().await;
+        }
+        if self.random.u8(0..8) == 0 {
+            transaction.abort();
+            return Some(Event::Saw(saw));
+        }
+        let first = self.random.i64(0..ROWS);
+        let mut writes = Vec::new();
+        for row in first..ROWS {
+            let (write, must, effect) = self.row_write(partition, row);
+            match transaction.write(vec![write]).await {
+                Ok(rows) => {
+                    let written = Committed {
+                        rows,
+                        ..Committed::default()
+                    };
+                    writes.extend(told(vec![(row, must, effect)], &written));
+                }
+                // It changes nothing, and the transaction goes on.
+                Err(Error::ConditionFailed { .. }) => {}
+                Err(error) => panic!("a write failed: {error}"),
+            }
+            tokio::task::yield_now().await;
+        }
+        let options = CommitOptions {
+            durability: self.durability(),
+            ..CommitOptions::default()
+        };
+        let committed = transaction.commit_with(options).await.expect("a commit");
+        if writes.is_empty() {
+            return Some(Event::Saw(saw));
+        }
+        Some(Event::Wrote {
+            saw,
+            writes,
+            sequence: committed.sequence,
+        })
+    }
+
+    fn durability(&mut self) -> Durability {
+        if self.random.u8(0..8) == 0 {
+            Durability::Disk
+        } else {
+            Durability::Buffered
+        }
+    }
+
+    /// A write of a row, its condition and its effect.
+    fn row_write(&mut self, partition: i64, row: i64) -> (RowWrite, Must, Effect) {
+        let must = self.condition(partition, row);
+        let (effect, operation) = self.operation(partition, row);
+        let mut write = RowWrite::new(&self.table, operation, condition(must));
+        if let Effect::Add(..) = effect {
+            write = write.returning(ReturnRow::AfterModify(vec![NUMBER.to_owned()]));
+        }
+        (write, must, effect)
     }
 
     fn condition(&mut self, partition: i64, row: i64) -> Must {
@@ -190,6 +283,19 @@ impl Client {
             }
         }
     }
+}
+
+/// The writes with the sums that were given back.
+fn told(writes: Vec<(i64, Must, Effect)>, committed: &Committed) -> Vec<(i64, Must, Effect)> {
+    let writes = writes.into_iter().zip(&committed.rows);
+    let told = writes.map(|((row, must, effect), written)| match effect {
+        Effect::Add(by, _) => {
+            let after = written.row.as_ref().expect("the row that was asked for");
+            (row, must, Effect::Add(by, Some(seen(after).1)))
+        }
+        effect @ (Effect::Put(_) | Effect::Delete) => (row, must, effect),
+    });
+    told.collect()
 }
 
 fn key(partition: i64, row: i64) -> PrimaryKey {

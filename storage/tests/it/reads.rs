@@ -3,9 +3,9 @@
 mod batches;
 mod indexes;
 mod long;
-mod oracle;
+pub(crate) mod oracle;
 mod pages;
-mod random;
+pub(crate) mod random;
 mod splits;
 mod wide;
 

@@ -1,332 +1,344 @@
 //! What the store ought to do, in the plainest form: maps of rows, and no key-value store.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use souk_storage::{
-    ChangeKind, ColumnChange, Comparison, Condition, Error, Existence, Filter, PrimaryKey, RowOperation,
-    Table, Value, WriteBatch,
+    ChangeKind, Condition, Error, Existence, KeyValue, PrimaryKey, RowOperation, RowWrite, Table, Value,
+    WriteBatch,
 };
 
-/// Cells of a row: column, version, value.
-pub(crate) type Cells = BTreeMap<String, BTreeMap<i64, Value>>;
+use super::open::Open;
+use super::row::{self, Returned, Stored};
 
-/// A row as it is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Stored {
-    pub(crate) revision: u64,
-    pub(crate) written: i64,
-    pub(crate) cells: Cells,
-}
+/// The rows of a table.
+pub(super) type Rows = BTreeMap<PrimaryKey, Stored>;
 
 /// What happened to a row.
-pub(crate) type Logged = (u32, PrimaryKey, ChangeKind, Option<Stored>);
+pub(super) type Logged = (u32, PrimaryKey, ChangeKind, Option<Stored>);
 
 /// An entry of a secondary index: values, key, included columns.
-pub(crate) type Entry = (Vec<Value>, PrimaryKey, Vec<(String, Value)>);
+pub(super) type Entry = (Vec<Value>, PrimaryKey, Vec<(String, Value)>);
 
-/// The tables, the log, and the known requests.
-#[derive(Debug, Default)]
-pub(crate) struct Oracle {
-    pub(crate) tables: BTreeMap<u32, BTreeMap<PrimaryKey, Stored>>,
-    pub(crate) log: Vec<(i64, Vec<Logged>)>,
-    requests: BTreeMap<[u8; 16], (u64, u64, Bytes)>,
-}
+/// How something ends badly: the code of the error, and the write whose condition it is about.
+pub(super) type Refusal = (&'static str, Option<usize>);
 
-/// How a batch ends: sequence and reply, or the code of the error and the write it is about.
-pub(crate) type Ending = Result<(u64, Option<Bytes>), (&'static str, Option<usize>)>;
+/// What a batch becomes: sequence, the reply if it is a repeated one, what is given back.
+pub(super) type Written = (u64, Option<Bytes>, Vec<Returned>);
 
-/// How the store's answer looks as an ending.
-pub(crate) fn ending(error: &Error) -> (&'static str, Option<usize>) {
+/// What becomes of writes that stand side by side.
+pub(super) type Each<T> = Result<Vec<Result<T, Refusal>>, Refusal>;
+
+/// How the store's error looks as a refusal.
+pub(super) fn refusal(error: &Error) -> Refusal {
     match error {
         Error::ConditionFailed { write, .. } => (error.code(), Some(*write)),
         _ => (error.code(), None),
     }
 }
 
-impl Oracle {
-    pub(crate) fn sequence(&self) -> u64 {
-        self.log.len() as u64
+/// What of an index isn't seen from the schema.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    /// Tells it from one of the same name before it.
+    pub(super) number: u64,
+    /// The rows that aren't in it, for they were there before and haven't been written since.
+    pub(super) missing: BTreeSet<PrimaryKey>,
+}
+
+/// Rows and indexes at one moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    pub(super) tables: BTreeMap<u32, Rows>,
+    pub(super) indexes: BTreeMap<(u32, String), Index>,
+}
+
+/// The tables, the log, and the known requests.
+#[derive(Debug, Default)]
+pub(super) struct Oracle {
+    pub(super) state: State,
+    pub(super) log: Vec<(i64, Vec<Logged>)>,
+    pub(super) open: Vec<Open>,
+    pub(super) numbers: BTreeMap<(u32, KeyValue), i64>,
+    requests: BTreeMap<[u8; 16], (u64, Written)>,
+    last_index: u64,
+}
+
+impl State {
+    pub(super) fn stored(&self, table: &Table, key: &PrimaryKey) -> Option<&Stored> {
+        self.tables.get(&table.id().0)?.get(key)
     }
 
-    /// Applies a batch at a time in nanoseconds.
-    pub(crate) fn write(&mut self, batch: &WriteBatch, now: i64) -> Ending {
-        let mut keys: Vec<_> = batch
-            .writes
-            .iter()
-            .map(|write| (write.table.id(), write.operation.key()))
-            .collect();
-        keys.sort();
-        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(("INVALID_ARGUMENT", None));
-        }
-        if let Some(request) = &batch.request
-            && let Some((fingerprint, sequence, reply)) = self.requests.get(&request.id)
-        {
-            if *fingerprint != request.fingerprint {
-                return Err(("REQUEST_ID_REUSED", None));
-            }
-            return Ok((*sequence, Some(reply.clone())));
-        }
-        let next = self.sequence() + 1;
-        let mut logged: Vec<Logged> = Vec::new();
-        for (position, write) in batch.writes.iter().enumerate() {
-            let table = write.table.id().0;
-            let key = write.operation.key().expect("a key: nothing is appended");
-            let stored = self.tables.get(&table).and_then(|rows| rows.get(key));
-            let visible = stored.and_then(|row| visible(&write.table, row, now));
-            if let Some(code) = failed(&write.condition, visible.as_ref()) {
-                return Err((code, Some(position)));
-            }
-            let after = match &write.operation {
-                RowOperation::Put { columns, .. } => {
-                    let mut cells = Cells::new();
-                    for (column, value) in columns {
-                        let cell = (now.div_euclid(1_000_000), value.clone());
-                        cells.insert(column.clone(), BTreeMap::from([cell]));
-                    }
-                    Some((ChangeKind::Put, Some(cells)))
-                }
-                RowOperation::Update { changes, .. } => update(&write.table, visible, changes, now)
-                    .map_err(|code| (code, None))?
-                    .map(|cells| (ChangeKind::Update, Some(cells))),
-                RowOperation::Delete { .. } => stored.map(|_| (ChangeKind::Delete, None)),
-                other => panic!("the oracle doesn't know {other:?}"),
-            };
-            if let Some((kind, cells)) = after {
-                let row = cells.map(|cells| Stored {
-                    revision: next,
-                    written: now,
-                    cells,
-                });
-                logged.push((table, key.clone(), kind, row));
+    /// Writes or deletes a row.
+    pub(super) fn set(&mut self, table: u32, key: &PrimaryKey, row: Option<Stored>) {
+        let rows = self.tables.entry(table).or_default();
+        match row {
+            Some(row) => rows.insert(key.clone(), row),
+            None => rows.remove(key),
+        };
+        self.indexed(table, key);
+    }
+
+    fn indexed(&mut self, table: u32, key: &PrimaryKey) {
+        for ((id, _), index) in &mut self.indexes {
+            if *id == table {
+                index.missing.remove(key);
             }
         }
-        let sequence = if logged.is_empty() { next - 1 } else { next };
-        for (table, key, _, row) in &logged {
-            let rows = self.tables.entry(*table).or_default();
-            match row {
-                Some(row) => rows.insert(key.clone(), row.clone()),
-                None => rows.remove(key),
-            };
-        }
-        if !logged.is_empty() {
-            self.log.push((now, logged));
-        }
-        if let Some(request) = &batch.request {
-            let kept = (request.fingerprint, sequence, request.reply.clone());
-            self.requests.insert(request.id, kept);
-        }
-        Ok((sequence, None))
     }
 
     /// The visible rows of a table, in order.
-    pub(crate) fn rows(&self, table: &Table, now: i64) -> BTreeMap<PrimaryKey, Stored> {
+    pub(super) fn rows(&self, table: &Table, now: i64) -> Rows {
         let stored = self.tables.get(&table.id().0).into_iter().flatten();
         stored
-            .filter_map(|(key, row)| Some((key.clone(), visible(table, row, now)?)))
+            .filter_map(|(key, stored)| Some((key.clone(), row::visible(table, stored, now)?)))
             .collect()
     }
 
     /// The entries of an index, in order.
-    pub(crate) fn index(&self, table: &Table, name: &str, now: i64) -> Vec<Entry> {
+    pub(super) fn index(&self, table: &Table, name: &str, now: i64) -> Vec<Entry> {
         let schema = table.schema();
         let index = schema.indexes.iter().find(|index| index.name == name);
         let index = index.expect("an index");
+        let known = self.indexes.get(&(table.id().0, name.to_owned()));
         let mut entries = Vec::new();
         for (key, row) in self.rows(table, now) {
+            if known.is_some_and(|index| index.missing.contains(&key)) {
+                continue;
+            }
             let value = |column: &String| match schema.key.iter().position(|(name, _)| name == column) {
                 Some(position) => Some(Value::from(key.values()[position].clone())),
-                None => newest(&row.cells, column).cloned(),
+                None => row::newest(&row.cells, column).cloned(),
             };
             if let Some(values) = index.columns.iter().map(value).collect::<Option<Vec<_>>>() {
                 let included = index
                     .included
                     .iter()
-                    .filter_map(|column| Some((column.clone(), newest(&row.cells, column)?.clone())))
+                    .filter_map(|column| Some((column.clone(), row::newest(&row.cells, column)?.clone())))
                     .collect();
                 entries.push((values, key.clone(), included));
             }
         }
-        entries.sort_by(|left, right| compare_all(&left.0, &right.0).then_with(|| left.1.cmp(&right.1)));
+        entries.sort_by(|left, right| row::compare_all(&left.0, &right.0).then_with(|| left.1.cmp(&right.1)));
         entries
     }
 }
 
-/// A row without what has expired.
-fn visible(table: &Table, row: &Stored, now: i64) -> Option<Stored> {
-    let mut row = row.clone();
-    let Some(lifetime) = table.schema().time_to_live else {
-        return Some(row);
-    };
-    let lives = |version: i64| version + lifetime.as_millis() as i64 > now.div_euclid(1_000_000);
-    if row.cells.is_empty() {
-        return lives(row.written.div_euclid(1_000_000)).then_some(row);
+impl Oracle {
+    pub(super) fn sequence(&self) -> u64 {
+        self.log.len() as u64
     }
-    for cells in row.cells.values_mut() {
-        cells.retain(|version, _| lives(*version));
-    }
-    row.cells.retain(|_, cells| !cells.is_empty());
-    (!row.cells.is_empty()).then_some(row)
-}
 
-fn newest<'a>(cells: &'a Cells, column: &str) -> Option<&'a Value> {
-    Some(cells.get(column)?.last_key_value()?.1)
-}
-
-fn failed(condition: &Condition, row: Option<&Stored>) -> Option<&'static str> {
-    match condition.existence {
-        Existence::MustExist if row.is_none() => return Some("ROW_NOT_FOUND"),
-        Existence::MustNotExist if row.is_some() => return Some("ROW_ALREADY_EXISTS"),
-        _ => {}
+    /// Whether a transaction holds the partition of a table.
+    pub(super) fn is_held(&self, table: &Table, partition: &KeyValue, now: i64) -> bool {
+        let holds =
+            |open: &Open| open.table.id() == table.id() && open.partition == *partition && !open.is_over(now);
+        table.schema().transactions && self.open.iter().any(holds)
     }
-    if let Some(expected) = condition.revision {
-        match row {
-            None => return Some("ROW_NOT_FOUND"),
-            Some(row) if row.revision != expected => return Some("REVISION_MISMATCH"),
-            Some(_) => {}
+
+    fn is_conflict(&self, write: &RowWrite, now: i64) -> bool {
+        let partition = write.operation.partition();
+        partition.is_some_and(|partition| self.is_held(&write.table, partition, now))
+    }
+
+    /// Writes a batch at a time in nanoseconds.
+    pub(super) fn write(&mut self, batch: &WriteBatch, now: i64) -> Result<Written, Refusal> {
+        if !are_valid(&batch.writes, now) {
+            return Err(("INVALID_ARGUMENT", None));
         }
+        if batch.writes.iter().any(|write| self.is_conflict(write, now)) {
+            return Err(("TRANSACTION_CONFLICT", None));
+        }
+        if let Some(request) = &batch.request
+            && let Some((fingerprint, written)) = self.requests.get(&request.id)
+        {
+            if *fingerprint != request.fingerprint {
+                return Err(("REQUEST_ID_REUSED", None));
+            }
+            return Ok(written.clone());
+        }
+        let mut numbers = self.numbers.clone();
+        let mut logged = Vec::new();
+        let mut rows = Vec::new();
+        for (position, write) in batch.writes.iter().enumerate() {
+            let key = target(write, &mut numbers);
+            let before = self.state.stored(&write.table, &key);
+            let decided = row::decide(write, &key, before, now);
+            let (change, returned) = decided.map_err(|code| refused(code, position))?;
+            logged.extend(change.map(|(kind, row)| (write.table.id().0, key, kind, row)));
+            rows.push(returned);
+        }
+        self.numbers = numbers;
+        let sequence = self.commit(logged, now);
+        stamp(&mut rows, sequence);
+        if let Some(request) = &batch.request {
+            let again = (sequence, Some(request.reply.clone()), rows.clone());
+            self.requests.insert(request.id, (request.fingerprint, again));
+        }
+        Ok((sequence, None, rows))
     }
-    let holds = condition
-        .columns
-        .as_ref()
-        .is_none_or(|filter| passes(filter, row));
-    (!holds).then_some("COLUMN_CONDITION_FAILED")
-}
 
-/// Whether a row passes a filter.
-pub(crate) fn passes(filter: &Filter, row: Option<&Stored>) -> bool {
-    match filter {
-        Filter::Column {
-            column,
-            comparison,
-            value,
-            pass_if_missing,
-            latest_version_only,
-            // Rules are tested where filters are; no random filter here has one.
-            rule: _,
-        } => {
-            let cells = row.and_then(|row| row.cells.get(column));
-            let mut values: Vec<_> = cells.into_iter().flat_map(BTreeMap::values).rev().collect();
-            if *latest_version_only {
-                values.truncate(1);
+    /// Writes the rows of a batch each by itself; all that change share a sequence.
+    pub(super) fn write_rows(&mut self, batch: &WriteBatch, now: i64) -> Each<(u64, Returned)> {
+        if batch.request.is_some() || !are_valid(&batch.writes, now) {
+            return Err(("INVALID_ARGUMENT", None));
+        }
+        let mut logged = Vec::new();
+        let mut numbers = self.numbers.clone();
+        let mut results = Vec::new();
+        for (position, write) in batch.writes.iter().enumerate() {
+            if self.is_conflict(write, now) {
+                results.push(Err(("TRANSACTION_CONFLICT", None)));
+                continue;
             }
-            if values.is_empty() {
-                return *pass_if_missing;
+            let key = target(write, &mut numbers);
+            let before = self.state.stored(&write.table, &key);
+            let decided = row::decide(write, &key, before, now);
+            results.push(
+                decided
+                    .map_err(|code| refused(code, position))
+                    .map(|(change, returned)| {
+                        logged.extend(change.map(|(kind, row)| (write.table.id().0, key, kind, row)));
+                        returned
+                    }),
+            );
+        }
+        if !logged.is_empty() {
+            self.numbers = numbers;
+        }
+        let sequence = self.commit(logged, now);
+        let results = results.into_iter().map(|result| {
+            let mut rows = vec![result?];
+            stamp(&mut rows, sequence);
+            Ok((sequence, rows.remove(0)))
+        });
+        Ok(results.collect())
+    }
+
+    /// Takes changes of rows over; gives the sequence.
+    pub(super) fn commit(&mut self, mut logged: Vec<Logged>, now: i64) -> u64 {
+        if logged.is_empty() {
+            return self.sequence();
+        }
+        let sequence = self.sequence() + 1;
+        for (table, key, _, row) in &mut logged {
+            if let Some(row) = row {
+                row.revision = sequence;
             }
-            values.into_iter().any(|cell| {
-                let same_kind = cell.kind_name() == value.kind_name();
-                let order = compare(cell, value);
-                match comparison {
-                    Comparison::NotEqual => !same_kind || order.is_ne(),
-                    Comparison::Equal => same_kind && order.is_eq(),
-                    Comparison::Less => same_kind && order.is_lt(),
-                    Comparison::LessOrEqual => same_kind && order.is_le(),
-                    Comparison::Greater => same_kind && order.is_gt(),
-                    Comparison::GreaterOrEqual => same_kind && order.is_ge(),
+            self.state.set(*table, key, row.clone());
+        }
+        self.log.push((now, logged));
+        sequence
+    }
+
+    /// Frees what has expired. The tables in the order of their names.
+    pub(super) fn maintain(&mut self, tables: &[Table], now: i64) {
+        for table in tables {
+            let Some(expired) = row::expired(table, now) else {
+                continue;
+            };
+            let mut due = Vec::new();
+            for (key, stored) in self.state.tables.get(&table.id().0).into_iter().flatten() {
+                let oldest = stored.cells.values().flat_map(BTreeMap::keys).min();
+                let oldest = *oldest.unwrap_or(&row::millis(stored.written));
+                if oldest <= expired && !self.is_held(table, &key.values()[0], now) {
+                    let left = row::visible(table, stored, now);
+                    let kind = if left.is_some() {
+                        ChangeKind::Update
+                    } else {
+                        ChangeKind::Delete
+                    };
+                    due.push((oldest, (table.id().0, key.clone(), kind, left)));
                 }
-            })
+            }
+            due.sort_by(|left, right| (left.0, &left.1.1).cmp(&(right.0, &right.1.1)));
+            self.commit(due.into_iter().map(|(_, logged)| logged).collect(), now);
         }
-        Filter::Exists { column } => row.is_some_and(|row| row.cells.contains_key(column)),
-        Filter::And(parts) => parts.iter().all(|part| passes(part, row)),
-        Filter::Or(parts) => parts.iter().any(|part| passes(part, row)),
-        Filter::Not(part) => !passes(part, row),
+    }
+
+    /// Takes away the versions that are too many since the table keeps fewer.
+    pub(super) fn trim(&mut self, table: &Table) {
+        let id = table.id().0;
+        let mut trimmed = Vec::new();
+        for (key, row) in self.state.tables.entry(id).or_default() {
+            if row::keep_newest(&mut row.cells, table.schema().max_versions) {
+                trimmed.push(key.clone());
+            }
+        }
+        for key in trimmed {
+            self.state.indexed(id, &key);
+        }
+    }
+
+    pub(super) fn create_index(&mut self, table: &Table, name: &str, filled: bool) {
+        self.last_index += 1;
+        let rows = self.state.tables.get(&table.id().0).into_iter().flatten();
+        let missing = rows.map(|(key, _)| key.clone()).filter(|_| !filled).collect();
+        let number = self.last_index;
+        let key = (table.id().0, name.to_owned());
+        self.state.indexes.insert(key, Index { number, missing });
+    }
+
+    pub(super) fn drop_index(&mut self, table: &Table, name: &str) {
+        self.state.indexes.remove(&(table.id().0, name.to_owned()));
+    }
+
+    pub(super) fn delete_table(&mut self, table: &Table) {
+        let id = table.id().0;
+        self.state.tables.remove(&id);
+        self.state.indexes.retain(|(table, _), _| *table != id);
+        self.numbers.retain(|(table, _), _| *table != id);
     }
 }
 
-fn update(
-    table: &Table,
-    row: Option<Stored>,
-    changes: &[ColumnChange],
-    now: i64,
-) -> Result<Option<Cells>, &'static str> {
-    let only_deletes = changes.iter().all(|change| {
-        matches!(
-            change,
-            ColumnChange::DeleteAll { .. } | ColumnChange::DeleteVersion { .. }
-        )
-    });
-    if row.is_none() && only_deletes {
-        return Ok(None);
+/// Only a condition names its write.
+pub(super) fn refused(code: &'static str, position: usize) -> Refusal {
+    (code, (code != "INVALID_ARGUMENT").then_some(position))
+}
+
+fn stamp(rows: &mut [Returned], sequence: u64) {
+    for row in rows.iter_mut().filter_map(|(_, row)| row.as_mut()) {
+        row.revision = sequence;
     }
-    let mut cells = row.map(|row| row.cells).unwrap_or_default();
-    let millis = now.div_euclid(1_000_000);
-    let server_version = |cells: &Cells, column: &String| {
-        let newest = cells.get(column).and_then(|cells| cells.keys().last()).copied();
-        newest.map_or(millis, |newest| newest.max(millis))
+}
+
+/// The row of a write; an appended one gets the next number.
+pub(super) fn target(write: &RowWrite, numbers: &mut BTreeMap<(u32, KeyValue), i64>) -> PrimaryKey {
+    let RowOperation::Append { key, .. } = &write.operation else {
+        return write.operation.key().expect("a key").clone();
     };
-    for change in changes {
-        match change {
-            ColumnChange::Put {
-                column,
-                value,
-                version,
-            } => {
-                let version = version.unwrap_or_else(|| server_version(&cells, column));
-                cells
-                    .entry(column.clone())
-                    .or_default()
-                    .insert(version, value.clone());
-            }
-            ColumnChange::DeleteVersion { column, version } => {
-                if let Some(cells) = cells.get_mut(column) {
-                    cells.remove(version);
-                }
-            }
-            ColumnChange::DeleteAll { column } => {
-                cells.remove(column);
-            }
-            ColumnChange::Increment { column, by } => {
-                let before = match newest(&cells, column) {
-                    None => 0,
-                    Some(Value::Integer(number)) => *number,
-                    Some(_) => return Err("INVALID_ARGUMENT"),
-                };
-                let version = server_version(&cells, column);
-                let sum = before.checked_add(*by).ok_or("INVALID_ARGUMENT")?;
-                cells
-                    .entry(column.clone())
-                    .or_default()
-                    .insert(version, Value::Integer(sum));
-            }
-        }
-    }
-    for versions in cells.values_mut() {
-        while versions.len() > table.schema().max_versions as usize {
-            versions.pop_first();
-        }
-        if let Some(lifetime) = table.schema().time_to_live {
-            versions.retain(|version, _| version + lifetime.as_millis() as i64 > millis);
-        }
-    }
-    cells.retain(|_, versions| !versions.is_empty());
-    Ok(Some(cells))
+    let last = numbers.entry((write.table.id().0, key[0].clone())).or_default();
+    *last += 1;
+    let mut values = key.clone();
+    let position = write.table.schema().auto_increment.expect("a numbered column");
+    values.insert(position, KeyValue::Integer(*last));
+    PrimaryKey::new(values).expect("a key")
 }
 
-/// The order of values in an index: by type, then by value.
-fn compare(left: &Value, right: &Value) -> Ordering {
-    let rank = |value: &Value| match value {
-        Value::String(_) => 0,
-        Value::Integer(_) => 1,
-        Value::Binary(_) => 2,
-        Value::Double(_) => 3,
-        Value::Boolean(_) => 4,
-    };
-    match (left, right) {
-        (Value::String(left), Value::String(right)) => left.cmp(right),
-        (Value::Integer(left), Value::Integer(right)) => left.cmp(right),
-        (Value::Binary(left), Value::Binary(right)) => left.cmp(right),
-        (Value::Double(left), Value::Double(right)) => left.partial_cmp(right).expect("finite numbers"),
-        (Value::Boolean(left), Value::Boolean(right)) => left.cmp(right),
-        _ => rank(left).cmp(&rank(right)),
-    }
-}
-
-fn compare_all(left: &[Value], right: &[Value]) -> Ordering {
-    left.iter()
-        .zip(right)
-        .map(|(left, right)| compare(left, right))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+/// Whether writes can be right, of those that the random program makes.
+pub(super) fn are_valid(writes: &[RowWrite], now: i64) -> bool {
+    let mut seen = BTreeSet::new();
+    writes.iter().all(|write| {
+        let schema = write.table.schema();
+        let again = write
+            .operation
+            .key()
+            .is_some_and(|key| !seen.insert((write.table.id(), key)));
+        let fits = match &write.operation {
+            RowOperation::Append { .. } => {
+                schema.auto_increment.is_some() && write.condition == Condition::none()
+            }
+            RowOperation::Delete { .. } => true,
+            RowOperation::Update { .. } if !schema.allow_update => false,
+            _ => schema.auto_increment.is_none() || write.condition.existence == Existence::MustExist,
+        };
+        let offset = schema.max_version_offset.as_millis() as u64;
+        let near =
+            |version: Option<i64>| version.is_none_or(|version| version.abs_diff(row::millis(now)) <= offset);
+        let near = match &write.operation {
+            RowOperation::PutCells { cells, .. } => cells.iter().all(|put| near(put.version)),
+            _ => true,
+        };
+        !again && fits && near
+    })
 }

@@ -11,17 +11,17 @@ use souk_storage::{
 use super::random::{FRACTION, NUMBER};
 
 /// Columns with their cells, the newest first.
-pub(super) type Cells = Vec<(String, Vec<Cell>)>;
+pub(crate) type Cells = Vec<(String, Vec<Cell>)>;
 
 /// What a read gives of a row.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Expected {
-    pub(super) columns: Option<Cells>,
-    pub(super) next_column: Option<String>,
-    pub(super) bytes: usize,
+pub(crate) struct Expected {
+    pub(crate) columns: Option<Cells>,
+    pub(crate) next_column: Option<String>,
+    pub(crate) bytes: usize,
 }
 
-pub(super) fn cells(row: &Row) -> Cells {
+pub(crate) fn cells(row: &Row) -> Cells {
     let columns = row.columns().iter();
     columns
         .map(|(name, cells)| (name.to_owned(), cells.to_vec()))
@@ -29,7 +29,7 @@ pub(super) fn cells(row: &Row) -> Cells {
 }
 
 /// What a read gives of a row that is visible as a whole.
-pub(super) fn read(schema: &TableSchema, row: Option<&Row>, options: &ReadOptions) -> Expected {
+pub(crate) fn read(schema: &TableSchema, row: Option<&Row>, options: &ReadOptions) -> Expected {
     let Some(row) = row else {
         return Expected::default();
     };
@@ -175,7 +175,7 @@ fn compares(comparison: Comparison, left: &Value, right: &Value) -> bool {
 }
 
 /// The order of values in an index: by type, then by value.
-pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
+pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
     let types = ["STRING", "INTEGER", "BINARY", "DOUBLE", "BOOLEAN"];
     let rank = |value: &Value| types.iter().position(|name| *name == value.kind_name());
     match (left, right) {

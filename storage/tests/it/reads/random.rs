@@ -130,7 +130,7 @@ fn selection(random: &mut Rng, table: &Table) -> ColumnSelection {
 }
 
 /// `now`: milliseconds.
-pub(super) fn options(random: &mut Rng, table: &Table, now: i64) -> ReadOptions {
+pub(crate) fn options(random: &mut Rng, table: &Table, now: i64) -> ReadOptions {
     let some = |random: &mut Rng| random.u8(0..3) == 0;
     let from = now + random.i64(-30..2);
     let time = match random.u8(0..6) {
@@ -162,7 +162,7 @@ pub(super) fn options(random: &mut Rng, table: &Table, now: i64) -> ReadOptions 
 }
 
 /// A cut in an index whose entries have these values, the key's behind them.
-pub(super) fn index_bound(random: &mut Rng, entries: &[Vec<Value>], key_columns: usize) -> IndexBound {
+pub(crate) fn index_bound(random: &mut Rng, entries: &[Vec<Value>], key_columns: usize) -> IndexBound {
     let mut values = match random.choice(entries) {
         Some(values) => values.clone(),
         None => Vec::new(),
