@@ -3,7 +3,11 @@
 //! A space has a file `current`: the number of its newest version (u64, little-endian), the xxh3 of that version's file
 //! (u128), and the kind of checksum (0). The file `v` and the number lists the tables. The engine (3.1.13) writes
 //! the checksum but doesn't compare it: a wrong bit in the list would take a table away, or its age.
+//!
+//! The files that a list names end in a table of their parts (see [`parts`]). The engine makes room for as many
+//! parts as that table says before it compares its checksum: a wrong bit there would end the process for want of memory.
 
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +22,8 @@ use crate::error::{Error, Result};
 const SPACES: &str = "keyspaces";
 const CURRENT: &str = "current";
 
-/// Compares every list of tables with its checksum. What is missing or too short is left for the engine to refuse.
+/// Compares every list of tables, and the ends of the files that it names, with their checksums. What is missing or
+/// too short is left for the engine to refuse.
 ///
 /// # Errors
 /// [`Error::Corrupt`] when one differs, [`Error::Io`].
@@ -43,6 +48,9 @@ pub(super) fn check(data: &Path) -> Result<()> {
         if xxh3_128(&list) != u128::from_le_bytes(*checksum) {
             let what = format!("the list of tables {version:?} has another checksum than was noted");
             return Err(Error::corrupt(what));
+        }
+        for file in parts::files(&space, &list) {
+            parts::check(&file)?;
         }
     }
     Ok(())
