@@ -266,7 +266,7 @@ impl Database {
         }
         maintenance::trim::check(&options)?;
         let snapshot = kv.snapshot().await?;
-        log::check_dense(&*snapshot, limits::DENSE_TAIL).await?;
+        log::check_dense(&*snapshot, limits::DENSE_TAIL, limits::DENSE_TAIL_BYTES).await?;
         let (catalog, jobs) = tables::load(&*snapshot).await?;
         let mut consumers = BTreeMap::new();
         for (key, value) in all(&*snapshot, key::consumers()).await? {

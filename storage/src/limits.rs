@@ -117,6 +117,8 @@ pub const MAX_GROUP_COMMITS: usize = 1024;
 pub const MAX_GROUP_BYTES: usize = 4 << 20;
 /// Changes whose density is checked, back from the end of the log, when a database opens.
 pub const DENSE_TAIL: usize = 20_000;
+/// Bytes of changes after which that check ends: it reads them from the disk while the database opens.
+pub const DENSE_TAIL_BYTES: usize = 16 << 20;
 /// Log entries or request records deleted by one commit of the background sweep.
 pub const SWEEP_STEP: usize = 512;
 /// Steps of one background sweep; what is left waits for the next pass.

@@ -19,10 +19,6 @@ use super::workload::{self, Contents};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The directory's size is taken as settled when it was the same this many times in a row, a second apart.
-const SETTLED: u32 = 5;
-/// Longest that is waited for that.
-const SETTLE_LIMIT: Duration = Duration::from_secs(240);
 /// Size of the blocks of the raw loop: what one small commit and a group of many take.
 const RAW_BLOCKS: [usize; 2] = [1_000, 100_000];
 const RAW_TIME: Duration = Duration::from_secs(1);
@@ -138,12 +134,7 @@ pub async fn load(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
     );
     report.rate("load, row + log", plan.rows, time, "rows/s", &rest)?;
     database.maintain().await?;
-    settle(&directory).await?;
-    database.close().await?;
-    drop((database, table));
-    // Opening removes what was replaced.
-    let database = Database::open(&directory, options()).await?;
-    settle(&directory).await?;
+    database.settle().await?;
     let cpu = measure::processor_seconds() - busy;
     let rest = format!(
         "until settled; cpu {cpu:.1} s  peak memory {} MB",
@@ -183,18 +174,6 @@ async fn load_share(
     Ok(latencies)
 }
 
-async fn settle(directory: &Path) -> Result<()> {
-    let start = Instant::now();
-    let (mut last, mut same) = (0, 0);
-    while same < SETTLED && start.elapsed() < SETTLE_LIMIT {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let bytes = measure::disk_bytes(directory)?;
-        same = if bytes == last { same + 1 } else { 0 };
-        last = bytes;
-    }
-    Ok(())
-}
-
 /// Point reads from the disk and from memory, ranges, and scans of all that was loaded.
 pub async fn reads(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
     let directory = loaded(plan);
@@ -214,8 +193,10 @@ pub async fn reads(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
         report,
     )
     .await?;
-    for direction in [Direction::Forward, Direction::Backward] {
-        scan(&snapshot, &table, plan.rows, direction, report).await?;
+    for state in ["cold", "warm"] {
+        for direction in [Direction::Forward, Direction::Backward] {
+            scan(&snapshot, &table, plan.rows, direction, state, report).await?;
+        }
     }
     gets(
         &snapshot,
@@ -261,6 +242,7 @@ async fn scan(
     table: &Table,
     rows: u64,
     direction: Direction,
+    state: &str,
     report: &mut Report<impl Write>,
 ) -> Result<()> {
     let (start, mut found) = (Instant::now(), 0);
@@ -273,7 +255,7 @@ async fn scan(
             None => break,
         }
     }
-    let step = format!("scan {}", word(direction));
+    let step = format!("scan {}, {state}", word(direction));
     report.rate(&step, found, start.elapsed(), "rows/s", "rows decoded, in pages")?;
     if found == rows {
         Ok(())

@@ -78,26 +78,27 @@ pub(crate) async fn check_kept(snapshot: &dyn KvSnapshot, after: u64) -> Result<
     Ok(())
 }
 
-/// Refuses a log with a hole among its last `depth` changes.
-pub(crate) async fn check_dense(snapshot: &dyn KvSnapshot, depth: usize) -> Result<()> {
+/// Refuses a log with a hole among its last `depth` changes, or among as many of them as `bytes` hold: they are read.
+pub(crate) async fn check_dense(snapshot: &dyn KvSnapshot, depth: usize, bytes: usize) -> Result<()> {
     let last = snapshot.sequence();
     let depth = u64::try_from(depth).unwrap_or(u64::MAX);
     let first = trimmed(snapshot).await?.max(last.saturating_sub(depth));
-    let mut expected = last;
-    while expected > first {
+    let (mut expected, mut read) = (last, 0);
+    while expected > first && read < bytes {
         let scan = Scan {
             space: Space::Log,
             low: key::log(first + 1),
             high: key::log(expected + 1),
             direction: Direction::Backward,
             rows: SWEEP_STEP,
-            bytes: MAX_SCANNED_BYTES,
+            bytes: MAX_SCANNED_BYTES.min(bytes - read),
         };
         let page = snapshot.scan(scan).await?;
         if page.entries.is_empty() {
             return Err(missing(first + 1, expected + 1));
         }
-        for (key, _) in page.entries {
+        for (key, value) in page.entries {
+            read += value.len();
             let sequence = key::sequence_of_log(&key)?;
             if sequence != expected {
                 return Err(missing(sequence + 1, expected + 1));
