@@ -164,6 +164,7 @@ fn assert_fits(object: &Object, scope: &str, schema: &Schema) {
                 | (FieldKind::Boolean, FieldValue::Boolean(_))
                 | (FieldKind::Date, FieldValue::Date(_))
                 | (FieldKind::GeoPoint, FieldValue::GeoPoint(_)) => true,
+                (FieldKind::Attributes, FieldValue::Objects(_)) => true,
                 (FieldKind::Nested(_), FieldValue::Objects(objects)) => {
                     let scope = format!("{path}.");
                     objects

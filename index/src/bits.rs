@@ -25,6 +25,12 @@ impl Bits {
         }
     }
 
+    /// Whether a document is in it.
+    pub(crate) fn contains(&self, doc: DocId) -> bool {
+        let word = self.words.get((doc >> 6) as usize);
+        word.is_some_and(|word| word & (1 << (doc & 63)) != 0)
+    }
+
     /// How many documents are in it.
     pub(crate) fn len(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
@@ -116,6 +122,7 @@ mod tests {
                 .unwrap_or(TERMINATED);
             let before = members.iter().copied().rev().find(|member| *member < doc);
             assert_eq!((bits.next(doc), bits.before(doc)), (next, before), "{doc}");
+            assert_eq!(bits.contains(doc), members.contains(&doc), "{doc}");
         }
         let mut set = BitsDocSet::new(bits);
         let mut found = vec![set.doc()];

@@ -17,7 +17,9 @@ pub enum FieldValue {
     Date(i64),
     /// For GEO_POINT.
     GeoPoint(GeoPoint),
-    /// For NESTED: the field's objects.
+    /// For an attribute.
+    Bytes(Vec<u8>),
+    /// For NESTED: the field's objects. For attributes: one object, whose fields are the attributes.
     Objects(Vec<Object>),
 }
 
@@ -31,6 +33,7 @@ impl FieldValue {
             Self::Boolean(_) => "a boolean",
             Self::Date(_) => "a time",
             Self::GeoPoint(_) => "a point",
+            Self::Bytes(_) => "bytes",
             Self::Objects(_) => "objects",
         }
     }

@@ -11,6 +11,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{IndexReader, IndexSettings, ReloadPolicy};
 
 use crate::analyze;
+use crate::columns::ColumnCache;
 use crate::cursor::Cursor;
 use crate::directory::SoftDirectory;
 use crate::error::Error;
@@ -69,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) physical: tantivy::Index,
     pub(crate) layout: Arc<Layout>,
     pub(crate) parents: Arc<ParentCache>,
+    pub(crate) columns: Arc<ColumnCache>,
     pub(crate) options: IndexOptions,
     /// Absent in memory.
     pub(crate) directory: Option<SoftDirectory>,
@@ -159,6 +161,7 @@ impl Index {
                 physical,
                 layout: Arc::new(layout),
                 parents: Arc::default(),
+                columns: Arc::default(),
                 options,
                 directory,
                 reader,
@@ -230,6 +233,7 @@ impl Shared {
             .map_err(|error| Error::engine("opening a commit for searches", error))?;
         let searcher = self.reader.searcher();
         self.parents.retain(searcher.segment_readers());
+        self.columns.retain(searcher.segment_readers());
         *self.view.write() = Arc::new(View { searcher, sequence });
         Ok(())
     }

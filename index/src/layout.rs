@@ -5,6 +5,7 @@
 //! | every document | `_key`: bytes, indexed (deletes, lookups) and a column (ties, results) |
 //! | schemas with NESTED | `_kind`: a term, `""` for the document and the path for a nested object |
 //! | KEYWORD `f` | `f`: raw term without norms, and a string column |
+//! | attributes `f` | `f`: as KEYWORD, each value with its name and type (see [`crate::attribute`]) |
 //! | TEXT `f` | `f`: analysed terms with positions and norms; `_present`: the term `f` |
 //! | LONG `f` | `f`: an i64 column, and terms unless it is `column_only` |
 //! | DOUBLE, DATE `f` | `f`: an f64, an i64 (nanoseconds) column; no terms |
@@ -120,7 +121,9 @@ fn add_field(builder: &mut SchemaBuilder, field: &ResolvedField) -> Handle {
     let path = field.path.as_str();
     let column = NumericOptions::default().set_fast();
     Handle::Single(match &field.kind {
-        FieldKind::Keyword => builder.add_text_field(path, raw_terms().set_fast("raw")),
+        FieldKind::Keyword | FieldKind::Attributes => {
+            builder.add_text_field(path, raw_terms().set_fast("raw"))
+        }
         FieldKind::Text(analyzer) => builder.add_text_field(
             path,
             TextOptions::default().set_indexing_options(

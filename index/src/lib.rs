@@ -51,6 +51,8 @@
 //! | `layout` | how documents lie in the search library |
 //! | `plan` | from the query tree to the search library |
 //! | `join`, `bits` | documents of which a nested object matches |
+//! | `attribute` | values under names that no schema knows |
+//! | `columns` | what searches keep of the columns of segments |
 //! | `statistics` | term statistics that nested objects don't distort |
 //! | `run` | what the parts of one search share |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
@@ -75,7 +77,9 @@ pub mod search;
 pub mod sort;
 pub mod writer;
 
+mod attribute;
 mod bits;
+mod columns;
 mod count;
 mod cursor;
 mod directory;

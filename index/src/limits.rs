@@ -8,6 +8,10 @@ pub const MAX_KEYWORD_BYTES: usize = 4 * 1024;
 pub const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 /// Elements of an array field in one document.
 pub const MAX_ARRAY_ELEMENTS: usize = 256;
+/// Values of attributes of one field in one document.
+pub const MAX_ATTRIBUTES: usize = 256;
+/// Bytes of an attribute's name.
+pub const MAX_ATTRIBUTE_NAME_BYTES: usize = 512;
 /// Objects of one NESTED field in one document (or in one parent object).
 pub const MAX_NESTED_ROWS: usize = 256;
 /// Child documents of one document over all its nested fields and levels.
@@ -44,6 +48,11 @@ pub const MAX_POLYGON_VERTICES: usize = 10_000;
 pub const MAX_DISTANCE_METERS: f64 = 20_037_508.4;
 /// Terms of a field's dictionary that a pattern without a literal beginning may walk over, all segments together.
 pub const MAX_DICTIONARY_WALK: usize = 2_000_000;
+/// Bytes that an index keeps of its columns between searches: bounds of blocks, strings of dictionaries. Above, they
+/// are let go, and made again when a search needs them.
+pub const MAX_COLUMN_CACHE_BYTES: usize = 128 * 1024 * 1024;
+/// Bytes of the strings of one dictionary that are kept between searches. Patterns walk over larger ones.
+pub const MAX_KEPT_STRINGS_BYTES: usize = 64 * 1024 * 1024;
 
 /// Hits of one page.
 pub const MAX_PAGE_SIZE: usize = 1_000;
@@ -78,4 +87,5 @@ pub const MAX_RECENT_MISFITS: usize = 128;
 pub const MAX_OPERATIONS: usize = 100_000;
 
 // tantivy drops terms above 65,530 bytes without an error.
+const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < 65_530);
 const _: () = assert!(MAX_KEYWORD_BYTES < 65_530 && MAX_KEY_BYTES < 65_530);

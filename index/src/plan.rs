@@ -25,25 +25,33 @@
 //! | `exclusion` | documents that a `must_not` excludes |
 //! | `gathered` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |
+//! | `attribute` | clauses on attributes |
+//! | `selection` | documents of which a column has certain values |
+//! | `filtered` | documents of a query of which columns have certain values |
 //! | `keyword_range` | documents with a KEYWORD between two others |
-//! | `dictionary_walk` | documents with a term that a pattern matches |
+//! | `keyword_pattern` | documents with a KEYWORD that a pattern matches |
+//! | `dictionary_walk` | documents with a token that a pattern matches |
 //! | `area_scorer` | documents with a point in an area |
 //! | `sloppy_phrase` | documents with tokens near each other |
 
 mod area;
 mod area_scorer;
+mod attribute;
 mod boolean;
 mod clause;
 mod dictionary_walk;
 mod exclusion;
 mod exists;
+mod filtered;
 mod gathered;
 mod glob;
+mod keyword_pattern;
 mod keyword_range;
 mod nested;
 mod number;
 mod pattern;
 mod range;
+mod selection;
 mod shape;
 mod sloppy_phrase;
 mod terms;
@@ -105,7 +113,7 @@ pub(crate) fn plan(
         constant_score,
         everything: matches!(query, Query::MatchAll) && layout.root_kind().is_none(),
         counts_at_once: shape::counts_at_once(query),
-        begins_at_once: shape::begins_at_once(query),
+        begins_at_once: shape::begins_at_once(query, &layout.schema),
     })
 }
 
@@ -185,6 +193,9 @@ impl<'a> Planner<'a> {
     }
 
     fn clause(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
+        if let Some(attribute) = self.attribute(query) {
+            return self.attribute_clause(query, attribute, scope, path);
+        }
         let at = |kind: &str| format!("{path}.{kind}");
         match query {
             Query::MatchAll => Some(self.everything(scope, 1.0)),

@@ -3,12 +3,14 @@
 //! The search library's traits return its own error type. A part that gives up for a reason of ours leaves the reason
 //! here and returns any error; the search then answers with what is here.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tantivy::TantivyError;
 
 use crate::cancel::Cancellation;
+use crate::columns::ColumnCache;
 use crate::error::Error;
 use crate::limits::MAX_DICTIONARY_WALK;
 
@@ -16,6 +18,7 @@ use crate::limits::MAX_DICTIONARY_WALK;
 #[derive(Debug)]
 pub(crate) struct Run {
     cancellation: Cancellation,
+    columns: Arc<ColumnCache>,
     walked_terms: AtomicUsize,
     planned_nodes: AtomicUsize,
     max_walk: usize,
@@ -31,11 +34,23 @@ impl Run {
     pub(crate) fn with_walk(cancellation: Cancellation, max_walk: usize) -> Self {
         Self {
             cancellation,
+            columns: Arc::default(),
             walked_terms: AtomicUsize::new(0),
             planned_nodes: AtomicUsize::new(0),
             max_walk,
             failure: Mutex::new(None),
         }
+    }
+
+    /// The run with the columns that earlier searches have opened.
+    pub(crate) fn with_columns(mut self, columns: Arc<ColumnCache>) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    /// The columns of segments.
+    pub(crate) fn columns(&self) -> &ColumnCache {
+        &self.columns
     }
 
     /// Fails when the search has to stop.
@@ -77,6 +92,11 @@ impl Run {
         let text = error.to_string();
         self.failure.lock().get_or_insert(error);
         TantivyError::InternalError(text)
+    }
+
+    /// Fails when a part gave up that had no way to say so.
+    pub(crate) fn outcome(&self) -> Result<(), Error> {
+        self.failure.lock().take().map_or(Ok(()), Err)
     }
 
     /// The reason of an error from inside.

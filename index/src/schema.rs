@@ -66,6 +66,8 @@ pub enum FieldKind {
     Date,
     /// A point on the globe.
     GeoPoint,
+    /// Values under names of the caller's, typed by themselves: `field.name`. Strings, numbers, booleans, times and bytes.
+    Attributes,
     /// Objects with fields of their own. Only `nested` queries reach inside, and match inside one object.
     Nested(Vec<Field>),
 }
@@ -82,6 +84,7 @@ impl FieldKind {
             Self::Boolean => "BOOLEAN",
             Self::Date => "DATE",
             Self::GeoPoint => "GEO_POINT",
+            Self::Attributes => "ATTRIBUTES",
             Self::Nested(_) => "NESTED",
         }
     }
@@ -150,6 +153,12 @@ impl Field {
     #[must_use]
     pub fn geo_point(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::GeoPoint)
+    }
+
+    /// Attributes: any names, any types; always several.
+    #[must_use]
+    pub fn attributes(name: impl Into<String>) -> Self {
+        Self::new(name, FieldKind::Attributes).array()
     }
 
     /// A NESTED field; always holds several objects.
@@ -263,10 +272,15 @@ impl Schema {
         &self.resolved
     }
 
-    /// The field at `path`.
+    /// The field at `path`; of an attribute, the field of all attributes, by whose path the attribute's begins.
     #[must_use]
     pub fn resolve(&self, path: &str) -> Option<&ResolvedField> {
-        self.by_path.get(path).and_then(|at| self.resolved.get(*at))
+        let declared = |path: &str| self.by_path.get(path).and_then(|at| self.resolved.get(*at));
+        declared(path).or_else(|| {
+            let dots = path.match_indices('.').map(|(at, _)| at);
+            let mut heads = dots.filter_map(|at| path.get(..at)).filter_map(declared);
+            heads.find(|field| field.kind == FieldKind::Attributes)
+        })
     }
 
     /// Whether any field is NESTED.
@@ -331,6 +345,7 @@ fn hash_kind(kind: &FieldKind, hash: &mut Xxh3) {
         | FieldKind::Double
         | FieldKind::Boolean
         | FieldKind::Date
+        | FieldKind::Attributes
         | FieldKind::GeoPoint => {}
     }
 }
@@ -384,12 +399,13 @@ impl Check {
             let sub = format!("{path}.{name}");
             self.name(&sub, name);
             self.kind(&sub, kind);
-            if matches!(field.kind, FieldKind::Nested(_)) || matches!(kind, FieldKind::Nested(_)) {
+            let inside = |kind: &FieldKind| matches!(kind, FieldKind::Nested(_) | FieldKind::Attributes);
+            if inside(&field.kind) || inside(kind) {
                 self.violate(
                     sub.clone(),
                     Reason::TypeMismatch,
-                    "a sub-field neither is NESTED nor belongs to a NESTED field",
-                    "declare the field inside the NESTED field",
+                    "a sub-field neither is nor belongs to a NESTED field or attributes",
+                    "declare the field inside the NESTED field, or beside the attributes",
                 );
                 continue;
             }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Weight};
+use tantivy::query::{EnableScoring, Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocSet, SegmentReader, TERMINATED};
 
 use crate::aggregate;
@@ -16,7 +16,7 @@ use crate::page;
 use crate::plan::{self, Plan};
 use crate::request::{Hit, SearchRequest, SearchResult};
 use crate::run::Run;
-use crate::sort::{Order, PreparedOrder, SegmentTop, Standing, Top};
+use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top};
 use crate::statistics::ScopeStatistics;
 
 const SEARCHING: &str = "searching";
@@ -66,7 +66,8 @@ impl Searcher {
         request: &SearchRequest,
         cancellation: &Cancellation,
     ) -> Result<SearchResult, Error> {
-        let run = Arc::new(Run::new(cancellation.clone()));
+        let run = Run::new(cancellation.clone()).with_columns(Arc::clone(&self.shared.columns));
+        let run = Arc::new(run);
         run.check()?;
         let Shared { layout, parents, .. } = &*self.shared;
         let ((plan, order), prepared) = together(
@@ -97,7 +98,7 @@ impl Searcher {
         if wanted > 0 || count.open() > 0 {
             let search = Pass {
                 searcher: &self.view.searcher,
-                order: PreparedOrder::new(&order, layout, parents, &self.view.searcher)
+                order: PreparedOrder::new(&order, layout, parents, &run, &self.view.searcher)
                     .map_err(|error| run.reason(SEARCHING, error))?,
                 scores: plan.scores && order.wants_scores(),
                 best_score_first: order.begins_with_best_score(),
@@ -110,6 +111,7 @@ impl Searcher {
 
         let aggregations = aggregate::collect(&prepared, &self.view.searcher, &*plan.query, &run)?;
 
+        run.outcome()?;
         let mut winners = top.into_winners();
         let more = winners.len() == wanted && wanted > 0;
         if more {
@@ -297,9 +299,18 @@ impl Pass<'_> {
         reader: &SegmentReader,
         best: &mut SegmentTop<'_>,
     ) -> tantivy::Result<()> {
-        let probes = !self.scores && self.plan.begins_at_once;
-        if !probes || !best.probe(weight, reader, self.plan.constant_score, self.run)? {
-            self.walk(weight, reader, best)?;
+        if self.scores {
+            return self.scored(weight, reader, best).map(drop);
+        }
+        let mut scorer = weight.scorer(reader, 1.0)?;
+        let matches = Matches {
+            weight,
+            reader,
+            score: self.plan.constant_score,
+        };
+        let probes = self.plan.begins_at_once;
+        if !probes || !best.probe(&mut scorer, &matches, self.run)? {
+            self.unscored(scorer, reader, best)?;
         }
         Ok(())
     }
@@ -314,7 +325,7 @@ impl Pass<'_> {
         if self.scores {
             self.scored(weight, reader, best)
         } else {
-            self.unscored(weight, reader, best)
+            self.unscored(weight.scorer(reader, 1.0)?, reader, best)
         }
     }
 
@@ -352,11 +363,10 @@ impl Pass<'_> {
 
     fn unscored(
         &self,
-        weight: &dyn Weight,
+        mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
         best: &mut SegmentTop<'_>,
     ) -> tantivy::Result<u64> {
-        let mut scorer = weight.scorer(reader, 1.0)?;
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
         let (mut matches, mut visited) = (0, 0);
         let mut alive = Vec::with_capacity(buffer.len());

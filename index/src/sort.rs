@@ -30,6 +30,7 @@ mod standing;
 mod top;
 
 pub(crate) use order::Order;
+pub(crate) use probe::Matches;
 pub(crate) use segment::PreparedOrder;
 pub(crate) use standing::Standing;
 pub(crate) use top::{SegmentTop, Top};
@@ -49,6 +50,8 @@ pub enum SortValue {
     Date(i64),
     /// Of a KEYWORD.
     String(String),
+    /// Of an attribute.
+    Bytes(Vec<u8>),
     /// The document's key.
     Key(Vec<u8>),
 }

@@ -28,6 +28,7 @@ fn sort_value(value: &SortValue, sort: &Sort, id: &str) -> pb::SortValue {
         },
         SortValue::Boolean(flag) => of_field(value::Kind::BoolValue(*flag)),
         SortValue::Date(nanos) => of_field(value::Kind::TimeValue(time_to_wire(*nanos))),
+        SortValue::Bytes(bytes) => of_field(value::Kind::BytesValue(bytes.clone().into())),
         SortValue::String(text) => of_field(value::Kind::StringValue(text.clone())),
         SortValue::Key(_) => of_field(value::Kind::StringValue(id.to_owned())),
     };

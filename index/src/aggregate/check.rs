@@ -225,6 +225,7 @@ impl Check<'_> {
                 | FieldKind::Keyword
                 | FieldKind::Text(_)
                 | FieldKind::GeoPoint
+                | FieldKind::Attributes
                 | FieldKind::Nested(_),
                 None,
             ) => None,

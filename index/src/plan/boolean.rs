@@ -1,10 +1,14 @@
 //! `bool`: clauses combined.
 
+use std::sync::Arc;
+
 use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
 use super::exclusion::ExclusionQuery;
+use super::filtered::FilteredQuery;
+use super::selection::Select;
 use crate::error::Reason;
 use crate::query::Query;
 
@@ -29,9 +33,22 @@ impl Planner<'_> {
             return Some(self.everything(scope, 1.0));
         }
         // Without a clause that has to match, everything does, and scores nothing for that.
-        let base =
+        let mut base =
             (must.is_empty() && filter.is_empty() && minimum == 0).then(|| self.everything(scope, 0.0));
         let constant = constant_score(&must, &should, minimum);
+        let (must, filter, selects) = match constant {
+            Some(_) => without_selections(must, filter),
+            None => (must, filter, Vec::new()),
+        };
+        let only_selected = !selects.is_empty() && must.is_empty() && filter.is_empty() && minimum == 0;
+        if only_selected && must_not.is_empty() {
+            // Clauses of `should` that are left neither have to match nor score.
+            let query = Box::new(FilteredQuery::new(None, selects));
+            return constant.map(|score| Clause::constant(query, score));
+        }
+        if only_selected {
+            base = Some(self.everything(scope, 0.0));
+        }
         let scored =
             |clauses: Vec<Clause>, occur| clauses.into_iter().map(move |clause| (occur, clause.query));
         let clauses: Vec<(Occur, Box<dyn PhysicalQuery>)> = scored(must, Occur::Must)
@@ -44,7 +61,13 @@ impl Planner<'_> {
                     .map(|clause| (Occur::MustNot, excluded(clause))),
             )
             .collect();
-        let query = Box::new(BooleanQuery::with_minimum_required_clauses(clauses, minimum));
+        let query: Box<dyn PhysicalQuery> =
+            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, minimum));
+        let query = if selects.is_empty() {
+            query
+        } else {
+            Box::new(FilteredQuery::new(Some(query), selects))
+        };
         Some(match constant {
             Some(score) => Clause::constant(query, score),
             None => Clause::scored(query, 1.0),
@@ -81,6 +104,26 @@ impl Planner<'_> {
         }
         Some(minimum as usize)
     }
+}
+
+/// Takes those of the required clauses out that columns tell.
+fn without_selections(
+    must: Vec<Clause>,
+    filter: Vec<Clause>,
+) -> (Vec<Clause>, Vec<Clause>, Vec<Arc<dyn Select>>) {
+    let mut selects = Vec::new();
+    let mut rest = |clauses: Vec<Clause>| {
+        let others = clauses.into_iter().filter_map(|clause| match clause.select {
+            Some(select) => {
+                selects.push(select);
+                None
+            }
+            None => Some(clause),
+        });
+        others.collect()
+    };
+    let (must, filter) = (rest(must), rest(filter));
+    (must, filter, selects)
 }
 
 fn excluded(clause: Clause) -> Box<dyn PhysicalQuery> {

@@ -1,7 +1,11 @@
 //! A planned clause, and how it scores.
 
+use std::sync::Arc;
+
 use tantivy::Score;
 use tantivy::query::{BoostQuery, ConstScoreQuery, EmptyQuery, Query};
+
+use super::selection::{Select, SelectionQuery};
 
 /// What a clause scores for the documents that it matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,14 +20,24 @@ pub(super) enum ClauseScore {
 pub(super) struct Clause {
     pub(super) query: Box<dyn Query>,
     pub(super) score: ClauseScore,
+    /// The same documents as those that the query matches, where a column tells them.
+    pub(super) select: Option<Arc<dyn Select>>,
 }
 
 impl Clause {
+    /// What is selected, with the same score for each.
+    pub(super) fn selecting(select: Arc<dyn Select>, score: Score) -> Self {
+        let mut clause = Self::constant(Box::new(SelectionQuery::new(Arc::clone(&select))), score);
+        clause.select = Some(select);
+        clause
+    }
+
     /// What `query` matches, with the same score for each.
     pub(super) fn constant(query: Box<dyn Query>, score: Score) -> Self {
         Self {
             query: Box::new(ConstScoreQuery::new(query, score)),
             score: ClauseScore::Constant(score),
+            select: None,
         }
     }
 
@@ -40,6 +54,7 @@ impl Clause {
         Self {
             query,
             score: ClauseScore::Varies,
+            select: None,
         }
     }
 
@@ -48,6 +63,7 @@ impl Clause {
         Self {
             query: Box::new(EmptyQuery),
             score: ClauseScore::Constant(0.0),
+            select: None,
         }
     }
 

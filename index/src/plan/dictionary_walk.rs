@@ -31,7 +31,16 @@ pub(super) enum Matcher {
 }
 
 impl Matcher {
-    fn matches(&self, term: &[u8]) -> bool {
+    /// A run of characters that everything that matches has; empty when there is none.
+    pub(super) fn literal(&self) -> String {
+        match self {
+            Self::All => String::new(),
+            Self::Suffix(suffix) => suffix.clone(),
+            Self::Glob(glob) => glob.longest_literal(),
+        }
+    }
+
+    pub(super) fn matches(&self, term: &[u8]) -> bool {
         match self {
             Self::All => true,
             Self::Suffix(suffix) => term.ends_with(suffix.as_bytes()),

@@ -26,7 +26,8 @@ impl Planner<'_> {
             | FieldKind::Long
             | FieldKind::Double
             | FieldKind::Boolean
-            | FieldKind::Date => Box::new(ExistsQuery::new(field.path.clone(), false)),
+            | FieldKind::Date
+            | FieldKind::Attributes => Box::new(ExistsQuery::new(field.path.clone(), false)),
         }
     }
 }

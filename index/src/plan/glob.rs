@@ -60,6 +60,13 @@ impl Glob {
         }
     }
 
+    /// The longest run of literal characters.
+    pub(super) fn longest_literal(&self) -> String {
+        let literal = |part: &Part| matches!(part, Part::Literal(_));
+        let runs = self.0.split(|part| !literal(part)).map(literals);
+        runs.max_by_key(String::len).unwrap_or_default()
+    }
+
     /// Whether the whole string matches. Only the last run is ever widened, so the time is at most the product of both
     /// lengths.
     pub(super) fn matches(&self, text: &str) -> bool {
@@ -155,6 +162,12 @@ mod tests {
                 Form::Pattern(prefix, glob) => text.starts_with(&prefix) && glob.matches(&text),
             };
             assert_eq!(by_form, expected, "{pattern} {text} ({seed})");
+            if let (Some(glob), true) = (Glob::new(&pattern), expected) {
+                assert!(
+                    text.contains(&glob.longest_literal()),
+                    "{pattern} {text} ({seed})"
+                );
+            }
             hits += usize::from(expected);
         }
         assert!(

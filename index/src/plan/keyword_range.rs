@@ -1,105 +1,104 @@
 //! Documents with a KEYWORD between two others.
 //!
-//! The column's dictionary tells how many different values the range has. A few are looked up; many would be slow to look
-//! up one by one, so the column is scanned for their ordinals then. Either way the work is bounded by the segment's
-//! size, not by the number of values.
+//! The column's dictionary tells how many different values the range has. A few are looked up; the documents of many are
+//! told by the ordinals that they have in the column. Either way the work is bounded by the segment's size, not by the
+//! number of values.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
 
-use tantivy::query::{
-    BoundsRange, EmptyScorer, EnableScoring, Explanation, FastFieldRangeWeight, Query, Scorer, Weight,
-};
+use tantivy::SegmentReader;
+use tantivy::columnar::BytesColumn;
 use tantivy::schema::Field;
-use tantivy::{DocId, Score, SegmentReader, Term};
 
 use super::gathered::Gathered;
-use super::no_match;
+use super::selection::{self, Opened, Select};
+use crate::run::Run;
 
-/// Values up to which looking each up beats scanning the column.
-const FEW_VALUES: u64 = 1_024;
+/// Values up to which looking each up beats reading the column.
+const FEW_VALUES: u64 = 64;
+/// Documents of a segment for each value that is looked up, where there are more values.
+const DOCS_PER_VALUE: u64 = 16_384;
 
 /// The documents of which a value lies between two bounds, of which one at least is there.
-#[derive(Clone, Debug)]
-pub(super) struct KeywordRangeQuery {
+#[derive(Debug)]
+pub(super) struct KeywordRange {
     field: Field,
     path: String,
     lower: Bound<String>,
     upper: Bound<String>,
+    run: Arc<Run>,
 }
 
-impl KeywordRangeQuery {
-    pub(super) fn new(field: Field, path: &str, lower: Bound<String>, upper: Bound<String>) -> Self {
+impl KeywordRange {
+    pub(super) fn new(
+        field: Field,
+        path: &str,
+        lower: Bound<String>,
+        upper: Bound<String>,
+        run: &Arc<Run>,
+    ) -> Self {
         Self {
             field,
             path: path.to_owned(),
             lower,
             upper,
-        }
-    }
-}
-
-impl Query for KeywordRangeQuery {
-    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let term = |bound: &Bound<String>| bound.as_ref().map(|text| Term::from_field_text(self.field, text));
-        let scan = FastFieldRangeWeight::new(BoundsRange::new(term(&self.lower), term(&self.upper)));
-        Ok(Box::new(KeywordRangeWeight {
-            query: self.clone(),
-            scan,
-        }))
-    }
-}
-
-struct KeywordRangeWeight {
-    query: KeywordRangeQuery,
-    scan: FastFieldRangeWeight,
-}
-
-impl Weight for KeywordRangeWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let Some(column) = reader.fast_fields().str(&self.query.path)? else {
-            return Ok(Box::new(EmptyScorer));
-        };
-        let lower = self.query.lower.as_ref().map(String::as_bytes);
-        let upper = self.query.upper.as_ref().map(String::as_bytes);
-        let dictionary = column.dictionary();
-        let (from, to) = dictionary.term_bounds_to_ord(lower, upper)?;
-        let from = match from {
-            Bound::Included(ordinal) => ordinal,
-            Bound::Excluded(ordinal) => ordinal + 1,
-            Bound::Unbounded => 0,
-        };
-        let behind = match to {
-            Bound::Included(ordinal) => ordinal + 1,
-            Bound::Excluded(ordinal) => ordinal,
-            Bound::Unbounded => dictionary.num_terms() as u64,
-        };
-        match behind.saturating_sub(from) {
-            0 => Ok(Box::new(EmptyScorer)),
-            1..=FEW_VALUES => self.look_up(reader, boost),
-            _ => self.scan.scorer(reader, boost),
+            run: Arc::clone(run),
         }
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("keyword range", scorer.score()))
-    }
-}
-
-impl KeywordRangeWeight {
-    fn look_up(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let index = reader.inverted_index(self.query.field)?;
-        let (from, to) = walk_bounds(&self.query.lower, &self.query.upper);
+    fn look_up(&self, reader: &SegmentReader) -> tantivy::Result<Gathered> {
+        let index = reader.inverted_index(self.field)?;
+        let (from, to) = walk_bounds(&self.lower, &self.upper);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
         let mut gathered = Gathered::new(reader.max_doc());
         while terms.advance() {
             gathered.insert_term(&index, terms.value(), |_| true)?;
         }
-        Ok(gathered.into_scorer(boost))
+        Ok(gathered)
     }
+}
+
+impl Select for KeywordRange {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Opened> {
+        let Some(strings) = self.run.columns().strings(reader, &self.path)? else {
+            return Ok(Opened::Nothing);
+        };
+        let range = ordinals_between(&strings.column, &self.lower, &self.upper)?;
+        let few = FEW_VALUES.max(u64::from(reader.max_doc()) / DOCS_PER_VALUE);
+        match range.end.saturating_sub(range.start) {
+            0 => Ok(Opened::Nothing),
+            count if count <= few => self.look_up(reader).map(Opened::Documents),
+            _ => Ok(selection::between(
+                Arc::clone(&strings.ordinals),
+                range.start..=range.end - 1,
+                &self.run,
+                reader.max_doc(),
+            )),
+        }
+    }
+}
+
+/// The ordinals of the strings between two bounds.
+pub(super) fn ordinals_between(
+    column: &BytesColumn,
+    lower: &Bound<String>,
+    upper: &Bound<String>,
+) -> tantivy::Result<Range<u64>> {
+    let lower = lower.as_ref().map(String::as_bytes);
+    let upper = upper.as_ref().map(String::as_bytes);
+    let (from, to) = column.dictionary().term_bounds_to_ord(lower, upper)?;
+    let from = match from {
+        Bound::Included(ordinal) => ordinal,
+        Bound::Excluded(ordinal) => ordinal + 1,
+        Bound::Unbounded => 0,
+    };
+    let behind = match to {
+        Bound::Included(ordinal) => ordinal + 1,
+        Bound::Excluded(ordinal) => ordinal,
+        Bound::Unbounded => column.num_terms() as u64,
+    };
+    Ok(from..behind.max(from))
 }
 
 /// The bytes at which a walk over a dictionary of strings begins, and before which it ends.

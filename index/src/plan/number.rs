@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::ops::{Bound, RangeInclusive};
 
+use tantivy::columnar::MonotonicallyMappableToU64;
+
 use crate::query::QueryValue;
 
 /// A number of a query. Doubles are finite, and -0.0 is 0.0.
@@ -92,8 +94,24 @@ pub(super) fn integers(lower: Bound<Number>, upper: Bound<Number>) -> Option<Ran
 }
 
 /// The same bounds on doubles.
-pub(super) fn doubles(lower: Bound<Number>, upper: Bound<Number>) -> (Bound<f64>, Bound<f64>) {
+fn doubles(lower: Bound<Number>, upper: Bound<Number>) -> (Bound<f64>, Bound<f64>) {
     (edge(lower, Ordering::Less), edge(upper, Ordering::Greater))
+}
+
+/// The doubles between two bounds, as numbers whose order is theirs; `None` when there are none.
+pub(super) fn double_positions(lower: Bound<Number>, upper: Bound<Number>) -> Option<RangeInclusive<u64>> {
+    let (lower, upper) = doubles(lower, upper);
+    let from = match lower {
+        Bound::Included(double) => double.to_u64(),
+        Bound::Excluded(double) => double.to_u64().checked_add(1)?,
+        Bound::Unbounded => 0,
+    };
+    let to = match upper {
+        Bound::Included(double) => double.to_u64(),
+        Bound::Excluded(double) => double.to_u64().checked_sub(1)?,
+        Bound::Unbounded => u64::MAX,
+    };
+    (from <= to).then_some(from..=to)
 }
 
 /// A bound on doubles. An integer that no double equals lies between its rounding and the next double: the rounding
@@ -213,6 +231,7 @@ mod tests {
             for upper in bounds() {
                 let range = integers(lower, upper);
                 let (from, to) = doubles(lower, upper);
+                let positions = double_positions(lower, upper);
                 for number in NUMBERS.into_iter().flat_map(integers_near) {
                     let expected = within(Number::Integer(number), lower, upper);
                     let actual = range.as_ref().is_some_and(|range| range.contains(&number));
@@ -225,6 +244,12 @@ mod tests {
                         let expected = within(Number::Double(double + 0.0), lower, upper);
                         let actual = std::ops::RangeBounds::contains(&(from, to), &double);
                         assert_eq!(actual, expected, "{double} in {lower:?} {upper:?}");
+                        let position = (double + 0.0).to_u64();
+                        let actual = positions.as_ref().is_some_and(|range| range.contains(&position));
+                        assert_eq!(
+                            actual, expected,
+                            "the position of {double} in {lower:?} {upper:?}"
+                        );
                     }
                 }
             }

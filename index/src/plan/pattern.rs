@@ -1,15 +1,17 @@
 //! `prefix`, `suffix` and `wildcard`: documents with a KEYWORD, or a token of a TEXT, of some form.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
-use tantivy::query::Query;
 use tantivy::{Score, Term};
 
 use super::Planner;
 use super::clause::Clause;
 use super::dictionary_walk::{Matcher, WalkQuery};
 use super::glob::{Form, Glob};
-use super::keyword_range::KeywordRangeQuery;
+use super::keyword_pattern::KeywordPattern;
+use super::keyword_range::KeywordRange;
+use super::selection::Select;
 use super::terms::having;
 use crate::error::Reason;
 use crate::limits::{MAX_AFFIX_BYTES, MAX_WILDCARD_CHARS};
@@ -28,10 +30,7 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let affix = self.affix(&format!("{at}.value"), prefix);
         let (weight, field, ()) = (weighed?, field?, affix?);
-        Some(Clause::constant(
-            self.form(at, field, Form::Prefix(prefix.to_owned()))?,
-            weight,
-        ))
+        self.form(at, field, Form::Prefix(prefix.to_owned()), weight)
     }
 
     pub(super) fn suffix(
@@ -46,10 +45,7 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let affix = self.affix(&format!("{at}.value"), suffix);
         let (weight, field, ()) = (weighed?, field?, affix?);
-        Some(Clause::constant(
-            self.form(at, field, Form::Suffix(suffix.to_owned()))?,
-            weight,
-        ))
+        self.form(at, field, Form::Suffix(suffix.to_owned()), weight)
     }
 
     pub(super) fn wildcard(
@@ -64,26 +60,46 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let glob = self.glob(&format!("{at}.pattern"), pattern);
         let (weight, field, glob) = (weighed?, field?, glob?);
-        Some(Clause::constant(self.form(at, field, glob.form())?, weight))
+        self.form(at, field, glob.form(), weight)
     }
 
-    fn form(&self, at: &str, field: &ResolvedField, form: Form) -> Option<Box<dyn Query>> {
+    fn form(&self, at: &str, field: &ResolvedField, form: Form, weight: Score) -> Option<Clause> {
         let single = self.single(field)?;
-        let walk = |bounds, matcher| Box::new(WalkQuery::new(single, bounds, matcher, at, self.run));
-        Some(match form {
-            Form::Exact(text) => having(Term::from_field_text(single, &text)),
-            Form::Prefix(prefix) if prefix.is_empty() => self.present(field),
-            Form::Prefix(prefix) => {
-                let (lower, upper) = beginning_with(&prefix);
-                if field.kind == FieldKind::Keyword {
-                    Box::new(KeywordRangeQuery::new(single, &field.path, lower, upper))
-                } else {
-                    walk((lower, upper), Matcher::All)
-                }
+        let (bounds, matcher) = match form {
+            Form::Exact(text) => {
+                let query = having(Term::from_field_text(single, &text));
+                return Some(Clause::constant(query, weight));
             }
-            Form::Suffix(suffix) => walk((Bound::Unbounded, Bound::Unbounded), Matcher::Suffix(suffix)),
-            Form::Pattern(prefix, glob) => walk(beginning_with(&prefix), Matcher::Glob(glob)),
-        })
+            Form::Prefix(prefix) if prefix.is_empty() => {
+                return Some(Clause::constant(self.present(field), weight));
+            }
+            Form::Prefix(prefix) => (beginning_with(&prefix), Matcher::All),
+            Form::Suffix(suffix) => ((Bound::Unbounded, Bound::Unbounded), Matcher::Suffix(suffix)),
+            Form::Pattern(prefix, glob) => (beginning_with(&prefix), Matcher::Glob(glob)),
+        };
+        if field.kind != FieldKind::Keyword {
+            let walk = WalkQuery::new(single, bounds, matcher, at, self.run);
+            return Some(Clause::constant(Box::new(walk), weight));
+        }
+        let select: Arc<dyn Select> = if let Matcher::All = matcher {
+            Arc::new(KeywordRange::new(
+                single,
+                &field.path,
+                bounds.0,
+                bounds.1,
+                self.run,
+            ))
+        } else {
+            Arc::new(KeywordPattern::new(
+                single,
+                &field.path,
+                bounds,
+                matcher,
+                at,
+                self.run,
+            ))
+        };
+        Some(Clause::selecting(select, weight))
     }
 
     fn pattern_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
@@ -100,7 +116,7 @@ impl<'a> Planner<'a> {
         None
     }
 
-    fn affix(&mut self, at: &str, affix: &str) -> Option<()> {
+    pub(super) fn affix(&mut self, at: &str, affix: &str) -> Option<()> {
         if affix.is_empty() {
             self.violate(
                 at.to_owned(),
@@ -123,7 +139,7 @@ impl<'a> Planner<'a> {
         Some(())
     }
 
-    fn glob(&mut self, at: &str, pattern: &str) -> Option<Glob> {
+    pub(super) fn glob(&mut self, at: &str, pattern: &str) -> Option<Glob> {
         let chars = pattern.chars().count();
         if chars == 0 {
             self.violate(
@@ -159,7 +175,7 @@ impl<'a> Planner<'a> {
 }
 
 /// The bounds between which lie exactly the strings that begin with `prefix`.
-fn beginning_with(prefix: &str) -> (Bound<String>, Bound<String>) {
+pub(super) fn beginning_with(prefix: &str) -> (Bound<String>, Bound<String>) {
     let lower = if prefix.is_empty() {
         Bound::Unbounded
     } else {

@@ -1,18 +1,21 @@
 //! `range`: documents with a value between two bounds.
 
 use std::cmp::Ordering;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
+use std::sync::Arc;
 
-use tantivy::Term;
-use tantivy::query::RangeQuery;
+use tantivy::SegmentReader;
+use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::Planner;
 use super::clause::Clause;
 use super::dictionary_walk::{Matcher, WalkQuery};
-use super::keyword_range::KeywordRangeQuery;
+use super::keyword_range::KeywordRange;
 use super::number::{self, Number};
+use super::selection::{self, Opened, Select};
 use crate::error::Reason;
 use crate::query::QueryValue;
+use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField};
 
 impl Planner<'_> {
@@ -59,9 +62,9 @@ impl Planner<'_> {
                 let upper = self.number_bound(&upper_at, field, upper);
                 let (lower, upper) = (lower?, upper?);
                 self.ordered(at, &lower, &upper, |a, b| a.compare(*b))?;
-                self.number_range(field, lower, upper)
+                Some(self.number_range(field, lower, upper))
             }
-            FieldKind::Boolean | FieldKind::GeoPoint | FieldKind::Nested(_) => {
+            FieldKind::Boolean | FieldKind::GeoPoint | FieldKind::Nested(_) | FieldKind::Attributes => {
                 let wants = "KEYWORD, TEXT, LONG, DOUBLE and DATE fields";
                 self.wrong_kind(at, field, wants, "use term, a geo query or a nested query");
                 None
@@ -109,7 +112,7 @@ impl Planner<'_> {
         }
     }
 
-    fn ordered<T>(
+    pub(super) fn ordered<T>(
         &mut self,
         at: &str,
         lower: &Bound<T>,
@@ -129,25 +132,21 @@ impl Planner<'_> {
         Some(())
     }
 
-    fn number_range(
-        &self,
-        field: &ResolvedField,
-        lower: Bound<Number>,
-        upper: Bound<Number>,
-    ) -> Option<Clause> {
-        let single = self.single(field)?;
-        let (from, to) = if field.kind == FieldKind::Double {
-            let (from, to) = number::doubles(lower, upper);
-            let term = |number| Term::from_field_f64(single, number);
-            (from.map(term), to.map(term))
+    fn number_range(&self, field: &ResolvedField, lower: Bound<Number>, upper: Bound<Number>) -> Clause {
+        let values = if field.kind == FieldKind::Double {
+            number::double_positions(lower, upper)
         } else {
-            let Some(range) = number::integers(lower, upper) else {
-                return Some(Clause::nothing());
-            };
-            let term = |number: &i64| Bound::Included(Term::from_field_i64(single, *number));
-            (term(range.start()), term(range.end()))
+            number::integers(lower, upper).map(|range| range.start().to_u64()..=range.end().to_u64())
         };
-        Some(Clause::constant(Box::new(RangeQuery::new(from, to)), 1.0))
+        let Some(values) = values else {
+            return Clause::nothing();
+        };
+        let select = NumberRange {
+            path: field.path.clone(),
+            values,
+            run: Arc::clone(self.run),
+        };
+        Clause::selecting(Arc::new(select), 1.0)
     }
 
     fn text_range(
@@ -158,13 +157,28 @@ impl Planner<'_> {
         upper: Bound<String>,
     ) -> Option<Clause> {
         let single = self.single(field)?;
-        Some(Clause::constant(
-            if field.kind == FieldKind::Keyword {
-                Box::new(KeywordRangeQuery::new(single, &field.path, lower, upper))
-            } else {
-                Box::new(WalkQuery::new(single, (lower, upper), Matcher::All, at, self.run))
-            },
-            1.0,
-        ))
+        if field.kind == FieldKind::Keyword {
+            let select = KeywordRange::new(single, &field.path, lower, upper, self.run);
+            return Some(Clause::selecting(Arc::new(select), 1.0));
+        }
+        let walk = WalkQuery::new(single, (lower, upper), Matcher::All, at, self.run);
+        Some(Clause::constant(Box::new(walk), 1.0))
+    }
+}
+
+/// The documents with a number in a range, as numbers whose order is the values'.
+#[derive(Debug)]
+struct NumberRange {
+    path: String,
+    values: RangeInclusive<u64>,
+    run: Arc<Run>,
+}
+
+impl Select for NumberRange {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Opened> {
+        let column = self.run.columns().numbers(reader, &self.path)?;
+        Ok(column.map_or(Opened::Nothing, |column| {
+            selection::between(column, self.values.clone(), &self.run, reader.max_doc())
+        }))
     }
 }

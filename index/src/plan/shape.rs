@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use crate::query::{Query, QueryValue};
+use crate::schema::{FieldKind, Schema};
 
 /// The size of a query tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,16 +60,25 @@ pub(super) fn measure(query: &Query) -> Shape {
 }
 
 /// Whether a query's matches begin without work done up front, so that beginning anew costs next to nothing: none of its
-/// clauses gathers documents, or walks a dictionary, before its first match.
-pub(super) fn begins_at_once(query: &Query) -> bool {
-    let all = |clauses: &[Query]| clauses.iter().all(begins_at_once);
+/// clauses gathers many documents, or walks a dictionary, before its first match. What a pattern on a KEYWORD matches is
+/// found once a search.
+pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
+    let begins = |query: &Query| begins_at_once(query, schema);
+    let all = |clauses: &[Query]| clauses.iter().all(begins);
+    let is_keyword = |field: &str| {
+        let field = schema.resolve(field);
+        field.is_some_and(|field| matches!(field.kind, FieldKind::Keyword | FieldKind::Attributes))
+    };
     let number = |bound: &Bound<QueryValue>| match bound {
         Bound::Included(value) | Bound::Excluded(value) => !matches!(value, QueryValue::String(_)),
         Bound::Unbounded => true,
     };
     match query {
         Query::MatchAll | Query::Term { .. } | Query::Exists { .. } | Query::Match { .. } => true,
-        Query::Range { lower, upper, .. } => number(lower) && number(upper),
+        Query::Range { field, lower, upper } => (number(lower) && number(upper)) || is_keyword(field),
+        Query::Prefix { field, .. } | Query::Suffix { field, .. } | Query::Wildcard { field, .. } => {
+            is_keyword(field)
+        }
         Query::Bool {
             must,
             filter,
@@ -76,11 +86,8 @@ pub(super) fn begins_at_once(query: &Query) -> bool {
             must_not,
             ..
         } => all(must) && all(filter) && all(should) && all(must_not),
-        Query::ConstScore { filter: query, .. } | Query::Nested { query, .. } => begins_at_once(query),
+        Query::ConstScore { filter: query, .. } | Query::Nested { query, .. } => begins(query),
         Query::Terms { .. }
-        | Query::Prefix { .. }
-        | Query::Suffix { .. }
-        | Query::Wildcard { .. }
         | Query::MatchPhrase { .. }
         | Query::MatchPhrasePrefix { .. }
         | Query::GeoDistance { .. }
@@ -102,19 +109,35 @@ pub(super) fn counts_at_once(query: &Query) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::{Analyzer, Field};
 
     #[test]
     fn what_gathers_before_its_first_match_does_not_begin_at_once() {
-        let at = |value: QueryValue| Query::range("f", Bound::Included(value), Bound::Unbounded);
+        let schema = Schema::new(vec![
+            Field::keyword("f"),
+            Field::text("t", Analyzer::single_word()),
+        ])
+        .unwrap_or_else(|error| panic!("{error}"));
+        let begins = |query: &Query| begins_at_once(query, &schema);
+        let at =
+            |field: &str, value: QueryValue| Query::range(field, Bound::Included(value), Bound::Unbounded);
         let term = || Query::term("f", "x");
-        assert!(begins_at_once(&Query::all(vec![
+        assert!(begins(&Query::all(vec![
             Query::MatchAll,
-            at(QueryValue::Integer(1))
+            at("f", QueryValue::Integer(1)),
+            at("f", QueryValue::from("a")),
+            Query::prefix("f", "x"),
+            Query::wildcard("f", "*x*"),
         ])));
-        assert!(begins_at_once(&Query::nested("items", term())));
-        for gathers in [at(QueryValue::from("a")), Query::prefix("f", "x")] {
-            assert!(!begins_at_once(&gathers));
-            assert!(!begins_at_once(&Query::all(vec![term(), gathers])));
+        assert!(begins(&Query::nested("items", term())));
+        for gathers in [
+            at("t", QueryValue::from("a")),
+            Query::prefix("t", "x"),
+            Query::suffix("t", "x"),
+            Query::terms("f", ["x"]),
+        ] {
+            assert!(!begins(&gathers));
+            assert!(!begins(&Query::all(vec![term(), gathers])));
         }
         assert!(counts_at_once(&Query::MatchAll) && counts_at_once(&term()));
         assert!(!counts_at_once(&Query::all(vec![term(), term()])));

@@ -140,6 +140,10 @@ impl Planner<'_> {
                 );
                 return None;
             }
+            (FieldKind::Attributes, _) => {
+                self.wrong_kind(clause_at, field, "single values", "name one of its attributes");
+                return None;
+            }
             (FieldKind::Keyword | FieldKind::Text(_), QueryValue::String(text)) => {
                 self.fits(at, text)?;
                 return Some(Lookup::Term(Term::from_field_text(self.single(field)?, text)));
@@ -251,7 +255,7 @@ pub(super) fn having(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::Basic))
 }
 
-fn having_any(mut terms: Vec<Term>) -> Box<dyn Query> {
+pub(super) fn having_any(mut terms: Vec<Term>) -> Box<dyn Query> {
     terms.sort_unstable();
     terms.dedup();
     match terms.len() {

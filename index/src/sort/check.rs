@@ -7,6 +7,7 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, NestedObjects, Source};
 use super::standing::Standing;
+use crate::attribute;
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::geo::GeoPoint;
 use crate::join::ParentCache;
@@ -75,18 +76,22 @@ impl<'a> Check<'a> {
                 nested,
             } => {
                 let at = format!("{at}.field");
+                let name = field;
                 let Some(field) = self.field(field, &at) else {
                     return Ok(None);
                 };
                 let objects = self.objects(field, nested.as_ref(), &at)?;
                 let pick = self.pick(field, *mode, *descending, &at);
-                Ok(self
-                    .column(field, pick, objects, missing, &at)
-                    .map(|(source, absent)| Key {
-                        source,
-                        descending: *descending,
-                        absent,
-                    }))
+                let column = if field.kind == FieldKind::Attributes {
+                    self.attribute(field, name, pick, objects, missing, &at)
+                } else {
+                    self.column(field, pick, objects, missing, &at)
+                };
+                Ok(column.map(|(source, absent)| Key {
+                    source,
+                    descending: *descending,
+                    absent,
+                }))
             }
         }
     }
@@ -185,6 +190,47 @@ impl<'a> Check<'a> {
         })
     }
 
+    /// The attribute `name` of a field of attributes, and where documents without a value go.
+    fn attribute(
+        &mut self,
+        field: &ResolvedField,
+        name: &str,
+        pick: Option<Pick>,
+        objects: Option<Option<NestedObjects>>,
+        missing: &Missing,
+        at: &str,
+    ) -> Option<(Source, Absent)> {
+        let name = name.get(field.path.len() + 1..).unwrap_or_default();
+        if name.is_empty() {
+            let message = format!("`{}` is {}, which have no order", field.path, field.kind.word());
+            let advice = format!("sort by one of them: `{}.color`", field.path);
+            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+            return None;
+        }
+        let absent = match missing {
+            Missing::First => Absent::First,
+            Missing::Last => Absent::Last,
+            Missing::Value(value) => {
+                let finite = !matches!(value, QueryValue::Double(number) if !number.is_finite());
+                let text = matches!(value, QueryValue::String(text) if text.len() > MAX_KEYWORD_BYTES);
+                if text || !finite {
+                    let message = "the value is none that an attribute can have";
+                    let advice = "give a finite number, or a shorter text";
+                    self.violate(format!("{at}.missing.value"), Reason::OutOfRange, message, advice);
+                    return None;
+                }
+                Absent::As(Standing::Bytes(attribute::query_term(name, value).1.into_bytes()))
+            }
+        };
+        let source = Source::Attribute {
+            path: field.path.clone(),
+            name: name.to_owned(),
+            pick: pick?,
+            nested: objects?,
+        };
+        Some((source, absent))
+    }
+
     /// The column of the field, and where documents without a value go.
     fn column(
         &mut self,
@@ -200,7 +246,7 @@ impl<'a> Check<'a> {
             FieldKind::Double => Some(NumberKind::Double),
             FieldKind::Boolean => Some(NumberKind::Boolean),
             FieldKind::Date => Some(NumberKind::Date),
-            FieldKind::Text(_) | FieldKind::GeoPoint | FieldKind::Nested(_) => {
+            FieldKind::Text(_) | FieldKind::GeoPoint | FieldKind::Nested(_) | FieldKind::Attributes => {
                 let advice = match field.kind {
                     FieldKind::Text(_) => "sort by a KEYWORD sub-field",
                     FieldKind::GeoPoint => "sort by geo_distance",

@@ -1,6 +1,7 @@
 //! Reads what documents are sorted by from the columns of a segment.
 
 use std::fmt::Debug;
+use std::ops::{Bound, RangeBounds};
 
 use tantivy::columnar::{Column, MonotonicallyMappableToU64};
 use tantivy::{DocId, Score, SegmentReader};
@@ -235,6 +236,11 @@ pub(super) enum NumberKind {
     Date,
 }
 
+/// The only values of a column.
+pub(super) fn only(column: Column<u64>) -> Box<dyn Values> {
+    Box::new(Single(column))
+}
+
 /// The numbers of a field.
 pub(super) fn open_numbers(
     reader: &SegmentReader,
@@ -270,6 +276,62 @@ impl Values for Ordinals {
 /// The strings of a column, by their ordinals.
 pub(super) fn ordinals(column: Column<u64>, pick: Pick, objects: Option<Objects>) -> Box<dyn Values> {
     Box::new(Ordinals(extremes(column, pick, objects)))
+}
+
+/// The lowest or highest of those ordinals of a document that lie between two.
+struct Among {
+    column: Column<u64>,
+    between: (Bound<u64>, Bound<u64>),
+    highest: bool,
+    objects: Option<Objects>,
+}
+
+impl Values for Among {
+    fn value(&mut self, doc: DocId, _: Score) -> Option<u64> {
+        let Self {
+            column,
+            between,
+            highest,
+            objects,
+        } = self;
+        let mut best = None;
+        let mut add = |doc: DocId| {
+            for ordinal in column
+                .values_for_doc(doc)
+                .filter(|ordinal| between.contains(ordinal))
+            {
+                let better = best.is_none_or(|best| if *highest { ordinal > best } else { ordinal < best });
+                if better {
+                    best = Some(ordinal);
+                }
+            }
+        };
+        match objects {
+            None => add(doc),
+            Some(objects) => {
+                objects.seek(doc);
+                while let Some(object) = objects.next(doc) {
+                    add(object);
+                }
+            }
+        }
+        best.map(rank::of_ordinal)
+    }
+}
+
+/// The strings of a column between two ordinals.
+pub(super) fn ordinals_among(
+    column: Column<u64>,
+    between: (Bound<u64>, Bound<u64>),
+    pick: Pick,
+    objects: Option<Objects>,
+) -> Box<dyn Values> {
+    Box::new(Among {
+        column,
+        between,
+        highest: pick == Pick::Highest,
+        objects,
+    })
 }
 
 /// The distance of a document's nearest point to the nearest of some points.

@@ -5,20 +5,22 @@
 //! column also tells which values are worth looking at first (see [`super::probe`]), and whether any of a segment is.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-use tantivy::columnar::{Cardinality, Column, ColumnType};
+use tantivy::columnar::Cardinality;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader};
 
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, Source};
 use super::rank::{self, Rank};
+use crate::columns::{Block, ColumnCache, NumberColumn};
 
 /// The first key that can differ between documents, where each document has at most one value of it.
 pub(super) struct Leading {
     /// Which key of the order it is.
     pub(super) nth: usize,
     /// Absent when no document of the segment has a value.
-    column: Option<Column<u64>>,
+    column: Option<Arc<NumberColumn>>,
     /// Whether the column's values are ordinals.
     ordinals: bool,
     descending: bool,
@@ -33,8 +35,9 @@ impl Leading {
     pub(super) fn open(
         nth: usize,
         key: &Key,
-        ordinals: Option<&Column<u64>>,
+        ordinals: Option<&Arc<NumberColumn>>,
         missing: Rank,
+        columns: &ColumnCache,
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Self>> {
         let (column, is_ordinal) = match &key.source {
@@ -43,24 +46,24 @@ impl Leading {
                 kind: NumberKind::Long | NumberKind::Date | NumberKind::Double,
                 pick: Pick::Only,
                 nested: None,
-            } => {
-                let types = [ColumnType::I64, ColumnType::F64];
-                let column = reader.fast_fields().u64_lenient_for_type(Some(&types), path)?;
-                (column.map(|(column, _)| column), false)
-            }
+            } => (columns.numbers(reader, path)?, false),
             Source::Strings {
                 pick: Pick::Only,
                 nested: None,
                 ..
             }
             | Source::PrimaryKey => (ordinals.cloned(), true),
-            Source::Score | Source::Numbers { .. } | Source::Strings { .. } | Source::Distance { .. } => {
+            Source::Score
+            | Source::Numbers { .. }
+            | Source::Strings { .. }
+            | Source::Attribute { .. }
+            | Source::Distance { .. } => {
                 return Ok(None);
             }
         };
         Ok(Some(Self {
             nth,
-            column: column.filter(|column| column.values.num_vals() > 0),
+            column,
             ordinals: is_ordinal,
             descending: key.descending,
             missing,
@@ -73,7 +76,7 @@ impl Leading {
         let mut ranks = [self.missing; COLLECT_BLOCK_BUFFER_LEN];
         let mut values = [None; COLLECT_BLOCK_BUFFER_LEN];
         if let (Some(column), Some(values)) = (&self.column, values.get_mut(..docs.len())) {
-            column.first_vals(docs, values);
+            column.column.first_vals(docs, values);
         }
         for (rank, value) in ranks.iter_mut().zip(values) {
             if let Some(value) = value {
@@ -100,42 +103,46 @@ impl Leading {
         }
         Some(match &self.column {
             None => self.missing,
-            Some(column) if self.descending => self.rank(column.max_value()),
-            Some(column) => self.rank(column.min_value()),
+            Some(column) if self.descending => self.rank(column.column.max_value()),
+            Some(column) => self.rank(column.column.min_value()),
         })
     }
 
+    /// Whether the highest value comes first.
+    pub(super) fn descending(&self) -> bool {
+        self.descending
+    }
+
     /// The column, if its values can be looked at in slices, best first: documents without one have to come last.
-    pub(super) fn sliceable(&self) -> Option<&Column<u64>> {
-        let single = |column: &&Column<u64>| column.get_cardinality() != Cardinality::Multivalued;
+    pub(super) fn sliceable(&self) -> Option<&Arc<NumberColumn>> {
+        let single =
+            |column: &&Arc<NumberColumn>| column.column.get_cardinality() != Cardinality::Multivalued;
         self.column.as_ref().filter(single).filter(|_| self.missing_last)
     }
 
-    /// Values from the front of the order on, behind `after` as far as that is known, up to those of `last`; and the
-    /// rank up to which these are all.
-    pub(super) fn slice(&self, after: Option<Rank>, last: Rank) -> Option<(RangeInclusive<u64>, Rank)> {
+    /// The ranks of the best and of the worst value of a block; `None` when none of its documents has a value.
+    pub(super) fn ranks_of(&self, block: Block) -> Option<(Rank, Rank)> {
+        if block.is_empty() {
+            return None;
+        }
+        let (lowest, highest) = (self.rank(block.lowest), self.rank(block.highest));
+        Some((lowest.min(highest), lowest.max(highest)))
+    }
+
+    /// The values from `after` (or the best) to `limit`, and perhaps a few more; `None` when documents without a value
+    /// lie before the limit.
+    pub(super) fn values_between(&self, after: Option<Rank>, limit: Rank) -> Option<RangeInclusive<u64>> {
         // A string that the segment doesn't have lies between two ordinals: one too many is offered, and refused.
         let value = |rank: Rank| {
             rank.value(self.descending)
                 .map(|position| if self.ordinals { position / 4 } else { position })
         };
-        let last_value = value(last)?;
-        let first = after.and_then(value);
-        let range = if self.descending {
-            last_value..=first.unwrap_or(u64::MAX)
+        let worst = value(limit)?;
+        let best = after.and_then(value);
+        Some(if self.descending {
+            worst..=best.unwrap_or(u64::MAX)
         } else {
-            first.unwrap_or(0)..=last_value
-        };
-        Some((range, last))
-    }
-
-    /// The rank of every so many values of `column`, sorted; at most about `most`.
-    pub(super) fn sample(&self, column: &Column<u64>, most: u32) -> Vec<Rank> {
-        let values = column.values.num_vals();
-        let step = values.div_ceil(most.max(1)).max(1);
-        let sampled = (0..values).step_by(step as usize);
-        let mut ranks: Vec<Rank> = sampled.map(|row| self.rank(column.values.get_val(row))).collect();
-        ranks.sort_unstable();
-        ranks
+            best.unwrap_or(0)..=worst
+        })
     }
 }

@@ -10,6 +10,7 @@ use super::SortValue;
 use super::check::Check;
 use super::column::{NumberKind, Pick};
 use super::standing::Standing;
+use crate::attribute;
 use crate::error::Error;
 use crate::geo::GeoPoint;
 use crate::join::ParentCache;
@@ -37,6 +38,13 @@ pub(super) enum Source {
     },
     Strings {
         path: String,
+        pick: Pick,
+        nested: Option<NestedObjects>,
+    },
+    /// The values of an attribute, by their terms.
+    Attribute {
+        path: String,
+        name: String,
         pick: Pick,
         nested: Option<NestedObjects>,
     },
@@ -98,8 +106,12 @@ impl Key {
         match (&self.source, standing) {
             (Source::Score | Source::PrimaryKey, Standing::Missing) => false,
             (_, Standing::Missing) => !matches!(self.absent, Absent::As(_)),
-            (Source::PrimaryKey | Source::Strings { .. }, Standing::Bytes(_)) => true,
-            (Source::PrimaryKey | Source::Strings { .. }, Standing::Number(_)) => false,
+            (Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. }, Standing::Bytes(_)) => {
+                true
+            }
+            (Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. }, Standing::Number(_)) => {
+                false
+            }
             (_, Standing::Number(_)) => true,
             (_, Standing::Bytes(_)) => false,
         }
@@ -109,6 +121,9 @@ impl Key {
         match (standing, &self.source) {
             (Standing::Missing, _) => SortValue::Missing,
             (Standing::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
+            (Standing::Bytes(term), Source::Attribute { .. }) => {
+                attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing)
+            }
             (Standing::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
             (Standing::Number(number), Source::Numbers { kind, pick, .. })
                 if !matches!(pick, Pick::Mean | Pick::Sum) =>

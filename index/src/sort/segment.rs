@@ -3,8 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io;
+use std::ops::Bound;
+use std::sync::Arc;
 
-use tantivy::columnar::{BytesColumn, TermOrdHit};
+use tantivy::columnar::TermOrdHit;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, SegmentReader};
 
@@ -14,14 +16,18 @@ use super::objects::Objects;
 use super::order::{Absent, Key, NestedObjects, Order, Source};
 use super::rank::{self, Rank};
 use super::standing::Standing;
+use crate::attribute;
+use crate::columns::{ColumnCache, StringColumn};
 use crate::join::ParentCache;
 use crate::layout::{KEY_FIELD, Layout};
+use crate::run::Run;
 
 /// An order that is ready for the segments of one searcher.
 pub(crate) struct PreparedOrder<'a> {
     pub(super) order: &'a Order,
     layout: &'a Layout,
     parents: &'a ParentCache,
+    columns: &'a ColumnCache,
     /// The filters of nested keys.
     filters: Vec<Option<Box<dyn Weight>>>,
 }
@@ -31,6 +37,7 @@ impl<'a> PreparedOrder<'a> {
         order: &'a Order,
         layout: &'a Layout,
         parents: &'a ParentCache,
+        run: &'a Run,
         searcher: &tantivy::Searcher,
     ) -> tantivy::Result<Self> {
         let filters = order.keys.iter().map(|key| match &key.source {
@@ -45,6 +52,12 @@ impl<'a> PreparedOrder<'a> {
                     filter: Some(filter), ..
                 }),
                 ..
+            }
+            | Source::Attribute {
+                nested: Some(NestedObjects {
+                    filter: Some(filter), ..
+                }),
+                ..
             } => filter
                 .weight(EnableScoring::disabled_from_searcher(searcher))
                 .map(Some),
@@ -54,6 +67,7 @@ impl<'a> PreparedOrder<'a> {
             order,
             layout,
             parents,
+            columns: run.columns(),
             filters: filters.collect::<tantivy::Result<_>>()?,
         })
     }
@@ -77,8 +91,8 @@ impl<'a> PreparedOrder<'a> {
                     ..
                 },
             )) => {
-                let ordinals = strings.as_ref().map(|strings| strings.ords());
-                Leading::open(nth, key, ordinals, *missing, reader)?
+                let ordinals = strings.as_ref().map(|strings| &strings.ordinals);
+                Leading::open(nth, key, ordinals, *missing, self.columns, reader)?
             }
             None => None,
         };
@@ -102,7 +116,7 @@ impl<'a> PreparedOrder<'a> {
         }
         let missing = Rank::missing(key.absent == Absent::First);
         let edges = readers.iter().map(|reader| {
-            let leading = Leading::open(nth, key, None, missing, reader)?;
+            let leading = Leading::open(nth, key, None, missing, self.columns, reader)?;
             Ok((reader.segment_id(), leading.and_then(|leading| leading.edge())))
         });
         let edges = edges.collect::<tantivy::Result<HashMap<_, _>>>()?;
@@ -127,20 +141,47 @@ impl<'a> PreparedOrder<'a> {
                 nested,
             } => {
                 let objects = self.objects(nested.as_ref(), filter, reader)?;
-                column::open_numbers(reader, path, *kind, *pick, objects)?
+                match objects {
+                    None if *pick == column::Pick::Only => match self.columns.numbers(reader, path)? {
+                        Some(numbers) => column::only(numbers.column.clone()),
+                        None => Box::new(Nothing),
+                    },
+                    objects => column::open_numbers(reader, path, *kind, *pick, objects)?,
+                }
             }
             Source::Strings { path, pick, nested } => {
                 let objects = self.objects(nested.as_ref(), filter, reader)?;
-                strings = reader.fast_fields().str(path)?.map(BytesColumn::from);
+                strings = self.columns.strings(reader, path)?;
                 match &strings {
-                    Some(strings) => column::ordinals(strings.ords().clone(), *pick, objects),
+                    Some(strings) => column::ordinals(strings.column.ords().clone(), *pick, objects),
+                    None => Box::new(Nothing),
+                }
+            }
+            Source::Attribute {
+                path,
+                name,
+                pick,
+                nested,
+            } => {
+                let objects = self.objects(nested.as_ref(), filter, reader)?;
+                strings = self.columns.strings(reader, path)?;
+                match &strings {
+                    Some(strings) => {
+                        let (from, to) = (attribute::first(name), attribute::behind(name));
+                        let dictionary = strings.column.dictionary();
+                        let bounds = (Bound::Included(from), Bound::Excluded(to));
+                        let among = dictionary.term_bounds_to_ord(bounds.0, bounds.1)?;
+                        column::ordinals_among(strings.column.ords().clone(), among, *pick, objects)
+                    }
                     None => Box::new(Nothing),
                 }
             }
             Source::PrimaryKey => {
-                strings = reader.fast_fields().bytes(KEY_FIELD)?;
+                strings = self.columns.strings(reader, KEY_FIELD)?;
                 match &strings {
-                    Some(strings) => column::ordinals(strings.ords().clone(), column::Pick::Only, None),
+                    Some(strings) => {
+                        column::ordinals(strings.column.ords().clone(), column::Pick::Only, None)
+                    }
                     None => Box::new(Nothing),
                 }
             }
@@ -181,7 +222,7 @@ struct SegmentKey<'a> {
     key: &'a Key,
     values: Box<dyn Values>,
     /// Where the positions are ordinals: the strings behind them.
-    strings: Option<BytesColumn>,
+    strings: Option<Arc<StringColumn>>,
     /// The rank of documents without a value.
     missing: Rank,
 }
@@ -210,10 +251,12 @@ impl SegmentKey<'_> {
             Absent::As(_) | Absent::First | Absent::Last => Ordering::Less,
         };
         let next = match &self.strings {
-            Some(strings) if strings.num_terms() > 0 => match strings.dictionary().term_ord_or_next(bytes)? {
-                TermOrdHit::Exact(ordinal) => return Ok(rank::of_ordinal(ordinal)),
-                TermOrdHit::Next(ordinal) => ordinal.min(strings.num_terms() as u64),
-            },
+            Some(strings) if strings.column.num_terms() > 0 => {
+                match strings.column.dictionary().term_ord_or_next(bytes)? {
+                    TermOrdHit::Exact(ordinal) => return Ok(rank::of_ordinal(ordinal)),
+                    TermOrdHit::Next(ordinal) => ordinal.min(strings.column.num_terms() as u64),
+                }
+            }
             Some(_) | None => 0,
         };
         Ok(rank::before_ordinal(next, against_substitute))
@@ -239,7 +282,8 @@ impl SegmentKey<'_> {
             ordinals.sort_unstable();
             let sorted: Vec<u64> = ordinals.iter().map(|(ordinal, _)| *ordinal).collect();
             let mut places = ordinals.iter().map(|(_, nth)| *nth);
-            strings.dictionary().sorted_ords_to_term_cb(&sorted, |bytes| {
+            let dictionary = strings.column.dictionary();
+            dictionary.sorted_ords_to_term_cb(&sorted, |bytes| {
                 if let Some(standing) = places.next().and_then(|nth| standings.get_mut(nth)) {
                     *standing = Standing::Bytes(bytes.to_vec());
                 }
@@ -265,7 +309,9 @@ impl SegmentOrder<'_> {
         let nested = |key: &SegmentKey<'_>| {
             matches!(
                 key.key.source,
-                Source::Numbers { nested: Some(_), .. } | Source::Strings { nested: Some(_), .. }
+                Source::Numbers { nested: Some(_), .. }
+                    | Source::Strings { nested: Some(_), .. }
+                    | Source::Attribute { nested: Some(_), .. }
             )
         };
         !self.keys.iter().any(nested)

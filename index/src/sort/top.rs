@@ -55,7 +55,6 @@ impl<'a> Top<'a> {
             size: self.size,
             after,
             before,
-            passed: None,
             heap: BinaryHeap::new(),
         })
     }
@@ -119,10 +118,8 @@ pub(crate) struct SegmentTop<'a> {
     after: Option<Vec<Rank>>,
     /// Only documents before these ranks count: enough are before them elsewhere.
     before: Option<Vec<Rank>>,
-    /// Documents up to this rank of the leading key were offered before.
-    pub(super) passed: Option<Rank>,
     /// The last of the best on top.
-    pub(super) heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<Entry>,
 }
 
 impl SegmentTop<'_> {
@@ -147,9 +144,8 @@ impl SegmentTop<'_> {
             let ranks = leading.ranks(block);
             let mut limit = self.leading_limit();
             for (doc, rank) in block.iter().zip(ranks) {
-                let useless = limit.is_some_and(|limit| rank > limit)
-                    || after.is_some_and(|after| rank < after)
-                    || self.passed.is_some_and(|passed| rank <= passed);
+                let useless =
+                    limit.is_some_and(|limit| rank > limit) || after.is_some_and(|after| rank < after);
                 if !useless {
                     self.offer(*doc, score);
                     limit = self.leading_limit();

@@ -3,11 +3,13 @@
 use tantivy::TantivyDocument;
 use tantivy::indexer::UserOperation;
 
+use crate::attribute;
 use crate::document::{Document, FieldValue, Object};
 use crate::geo::{GeoPoint, point_cells};
 use crate::layout::{Handle, Layout, ROOT_KIND};
 use crate::limits::{
-    MAX_ARRAY_ELEMENTS, MAX_BLOCK_DOCUMENTS, MAX_KEYWORD_BYTES, MAX_NESTED_ROWS, MAX_TEXT_BYTES,
+    MAX_ARRAY_ELEMENTS, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_BLOCK_DOCUMENTS, MAX_KEYWORD_BYTES,
+    MAX_NESTED_ROWS, MAX_TEXT_BYTES,
 };
 use crate::misfit::{Misfit, MisfitLog, MisfitReason};
 use crate::schema::{Field, FieldKind};
@@ -56,6 +58,10 @@ impl Block<'_> {
                 self.objects(fields, values, &path, &mut physical);
                 continue;
             }
+            if *field.kind() == FieldKind::Attributes {
+                self.attributes(&mut physical, values, &path);
+                continue;
+            }
             self.values(&mut physical, field.kind(), field.is_array(), values, &path);
             for (name, kind) in field.sub_fields() {
                 self.values(
@@ -93,6 +99,61 @@ impl Block<'_> {
         if rows > 0 {
             parent.add_text(self.layout.present, path);
         }
+    }
+
+    fn attributes(&mut self, physical: &mut TantivyDocument, values: &[FieldValue], path: &str) {
+        let Some(Handle::Single(field)) = self.layout.handle(path) else {
+            return;
+        };
+        let mut left = MAX_ATTRIBUTES;
+        for value in values {
+            let FieldValue::Objects(objects) = value else {
+                self.wrong_type(path, &FieldKind::Attributes, value);
+                continue;
+            };
+            for (name, value) in objects.iter().flat_map(Object::fields).flat_map(each) {
+                if left == 0 {
+                    let message = format!("more than {MAX_ATTRIBUTES} values; the first are kept");
+                    self.misfit(path, MisfitReason::TooMany, message);
+                    return;
+                }
+                left -= usize::from(self.attribute(physical, field, (name, value), path));
+            }
+        }
+    }
+
+    /// Adds one value of an attribute, or makes it a misfit. Whether it was added.
+    fn attribute(
+        &mut self,
+        physical: &mut TantivyDocument,
+        field: tantivy::schema::Field,
+        (name, value): (&str, &FieldValue),
+        path: &str,
+    ) -> bool {
+        let at = format!("{path}.{name}");
+        if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME_BYTES || name.chars().any(char::is_control) {
+            let message = format!(
+                "an attribute's name has 1 to {MAX_ATTRIBUTE_NAME_BYTES} bytes, none of them a control character"
+            );
+            self.misfit(&at, MisfitReason::WrongType, message);
+            return false;
+        }
+        let fits = match value {
+            FieldValue::String(text) => self.fits(&at, text, MAX_KEYWORD_BYTES),
+            FieldValue::Bytes(bytes) if bytes.len() > MAX_KEYWORD_BYTES => {
+                let message = format!("{} bytes, {MAX_KEYWORD_BYTES} allowed", bytes.len());
+                self.misfit(&at, MisfitReason::TooLong, message);
+                false
+            }
+            _ => true,
+        };
+        let term = fits.then(|| attribute::document_term(name, value)).flatten();
+        match term {
+            Some(term) => physical.add_text(field, term),
+            None if fits => self.wrong_type(&at, &FieldKind::Attributes, value),
+            None => {}
+        }
+        fits
     }
 
     fn values(
@@ -214,6 +275,11 @@ impl Block<'_> {
             message,
         });
     }
+}
+
+/// The values of a field, each with the field's name.
+fn each<'a>((name, values): (&'a str, &'a [FieldValue])) -> impl Iterator<Item = (&'a str, &'a FieldValue)> {
+    values.iter().map(move |value| (name, value))
 }
 
 /// Latitude and longitude go into columns of their own; added together, the nth of one belongs to the nth of the other.

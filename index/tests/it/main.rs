@@ -7,6 +7,7 @@
 )]
 
 mod aggregations;
+mod attributes;
 mod broad;
 mod oracle;
 mod pages;

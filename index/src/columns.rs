@@ -1,0 +1,223 @@
+//! What searches keep of the columns of segments, so that none has to find it out again: the columns themselves, opened;
+//! the lowest and highest value of each block of documents; the strings of a dictionary, one behind the other.
+//!
+//! A segment's columns never change, deletes included, so all of it is good for as long as the segment lives. Everything
+//! is made when it is first needed. Above [`MAX_COLUMN_CACHE_BYTES`] all of it is let go and made again.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `blocks` | lowest and highest values, block by block |
+//! | `strings` | all strings of a dictionary, searched at once |
+
+mod blocks;
+mod strings;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
+use tantivy::SegmentReader;
+use tantivy::columnar::{BytesColumn, Column, ColumnType};
+use tantivy::index::SegmentId;
+
+pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK};
+pub(crate) use strings::Strings;
+
+use crate::layout::KEY_FIELD;
+use crate::limits::MAX_COLUMN_CACHE_BYTES;
+use crate::run::Run;
+
+/// The columns of all segments that searches have looked at.
+#[derive(Debug, Default)]
+pub(crate) struct ColumnCache {
+    segments: RwLock<HashMap<SegmentId, Arc<Segment>>>,
+    held: Arc<AtomicUsize>,
+}
+
+/// The columns of one segment, by path. Absent ones are remembered, too.
+#[derive(Debug, Default)]
+struct Segment {
+    numbers: RwLock<HashMap<String, Option<Arc<NumberColumn>>>>,
+    strings: RwLock<HashMap<String, Option<Arc<StringColumn>>>>,
+}
+
+impl ColumnCache {
+    /// A column of numbers; `None` when no document of the segment has a value.
+    pub(crate) fn numbers(
+        &self,
+        reader: &SegmentReader,
+        path: &str,
+    ) -> tantivy::Result<Option<Arc<NumberColumn>>> {
+        let segment = self.segment(reader);
+        if let Some(known) = segment.numbers.read().get(path) {
+            return Ok(known.clone());
+        }
+        let types = [
+            ColumnType::I64,
+            ColumnType::U64,
+            ColumnType::F64,
+            ColumnType::Bool,
+        ];
+        let opened = reader.fast_fields().u64_lenient_for_type(Some(&types), path)?;
+        let opened = opened
+            .map(|(column, _)| column)
+            .filter(|column| column.values.num_vals() > 0)
+            .map(|column| Arc::new(NumberColumn::new(column, reader.max_doc(), &self.held)));
+        segment.numbers.write().insert(path.to_owned(), opened.clone());
+        Ok(opened)
+    }
+
+    /// A column of strings; `None` when no document of the segment has a value.
+    pub(crate) fn strings(
+        &self,
+        reader: &SegmentReader,
+        path: &str,
+    ) -> tantivy::Result<Option<Arc<StringColumn>>> {
+        let segment = self.segment(reader);
+        if let Some(known) = segment.strings.read().get(path) {
+            return Ok(known.clone());
+        }
+        let opened = if path == KEY_FIELD {
+            reader.fast_fields().bytes(path)?
+        } else {
+            reader.fast_fields().str(path)?.map(BytesColumn::from)
+        };
+        let opened = opened
+            .filter(|column| column.ords().values.num_vals() > 0)
+            .map(|column| Arc::new(StringColumn::new(column, reader.max_doc(), &self.held)));
+        segment.strings.write().insert(path.to_owned(), opened.clone());
+        Ok(opened)
+    }
+
+    fn segment(&self, reader: &SegmentReader) -> Arc<Segment> {
+        let id = reader.segment_id();
+        if self.held.load(Ordering::Relaxed) > MAX_COLUMN_CACHE_BYTES {
+            self.segments.write().clear();
+        } else if let Some(segment) = self.segments.read().get(&id) {
+            return Arc::clone(segment);
+        }
+        Arc::clone(self.segments.write().entry(id).or_default())
+    }
+
+    /// Forgets segments that are gone.
+    pub(crate) fn retain(&self, readers: &[SegmentReader]) {
+        let lives = |id: &SegmentId| readers.iter().any(|reader| reader.segment_id() == *id);
+        self.segments.write().retain(|id, _| lives(id));
+    }
+}
+
+/// Bytes that are held, accounted for until they are let go.
+#[derive(Debug)]
+pub(crate) struct Held {
+    bytes: usize,
+    of: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn new(bytes: usize, of: &Arc<AtomicUsize>) -> Self {
+        of.fetch_add(bytes, Ordering::Relaxed);
+        Self {
+            bytes,
+            of: Arc::clone(of),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A column of numbers, as numbers whose order is the values', or of the ordinals of strings. There is a value at least.
+pub(crate) struct NumberColumn {
+    pub(crate) column: Column<u64>,
+    max_doc: u32,
+    blocks: OnceLock<(Blocks, Held)>,
+    held: Arc<AtomicUsize>,
+}
+
+impl fmt::Debug for NumberColumn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Column({} values)", self.column.values.num_vals())
+    }
+}
+
+impl NumberColumn {
+    fn new(column: Column<u64>, max_doc: u32, held: &Arc<AtomicUsize>) -> Self {
+        Self {
+            column,
+            max_doc,
+            blocks: OnceLock::new(),
+            held: Arc::clone(held),
+        }
+    }
+
+    /// The column's blocks. The first call reads the whole column.
+    pub(crate) fn blocks(&self, run: &Run) -> tantivy::Result<&Blocks> {
+        if self.blocks.get().is_none() {
+            let blocks = Blocks::new(&self.column, self.max_doc, run)?;
+            let held = Held::new(blocks.bytes(), &self.held);
+            // Another search may have been quicker.
+            drop(self.blocks.set((blocks, held)));
+        }
+        match self.blocks.get() {
+            Some((blocks, _)) => Ok(blocks),
+            None => Err(run.give_up(crate::Error::Corrupt {
+                detail: "the blocks of a column were not kept".to_owned(),
+                source: None,
+            })),
+        }
+    }
+}
+
+/// A column of strings.
+pub(crate) struct StringColumn {
+    pub(crate) column: BytesColumn,
+    /// The ordinals of the strings.
+    pub(crate) ordinals: Arc<NumberColumn>,
+    all: Mutex<All>,
+    held: Arc<AtomicUsize>,
+}
+
+impl fmt::Debug for StringColumn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Column({} strings)", self.column.num_terms())
+    }
+}
+
+impl StringColumn {
+    fn new(column: BytesColumn, max_doc: u32, held: &Arc<AtomicUsize>) -> Self {
+        let ordinals = Arc::new(NumberColumn::new(column.ords().clone(), max_doc, held));
+        Self {
+            column,
+            ordinals,
+            all: Mutex::new(All::Unknown),
+            held: Arc::clone(held),
+        }
+    }
+
+    /// All strings of the dictionary; `None` when they are too many to keep. The first call decodes the dictionary.
+    pub(crate) fn all(&self, run: &Run) -> tantivy::Result<Option<Arc<(Strings, Held)>>> {
+        match &*self.all.lock() {
+            All::Kept(strings) => return Ok(Some(Arc::clone(strings))),
+            All::TooMany => return Ok(None),
+            All::Unknown => {}
+        }
+        let kept = Strings::new(&self.column, run)?.map(|strings| {
+            let held = Held::new(strings.bytes(), &self.held);
+            Arc::new((strings, held))
+        });
+        *self.all.lock() = kept.clone().map_or(All::TooMany, All::Kept);
+        Ok(kept)
+    }
+}
+
+/// The strings of a dictionary, if they are known.
+enum All {
+    Unknown,
+    Kept(Arc<(Strings, Held)>),
+    TooMany,
+}

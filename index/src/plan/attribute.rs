@@ -1,0 +1,247 @@
+//! Clauses on attributes: the field's name is followed by a dot and the attribute's, which may have dots of its own.
+//!
+//! Values are typed by themselves. `term` and `terms` find equal values of the same type, integers and doubles being one;
+//! `range` takes numbers, times or texts, and matches only these; patterns match texts.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tantivy::{Score, Term};
+
+use super::Planner;
+use super::clause::Clause;
+use super::dictionary_walk::Matcher;
+use super::glob::Form;
+use super::keyword_pattern::KeywordPattern;
+use super::keyword_range::KeywordRange;
+use super::pattern::beginning_with;
+use super::selection::Select;
+use super::terms::{having, having_any};
+use crate::attribute::{self, AttributeType};
+use crate::error::Reason;
+use crate::limits::MAX_TERMS;
+use crate::query::{Query, QueryValue};
+use crate::schema::{FieldKind, ResolvedField};
+
+/// An attribute that a clause is about.
+#[derive(Clone, Copy)]
+pub(super) struct Attribute<'a> {
+    field: &'a ResolvedField,
+    name: &'a str,
+}
+
+impl<'a> Planner<'a> {
+    /// The attribute that a query is about; `None` when it is about something else.
+    pub(super) fn attribute<'q>(&self, query: &'q Query) -> Option<(&'q str, &'q str)> {
+        let field = match query {
+            Query::Term { field, .. }
+            | Query::Terms { field, .. }
+            | Query::Range { field, .. }
+            | Query::Prefix { field, .. }
+            | Query::Suffix { field, .. }
+            | Query::Wildcard { field, .. }
+            | Query::Exists { field }
+            | Query::Match { field, .. }
+            | Query::MatchPhrase { field, .. } => field.as_str(),
+            _ => return None,
+        };
+        let resolved = self.layout.schema.resolve(field)?;
+        if resolved.kind != FieldKind::Attributes {
+            return None;
+        }
+        Some((field, field.get(resolved.path.len() + 1..).unwrap_or_default()))
+    }
+
+    /// Plans a query that is about an attribute.
+    pub(super) fn attribute_clause(
+        &mut self,
+        query: &Query,
+        (path, name): (&str, &str),
+        scope: Option<&str>,
+        at: &str,
+    ) -> Option<Clause> {
+        let (kind, weight) = match query {
+            Query::Term { weight, .. } => ("term", *weight),
+            Query::Terms { weight, .. } => ("terms", *weight),
+            Query::Prefix { weight, .. } => ("prefix", *weight),
+            Query::Suffix { weight, .. } => ("suffix", *weight),
+            Query::Wildcard { weight, .. } => ("wildcard", *weight),
+            Query::Match { weight, .. } => ("match", *weight),
+            Query::MatchPhrase { weight, .. } => ("match_phrase", *weight),
+            Query::Range { .. } => ("range", 1.0),
+            _ => ("exists", 1.0),
+        };
+        let at = format!("{at}.{kind}");
+        let weighed = self.weight(&at, weight);
+        let field = self.field(&at, scope, path)?;
+        if name.is_empty() && kind != "exists" {
+            let message = format!("`{path}` is {}, and no attribute is named", field.kind.word());
+            let advice = format!("name one: `{path}.color`");
+            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+            return None;
+        }
+        let attribute = Attribute { field, name };
+        match query {
+            Query::Term { value, .. } => {
+                let term = self.attribute_term(attribute, value, &format!("{at}.value"));
+                Some(Clause::constant(having(term?), weighed?))
+            }
+            Query::Terms { values, .. } => self.attribute_terms(attribute, values, weighed, &at),
+            Query::Match { text, .. } | Query::MatchPhrase { text, .. } => {
+                let value = QueryValue::String(text.clone());
+                let term = self.attribute_term(attribute, &value, &format!("{at}.text"));
+                Some(Clause::constant(having(term?), weighed?))
+            }
+            Query::Range { lower, upper, .. } => {
+                let (lower, upper) = self.attribute_bounds(attribute, lower, upper, &at)?;
+                self.attribute_range(attribute, lower, upper, weighed?)
+            }
+            Query::Prefix { value, .. } => {
+                self.affix(&format!("{at}.value"), value)?;
+                self.attribute_form(attribute, Form::Prefix(value.clone()), weighed?, &at)
+            }
+            Query::Suffix { value, .. } => {
+                self.affix(&format!("{at}.value"), value)?;
+                self.attribute_form(attribute, Form::Suffix(value.clone()), weighed?, &at)
+            }
+            Query::Wildcard { pattern, .. } => {
+                let form = self.glob(&format!("{at}.pattern"), pattern)?.form();
+                self.attribute_form(attribute, form, weighed?, &at)
+            }
+            _ if name.is_empty() => Some(Clause::constant(self.present(field), 1.0)),
+            _ => {
+                let lower = Bound::Included(attribute::first(name));
+                let upper = Bound::Excluded(attribute::behind(name));
+                self.attribute_range(attribute, lower, upper, weighed?)
+            }
+        }
+    }
+
+    fn attribute_term(&mut self, of: Attribute<'_>, value: &QueryValue, at: &str) -> Option<Term> {
+        self.attribute_value(value, at)?;
+        let (_, term) = attribute::query_term(of.name, value);
+        Some(Term::from_field_text(self.single(of.field)?, &term))
+    }
+
+    /// Checks that a value could be one of an attribute.
+    fn attribute_value(&mut self, value: &QueryValue, at: &str) -> Option<()> {
+        match value {
+            QueryValue::String(text) => self.fits(at, text),
+            QueryValue::Double(number) if !number.is_finite() => {
+                let message = "the double is not finite";
+                self.violate(at.to_owned(), Reason::OutOfRange, message, "use a finite number");
+                None
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn attribute_terms(
+        &mut self,
+        of: Attribute<'_>,
+        values: &[QueryValue],
+        weighed: Option<Score>,
+        at: &str,
+    ) -> Option<Clause> {
+        let at = format!("{at}.values");
+        if values.is_empty() {
+            self.violate(
+                at,
+                Reason::Missing,
+                "there are no values",
+                "give at least one value",
+            );
+            return None;
+        }
+        if values.len() > MAX_TERMS {
+            let advice = "split the values over several clauses";
+            self.limit(at, "MAX_TERMS", MAX_TERMS, values.len(), advice);
+            return None;
+        }
+        let terms: Vec<Option<Term>> = values
+            .iter()
+            .enumerate()
+            .map(|(nth, value)| self.attribute_term(of, value, &format!("{at}[{nth}]")))
+            .collect();
+        let terms: Option<Vec<Term>> = terms.into_iter().collect();
+        Some(Clause::constant(having_any(terms?), weighed?))
+    }
+
+    fn attribute_bounds(
+        &mut self,
+        of: Attribute<'_>,
+        lower: &Bound<QueryValue>,
+        upper: &Bound<QueryValue>,
+        at: &str,
+    ) -> Option<(Bound<String>, Bound<String>)> {
+        let mut types = Vec::new();
+        for bound in [lower, upper] {
+            let (Bound::Included(value) | Bound::Excluded(value)) = bound else {
+                continue;
+            };
+            self.attribute_value(value, at)?;
+            types.push(attribute::query_term(of.name, value).0);
+        }
+        let Some(of_type) = types.first().copied() else {
+            let advice = "give a lower or an upper bound, or use exists";
+            self.violate(at.to_owned(), Reason::Missing, "the range has no bound", advice);
+            return None;
+        };
+        let ranged = matches!(
+            of_type,
+            AttributeType::Number | AttributeType::Time | AttributeType::Text
+        );
+        if !ranged || types.iter().any(|other| *other != of_type) {
+            let message = "the bounds are not two numbers, two times or two strings";
+            let advice = "give bounds of one of these types: a range matches values of that type";
+            self.violate(at.to_owned(), Reason::TypeMismatch, message, advice);
+            return None;
+        }
+        let term = |value: &QueryValue| attribute::query_term(of.name, value).1;
+        let (from, to) = (lower.as_ref().map(term), upper.as_ref().map(term));
+        self.ordered(at, &from, &to, |from, to| from.cmp(to))?;
+        let from = match from {
+            Bound::Unbounded => Bound::Included(attribute::first_of(of.name, of_type)),
+            bound => bound,
+        };
+        let to = match to {
+            Bound::Unbounded => Bound::Excluded(attribute::behind_of(of.name, of_type)),
+            bound => bound,
+        };
+        Some((from, to))
+    }
+
+    fn attribute_range(
+        &self,
+        of: Attribute<'_>,
+        lower: Bound<String>,
+        upper: Bound<String>,
+        weight: Score,
+    ) -> Option<Clause> {
+        let single = self.single(of.field)?;
+        let select = KeywordRange::new(single, &of.field.path, lower, upper, self.run);
+        Some(Clause::selecting(Arc::new(select), weight))
+    }
+
+    fn attribute_form(&self, of: Attribute<'_>, form: Form, weight: Score, at: &str) -> Option<Clause> {
+        let single = self.single(of.field)?;
+        let texts = attribute::first_of(of.name, AttributeType::Text);
+        let begins = |text: &str| beginning_with(&format!("{texts}{text}"));
+        let (bounds, matcher) = match form {
+            Form::Exact(text) => {
+                let term = Term::from_field_text(single, &format!("{texts}{text}"));
+                return Some(Clause::constant(having(term), weight));
+            }
+            Form::Prefix(prefix) => (begins(&prefix), Matcher::All),
+            Form::Suffix(suffix) => (begins(""), Matcher::Suffix(suffix)),
+            Form::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
+        };
+        if matches!(matcher, Matcher::All) {
+            return self.attribute_range(of, bounds.0, bounds.1, weight);
+        }
+        let select: Arc<dyn Select> = Arc::new(
+            KeywordPattern::new(single, &of.field.path, bounds, matcher, at, self.run).behind(texts.len()),
+        );
+        Some(Clause::selecting(select, weight))
+    }
+}

@@ -1,0 +1,279 @@
+//! Documents that match a query and have values that are selected, where nobody asks for scores.
+//!
+//! The library's intersections ask each clause about one document after the other. Here a block of documents of the clause
+//! with the fewest is taken at a time, and one column after the other strikes out what it doesn't select. Blocks of which
+//! it is known that nothing is selected are passed over unread.
+
+use std::sync::Arc;
+
+use tantivy::query::{
+    AllScorer, ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight, intersect_scorers,
+};
+use tantivy::{
+    COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term,
+};
+
+use super::no_match;
+use super::selection::{Opened, Select, Selection};
+use crate::columns::{Cover, DOCS_PER_BLOCK};
+
+/// Documents of the leading clause up to which it isn't worth finding out whether a column has fewer.
+const FEW_LEADING: u32 = 16_384;
+/// A column leads when it has so many times fewer documents.
+const CLEARLY_FEWER: u32 = 4;
+/// Blocks between two looks at the deadline.
+const LOOKS_PER_CHECK: u32 = 256;
+
+/// Documents that match `query`, if there is one, and that all of `selects` select.
+#[derive(Debug)]
+pub(super) struct FilteredQuery {
+    query: Option<Box<dyn Query>>,
+    selects: Vec<Arc<dyn Select>>,
+}
+
+impl FilteredQuery {
+    pub(super) fn new(query: Option<Box<dyn Query>>, selects: Vec<Arc<dyn Select>>) -> Self {
+        Self { query, selects }
+    }
+}
+
+impl Clone for FilteredQuery {
+    fn clone(&self) -> Self {
+        Self {
+            query: self.query.as_ref().map(|query| query.box_clone()),
+            selects: self.selects.clone(),
+        }
+    }
+}
+
+impl Query for FilteredQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let unscored = EnableScoring::Disabled {
+            schema: scoring.schema(),
+            searcher_opt: scoring.searcher(),
+        };
+        let weight = self
+            .query
+            .as_ref()
+            .map(|query| query.weight(unscored))
+            .transpose()?;
+        Ok(Box::new(FilteredWeight {
+            weight,
+            selects: self.selects.clone(),
+        }))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        if let Some(query) = &self.query {
+            query.query_terms(visitor);
+        }
+    }
+}
+
+struct FilteredWeight {
+    weight: Option<Box<dyn Weight>>,
+    selects: Vec<Arc<dyn Select>>,
+}
+
+impl Weight for FilteredWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let mut leads: Vec<Box<dyn Scorer>> = Vec::new();
+        let mut checks: Vec<Selection> = Vec::new();
+        for select in &self.selects {
+            match select.open(reader)? {
+                Opened::Nothing => return Ok(Box::new(EmptyScorer)),
+                Opened::Everything => {}
+                Opened::Values(selection) => checks.push(selection),
+                Opened::Documents(documents) => leads.push(documents.into_scorer(1.0)),
+            }
+        }
+        if let Some(weight) = &self.weight {
+            let lead = weight.scorer(reader, 1.0)?;
+            if lead.doc() == TERMINATED {
+                return Ok(Box::new(EmptyScorer));
+            }
+            leads.push(lead);
+        }
+        let fewest = leads.iter().map(|lead| lead.size_hint()).min();
+        if fewest.is_none_or(|fewest| fewest > FEW_LEADING) {
+            let mut best: Option<(u32, usize)> = None;
+            for (nth, check) in checks.iter().enumerate() {
+                let matches = check.estimate()?.0;
+                if best.is_none_or(|(least, _)| matches < least) {
+                    best = Some((matches, nth));
+                }
+            }
+            let leads_on =
+                |matches: u32| fewest.is_none_or(|fewest| matches.saturating_mul(CLEARLY_FEWER) < fewest);
+            if let Some((_, nth)) = best.filter(|(matches, _)| leads_on(*matches)) {
+                leads.push(Box::new(checks.swap_remove(nth).scorer(None, 1.0)?));
+            }
+        }
+        if leads.is_empty() {
+            leads.push(Box::new(AllScorer::new(reader.max_doc())));
+        }
+        let lead = intersect_scorers(leads, reader.num_docs());
+        if checks.is_empty() {
+            return Ok(Box::new(ConstScorer::new(lead, boost)));
+        }
+        let mut scorer = FilteredScorer {
+            lead,
+            checks,
+            docs: Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN),
+            at: 0,
+            looks: 0,
+            score: boost,
+        };
+        scorer.refill()?;
+        Ok(Box::new(scorer))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > doc || scorer.seek(doc) != doc {
+            return Err(no_match(doc));
+        }
+        Ok(Explanation::new("filtered", scorer.score()))
+    }
+}
+
+struct FilteredScorer {
+    /// Stands behind the last of `docs`.
+    lead: Box<dyn Scorer>,
+    checks: Vec<Selection>,
+    /// Matches, the current one at `at`.
+    docs: Vec<DocId>,
+    at: usize,
+    /// At blocks, to look at the deadline now and then.
+    looks: u32,
+    score: Score,
+}
+
+impl FilteredScorer {
+    /// Finds further matches.
+    fn refill(&mut self) -> tantivy::Result<()> {
+        self.docs.clear();
+        self.at = 0;
+        while self.docs.is_empty() {
+            if self.lead.doc() == TERMINATED {
+                return Ok(());
+            }
+            self.looks = self.looks.wrapping_add(1);
+            if let Some(check) = self
+                .checks
+                .first()
+                .filter(|_| self.looks.is_multiple_of(LOOKS_PER_CHECK))
+            {
+                check.check()?;
+            }
+            if !self.pass_over()? {
+                continue;
+            }
+            // A block of documents at most, so that one look tells how it lies to each column.
+            let behind = (self.lead.doc() / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK);
+            let block = self.lead.doc();
+            while self.docs.len() < COLLECT_BLOCK_BUFFER_LEN && self.lead.doc() < behind {
+                self.docs.push(self.lead.doc());
+                self.lead.advance();
+            }
+            for check in &self.checks {
+                if check.cover(block)? == Cover::Some {
+                    check.keep(&mut self.docs);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next block in which each column may have something; whether the lead's document lies in one.
+    fn pass_over(&mut self) -> tantivy::Result<bool> {
+        let doc = self.lead.doc();
+        for check in &self.checks {
+            if check.cover(doc)? == Cover::None {
+                let behind = (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK);
+                self.lead.seek(behind.min(TERMINATED));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// [`FilteredScorer::refill`]. A search that has to stop finds no more: it will be told.
+    fn next_block(&mut self) -> DocId {
+        if self.refill().is_err() {
+            self.docs.clear();
+        }
+        self.doc()
+    }
+}
+
+impl DocSet for FilteredScorer {
+    fn advance(&mut self) -> DocId {
+        self.at += 1;
+        match self.docs.get(self.at) {
+            Some(doc) => *doc,
+            None => self.next_block(),
+        }
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc() >= target {
+            return self.doc();
+        }
+        let rest = self.docs.get(self.at..).unwrap_or_default();
+        self.at += rest.partition_point(|doc| *doc < target);
+        if let Some(doc) = self.docs.get(self.at) {
+            return *doc;
+        }
+        if self.lead.doc() < target {
+            self.lead.seek(target);
+        }
+        self.next_block()
+    }
+
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        let mut filled = 0;
+        while let Some(found) = self.docs.get(self.at..).filter(|found| !found.is_empty()) {
+            let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) else {
+                break;
+            };
+            let count = found.len().min(room.len());
+            for (to, from) in room.iter_mut().zip(found) {
+                *to = *from;
+            }
+            filled += count;
+            self.at += count;
+            if self.at >= self.docs.len() {
+                self.next_block();
+            }
+        }
+        filled
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        let doc = self.seek(target);
+        if doc == target && target != TERMINATED {
+            SeekDangerResult::Found
+        } else {
+            SeekDangerResult::SeekLowerBound(doc)
+        }
+    }
+
+    fn doc(&self) -> DocId {
+        self.docs.get(self.at).copied().unwrap_or(TERMINATED)
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.lead.size_hint()
+    }
+
+    fn cost(&self) -> u64 {
+        self.lead.cost().saturating_mul(2)
+    }
+}
+
+impl Scorer for FilteredScorer {
+    fn score(&mut self) -> Score {
+        self.score
+    }
+}
