@@ -10,6 +10,7 @@
 )]
 
 mod aggregations;
+mod attributes;
 mod backups;
 mod bad_input;
 mod crash;

@@ -31,6 +31,7 @@ fn schema() -> Schema {
         Field::double("rating"),
         Field::geo_point("position"),
         Field::nested("tags", vec![Field::keyword("tag"), Field::double("score")]),
+        Field::attributes("attributes"),
     ])
     .expect("a schema")
 }

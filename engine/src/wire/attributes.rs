@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use prost::Message as _;
 use souk_chassis::status::{FieldPath, Violations};
+use souk_index::{FieldValue, Object, QueryValue};
 use souk_proto::r#type::v1::Value;
 
 use super::query_value;
@@ -20,6 +21,17 @@ pub const ATTRIBUTE_BYTES_MAX: usize = 4 * 1024;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes {
     entries: BTreeMap<String, Value>,
+}
+
+fn field_value(value: QueryValue) -> FieldValue {
+    match value {
+        QueryValue::String(text) => FieldValue::String(text),
+        QueryValue::Integer(number) => FieldValue::Long(number),
+        QueryValue::Double(number) => FieldValue::Double(number),
+        QueryValue::Boolean(flag) => FieldValue::Boolean(flag),
+        QueryValue::Bytes(bytes) => FieldValue::Bytes(bytes),
+        QueryValue::Time(nanos) => FieldValue::Date(nanos),
+    }
 }
 
 /// How attributes stand in their column.
@@ -77,6 +89,22 @@ impl Attributes {
     #[must_use]
     pub fn entries(&self) -> &BTreeMap<String, Value> {
         &self.entries
+    }
+
+    /// Adds the attributes to a document, as field `name`; none when there are none.
+    pub fn to_document(&self, document: &mut Object, name: &str) {
+        let mut object = Object::new();
+        for (key, value) in &self.entries {
+            // They were checked when they were written.
+            let mut unchecked = Violations::new();
+            let value = query_value(Some(value), FieldPath::root(name), &mut unchecked);
+            if let Some(value) = value {
+                object.push(key.as_str(), field_value(value));
+            }
+        }
+        if object.fields().next().is_some() {
+            document.push(name, vec![object]);
+        }
     }
 
     /// Adds the attributes to a row, as column `name`.

@@ -1,5 +1,6 @@
 use prost_types::{FieldMask, Timestamp};
 use souk_chassis::status::Violations;
+use souk_index::{FieldValue, Object};
 use souk_proto::r#type::v1::{Value, value::Kind};
 use tonic_types::StatusExt as _;
 
@@ -159,4 +160,33 @@ fn attributes_survive_their_column_and_bad_ones_are_named() {
         Attributes::default()
     );
     assert_eq!(paths(violations), ["attributes[\"big\"]", "attributes[\"none\"]"]);
+}
+
+#[test]
+fn attributes_of_every_kind_are_indexed_with_their_type() {
+    let time = Timestamp { seconds: 1, nanos: 5 };
+    let kinds = [
+        ("a", Kind::StringValue("red".to_owned()), FieldValue::from("red")),
+        ("b", Kind::IntValue(7), FieldValue::Long(7)),
+        ("c", Kind::DoubleValue(7.5), FieldValue::Double(7.5)),
+        ("d", Kind::BoolValue(true), FieldValue::Boolean(true)),
+        ("e", Kind::BytesValue(vec![1].into()), FieldValue::Bytes(vec![1])),
+        ("f", Kind::TimeValue(time), FieldValue::Date(1_000_000_005)),
+    ];
+    let entries = kinds.iter().map(|(name, kind, _)| {
+        let kind = Some(kind.clone());
+        ((*name).to_owned(), Value { kind })
+    });
+    let mut violations = Violations::new();
+    let attributes = Attributes::from_wire(&entries.collect(), "attributes", &mut violations);
+    let mut document = Object::new();
+    attributes.to_document(&mut document, "attributes");
+    let expected = kinds
+        .into_iter()
+        .fold(Object::new(), |object, (name, _, value)| object.with(name, value));
+    assert_eq!(document, Object::new().with("attributes", vec![expected]));
+
+    let mut empty = Object::new();
+    Attributes::default().to_document(&mut empty, "attributes");
+    assert_eq!(empty, Object::new());
 }

@@ -28,6 +28,7 @@ pub(super) fn fields() -> Vec<Field> {
             "faces",
             vec![Field::keyword("person"), Field::double("similarity")],
         ),
+        Field::attributes("attributes"),
     ]
 }
 
@@ -62,6 +63,7 @@ pub(super) fn write(media: &Media, document: &mut Object) {
         object.with("similarity", face.similarity)
     });
     write_objects("faces", faces.collect(), document);
+    media.attributes.to_document(document, "attributes");
 }
 
 fn write_objects(field: &str, objects: Vec<Object>, document: &mut Object) {

@@ -23,6 +23,7 @@ pub(super) fn fields() -> Vec<Field> {
         Field::long("quantity"),
         Field::long("total_price_cents"),
         Field::keyword("currency_code"),
+        Field::attributes("attributes"),
     ]
 }
 
@@ -45,4 +46,5 @@ pub(super) fn write(order: &Order, document: &mut Object) {
     document.push("quantity", order.quantity);
     document.push("total_price_cents", order.total_price_cents);
     document.push_text("currency_code", &order.currency_code);
+    order.attributes.to_document(document, "attributes");
 }

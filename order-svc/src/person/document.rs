@@ -12,6 +12,7 @@ pub(super) fn fields() -> Vec<Field> {
         Field::keyword("phone"),
         Field::text("address", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword),
         Field::keyword("region"),
+        Field::attributes("attributes"),
     ]
 }
 
@@ -21,4 +22,5 @@ pub(super) fn write<P>(person: &Person<P>, document: &mut Object) {
     document.push_text("phone", &person.phone);
     document.push_text("address", &person.address);
     document.push_text("region", &person.region);
+    person.attributes.to_document(document, "attributes");
 }

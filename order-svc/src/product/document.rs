@@ -11,6 +11,7 @@ pub(super) fn fields() -> Vec<Field> {
         Field::keyword("brand"),
         Field::keyword("type"),
         Field::long("unit_price_cents"),
+        Field::attributes("attributes"),
     ]
 }
 
@@ -20,4 +21,5 @@ pub(super) fn write(product: &Product, document: &mut Object) {
     document.push_text("brand", &product.brand);
     document.push_text("type", &product.kind);
     document.push("unit_price_cents", product.unit_price_cents);
+    product.attributes.to_document(document, "attributes");
 }

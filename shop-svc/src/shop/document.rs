@@ -21,6 +21,7 @@ pub(super) fn fields() -> Vec<Field> {
         Field::keyword("phone"),
         Field::keyword("opening_hours"),
         Field::keyword("tags").array(),
+        Field::attributes("attributes"),
     ]
 }
 
@@ -38,4 +39,5 @@ pub(super) fn write(shop: &Shop, document: &mut Object) {
     for tag in &shop.tags {
         document.push_text("tags", tag);
     }
+    shop.attributes.to_document(document, "attributes");
 }
