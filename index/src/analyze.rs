@@ -7,8 +7,9 @@
 //! | min_word | the fewest, longest dictionary words, without overlaps |
 //! | max_word | all dictionary words, overlapping |
 //! | fuzzy | all runs of `min_chars` to `max_chars` characters inside each word; a query's words stay whole |
+//! | stemmed | those of one of the first four, English words cut to their stems |
 //!
-//! All but a case-sensitive single_word lower the case, character by character, so that a part of a word and the
+//! All that aren't case-sensitive lower the case, character by character, so that a part of a word and the
 //! whole word agree. A token knows the bytes of the text that it stands for (for highlights) and a position (for
 //! phrases). What a position counts is said in each analyzer's module.
 //!
@@ -22,10 +23,13 @@ mod single_word;
 mod split;
 mod token_stream;
 
+use std::collections::BTreeSet;
+
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _, Tokenizer, TokenizerManager};
 
 pub use fuzzy::MAX_FUZZY_CHARS;
-use token_stream::{Piece, PieceStream};
+pub(crate) use script::inside_word;
+use token_stream::{Piece, PieceStream, Spelling};
 
 use crate::schema::Analyzer;
 
@@ -75,10 +79,46 @@ pub fn analyze(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<AnalyzedTok
     tokens
 }
 
+/// A token of a query, and its position.
+pub(crate) type Placed = (usize, String);
+
+/// The parts under which a token of a query's text is looked up, at positions relative to its own. A word that is longer
+/// than the fuzzy analyzer's tokens has several, every other token is its own.
+pub(crate) fn query_parts(analyzer: &Analyzer, text: &str, token: &AnalyzedToken) -> Vec<Placed> {
+    let Analyzer::Fuzzy {
+        max_chars,
+        case_sensitive,
+        ..
+    } = analyzer
+    else {
+        return vec![(0, token.text.clone())];
+    };
+    let spelled = text.get(token.from..token.to).unwrap_or_default();
+    fuzzy::parts(spelled, usize::from(*max_chars), *case_sensitive)
+}
+
+/// The tokens of a phrase, each once at each of its positions.
+pub(crate) fn phrase_words(analyzer: &Analyzer, text: &str) -> BTreeSet<Placed> {
+    let tokens = analyze(analyzer, Phase::Query, text);
+    let placed = |token: &AnalyzedToken| {
+        let at = token.position;
+        let parts = query_parts(analyzer, text, token).into_iter();
+        parts.map(move |(offset, part)| (at + offset, part))
+    };
+    tokens.iter().flat_map(placed).collect()
+}
+
+/// A text in lower case, character by character: as texts are compared whose case doesn't matter.
+#[must_use]
+pub fn folded(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
 /// The name under which [`register`] makes `analyzer` known: the same for equal parameters, in every version that reads
 /// this version's indexes. It stands for [`Phase::Index`]; query texts go through [`analyze`].
 #[must_use]
 pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
+    let case = if analyzer.is_case_sensitive() { ".case" } else { "" };
     match analyzer {
         Analyzer::SingleWord {
             case_sensitive,
@@ -90,26 +130,46 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
                 u8::from(*delimit_word)
             )
         }
-        Analyzer::Split { delimiter: None } => "souk.split".to_owned(),
+        Analyzer::Split { delimiter: None, .. } => format!("souk.split{case}"),
         Analyzer::Split {
             delimiter: Some(delimiter),
+            ..
         } => {
             let hex: String = delimiter.bytes().map(|byte| format!("{byte:02x}")).collect();
-            format!("souk.split.{hex}")
+            format!("souk.split.{hex}{case}")
         }
         Analyzer::MinWord => "souk.min_word".to_owned(),
         Analyzer::MaxWord => "souk.max_word".to_owned(),
-        Analyzer::Fuzzy { min_chars, max_chars } => format!("souk.fuzzy.{min_chars}.{max_chars}"),
+        Analyzer::Fuzzy {
+            min_chars, max_chars, ..
+        } => format!("souk.fuzzy.{min_chars}.{max_chars}{case}"),
+        Analyzer::Stemmed(inside) => format!("{}.english", tokenizer_name(inside)),
     }
 }
 
-/// Makes `analyzer` known to `manager`.
+/// The analyzer by which phrases are found in a field of `analyzer`, if it is another one.
+///
+/// Which words min_word and max_word see depends on what stands around them, so that the words of a phrase needn't be
+/// words of a text that contains it. Single characters don't depend on anything.
+#[must_use]
+pub fn phrase_analyzer(analyzer: &Analyzer) -> Option<Analyzer> {
+    match analyzer {
+        Analyzer::MinWord | Analyzer::MaxWord => Some(Analyzer::single_word()),
+        Analyzer::Stemmed(inside) => phrase_analyzer(inside).map(Analyzer::stemmed),
+        Analyzer::SingleWord { .. } | Analyzer::Split { .. } | Analyzer::Fuzzy { .. } => None,
+    }
+}
+
+/// Makes `analyzer`, and that of its phrases, known to `manager`.
 pub(crate) fn register(manager: &TokenizerManager, analyzer: &Analyzer) {
-    let tokenizer = AnalyzerTokenizer {
-        analyzer: analyzer.clone(),
-        phase: Phase::Index,
-    };
-    manager.register(&tokenizer_name(analyzer), TextAnalyzer::from(tokenizer));
+    for analyzer in [Some(analyzer.clone()), phrase_analyzer(analyzer)]
+        .into_iter()
+        .flatten()
+    {
+        let name = tokenizer_name(&analyzer);
+        let phase = Phase::Index;
+        manager.register(&name, TextAnalyzer::from(AnalyzerTokenizer { analyzer, phase }));
+    }
 }
 
 /// An [`Analyzer`] in the shape that the search library takes.
@@ -123,31 +183,36 @@ impl Tokenizer for AnalyzerTokenizer {
     type TokenStream<'a> = PieceStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> PieceStream<'a> {
-        let pieces: Box<dyn Iterator<Item = Piece> + Send + 'a> = match (&self.analyzer, self.phase) {
+        let pieces: Box<dyn Iterator<Item = Piece> + Send + 'a> = match (self.analyzer.base(), self.phase) {
             (Analyzer::SingleWord { delimit_word, .. }, _) => {
                 Box::new(single_word::pieces(text, *delimit_word))
             }
-            (Analyzer::Split { delimiter }, _) => match delimiter.as_deref() {
+            (Analyzer::Split { delimiter, .. }, _) => match delimiter.as_deref() {
                 None => Box::new(split::at_white_space(text)),
                 Some(delimiter) => Box::new(split::at_delimiter(text, delimiter)),
             },
             (Analyzer::MinWord, _) => Box::new(chinese::min_words(text)),
             (Analyzer::MaxWord, _) => Box::new(chinese::max_words(text)),
-            (Analyzer::Fuzzy { min_chars, max_chars }, Phase::Index) => Box::new(fuzzy::runs(
+            (
+                Analyzer::Fuzzy {
+                    min_chars, max_chars, ..
+                },
+                Phase::Index,
+            ) => Box::new(fuzzy::runs(
                 text,
                 usize::from(*min_chars),
                 usize::from(*max_chars),
             )),
             (Analyzer::Fuzzy { .. }, Phase::Query) => Box::new(fuzzy::words(text)),
+            // A base is never one.
+            (Analyzer::Stemmed(_), _) => Box::new(std::iter::empty()),
         };
-        let keep_case = matches!(
-            self.analyzer,
-            Analyzer::SingleWord {
-                case_sensitive: true,
-                ..
-            }
-        );
-        PieceStream::new(text, keep_case, pieces)
+        let spelling = match &self.analyzer {
+            Analyzer::Stemmed(_) => Spelling::stems(),
+            analyzer if analyzer.is_case_sensitive() => Spelling::AsWritten,
+            _ => Spelling::Lower,
+        };
+        PieceStream::new(text, spelling, pieces)
     }
 }
 

@@ -7,6 +7,7 @@
 //! | KEYWORD `f` | `f`: raw term without norms, and a string column |
 //! | attributes `f` | `f`: as KEYWORD, each value with its name and type (see [`crate::attribute`]) |
 //! | TEXT `f` | `f`: analysed terms with positions and norms; `_present`: the term `f` |
+//! | TEXT `f` of min_word, max_word | also `f$char`: single characters with positions and norms, for phrases |
 //! | LONG `f` | `f`: an i64 column, and terms unless it is `column_only` |
 //! | DOUBLE, DATE `f` | `f`: an f64, an i64 (nanoseconds) column; no terms |
 //! | BOOLEAN `f` | `f`: a bool column and terms |
@@ -25,7 +26,7 @@ use tantivy::schema::{
 };
 
 use crate::analyze;
-use crate::schema::{FieldKind, ResolvedField, Schema};
+use crate::schema::{Analyzer, FieldKind, ResolvedField, Schema};
 
 /// The field of the document's key.
 pub(crate) const KEY_FIELD: &str = "_key";
@@ -74,6 +75,8 @@ pub(crate) struct Layout {
     pub(crate) kind: Option<PhysicalField>,
     pub(crate) present: PhysicalField,
     handles: HashMap<String, Handle>,
+    /// The single characters of TEXT fields whose words depend on what stands around them.
+    characters: HashMap<String, PhysicalField>,
 }
 
 impl Layout {
@@ -89,6 +92,19 @@ impl Layout {
             .iter()
             .map(|field| (field.path.clone(), add_field(&mut builder, field)))
             .collect();
+        let characters = schema
+            .resolved()
+            .iter()
+            .filter_map(|field| {
+                let FieldKind::Text(analyzer) = &field.kind else {
+                    return None;
+                };
+                let characters = analyze::phrase_analyzer(analyzer)?;
+                let name = format!("{}$char", field.path);
+                let physical = builder.add_text_field(&name, words(&characters));
+                Some((field.path.clone(), physical))
+            })
+            .collect();
         Self {
             schema,
             physical: builder.build(),
@@ -96,6 +112,7 @@ impl Layout {
             kind,
             present,
             handles,
+            characters,
         }
     }
 
@@ -115,6 +132,11 @@ impl Layout {
     pub(crate) fn handle(&self, path: &str) -> Option<Handle> {
         self.handles.get(path).copied()
     }
+
+    /// The single characters of the TEXT field at `path`, where phrases are looked up in them.
+    pub(crate) fn characters(&self, path: &str) -> Option<PhysicalField> {
+        self.characters.get(path).copied()
+    }
 }
 
 fn add_field(builder: &mut SchemaBuilder, field: &ResolvedField) -> Handle {
@@ -124,14 +146,7 @@ fn add_field(builder: &mut SchemaBuilder, field: &ResolvedField) -> Handle {
         FieldKind::Keyword | FieldKind::Attributes => {
             builder.add_text_field(path, raw_terms().set_fast("raw"))
         }
-        FieldKind::Text(analyzer) => builder.add_text_field(
-            path,
-            TextOptions::default().set_indexing_options(
-                TextFieldIndexing::default()
-                    .set_tokenizer(&analyze::tokenizer_name(analyzer))
-                    .set_index_option(IndexRecordOption::WithFreqsAndPositions),
-            ),
-        ),
+        FieldKind::Text(analyzer) => builder.add_text_field(path, words(analyzer)),
         FieldKind::Long if field.column_only => builder.add_i64_field(path, column),
         FieldKind::Long => builder.add_i64_field(path, column.set_indexed()),
         FieldKind::Double => builder.add_f64_field(path, column),
@@ -146,6 +161,15 @@ fn add_field(builder: &mut SchemaBuilder, field: &ResolvedField) -> Handle {
         }
         FieldKind::Nested(_) => return Handle::Objects,
     })
+}
+
+/// An analyzer's tokens as terms, with all that scores and phrases need.
+fn words(analyzer: &Analyzer) -> TextOptions {
+    TextOptions::default().set_indexing_options(
+        TextFieldIndexing::default()
+            .set_tokenizer(&analyze::tokenizer_name(analyzer))
+            .set_index_option(IndexRecordOption::WithFreqsAndPositions),
+    )
 }
 
 /// Whole values as terms, without norms and frequencies.

@@ -1,5 +1,7 @@
 //! What an index knows of its documents: fields, their types, and the fingerprint of it all.
 
+mod analyzer;
+
 use std::collections::HashMap;
 
 use xxhash_rust::xxh3::Xxh3;
@@ -7,47 +9,10 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::limits::{MAX_FIELD_NAME_BYTES, MAX_FIELDS, MAX_NESTED_FIELDS, MAX_NESTED_LEVELS};
 
+pub use analyzer::Analyzer;
+
 /// Bump when the physical layout of the index changes: folders of another layout are rebuilt.
-const LAYOUT_VERSION: u32 = 1;
-
-/// How a TEXT field's values, and the texts of queries on it, become tokens. Behaviour and parameters are Tablestore's.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Analyzer {
-    /// Each CJK character is a token; runs of letters and digits are one token.
-    SingleWord {
-        /// Keep upper case.
-        case_sensitive: bool,
-        /// Cut between letters and digits: `iphone6` → `iphone`, `6`.
-        delimit_word: bool,
-    },
-    /// Split at a delimiter.
-    Split {
-        /// The delimiter; white space when absent.
-        delimiter: Option<String>,
-    },
-    /// Chinese words of the dictionary, the longest ones, without overlaps.
-    MinWord,
-    /// Chinese words of the dictionary, all of them, overlapping.
-    MaxWord,
-    /// All runs of `min_chars` to `max_chars` characters of each word; query texts are only split into words.
-    Fuzzy {
-        /// Characters of the shortest token, from 1.
-        min_chars: u8,
-        /// Characters of the longest token; at most 7, at most `min_chars + 6`.
-        max_chars: u8,
-    },
-}
-
-impl Analyzer {
-    /// The default of Tablestore: single words, lower case.
-    #[must_use]
-    pub fn single_word() -> Self {
-        Self::SingleWord {
-            case_sensitive: false,
-            delimit_word: false,
-        }
-    }
-}
+const LAYOUT_VERSION: u32 = 2;
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -325,21 +290,7 @@ fn hash_kind(kind: &FieldKind, hash: &mut Xxh3) {
     hash_text(kind.word(), hash);
     match kind {
         FieldKind::Nested(fields) => hash_fields(fields, hash),
-        FieldKind::Text(analyzer) => match analyzer {
-            Analyzer::SingleWord {
-                case_sensitive,
-                delimit_word,
-            } => {
-                hash.update(&[0, u8::from(*case_sensitive), u8::from(*delimit_word)]);
-            }
-            Analyzer::Split { delimiter } => {
-                hash.update(&[1, u8::from(delimiter.is_some())]);
-                hash_text(delimiter.as_deref().unwrap_or_default(), hash);
-            }
-            Analyzer::MinWord => hash.update(&[2]),
-            Analyzer::MaxWord => hash.update(&[3]),
-            Analyzer::Fuzzy { min_chars, max_chars } => hash.update(&[4, *min_chars, *max_chars]),
-        },
+        FieldKind::Text(analyzer) => analyzer.feed(hash),
         FieldKind::Keyword
         | FieldKind::Long
         | FieldKind::Double
@@ -461,15 +412,19 @@ impl Check {
 
     fn kind(&mut self, path: &str, kind: &FieldKind) {
         let FieldKind::Text(analyzer) = kind else { return };
-        let wrong = match analyzer {
-            Analyzer::Fuzzy { min_chars, max_chars } => {
+        let wrong = match analyzer.base() {
+            Analyzer::Fuzzy {
+                min_chars, max_chars, ..
+            } => {
                 *min_chars == 0
                     || max_chars < min_chars
                     || *max_chars > 7
                     || max_chars.saturating_sub(*min_chars) > 6
             }
-            Analyzer::Split { delimiter } => delimiter.as_ref().is_some_and(String::is_empty),
-            Analyzer::SingleWord { .. } | Analyzer::MinWord | Analyzer::MaxWord => false,
+            Analyzer::Split { delimiter, .. } => delimiter.as_ref().is_some_and(String::is_empty),
+            Analyzer::SingleWord { .. } | Analyzer::MinWord | Analyzer::MaxWord | Analyzer::Stemmed(_) => {
+                false
+            }
         };
         if wrong {
             self.violate(
@@ -477,6 +432,19 @@ impl Check {
                 Reason::OutOfRange,
                 "the analyzer's parameters are out of range",
                 "fuzzy needs 1 <= min_chars <= max_chars <= 7, split needs a delimiter that isn't empty",
+            );
+        }
+        let Analyzer::Stemmed(inside) = analyzer else {
+            return;
+        };
+        let stems =
+            !matches!(**inside, Analyzer::Fuzzy { .. } | Analyzer::Stemmed(_)) && !inside.is_case_sensitive();
+        if !stems {
+            self.violate(
+                path.to_owned(),
+                Reason::TypeMismatch,
+                "stems are taken of whole words in lower case, once",
+                "take the stems of single_word, split, min_word or max_word without case_sensitive",
             );
         }
     }

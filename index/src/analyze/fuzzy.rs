@@ -66,3 +66,25 @@ pub(super) fn runs(
         pieces
     })
 }
+
+/// The consecutive parts of a word that together are as long as it, each as long as the longest token, and where in the
+/// word they begin.
+pub(super) fn parts(word: &str, max_chars: usize, case_sensitive: bool) -> Vec<(usize, String)> {
+    let chars: Vec<char> = word.chars().collect();
+    let length = max_chars.max(1);
+    // The last part overlaps the one before, so that it isn't shorter than any token is.
+    let last = chars.len().saturating_sub(length);
+    (0..last)
+        .step_by(length)
+        .chain([last])
+        .map(|from| {
+            let part = chars.iter().skip(from).take(length);
+            let spelled = if case_sensitive {
+                part.collect()
+            } else {
+                part.flat_map(|c| c.to_lowercase()).collect()
+            };
+            (from, spelled)
+        })
+        .collect()
+}

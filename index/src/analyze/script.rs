@@ -92,3 +92,11 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
         }
     })
 }
+
+/// Whether a cut at the byte `at` of `text` would cut a word in two; CJK characters are words of their own.
+pub(crate) fn inside_word(text: &str, at: usize) -> bool {
+    let before = text.get(..at).and_then(|text| text.chars().next_back());
+    let behind = text.get(at..).and_then(|text| text.chars().next());
+    let joins = |c: Option<char>| c.is_some_and(|c| continues_word(c) && !is_cjk(c));
+    joins(before) && joins(behind)
+}

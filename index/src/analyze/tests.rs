@@ -15,11 +15,23 @@ fn single(case_sensitive: bool, delimit_word: bool) -> Analyzer {
 fn split(delimiter: &str) -> Analyzer {
     Analyzer::Split {
         delimiter: Some(delimiter.to_owned()),
+        case_sensitive: false,
     }
 }
 
 fn fuzzy(min_chars: u8, max_chars: u8) -> Analyzer {
-    Analyzer::Fuzzy { min_chars, max_chars }
+    Analyzer::Fuzzy {
+        min_chars,
+        max_chars,
+        case_sensitive: false,
+    }
+}
+
+fn white_space(case_sensitive: bool) -> Analyzer {
+    Analyzer::Split {
+        delimiter: None,
+        case_sensitive,
+    }
 }
 
 fn all() -> Vec<Analyzer> {
@@ -27,13 +39,23 @@ fn all() -> Vec<Analyzer> {
         single(false, false),
         single(false, true),
         single(true, false),
-        Analyzer::Split { delimiter: None },
+        white_space(false),
         split("-"),
         split("国"),
         Analyzer::MinWord,
         Analyzer::MaxWord,
         fuzzy(1, 3),
         fuzzy(2, 7),
+        white_space(true),
+        Analyzer::Fuzzy {
+            min_chars: 1,
+            max_chars: 2,
+            case_sensitive: true,
+        },
+        single(false, true).stemmed(),
+        white_space(false).stemmed(),
+        Analyzer::MinWord.stemmed(),
+        Analyzer::MaxWord.stemmed(),
     ]
 }
 
@@ -72,6 +94,16 @@ fn the_worked_example_of_each_analyzer() {
     assert_eq!(texts(&fuzzy(1, 3), Phase::Query, ANTHEM), "中华人民共和国 国歌");
 }
 
+/// What is longer than `max_chars` is found by its parts of that length, as Tablestore advises its users to do by hand.
+#[test]
+fn a_fuzzy_query_word_stays_whole() {
+    assert_eq!(texts(&fuzzy(1, 3), Phase::Query, "Hang-Zhou 6"), "hang zhou 6");
+    assert_eq!(
+        texts(&fuzzy(1, 7), Phase::Query, "中华人民共和国国歌"),
+        "中华人民共和国国歌"
+    );
+}
+
 #[test]
 fn pear_blossom_tea() {
     assert_eq!(words(&Analyzer::MinWord, "梨花茶"), "梨 花茶");
@@ -82,7 +114,7 @@ fn pear_blossom_tea() {
 fn latin_words_are_lowered() {
     for analyzer in [
         single(false, false),
-        Analyzer::Split { delimiter: None },
+        white_space(false),
         Analyzer::MinWord,
         Analyzer::MaxWord,
     ] {
@@ -99,6 +131,34 @@ fn letters_and_digits_stay_together_unless_delimited() {
 }
 
 #[test]
+fn upper_case_is_kept_where_the_analyzer_says_so() {
+    assert_eq!(words(&white_space(true), "Hang Zhou"), "Hang Zhou");
+    let fuzzy = Analyzer::Fuzzy {
+        min_chars: 2,
+        max_chars: 3,
+        case_sensitive: true,
+    };
+    assert_eq!(words(&fuzzy, "TeA"), "Te TeA eA");
+    assert_eq!(texts(&fuzzy, Phase::Query, "TeA b"), "TeA b");
+}
+
+#[test]
+fn english_words_are_cut_to_their_stems() {
+    let stemmed = Analyzer::single_word().stemmed();
+    assert_eq!(words(&stemmed, "Running runs RUN"), "run run run");
+    assert_eq!(words(&stemmed, "coffee shops, cafés"), "coffe shop cafés");
+    // Words with digits, and those of other scripts, stay as they are.
+    assert_eq!(words(&stemmed, "v2s 奶茶店s"), "v2s 奶 茶 店 s");
+    assert_eq!(
+        words(&Analyzer::MaxWord.stemmed(), "梨花茶 houses"),
+        "梨花 花茶 hous"
+    );
+    let tokens = analyze(&stemmed, Phase::Index, "two Houses");
+    let spelled: Vec<_> = tokens.iter().map(|token| (token.from, token.to)).collect();
+    assert_eq!(spelled, [(0, 3), (4, 10)], "a stem stands for the whole word");
+}
+
+#[test]
 fn an_accent_written_apart_stays_in_its_word() {
     assert_eq!(words(&single(false, false), "cafe\u{301}s x"), "cafe\u{301}s x");
     assert_eq!(words(&single(false, true), "e\u{301}1"), "e\u{301} 1");
@@ -107,10 +167,7 @@ fn an_accent_written_apart_stays_in_its_word() {
 #[test]
 fn split_keeps_everything_but_the_delimiter() {
     assert_eq!(words(&split("#"), "a b##C,d#"), "a b c,d");
-    assert_eq!(
-        words(&Analyzer::Split { delimiter: None }, " a-b\t\u{3000}c "),
-        "a-b c"
-    );
+    assert_eq!(words(&white_space(false), " a-b\t\u{3000}c "), "a-b c");
     assert_eq!(words(&split("--"), "x-y--z"), "x-y z");
 }
 
@@ -215,8 +272,9 @@ fn every_analyzer_stands_any_text() {
                         .get(token.from..token.to)
                         .expect("offsets are char boundaries");
                     let lowered: String = spelled.chars().flat_map(char::to_lowercase).collect();
+                    let stems = matches!(analyzer, Analyzer::Stemmed(_)) && lowered.is_ascii();
                     assert!(
-                        token.text == spelled || token.text == lowered,
+                        token.text == spelled || token.text == lowered || stems,
                         "{analyzer:?} {text:?} {token:?}"
                     );
                     assert!(!spelled.is_empty() && token.position_length > 0);
@@ -242,4 +300,9 @@ fn names_tell_parameters_apart_and_are_registered() {
     }
     assert_eq!(tokenizer_name(&split("#")), "souk.split.23");
     assert_eq!(tokenizer_name(&fuzzy(1, 3)), "souk.fuzzy.1.3");
+    assert_eq!(tokenizer_name(&white_space(true)), "souk.split.case");
+    assert_eq!(
+        tokenizer_name(&Analyzer::MaxWord.stemmed()),
+        "souk.max_word.english"
+    );
 }

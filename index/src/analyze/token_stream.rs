@@ -1,6 +1,24 @@
 //! From pieces of a text to the search library's tokens.
 
+use frostem::{Algorithm, Stemmer};
 use tantivy::tokenizer::{Token, TokenStream};
+
+/// How a token is spelled, given how it is written.
+pub(super) enum Spelling {
+    /// As it is written.
+    AsWritten,
+    /// In lower case.
+    Lower,
+    /// In lower case; the stem of an English word.
+    Stem(Stemmer),
+}
+
+impl Spelling {
+    /// The stems of English words.
+    pub(super) fn stems() -> Self {
+        Self::Stem(Stemmer::new(Algorithm::English))
+    }
+}
 
 /// A part of a text that is a token: where it is, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +36,7 @@ pub(super) struct Piece {
 /// Turns pieces into tokens one at a time, so that a long text is never held twice.
 pub(super) struct PieceStream<'a> {
     text: &'a str,
-    keep_case: bool,
+    spelling: Spelling,
     pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
     token: Token,
 }
@@ -26,12 +44,12 @@ pub(super) struct PieceStream<'a> {
 impl<'a> PieceStream<'a> {
     pub(super) fn new(
         text: &'a str,
-        keep_case: bool,
+        spelling: Spelling,
         pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
     ) -> Self {
         Self {
             text,
-            keep_case,
+            spelling,
             pieces,
             token: Token::default(),
         }
@@ -45,7 +63,7 @@ impl TokenStream for PieceStream<'_> {
         };
         let spelled = self.text.get(piece.from..piece.to).unwrap_or_default();
         self.token.text.clear();
-        if self.keep_case {
+        if matches!(self.spelling, Spelling::AsWritten) {
             self.token.text.push_str(spelled);
         } else {
             // Not str::to_lowercase, whose final sigma depends on where a word ends: a run of characters has to be
@@ -53,6 +71,12 @@ impl TokenStream for PieceStream<'_> {
             self.token
                 .text
                 .extend(spelled.chars().flat_map(char::to_lowercase));
+        }
+        if let Spelling::Stem(stemmer) = &self.spelling
+            && is_english(&self.token.text)
+        {
+            let stem = stemmer.stem(&self.token.text).into_owned();
+            self.token.text = stem;
         }
         self.token.offset_from = piece.from;
         self.token.offset_to = piece.to;
@@ -68,4 +92,11 @@ impl TokenStream for PieceStream<'_> {
     fn token_mut(&mut self) -> &mut Token {
         &mut self.token
     }
+}
+
+/// Whether a token in lower case may be an English word: the stemmer's rules are for nothing else.
+fn is_english(token: &str) -> bool {
+    token
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'\'')
 }

@@ -21,6 +21,7 @@ fn layout() -> Layout {
     let fuzzy = Analyzer::Fuzzy {
         min_chars: 1,
         max_chars: 3,
+        case_sensitive: false,
     };
     let sources = Field::nested("sources", vec![Field::keyword("site"), Field::long("rank")]);
     let schema = Schema::new(vec![

@@ -1,7 +1,8 @@
 //! `match` and `match_phrase`: documents with the tokens of a text.
 //!
 //! The fuzzy analyzer keeps the words of a query whole, and a document's tokens are at most `max_chars` long: a longer
-//! word is looked up as a phrase of its consecutive parts, which finds exactly the documents that contain it.
+//! word is looked up as a phrase of its consecutive parts, which finds exactly the documents that contain it. Phrases on
+//! fields of min_word and max_word are looked up in their single characters (see [`phrase_analyzer`]).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use super::Planner;
 use super::clause::Clause;
 use super::sloppy_phrase::SloppyPhraseQuery;
 use super::terms::having;
-use crate::analyze::{AnalyzedToken, Phase, analyze};
+use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts};
 use crate::error::Reason;
 use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
 use crate::query::Operator;
@@ -24,9 +25,6 @@ pub(super) struct Combine {
     pub(super) operator: Operator,
     pub(super) minimum: Option<u32>,
 }
-
-/// A token and its position.
-type Placed = (usize, String);
 
 impl<'a> Planner<'a> {
     pub(super) fn match_text(
@@ -51,7 +49,10 @@ impl<'a> Planner<'a> {
             ));
         };
         let tokens = analyze(analyzer, Phase::Query, text);
-        let words: BTreeSet<Vec<Placed>> = tokens.iter().map(|token| parts(analyzer, text, token)).collect();
+        let words: BTreeSet<Vec<Placed>> = tokens
+            .iter()
+            .map(|token| query_parts(analyzer, text, token))
+            .collect();
         self.tokens_fit(at, words.iter().map(Vec::len).sum())?;
         let mut words: Vec<Box<dyn Query>> = words.into_iter().map(|word| exact(single, word)).collect();
         let needed = match combine.operator {
@@ -102,16 +103,7 @@ impl<'a> Planner<'a> {
                 weight,
             ));
         };
-        let tokens = analyze(analyzer, Phase::Query, text);
-        let placed: BTreeSet<Placed> = tokens
-            .iter()
-            .flat_map(|token| {
-                let at = token.position;
-                parts(analyzer, text, token)
-                    .into_iter()
-                    .map(move |(offset, part)| (at + offset, part))
-            })
-            .collect();
+        let (single, placed) = self.placed(field, single, analyzer, text);
         self.tokens_fit(at, placed.len())?;
         if placed.is_empty() {
             return Some(Clause::nothing());
@@ -132,7 +124,27 @@ impl<'a> Planner<'a> {
         ))
     }
 
-    fn text_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
+    /// The words of a phrase, and the physical field in which they are looked up.
+    pub(super) fn placed(
+        &self,
+        field: &ResolvedField,
+        single: PhysicalField,
+        analyzer: &Analyzer,
+        text: &str,
+    ) -> (PhysicalField, BTreeSet<Placed>) {
+        let characters = self.layout.characters(&field.path);
+        match characters.zip(phrase_analyzer(analyzer)) {
+            Some((characters, analyzer)) => (characters, phrase_words(&analyzer, text)),
+            None => (single, phrase_words(analyzer, text)),
+        }
+    }
+
+    pub(super) fn text_field(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+    ) -> Option<&'a ResolvedField> {
         let field = self.field(at, scope, field)?;
         if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
             return Some(field);
@@ -141,7 +153,7 @@ impl<'a> Planner<'a> {
         None
     }
 
-    fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
+    pub(super) fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
         let at = format!("{at}.text");
         if text.is_empty() {
             self.violate(
@@ -165,7 +177,7 @@ impl<'a> Planner<'a> {
         Some(())
     }
 
-    fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
+    pub(super) fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
         if tokens > MAX_MATCH_TOKENS {
             let advice = "shorten the text";
             self.limit(
@@ -180,7 +192,7 @@ impl<'a> Planner<'a> {
         Some(())
     }
 
-    fn match_minimum(&mut self, at: &str, combine: &Combine) -> Option<usize> {
+    pub(super) fn match_minimum(&mut self, at: &str, combine: &Combine) -> Option<usize> {
         let at = format!("{at}.minimum_should_match");
         match (combine.operator, combine.minimum) {
             (_, None) => Some(1),
@@ -209,40 +221,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The parts under which a query's token is looked up, with their positions relative to its own.
-fn parts(analyzer: &Analyzer, text: &str, token: &AnalyzedToken) -> Vec<Placed> {
-    let whole = || vec![(0, token.text.clone())];
-    let Analyzer::Fuzzy { max_chars, .. } = analyzer else {
-        return whole();
-    };
-    let chars: Vec<char> = text
-        .get(token.from..token.to)
-        .unwrap_or_default()
-        .chars()
-        .collect();
-    let length = usize::from(*max_chars).max(1);
-    if chars.len() <= length {
-        return whole();
-    }
-    // The last part overlaps the one before, so that it isn't shorter than any token is.
-    let last = chars.len() - length;
-    (0..last)
-        .step_by(length)
-        .chain([last])
-        .map(|from| {
-            let part = chars
-                .iter()
-                .skip(from)
-                .take(length)
-                .flat_map(|c| c.to_lowercase())
-                .collect();
-            (from, part)
-        })
-        .collect()
-}
-
 /// The documents with these tokens at these distances.
-fn exact(field: PhysicalField, mut placed: Vec<Placed>) -> Box<dyn Query> {
+pub(super) fn exact(field: PhysicalField, mut placed: Vec<Placed>) -> Box<dyn Query> {
     let term = |token: &str| Term::from_field_text(field, token);
     if let [(_, token)] = placed.as_slice() {
         return Box::new(TermQuery::new(term(token), IndexRecordOption::WithFreqs));

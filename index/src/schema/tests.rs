@@ -42,8 +42,10 @@ fn all_violations_are_found_at_once() {
             Analyzer::Fuzzy {
                 min_chars: 3,
                 max_chars: 2,
+                case_sensitive: false,
             },
         ),
+        Field::text("stems", Analyzer::MaxWord.stemmed().stemmed()),
         Field::keyword("k").sub_field("n", FieldKind::Nested(vec![Field::long("x")])),
     ]);
     let expected = [
@@ -52,6 +54,7 @@ fn all_violations_are_found_at_once() {
         ("price", "TYPE_MISMATCH"),
         ("empty", "MISSING"),
         ("fuzzy", "OUT_OF_RANGE"),
+        ("stems", "TYPE_MISMATCH"),
         ("k.n", "TYPE_MISMATCH"),
     ];
     assert_eq!(found, expected.map(|(path, code)| (path.to_owned(), code)));
@@ -91,6 +94,10 @@ fn fingerprints_tell_schemas_apart_and_stay() {
         of(vec![
             Field::long("a"),
             Field::keyword("b").sub_field("t", FieldKind::Text(Analyzer::MinWord)),
+        ]),
+        of(vec![
+            Field::long("a"),
+            Field::keyword("b").sub_field("t", FieldKind::Text(Analyzer::MinWord.stemmed())),
         ]),
         of(vec![
             Field::long("a"),

@@ -202,6 +202,9 @@ impl Block<'_> {
                 let fits = self.fits(path, text, MAX_TEXT_BYTES);
                 if fits {
                     physical.add_text(field, text);
+                    if let Some(characters) = self.layout.characters(path) {
+                        physical.add_text(characters, text);
+                    }
                 }
                 fits
             }

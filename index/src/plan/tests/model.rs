@@ -176,7 +176,12 @@ fn place(
                             .iter()
                             .for_each(|object| place(layout, fields, object, Some(&path), key, placed));
                     }
-                    (FieldValue::String(text), Handle::Single(single)) => document.add_text(single, text),
+                    (FieldValue::String(text), Handle::Single(single)) => {
+                        document.add_text(single, text);
+                        if let Some(characters) = layout.characters(&path) {
+                            document.add_text(characters, text);
+                        }
+                    }
                     (FieldValue::Long(number) | FieldValue::Date(number), Handle::Single(single)) => {
                         document.add_i64(single, *number);
                     }
