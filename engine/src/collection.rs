@@ -5,6 +5,7 @@
 
 mod find;
 mod list;
+mod suggest;
 mod write;
 
 use std::marker::PhantomData;

@@ -83,7 +83,10 @@ pub use engine::{Engine, EngineConfig, Health, Tables};
 pub use error::{EngineError, Result};
 pub use export::{ExportBlock, ExportRequest};
 pub use resource::{Found, Resource, Stored, Written};
-pub use search::{FoundHit, NearPage, NearbyRequest, SearchPage};
+pub use search::{
+    FoundHit, NearPage, NearbyRequest, SearchPage, SuggestFields, SuggestOrder, SuggestPage, SuggestRequest,
+    Suggestion,
+};
 /// The searchable types that resources are declared with.
 pub use souk_index as index;
 /// The table types that resources are declared with.

@@ -60,6 +60,70 @@ pub struct NearbyRequest<'a> {
     pub min_sequence: i64,
 }
 
+/// What to suggest; the fields are those of `SuggestXxxRequest`, whose paths errors name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SuggestRequest<'a> {
+    /// What was typed, 1 to 256 characters.
+    pub prefix: &'a str,
+    /// How many names; 0 is 10, at most 100.
+    pub size: i32,
+    /// What has to match besides; `None` is everything.
+    pub query: Option<pb::Query>,
+    /// Where the nearest are wanted from.
+    pub center: Option<GeoPoint>,
+    /// Wait until the search sees this write.
+    pub min_sequence: i64,
+}
+
+/// The fields by which a table's names are suggested.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SuggestFields<'a> {
+    /// The KEYWORD with the name as it is compared (see [`souk_index::analyze::folded`]).
+    pub folded: &'a str,
+    /// The KEYWORD with the name as it is written.
+    pub written: &'a str,
+    /// The TEXT with the name's words.
+    pub words: &'a str,
+    /// What comes first.
+    pub order: SuggestOrder<'a>,
+}
+
+/// Which names are suggested first. Ties are alphabetical.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SuggestOrder<'a> {
+    /// In the order of their characters: the shortest of those that begin with each other.
+    Alphabetical,
+    /// Those with the highest value, or, if the request has a centre, the nearest.
+    HighestOrNearest {
+        /// The field with the value.
+        highest: &'a str,
+        /// The GEO_POINT field.
+        position: &'a str,
+    },
+}
+
+/// One name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suggestion {
+    /// The name as it is written.
+    pub name: String,
+    /// The first resource of this name.
+    pub id: String,
+    /// How far that is from the centre, in metres, when the nearest were wanted.
+    pub distance_meters: Option<f64>,
+}
+
+/// Names for what was typed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SuggestPage {
+    /// The names, the best first.
+    pub suggestions: Vec<Suggestion>,
+    /// Whether no name begins with what was typed, so that these are spelled much like it.
+    pub corrected: bool,
+    /// The last write that the search sees.
+    pub sequence: i64,
+}
+
 /// A page of what is near, nearest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearPage<R> {

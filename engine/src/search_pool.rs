@@ -57,6 +57,19 @@ impl SearchPool {
         request: SearchRequest,
         wait: Wait,
     ) -> Result<Result<SearchResult, souk_index::Error>> {
+        self.run(wait, move |cancellation| view.search(&request, cancellation))
+            .await
+    }
+
+    /// Does some of a search's work on a place of its own, until the deadline of the call.
+    ///
+    /// # Errors
+    /// [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`].
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        wait: Wait,
+        work: impl FnOnce(&Cancellation) -> T + Send + 'static,
+    ) -> Result<T> {
         let place = match self.places.try_acquire() {
             Ok(place) => place,
             Err(_) => self.wait_for_place(wait).await?,
@@ -67,8 +80,7 @@ impl SearchPool {
         };
         let guard = CancelOnDrop(cancellation.clone());
         let span = Span::current();
-        let result =
-            tokio::task::spawn_blocking(move || span.in_scope(|| view.search(&request, &cancellation))).await;
+        let result = tokio::task::spawn_blocking(move || span.in_scope(|| work(&cancellation))).await;
         drop((guard, place));
         result.map_err(|_| EngineError::Defect("a search panicked"))
     }

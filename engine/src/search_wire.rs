@@ -8,13 +8,15 @@
 //! | `reader` | what has been found wrong so far, and the bounds of a query tree |
 //! | `query`, `text`, `geo` | the query tree, its clauses on texts and on points |
 //! | `sort` | the order |
+//! | `highlight` | what to mark in hits, and the marked fragments |
 //! | `aggregation`, `figures` | aggregations, and their answers |
 //! | `nearby` | the search behind `NearbyXxxRequest` |
+//! | `suggest` | the searches behind `SuggestXxxRequest` |
 //! | `result` | sort values and totals |
 
 use souk_chassis::status::FieldPath;
 use souk_index::limits::{MAX_SKIP, MAX_SORTS};
-use souk_index::{Error, Query, Schema, SearchRequest, TotalRequest};
+use souk_index::{Error, Highlight, Query, Schema, SearchRequest, TotalRequest};
 use souk_proto::search::v1::{self as pb, total_request};
 
 use crate::error::EngineError;
@@ -24,16 +26,20 @@ use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, min_sequence, page_size}
 mod aggregation;
 mod figures;
 mod geo;
+mod highlight;
 mod nearby;
 mod query;
 mod reader;
 mod result;
 mod sort;
+mod suggest;
 mod text;
 
 pub(crate) use figures::aggregations;
+pub(crate) use highlight::fragments;
 pub(crate) use nearby::{nearby, nearby_error};
 pub(crate) use result::{sort_values, total};
+pub(crate) use suggest::{WireSuggest, suggest, suggest_error};
 
 use reader::Reader;
 
@@ -46,6 +52,8 @@ pub(crate) struct WireSearch {
     pub(crate) min_sequence: u64,
     /// What to return of each hit; never unspecified.
     pub(crate) hits: pb::HitsMode,
+    /// What to mark in hits.
+    pub(crate) highlight: Option<Highlight>,
     /// Whether to tell how the search went.
     pub(crate) profile: bool,
 }
@@ -59,6 +67,9 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
     let at = FieldPath::root(path);
     let mut reader = Reader::new(schema);
     absent(&search, &at, &mut reader);
+    let highlight = search.highlight.map_or(Some(None), |highlight| {
+        reader.highlight(highlight, &at.field("highlight")).map(Some)
+    });
     let query = search.query.map_or(Some(Query::MatchAll), |query| {
         reader.tree(&query, &at.field("query"))
     });
@@ -86,8 +97,8 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
         at.field("min_sequence"),
         &mut reader.violations,
     );
-    let read = query.zip(sort).zip(hits).zip(aggregations);
-    let read = read.map(|(((query, sort), hits), aggregations)| WireSearch {
+    let read = query.zip(sort).zip(hits).zip(aggregations).zip(highlight);
+    let read = read.map(|((((query, sort), hits), aggregations), highlight)| WireSearch {
         request: SearchRequest {
             query,
             sort,
@@ -99,6 +110,7 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
         },
         min_sequence,
         hits,
+        highlight,
         profile: search.profile,
     });
     reader.finish(read)
@@ -117,9 +129,6 @@ fn absent(search: &pb::Search, at: &FieldPath, reader: &mut Reader<'_>) {
             "collapse",
             "sort by the field first and keep the first hit of each value",
         );
-    }
-    if search.highlight.is_some() {
-        reader.unsupported(at.field("highlight"), "highlight", "mark the words in the client");
     }
 }
 

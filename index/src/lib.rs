@@ -45,6 +45,7 @@
 //! | [`page`] | page tokens |
 //! | [`cancel`] | when a search has to stop |
 //! | [`analyze`] | how texts become tokens |
+//! | [`highlight`] | which words of a text made it match, in fragments |
 //! | [`geo`] | points, areas and the cells that cover them |
 //! | [`limits`] | every bound, in one place |
 //! | [`error`] | what can go wrong |
@@ -57,6 +58,7 @@
 //! | `run` | what the parts of one search share |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
 //! | `count` | how many documents match, as far as that is asked |
+//! | `edit_distance` | how many edits make one word of another |
 //! | `cursor` | what a commit says of itself |
 //! | `merge` | which segments are merged, and when |
 
@@ -66,6 +68,7 @@ pub mod cancel;
 pub mod document;
 pub mod error;
 pub mod geo;
+pub mod highlight;
 pub mod index;
 pub mod limits;
 pub mod misfit;
@@ -83,6 +86,7 @@ mod columns;
 mod count;
 mod cursor;
 mod directory;
+mod edit_distance;
 mod join;
 mod layout;
 mod merge;
@@ -95,9 +99,10 @@ pub use cancel::Cancellation;
 pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};
 pub use geo::GeoPoint;
+pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
 pub use index::{Index, IndexOptions};
 pub use misfit::{Misfit, MisfitReason, MisfitReport};
-pub use query::{Operator, Query, QueryValue, ScoreMode};
+pub use query::{Fuzziness, Operator, Query, QueryValue, ScoreMode};
 pub use request::{
     ArrayMode, Hit, Missing, NestedSort, Relation, SearchRequest, SearchResult, Sort, Total, TotalRequest,
 };

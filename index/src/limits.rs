@@ -42,6 +42,12 @@ pub const MAX_MATCH_TEXT_BYTES: usize = 4 * 1024;
 pub const MAX_MATCH_TOKENS: usize = 1_024;
 /// Positions by which the tokens of a `match_phrase` may be apart in all.
 pub const MAX_SLOP: u32 = 256;
+/// Terms of the index that an unfinished or misspelled word may stand for.
+pub const MAX_EXPANSIONS: usize = 10_000;
+/// Edits by which a word of a fuzzy `match` may differ.
+pub const MAX_FUZZY_EDITS: u8 = 2;
+/// Different words of the text of a fuzzy `match`.
+pub const MAX_FUZZY_WORDS: usize = 64;
 /// Vertices of a polygon.
 pub const MAX_POLYGON_VERTICES: usize = 10_000;
 /// Metres of a `geo_distance`: half of the Earth's circumference, beyond which the circle is the globe.
@@ -53,6 +59,15 @@ pub const MAX_DICTIONARY_WALK: usize = 2_000_000;
 pub const MAX_COLUMN_CACHE_BYTES: usize = 128 * 1024 * 1024;
 /// Bytes of the strings of one dictionary that are kept between searches. Patterns walk over larger ones.
 pub const MAX_KEPT_STRINGS_BYTES: usize = 64 * 1024 * 1024;
+
+/// Fields of a highlight.
+pub const MAX_HIGHLIGHT_FIELDS: usize = 10;
+/// Fragments of a hit, over all fields of a highlight.
+pub const MAX_HIGHLIGHT_FRAGMENTS: usize = 500;
+/// Characters of a fragment that may be asked for.
+pub const MAX_FRAGMENT_CHARS: usize = 10_000;
+/// Bytes of a tag around what matched.
+pub const MAX_TAG_BYTES: usize = 256;
 
 /// Hits of one page.
 pub const MAX_PAGE_SIZE: usize = 1_000;

@@ -19,6 +19,10 @@
 //! | `exists` | `exists` |
 //! | `pattern`, `glob` | `prefix`, `suffix`, `wildcard`, and how a pattern matches |
 //! | `text` | `match`, `match_phrase` |
+//! | `fuzzy_match` | `match` with fuzziness |
+//! | `phrase_prefix` | `match_phrase_prefix` |
+//! | `expansion` | documents with any of the terms that a word stands for |
+//! | `scored_list` | documents that were gathered with their scores |
 //! | `boolean` | `bool` |
 //! | `nested` | `nested` |
 //! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
@@ -42,15 +46,19 @@ mod clause;
 mod dictionary_walk;
 mod exclusion;
 mod exists;
+mod expansion;
 mod filtered;
+mod fuzzy_match;
 mod gathered;
-mod glob;
+pub(crate) mod glob;
 mod keyword_pattern;
 mod keyword_range;
 mod nested;
 mod number;
 mod pattern;
+mod phrase_prefix;
 mod range;
+mod scored_list;
 mod selection;
 mod shape;
 mod sloppy_phrase;
@@ -237,11 +245,28 @@ impl<'a> Planner<'a> {
                 slop,
                 weight,
             } => self.match_phrase(&at("match_phrase"), scope, field, text, *slop, *weight),
-            Query::MatchPhrasePrefix { .. } => self.unsupported(
-                at("match_phrase_prefix"),
-                "match_phrase_prefix",
-                "use match_phrase on a TEXT field with the fuzzy analyzer",
-            ),
+            Query::MatchPhrasePrefix { field, text, weight } => {
+                self.match_phrase_prefix(&at("match_phrase_prefix"), scope, field, text, *weight)
+            }
+            Query::MatchFuzzy {
+                field,
+                text,
+                operator,
+                minimum_should_match,
+                fuzziness,
+                prefix_length,
+                weight,
+            } => {
+                let combine = text::Combine {
+                    operator: *operator,
+                    minimum: *minimum_should_match,
+                };
+                let fuzzy = fuzzy_match::Fuzzy {
+                    fuzziness: *fuzziness,
+                    prefix_length: *prefix_length,
+                };
+                self.match_fuzzy(&at("match"), scope, field, text, &combine, &fuzzy, *weight)
+            }
             Query::Bool {
                 must,
                 filter,

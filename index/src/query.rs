@@ -72,6 +72,31 @@ pub enum Operator {
     And,
 }
 
+/// How many edits make a word of a document match one of a text: a character more, less, or another, or two neighbours
+/// swapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fuzziness {
+    /// None for words of up to two characters, one for up to five, two for longer ones.
+    Auto,
+    /// So many, at most [`crate::limits::MAX_FUZZY_EDITS`].
+    Edits(u8),
+}
+
+impl Fuzziness {
+    /// How many edits `word` allows.
+    #[must_use]
+    pub fn edits(self, word: &str) -> u8 {
+        match self {
+            Self::Edits(edits) => edits,
+            Self::Auto => match word.chars().count() {
+                0..=2 => 0,
+                3..=5 => 1,
+                _ => 2,
+            },
+        }
+    }
+}
+
 /// What a document scores from the scores of its matching nested objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScoreMode {
@@ -171,7 +196,25 @@ pub enum Query {
         /// The clause's weight.
         weight: f32,
     },
-    /// A TEXT has the tokens of this text one after the other.
+    /// Like `Match`, but words that are spelled much like those of the text count too. Nearer ones score more.
+    MatchFuzzy {
+        /// The field.
+        field: String,
+        /// The text.
+        text: String,
+        /// Any token or every token.
+        operator: Operator,
+        /// With `Or`: how many tokens have to match, at least one.
+        minimum_should_match: Option<u32>,
+        /// How much a token may differ.
+        fuzziness: Fuzziness,
+        /// How many characters at its beginning have to be the same.
+        prefix_length: u32,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// A TEXT has the tokens of this text one after the other. On fields of min_word and max_word they are looked up
+    /// character by character: no text that contains the phrase is missed.
     MatchPhrase {
         /// The field.
         field: String,
@@ -182,7 +225,8 @@ pub enum Query {
         /// The clause's weight.
         weight: f32,
     },
-    /// Like `MatchPhrase`, the last token being a prefix. Not answered by this version.
+    /// Like `MatchPhrase`, the last token being a prefix. Scores as if the phrase had been written with each token that
+    /// the last one begins, at once. A KEYWORD begins with the text.
     MatchPhrasePrefix {
         /// The field.
         field: String,

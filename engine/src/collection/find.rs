@@ -1,8 +1,9 @@
 //! Searches: the index finds keys, the store gives the rows behind them.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use souk_index::{SearchRequest, SearchResult, SortValue};
+use souk_index::{Cancellation, Highlighter, Object, SearchRequest, SearchResult, SortValue};
 use souk_proto::search::v1 as pb;
 use souk_storage::PrimaryKey;
 use tracing::{Instrument as _, Span, info_span};
@@ -17,9 +18,9 @@ use crate::search_wire;
 use crate::stored::signed;
 
 /// What the index found, and the last write that it sees.
-struct Answer {
-    result: SearchResult,
-    sequence: u64,
+pub(super) struct Answer {
+    pub(super) result: SearchResult,
+    pub(super) sequence: u64,
     /// Time until the view included what was asked for.
     waited: Duration,
     /// Time of the search itself.
@@ -39,33 +40,42 @@ impl<R: Resource> Collection<R> {
         let search = search_wire::read(search.unwrap_or_default(), path, &self.open.schema)?;
         let sort = search.request.sort.clone();
         let place = |error| search_wire::index_error(error, path);
+        let highlighter = search
+            .highlight
+            .map(|highlight| Highlighter::new(&self.open.schema, &search.request.query, highlight))
+            .transpose()
+            .map_err(place)?;
         let answer = self.find(search.request, search.min_sequence, place).await?;
         let keys = keys(&answer.result)?;
         let began = Instant::now();
-        let resources = match search.hits {
-            pb::HitsMode::Unspecified | pb::HitsMode::Full => {
-                Some(self.hydrate(&keys, answer.sequence).await?)
-            }
-            pb::HitsMode::Keys | pb::HitsMode::None => None,
+        let full = matches!(search.hits, pb::HitsMode::Unspecified | pb::HitsMode::Full);
+        let rows = if full || highlighter.is_some() {
+            self.hydrate(&keys, answer.sequence).await?
+        } else {
+            Vec::new()
         };
+        let mut highlights = match highlighter {
+            Some(highlighter) => self.highlights(highlighter, &rows, place).await?,
+            None => Vec::new(),
+        }
+        .into_iter();
         let read = began.elapsed();
         let mut hits = Vec::with_capacity(keys.len());
-        for (at, (hit, key)) in answer.result.hits.iter().zip(&keys).enumerate() {
-            let resource = match &resources {
-                None => None,
-                Some(found) => match found.get(at) {
-                    Some(Some(stored)) => Some(stored.clone()),
-                    // Deleted since the index saw it.
-                    Some(None) | None => continue,
-                },
-            };
+        let mut rows = rows.into_iter();
+        for (hit, key) in answer.result.hits.iter().zip(&keys) {
+            let resource = rows.next().flatten().filter(|_| full);
+            let highlights = highlights.next().unwrap_or_default();
+            if full && resource.is_none() {
+                // Deleted since the index saw it.
+                continue;
+            }
             let id = R::id_of(key)?;
             hits.push(FoundHit {
                 resource,
                 score: hit.score.map(f64::from),
                 sort_values: search_wire::sort_values(&hit.sort_values, &sort, &id),
                 id,
-                highlights: Default::default(),
+                highlights,
                 inner_hits: Default::default(),
             });
         }
@@ -118,7 +128,7 @@ impl<R: Resource> Collection<R> {
     }
 
     /// Searches the index; `place` puts an error of the index under the paths of the request.
-    async fn find(
+    pub(super) async fn find(
         &self,
         request: SearchRequest,
         min_sequence: u64,
@@ -161,6 +171,32 @@ impl<R: Resource> Collection<R> {
         .await
     }
 
+    /// What matched in each of some rows.
+    async fn highlights(
+        &self,
+        highlighter: Highlighter,
+        rows: &[Option<Stored<R>>],
+        place: impl Fn(souk_index::Error) -> EngineError,
+    ) -> Result<Vec<BTreeMap<String, pb::HighlightFragments>>> {
+        let document = |row: &Option<Stored<R>>| {
+            let mut document = Object::new();
+            if let Some(stored) = row {
+                stored.resource.to_document(&mut document);
+            }
+            document
+        };
+        let documents: Vec<Object> = rows.iter().map(document).collect();
+        let mark = move |cancellation: &Cancellation| {
+            let fragments = |document| highlighter.fragments(document, cancellation);
+            documents
+                .iter()
+                .map(|document| fragments(document).map(search_wire::fragments))
+                .collect::<std::result::Result<_, _>>()
+        };
+        let marked = self.inner.searches.run(Wait::of_call(), mark).await?;
+        marked.map_err(place)
+    }
+
     /// The resources behind some keys, as they are at `sequence` or later.
     async fn hydrate(&self, keys: &[PrimaryKey], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
         if keys.is_empty() {
@@ -171,7 +207,7 @@ impl<R: Resource> Collection<R> {
     }
 }
 
-fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {
+pub(super) fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {
     let keys = result.hits.iter().map(|hit| key::from_document_key(&hit.key));
     keys.collect::<Option<_>>()
         .ok_or(EngineError::Defect("the index holds a key that isn't one"))

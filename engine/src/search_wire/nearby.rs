@@ -83,6 +83,7 @@ pub(crate) fn nearby(request: NearbyRequest<'_>, schema: &Schema) -> Result<Wire
             },
             min_sequence,
             hits: pb::HitsMode::Full,
+            highlight: None,
             profile: false,
         }
     });

@@ -37,10 +37,8 @@ impl Reader<'_> {
             }
             Kind::Match(text) => self.match_text(text, &path.field("match")),
             Kind::MatchPhrase(phrase) => self.match_phrase(phrase, &path.field("match_phrase")),
-            Kind::MatchPhrasePrefix(_) => {
-                let advice = "use match_phrase for the whole words, with a prefix query for the last one";
-                self.unsupported(path.field("match_phrase_prefix"), "match_phrase_prefix", advice);
-                None
+            Kind::MatchPhrasePrefix(phrase) => {
+                self.match_phrase_prefix(phrase, &path.field("match_phrase_prefix"))
             }
             Kind::Bool(all) => self.boolean(all, &path.field("bool")),
             Kind::Nested(nested) => self.nested(nested, &path.field("nested")),

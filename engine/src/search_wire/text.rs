@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use souk_chassis::status::FieldPath;
 use souk_index::analyze::{Phase, analyze};
 use souk_index::limits::MAX_MATCH_TEXT_BYTES;
-use souk_index::{FieldKind, Operator, Query};
+use souk_index::{FieldKind, Fuzziness, Operator, Query};
 use souk_proto::search::v1 as pb;
 
 use super::reader::Reader;
@@ -67,6 +67,18 @@ impl Reader<'_> {
                 });
         let minimum = self.minimum(query, operator, at);
         let weight = self.weight(query.weight, at);
+        let fuzziness = self.fuzziness(query, at)?;
+        if let Some(fuzziness) = fuzziness {
+            return Some(Query::MatchFuzzy {
+                field: field?,
+                text: query.text.clone(),
+                operator: operator?,
+                minimum_should_match: minimum?,
+                fuzziness,
+                prefix_length: query.prefix_length,
+                weight: weight?,
+            });
+        }
         Some(Query::Match {
             field: field?,
             text: query.text.clone(),
@@ -85,6 +97,37 @@ impl Reader<'_> {
             slop: query.slop,
             weight: weight?,
         })
+    }
+
+    pub(super) fn match_phrase_prefix(
+        &mut self,
+        query: &pb::MatchPhrasePrefixQuery,
+        at: &FieldPath,
+    ) -> Option<Query> {
+        let field = self.name(&query.field, at, "field");
+        let weight = self.weight(query.weight, at);
+        Some(Query::MatchPhrasePrefix {
+            field: field?,
+            text: query.text.clone(),
+            weight: weight?,
+        })
+    }
+
+    /// The outer `None` comes with a violation, the inner one means that words have to be the same.
+    fn fuzziness(&mut self, query: &pb::MatchQuery, at: &FieldPath) -> Option<Option<Fuzziness>> {
+        let fuzziness = match self.enumeration(query.fuzziness, &at.field("fuzziness"))? {
+            pb::Fuzziness::Unspecified | pb::Fuzziness::None => None,
+            pb::Fuzziness::Auto => Some(Fuzziness::Auto),
+            pb::Fuzziness::One => Some(Fuzziness::Edits(1)),
+            pb::Fuzziness::Two => Some(Fuzziness::Edits(2)),
+        };
+        if fuzziness.is_none() && query.prefix_length > 0 {
+            let message = "needs fuzziness; without it words have to be the same";
+            self.violations
+                .push(at.field("prefix_length"), "CONFLICTING_FIELDS", message);
+            return None;
+        }
+        Some(fuzziness)
     }
 
     /// The outer `None` comes with a violation, the inner one is the default.

@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "seeds are told to who runs the tests")]
 
 mod export;
+mod highlights;
 mod lifecycle;
 mod model;
 mod note;

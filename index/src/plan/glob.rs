@@ -10,7 +10,7 @@ enum Part {
 
 /// A pattern, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Glob(Vec<Part>);
+pub(crate) struct Glob(Vec<Part>);
 
 /// What a pattern comes down to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Form {
 
 impl Glob {
     /// The pattern; `None` when it ends in an escape that escapes nothing.
-    pub(super) fn new(pattern: &str) -> Option<Self> {
+    pub(crate) fn new(pattern: &str) -> Option<Self> {
         let mut parts = Vec::new();
         let mut chars = pattern.chars();
         while let Some(c) = chars.next() {
@@ -69,7 +69,7 @@ impl Glob {
 
     /// Whether the whole string matches. Only the last run is ever widened, so the time is at most the product of both
     /// lengths.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let mut rest = text.chars();
         let mut at = 0;
         // Where to go on when what follows the last run doesn't fit, and the text that it would leave.

@@ -63,7 +63,7 @@ impl<'a> Planner<'a> {
         self.form(at, field, glob.form(), weight)
     }
 
-    fn form(&self, at: &str, field: &ResolvedField, form: Form, weight: Score) -> Option<Clause> {
+    pub(super) fn form(&self, at: &str, field: &ResolvedField, form: Form, weight: Score) -> Option<Clause> {
         let single = self.single(field)?;
         let (bounds, matcher) = match form {
             Form::Exact(text) => {

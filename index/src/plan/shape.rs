@@ -49,6 +49,7 @@ pub(super) fn measure(query: &Query) -> Shape {
             | Query::Wildcard { .. }
             | Query::Exists { .. }
             | Query::Match { .. }
+            | Query::MatchFuzzy { .. }
             | Query::MatchPhrase { .. }
             | Query::MatchPhrasePrefix { .. }
             | Query::GeoDistance { .. }
@@ -88,6 +89,7 @@ pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
         } => all(must) && all(filter) && all(should) && all(must_not),
         Query::ConstScore { filter: query, .. } | Query::Nested { query, .. } => begins(query),
         Query::Terms { .. }
+        | Query::MatchFuzzy { .. }
         | Query::MatchPhrase { .. }
         | Query::MatchPhrasePrefix { .. }
         | Query::GeoDistance { .. }

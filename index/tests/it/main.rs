@@ -9,11 +9,14 @@
 mod aggregations;
 mod attributes;
 mod broad;
+mod chinese_phrases;
+mod highlights;
 mod oracle;
 mod pages;
 mod random;
 mod reference;
 mod reopen;
+mod text_queries;
 
 use souk_index::{
     Analyzer, Cancellation, Field, FieldKind, Index, IndexWriter, Object, Operation, Query, Schema,

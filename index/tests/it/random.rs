@@ -294,8 +294,16 @@ fn pattern(rng: &mut Rng, scope: &str) -> Query {
 
 fn full_text(rng: &mut Rng, scope: &str) -> Query {
     let field = pick(rng, fields(scope).text).to_owned();
-    if rng.u8(..3) == 0 {
-        return Query::match_phrase(field, text(rng));
+    match rng.u8(..6) {
+        0 | 1 => return Query::match_phrase(field, text(rng)),
+        2 => {
+            let text = text(rng);
+            let cut = rng.usize(..=text.chars().count());
+            let text: String = text.chars().take(cut.max(1)).collect();
+            let weight = 1.0;
+            return Query::MatchPhrasePrefix { field, text, weight };
+        }
+        _ => {}
     }
     let and = rng.bool();
     Query::Match {

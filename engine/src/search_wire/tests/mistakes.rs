@@ -263,7 +263,6 @@ fn trees_are_bounded() {
 
 #[test]
 fn what_the_index_does_not_answer() {
-    let phrase = pb::MatchPhrasePrefixQuery::default();
     let inner = pb::NestedQuery {
         path: "tags".to_owned(),
         query: Some(Box::new(term("tags.tag", text("a")))),
@@ -277,10 +276,6 @@ fn what_the_index_does_not_answer() {
     };
     let aggregations = [("a".to_owned(), percentiles)].into_iter().collect();
     let cases = [
-        (
-            asked(Kind::MatchPhrasePrefix(phrase)),
-            "search.query.match_phrase_prefix",
-        ),
         (
             asked(Kind::FunctionScore(Box::default())),
             "search.query.function_score",
@@ -302,13 +297,6 @@ fn what_the_index_does_not_answer() {
                 ..Default::default()
             },
             "search.collapse",
-        ),
-        (
-            pb::Search {
-                highlight: Some(pb::Highlight::default()),
-                ..Default::default()
-            },
-            "search.highlight",
         ),
     ];
     for (search, path) in cases {

@@ -122,7 +122,7 @@ fn clauses_on_texts() {
             text: "one two three Three four".to_owned(),
             operator: operator.into(),
             minimum_should_match: minimum.to_owned(),
-            weight: None,
+            ..pb::MatchQuery::default()
         })
     };
     let minimum_of = |minimum| match read_query(matches(pb::Operator::Or, minimum)) {
@@ -252,4 +252,86 @@ fn clauses_on_points() {
         vertices: vec![here, there],
     };
     assert_eq!(read_query(Kind::GeoPolygon(polygon)), expected);
+}
+
+#[test]
+fn misspelled_words_and_unfinished_phrases() {
+    let matches = |fuzziness: pb::Fuzziness, prefix_length| {
+        Kind::Match(pb::MatchQuery {
+            field: "name".to_owned(),
+            text: "tae".to_owned(),
+            fuzziness: fuzziness.into(),
+            prefix_length,
+            ..pb::MatchQuery::default()
+        })
+    };
+    for (asked, expected) in [
+        (pb::Fuzziness::Auto, Fuzziness::Auto),
+        (pb::Fuzziness::One, Fuzziness::Edits(1)),
+        (pb::Fuzziness::Two, Fuzziness::Edits(2)),
+    ] {
+        match read_query(matches(asked, 1)) {
+            Query::MatchFuzzy {
+                fuzziness,
+                prefix_length,
+                ..
+            } => assert_eq!((fuzziness, prefix_length), (expected, 1)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let same = read_query(matches(pb::Fuzziness::None, 0));
+    assert!(matches!(same, Query::Match { .. }), "{same:?}");
+    let path = "search.query.match.prefix_length";
+    refuses(asked(matches(pb::Fuzziness::None, 1)), "INVALID_QUERY", &[path]);
+
+    let begun = read_query(Kind::MatchPhrasePrefix(pb::MatchPhrasePrefixQuery {
+        field: "name".to_owned(),
+        text: "green te".to_owned(),
+        weight: Some(2.0),
+    }));
+    let (field, text) = ("name".to_owned(), "green te".to_owned());
+    assert_eq!(
+        begun,
+        Query::MatchPhrasePrefix {
+            field,
+            text,
+            weight: 2.0
+        }
+    );
+}
+
+#[test]
+fn a_highlight_has_defaults() {
+    let read = |highlight| {
+        read_ok(pb::Search {
+            highlight: Some(highlight),
+            ..pb::Search::default()
+        })
+        .highlight
+    };
+    let fields = || vec!["name".to_owned()];
+    let default = pb::Highlight {
+        fields: fields(),
+        ..pb::Highlight::default()
+    };
+    assert_eq!(read(default), Some(Highlight::new(fields())));
+    let given = pb::Highlight {
+        fields: fields(),
+        pre_tag: "[".to_owned(),
+        post_tag: "]".to_owned(),
+        fragment_size: 7,
+        number_of_fragments: 3,
+        fragment_order: pb::FragmentOrder::Score.into(),
+        encoder: pb::HighlightEncoder::Html.into(),
+    };
+    let expected = Highlight {
+        fields: fields(),
+        pre_tag: "[".to_owned(),
+        post_tag: "]".to_owned(),
+        fragment_size: 7,
+        number_of_fragments: 3,
+        order: FragmentOrder::Score,
+        encoder: Encoder::Html,
+    };
+    assert_eq!(read(given), Some(expected));
 }

@@ -1,0 +1,90 @@
+//! Suggestions: names for what a user has begun to type.
+
+use std::collections::HashSet;
+
+use souk_index::{SearchRequest, SortValue};
+
+use super::Collection;
+use super::find::keys;
+use crate::error::{EngineError, Result};
+use crate::resource::Resource;
+use crate::search::{SuggestFields, SuggestPage, SuggestRequest, Suggestion};
+use crate::search_wire::{self, WireSuggest};
+use crate::stored::signed;
+
+/// Hits of the first page for each suggestion: names that several resources have are suggested once.
+const HITS_PER_SUGGESTION: usize = 4;
+/// Hits of each further page.
+const HITS_OF_PAGE: usize = 1_000;
+/// Pages that are read until there are enough different names.
+const PAGES_MAX: usize = 4;
+
+impl<R: Resource> Collection<R> {
+    /// Suggests names that begin with what was typed, whatever its case; when there are none, names of which each
+    /// word is spelled much like one of it. Each name is suggested once, with the first resource that has it. No row is
+    /// read.
+    ///
+    /// # Errors
+    /// As [`Collection::search`].
+    pub async fn suggest(
+        &self,
+        request: SuggestRequest<'_>,
+        fields: &SuggestFields<'_>,
+    ) -> Result<SuggestPage> {
+        let wire = search_wire::suggest(request, fields, &self.open.schema)?;
+        let mut page = self.names(&wire, wire.begun.clone(), 0).await?;
+        if let (true, Some(near)) = (page.suggestions.is_empty(), &wire.near) {
+            page = self.names(&wire, near.clone(), 1).await?;
+            page.corrected = true;
+        }
+        Ok(page)
+    }
+
+    /// The first different names that a search finds, which sorts by `lead` keys before its own.
+    async fn names(
+        &self,
+        wire: &WireSuggest,
+        mut request: SearchRequest,
+        lead: usize,
+    ) -> Result<SuggestPage> {
+        let name_at = lead + wire.name_at;
+        let mut seen = HashSet::new();
+        let mut page = SuggestPage::default();
+        request.page_size = (wire.size * HITS_PER_SUGGESTION).min(HITS_OF_PAGE);
+        for _ in 0..PAGES_MAX {
+            let answer = self
+                .find(request.clone(), wire.min_sequence, search_wire::suggest_error)
+                .await?;
+            page.sequence = signed(answer.sequence);
+            let keys = keys(&answer.result)?;
+            for (hit, key) in answer.result.hits.iter().zip(&keys) {
+                let (Some(SortValue::String(folded)), Some(SortValue::String(written))) =
+                    (hit.sort_values.get(name_at), hit.sort_values.get(name_at + 1))
+                else {
+                    return Err(EngineError::Defect("a name was found that has no name"));
+                };
+                if !seen.insert(folded.clone()) {
+                    continue;
+                }
+                let distance = match hit.sort_values.get(lead) {
+                    Some(SortValue::Double(meters)) if wire.by_distance => Some(*meters),
+                    _ => None,
+                };
+                page.suggestions.push(Suggestion {
+                    name: written.clone(),
+                    id: R::id_of(key)?,
+                    distance_meters: distance,
+                });
+                if page.suggestions.len() == wire.size {
+                    return Ok(page);
+                }
+            }
+            let Some(token) = answer.result.next_page_token else {
+                break;
+            };
+            request.after = Some(token);
+            request.page_size = HITS_OF_PAGE;
+        }
+        Ok(page)
+    }
+}

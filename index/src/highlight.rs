@@ -1,0 +1,317 @@
+//! Highlights: which words of a text made it match, shown in fragments of the text.
+//!
+//! The index keeps no texts, so the caller brings the document (from the row behind a hit), which is analyzed once more:
+//! what is marked is exactly what the index has as tokens. A pure function of schema, query and document.
+//!
+//! # What is marked
+//! The tokens by which a clause on the field itself matches, each clause looked at by itself:
+//! - `term`, `terms`, `range`, `prefix`, `suffix`, `wildcard`: tokens of that form;
+//! - `match`: the words of its text, when as many of them are there as the clause needs; with fuzziness also words near
+//!   them;
+//! - `match_phrase`, `match_phrase_prefix`: the words of each occurrence of the phrase, never a word elsewhere;
+//! - inside `bool` (not its `must_not`), `nested`, `const_score` and `function_score`.
+//!
+//! A clause inside a `bool` that doesn't match as a whole is marked all the same. Marks that overlap or touch are joined.
+//! Texts that aren't indexed (too long, too many) have no marks.
+//!
+//! # Fragments
+//! A fragment holds as many marks as fit into `fragment_size` characters, at least one, and is filled up with what stands
+//! around them, preferably whole words. Fragments of a field never overlap. If there are more than wanted, the best are
+//! taken: those with the most weight of different words, then with the most marks, then the first.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `seek` | from the query tree to what is looked for in a field |
+//! | `tokens` | the tokens of a field's texts, and which of them are found |
+//! | `fragment` | cuts texts around marks |
+
+mod fragment;
+mod seek;
+mod tokens;
+
+use std::ops::Range;
+
+use crate::cancel::Cancellation;
+use crate::document::{FieldValue, Object};
+use crate::error::{Error, Reason, Violation, Violations};
+use crate::limits::{
+    MAX_ARRAY_ELEMENTS, MAX_FRAGMENT_CHARS, MAX_HIGHLIGHT_FIELDS, MAX_HIGHLIGHT_FRAGMENTS, MAX_NESTED_ROWS,
+    MAX_TAG_BYTES, MAX_TEXT_BYTES,
+};
+use crate::query::Query;
+use crate::schema::{Analyzer, Field, FieldKind, Schema};
+use seek::Seek;
+
+/// In which order the fragments of a field come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FragmentOrder {
+    /// As in the text.
+    #[default]
+    Text,
+    /// The best first.
+    Score,
+}
+
+/// How the text of a fragment is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoder {
+    /// As it is.
+    #[default]
+    Plain,
+    /// With `&`, `<`, `>`, `"`, `'` and `/` as HTML entities; the tags stay as they are.
+    Html,
+}
+
+/// What to mark, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Highlight {
+    /// TEXT fields, 1 to [`MAX_HIGHLIGHT_FIELDS`].
+    pub fields: Vec<String>,
+    /// What stands before a mark, at most [`MAX_TAG_BYTES`].
+    pub pre_tag: String,
+    /// What stands behind a mark, at most [`MAX_TAG_BYTES`].
+    pub post_tag: String,
+    /// Characters of a fragment, 1 to [`MAX_FRAGMENT_CHARS`]; a longer mark makes a longer fragment.
+    pub fragment_size: usize,
+    /// Fragments of a field, from 1; times the fields at most [`MAX_HIGHLIGHT_FRAGMENTS`].
+    pub number_of_fragments: usize,
+    /// Their order.
+    pub order: FragmentOrder,
+    /// How their text is written.
+    pub encoder: Encoder,
+}
+
+impl Highlight {
+    /// One fragment of some 100 characters of each of `fields`, with marks in `<em>`.
+    #[must_use]
+    pub fn new(fields: Vec<String>) -> Self {
+        Self {
+            fields,
+            pre_tag: "<em>".to_owned(),
+            post_tag: "</em>".to_owned(),
+            fragment_size: 100,
+            number_of_fragments: 1,
+            order: FragmentOrder::default(),
+            encoder: Encoder::default(),
+        }
+    }
+}
+
+/// A part of a text with what matched in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fragment {
+    /// The part, tags around its marks.
+    pub text: String,
+    /// Which of the field's texts it is from.
+    pub value: usize,
+    /// Where in that text it lies, in bytes.
+    pub range: Range<usize>,
+    /// Where in that text its marks lie, in bytes and in order; none overlaps or touches another.
+    pub marks: Vec<Range<usize>>,
+    /// The weights of the different words that it has.
+    pub score: f32,
+}
+
+/// A query, made ready to mark what it finds.
+#[derive(Clone, Debug)]
+pub struct Highlighter {
+    highlight: Highlight,
+    fields: Vec<Highlighted>,
+}
+
+/// A field to mark.
+#[derive(Clone, Debug)]
+struct Highlighted {
+    path: String,
+    analyzer: Analyzer,
+    /// The way from the document to the texts.
+    steps: Vec<Step>,
+    seeks: Vec<Seek>,
+}
+
+/// One field on the way from a document to its texts.
+#[derive(Clone, Debug)]
+struct Step {
+    name: String,
+    nested: bool,
+    array: bool,
+}
+
+impl Highlighter {
+    /// Makes `query` ready, which a search has accepted or will.
+    ///
+    /// # Errors
+    /// [`Error::InvalidQuery`] with every violation of `highlight`.
+    pub fn new(schema: &Schema, query: &Query, highlight: Highlight) -> Result<Self, Error> {
+        let mut violations = check(&highlight);
+        let mut fields = Vec::new();
+        for (nth, path) in highlight.fields.iter().enumerate().take(MAX_HIGHLIGHT_FIELDS) {
+            match schema.resolve(path).map(|field| &field.kind) {
+                Some(FieldKind::Text(analyzer)) => fields.push(Highlighted {
+                    path: path.clone(),
+                    analyzer: analyzer.clone(),
+                    steps: steps(schema.fields(), path),
+                    seeks: seek::seeks(query, path, analyzer),
+                }),
+                Some(other) => violations.push(Violation {
+                    path: format!("highlight.fields[{nth}]"),
+                    reason: Reason::TypeMismatch,
+                    message: format!("`{path}` is {}, but highlights are for TEXT fields", other.word()),
+                    advice: "name a TEXT field, or a TEXT sub-field".to_owned(),
+                }),
+                None => violations.push(Violation {
+                    path: format!("highlight.fields[{nth}]"),
+                    reason: Reason::UnknownField,
+                    message: format!("there is no field `{path}`"),
+                    advice: "use a field of the index's schema, by its full path".to_owned(),
+                }),
+            }
+        }
+        if violations.is_empty() {
+            Ok(Self { highlight, fields })
+        } else {
+            Err(Error::InvalidQuery(violations))
+        }
+    }
+
+    /// The fragments of a document's fields; fields without a mark are left out.
+    ///
+    /// # Errors
+    /// [`Error::DeadlineExceeded`] and [`Error::Cancelled`] when `cancellation` says so.
+    pub fn fragments(
+        &self,
+        document: &Object,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<(String, Vec<Fragment>)>, Error> {
+        let mut all = Vec::new();
+        for field in self.fields.iter().filter(|field| !field.seeks.is_empty()) {
+            let mut groups = Vec::new();
+            texts(document, &field.steps, &mut groups);
+            let mut found = Vec::new();
+            let mut first = 0;
+            for group in groups {
+                cancellation.check()?;
+                let marks = tokens::marks(&field.analyzer, &field.seeks, &group);
+                for (nth, text) in group.iter().enumerate() {
+                    let marks = marks.get(nth).map(Vec::as_slice).unwrap_or_default();
+                    found.extend(fragment::cut(text, first + nth, marks, &self.highlight));
+                }
+                first += group.len();
+            }
+            if !found.is_empty() {
+                let best = fragment::best(found, &self.highlight);
+                all.push((field.path.clone(), best));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Checks everything but the fields' names.
+fn check(highlight: &Highlight) -> Violations {
+    let mut violations = Violations::default();
+    let mut limit = |path: &str, limit, max: usize, actual: usize| {
+        if actual > max {
+            violations.push(Violation {
+                path: format!("highlight.{path}"),
+                reason: Reason::LimitExceeded {
+                    limit,
+                    max: max as u64,
+                    actual: actual as u64,
+                },
+                message: format!("{actual} is above the limit {limit} of {max}"),
+                advice: "stay within the limit".to_owned(),
+            });
+        }
+    };
+    let fields = highlight.fields.len();
+    limit("fields", "MAX_HIGHLIGHT_FIELDS", MAX_HIGHLIGHT_FIELDS, fields);
+    limit("pre_tag", "MAX_TAG_BYTES", MAX_TAG_BYTES, highlight.pre_tag.len());
+    limit(
+        "post_tag",
+        "MAX_TAG_BYTES",
+        MAX_TAG_BYTES,
+        highlight.post_tag.len(),
+    );
+    let chars = highlight.fragment_size;
+    limit("fragment_size", "MAX_FRAGMENT_CHARS", MAX_FRAGMENT_CHARS, chars);
+    let fragments = highlight.number_of_fragments.saturating_mul(fields.max(1));
+    limit(
+        "number_of_fragments",
+        "MAX_HIGHLIGHT_FRAGMENTS",
+        MAX_HIGHLIGHT_FRAGMENTS,
+        fragments,
+    );
+    let numbers = [
+        ("fields", fields),
+        ("fragment_size", chars),
+        ("number_of_fragments", highlight.number_of_fragments),
+    ];
+    for (path, _) in numbers.into_iter().filter(|(_, number)| *number == 0) {
+        violations.push(Violation {
+            path: format!("highlight.{path}"),
+            reason: Reason::Missing,
+            message: "there is nothing to show".to_owned(),
+            advice: "give at least 1".to_owned(),
+        });
+    }
+    violations
+}
+
+/// The way from the document to the field at `path`, a sub-field's being that of the field whose values it shares.
+fn steps(mut fields: &[Field], path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for name in path.split('.') {
+        let Some(field) = fields.iter().find(|field| field.name() == name) else {
+            break;
+        };
+        let nested = match field.kind() {
+            FieldKind::Nested(inside) => {
+                fields = inside;
+                true
+            }
+            _ => {
+                fields = &[];
+                false
+            }
+        };
+        steps.push(Step {
+            name: name.to_owned(),
+            nested,
+            array: field.is_array(),
+        });
+    }
+    steps
+}
+
+/// The texts at the end of the way, as far as they are indexed: together what one object has.
+fn texts<'a>(object: &'a Object, steps: &[Step], groups: &mut Vec<Vec<&'a str>>) {
+    let Some((step, rest)) = steps.split_first() else {
+        return;
+    };
+    let values = object.values(&step.name).iter();
+    if step.nested {
+        let objects = values.flat_map(|value| match value {
+            FieldValue::Objects(objects) => objects.as_slice(),
+            _ => &[],
+        });
+        objects
+            .take(MAX_NESTED_ROWS)
+            .for_each(|object| texts(object, rest, groups));
+        return;
+    }
+    let allowed = if step.array { MAX_ARRAY_ELEMENTS } else { 1 };
+    let group: Vec<&str> = values
+        .take(allowed)
+        .filter_map(|value| match value {
+            FieldValue::String(text) if text.len() <= MAX_TEXT_BYTES => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    if !group.is_empty() {
+        groups.push(group);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! What is looked for in a field: its part of the query tree.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::{Bound, RangeBounds as _};
+
+use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts};
+use crate::edit_distance::edits_within;
+use crate::limits::{MAX_FUZZY_WORDS, MAX_MATCH_TEXT_BYTES};
+use crate::plan::glob::Glob;
+use crate::query::{Operator, Query, QueryValue};
+use crate::schema::Analyzer;
+
+/// One thing that is looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Seek {
+    pub(super) what: What,
+    /// How much a found word counts.
+    pub(super) weight: f32,
+}
+
+/// What is looked for.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// Each token of a form.
+    Tokens(Form),
+    /// Words, if enough of them are there.
+    Words { words: Vec<Word>, needed: usize },
+    /// Words one after the other.
+    Phrase(Phrase),
+}
+
+/// The form of a token.
+#[derive(Clone, Debug)]
+pub(super) enum Form {
+    Any(HashSet<String>),
+    Between(Bound<String>, Bound<String>),
+    Prefix(String),
+    Suffix(String),
+    Glob(Glob),
+}
+
+impl Form {
+    pub(super) fn matches(&self, token: &str) -> bool {
+        match self {
+            Self::Any(tokens) => tokens.contains(token),
+            Self::Between(lower, upper) => (lower.as_ref(), upper.as_ref()).contains(&token.to_owned()),
+            Self::Prefix(prefix) => token.starts_with(prefix.as_str()),
+            Self::Suffix(suffix) => token.ends_with(suffix.as_str()),
+            Self::Glob(glob) => glob.matches(token),
+        }
+    }
+}
+
+/// A word of a `match`.
+#[derive(Clone, Debug)]
+pub(super) enum Word {
+    /// This token, or these parts of it one after the other.
+    Parts(Vec<Placed>),
+    /// Every token near this one.
+    Near {
+        word: String,
+        edits: usize,
+        prefix: String,
+    },
+}
+
+impl Word {
+    /// Whether `token` is near the word.
+    pub(super) fn is_near(word: &str, edits: usize, prefix: &str, token: &str) -> bool {
+        token.starts_with(prefix) && edits_within(word, token, edits).is_some()
+    }
+}
+
+/// Words one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Phrase {
+    /// The words with their places.
+    pub(super) words: Vec<Placed>,
+    /// By how many positions in all they may be apart.
+    pub(super) slop: usize,
+    /// Whether the last word only begins a token.
+    pub(super) last_is_prefix: bool,
+    /// How the texts are analyzed, if not as the field is.
+    pub(super) analyzer: Option<Analyzer>,
+}
+
+/// What `query` looks for in the TEXT field at `path`.
+pub(super) fn seeks(query: &Query, path: &str, analyzer: &Analyzer) -> Vec<Seek> {
+    let mut seeks = Vec::new();
+    let mut open = vec![query];
+    while let Some(query) = open.pop() {
+        match query {
+            Query::Bool {
+                must, filter, should, ..
+            } => open.extend(must.iter().chain(filter).chain(should)),
+            Query::Nested { query, .. }
+            | Query::ConstScore { filter: query, .. }
+            | Query::FunctionScore { query, .. } => open.push(query),
+            _ => seeks.extend(leaf(query, path, analyzer)),
+        }
+    }
+    seeks
+}
+
+/// What a query without clauses looks for.
+fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
+    let tokens = |form, weight| Seek {
+        what: What::Tokens(form),
+        weight,
+    };
+    let short = |text: &str| text.len() <= MAX_MATCH_TEXT_BYTES;
+    let seek = match query {
+        Query::Term { field, value, weight } if field == path => {
+            tokens(Form::Any(strings(std::slice::from_ref(value))), *weight)
+        }
+        Query::Terms {
+            field,
+            values,
+            weight,
+        } if field == path => tokens(Form::Any(strings(values)), *weight),
+        Query::Range { field, lower, upper } if field == path => {
+            tokens(Form::Between(bound(lower)?, bound(upper)?), 1.0)
+        }
+        Query::Prefix { field, value, weight } if field == path => {
+            tokens(Form::Prefix(value.clone()), *weight)
+        }
+        Query::Suffix { field, value, weight } if field == path => {
+            tokens(Form::Suffix(value.clone()), *weight)
+        }
+        Query::Wildcard {
+            field,
+            pattern,
+            weight,
+        } if field == path => tokens(Form::Glob(Glob::new(pattern)?), *weight),
+        Query::Match {
+            field,
+            text,
+            operator,
+            minimum_should_match,
+            weight,
+        } if field == path && short(text) => {
+            let words: BTreeSet<Vec<Placed>> = analyze(analyzer, Phase::Query, text)
+                .iter()
+                .map(|token| query_parts(analyzer, text, token))
+                .collect();
+            let words: Vec<Word> = words.into_iter().map(Word::Parts).collect();
+            enough(words, *operator, *minimum_should_match, *weight)
+        }
+        Query::MatchFuzzy {
+            field,
+            text,
+            operator,
+            minimum_should_match,
+            fuzziness,
+            prefix_length,
+            weight,
+        } if field == path && short(text) => {
+            let tokens = analyze(analyzer, Phase::Query, text);
+            let words: BTreeSet<String> = tokens.into_iter().map(|token| token.text).collect();
+            let near = |word: String| match fuzziness.edits(&word) {
+                0 => Word::Parts(vec![(0, word)]),
+                edits => Word::Near {
+                    prefix: word.chars().take(*prefix_length as usize).collect(),
+                    edits: usize::from(edits),
+                    word,
+                },
+            };
+            let words: Vec<Word> = words.into_iter().take(MAX_FUZZY_WORDS).map(near).collect();
+            enough(words, *operator, *minimum_should_match, *weight)
+        }
+        Query::MatchPhrase {
+            field,
+            text,
+            slop,
+            weight,
+        } if field == path && short(text) => phrase(analyzer, text, *slop as usize, false, *weight),
+        Query::MatchPhrasePrefix { field, text, weight } if field == path && short(text) => {
+            phrase(analyzer, text, 0, true, *weight)
+        }
+        _ => return None,
+    };
+    Some(seek)
+}
+
+fn enough(words: Vec<Word>, operator: Operator, minimum: Option<u32>, weight: f32) -> Seek {
+    let needed = match operator {
+        Operator::And => words.len(),
+        Operator::Or => minimum.map_or(1, |minimum| minimum as usize),
+    };
+    Seek {
+        what: What::Words { words, needed },
+        weight,
+    }
+}
+
+fn phrase(analyzer: &Analyzer, text: &str, slop: usize, last_is_prefix: bool, weight: f32) -> Seek {
+    let other = phrase_analyzer(analyzer);
+    let words = phrase_words(other.as_ref().unwrap_or(analyzer), text);
+    Seek {
+        what: What::Phrase(Phrase {
+            words: words.into_iter().collect(),
+            slop,
+            last_is_prefix,
+            analyzer: other,
+        }),
+        weight,
+    }
+}
+
+fn strings(values: &[QueryValue]) -> HashSet<String> {
+    values
+        .iter()
+        .filter_map(|value| match value {
+            QueryValue::String(text) => Some(text.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn bound(bound: &Bound<QueryValue>) -> Option<Bound<String>> {
+    match bound {
+        Bound::Included(QueryValue::String(text)) => Some(Bound::Included(text.clone())),
+        Bound::Excluded(QueryValue::String(text)) => Some(Bound::Excluded(text.clone())),
+        Bound::Unbounded => Some(Bound::Unbounded),
+        Bound::Included(_) | Bound::Excluded(_) => None,
+    }
+}

@@ -1,0 +1,237 @@
+//! Documents with any of the terms that a word stands for: those that begin with it, or are spelled much like it.
+//!
+//! The terms are gathered from the dictionaries of all segments before the search, so that a document's score depends on
+//! the whole index and not on its segment. There are at most [`MAX_EXPANSIONS`] of them: nothing is left out silently.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tantivy::postings::{Postings, TermInfo};
+use tantivy::query::{
+    Bm25StatisticsProvider, Bm25Weight, EnableScoring, Explanation, FuzzyTermQuery, Query, Scorer, Weight,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
+
+use super::gathered::Gathered;
+use super::keyword_range::walk_bounds;
+use super::no_match;
+use super::pattern::beginning_with;
+use super::scored_list::ScoredList;
+use crate::edit_distance::edits_within;
+use crate::error::Error;
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_EXPANSIONS};
+use crate::run::Run;
+
+/// Which terms a word stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Expansion {
+    /// Those that begin with it.
+    Prefix(String),
+    /// Those that differ from it by few edits.
+    Near {
+        /// The word.
+        word: String,
+        /// How many edits, at most 2.
+        edits: u8,
+        /// The beginning that they have in common with the word.
+        prefix: String,
+    },
+}
+
+impl Expansion {
+    /// Gives each term of a dictionary that the word stands for to `found`, in the dictionary's order.
+    pub(super) fn each(
+        &self,
+        field: Field,
+        index: &InvertedIndexReader,
+        mut found: impl FnMut(&[u8], &TermInfo) -> tantivy::Result<()>,
+    ) -> tantivy::Result<()> {
+        let prefix = match self {
+            Self::Prefix(prefix) | Self::Near { prefix, .. } => prefix,
+        };
+        let (lower, upper) = beginning_with(prefix);
+        let (from, to) = walk_bounds(&lower, &upper);
+        match self {
+            Self::Prefix(_) => {
+                let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
+                while terms.advance() {
+                    found(terms.key(), terms.value())?;
+                }
+            }
+            Self::Near { word, edits, .. } => {
+                let near = FuzzyTermQuery::new(Term::from_field_text(field, word), *edits, true);
+                let automaton = near.automaton()?;
+                let mut terms = index.terms().search(automaton).ge(from).lt(to).into_stream()?;
+                while terms.advance() {
+                    found(terms.key(), terms.value())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a term's score is multiplied by: half as much for one edit, a third for two.
+    fn nearness(&self, term: &[u8]) -> Score {
+        let Self::Near { word, edits, .. } = self else {
+            return 1.0;
+        };
+        let most = usize::from(*edits);
+        let edits = std::str::from_utf8(term)
+            .ok()
+            .and_then(|term| edits_within(word, term, most))
+            .unwrap_or(most);
+        1.0 / (1.0 + edits as Score)
+    }
+}
+
+/// The terms of all segments that `expansion` stands for, at most [`MAX_EXPANSIONS`]; how many documents have each.
+pub(super) fn expand(
+    expansion: &Expansion,
+    field: Field,
+    scoring: &EnableScoring<'_>,
+    at: &str,
+    run: &Run,
+) -> tantivy::Result<BTreeMap<Vec<u8>, u64>> {
+    let mut terms: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    let Some(searcher) = scoring.searcher() else {
+        return Ok(terms);
+    };
+    for reader in searcher.segment_readers() {
+        run.check_inside()?;
+        let index = reader.inverted_index(field)?;
+        expansion.each(field, &index, |term, info| {
+            let documents = u64::from(info.doc_freq);
+            if let Some(known) = terms.get_mut(term) {
+                *known += documents;
+            } else if terms.len() < MAX_EXPANSIONS {
+                terms.insert(term.to_vec(), documents);
+            } else {
+                return Err(run.give_up(Error::LimitExceeded {
+                    path: at.to_owned(),
+                    limit: "MAX_EXPANSIONS",
+                    max: MAX_EXPANSIONS as u64,
+                    actual: MAX_EXPANSIONS as u64 + 1,
+                    advice: "give more characters, or allow fewer edits: the word stands for more terms of the index",
+                }));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(terms)
+}
+
+/// The documents with any of the terms that a word stands for.
+///
+/// A document scores the sum over the terms that it has: for a prefix each term's BM25 score; for near words that of
+/// the most frequent of them (so that a rare misspelling doesn't win by being rare), divided by one more than the
+/// number of edits.
+#[derive(Clone, Debug)]
+pub(super) struct ExpansionQuery {
+    pub(super) field: Field,
+    pub(super) expansion: Expansion,
+    /// The clause, for the error.
+    pub(super) at: String,
+    pub(super) run: Arc<Run>,
+}
+
+impl Query for ExpansionQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let terms = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
+        let similarities = match scoring {
+            EnableScoring::Enabled {
+                statistics_provider, ..
+            } => Some(self.similarities(&terms, statistics_provider)?),
+            EnableScoring::Disabled { .. } => None,
+        };
+        Ok(Box::new(ExpansionWeight {
+            query: self.clone(),
+            similarities,
+        }))
+    }
+}
+
+impl ExpansionQuery {
+    fn similarities(
+        &self,
+        terms: &BTreeMap<Vec<u8>, u64>,
+        statistics: &dyn Bm25StatisticsProvider,
+    ) -> tantivy::Result<BTreeMap<Vec<u8>, Bm25Weight>> {
+        let documents = statistics.total_num_docs()?;
+        let average = statistics.total_num_tokens(self.field)? as Score / documents as Score;
+        let most = terms.values().copied().max().unwrap_or_default();
+        // Each weight has a table of norms, which equal frequencies share.
+        let mut of_frequency: BTreeMap<u64, Bm25Weight> = BTreeMap::new();
+        let mut weight = |term: &[u8], frequency: u64| {
+            let frequency = match self.expansion {
+                Expansion::Prefix(_) => frequency,
+                Expansion::Near { .. } => most,
+            };
+            // The library insists that no term is in more documents than there are.
+            let frequency = frequency.min(documents);
+            of_frequency
+                .entry(frequency)
+                .or_insert_with(|| Bm25Weight::for_one_term_without_explain(frequency, documents, average))
+                .boost_by(self.expansion.nearness(term))
+        };
+        Ok(terms
+            .iter()
+            .map(|(term, frequency)| (term.clone(), weight(term, *frequency)))
+            .collect())
+    }
+}
+
+struct ExpansionWeight {
+    query: ExpansionQuery,
+    similarities: Option<BTreeMap<Vec<u8>, Bm25Weight>>,
+}
+
+impl Weight for ExpansionWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let ExpansionQuery {
+            field,
+            expansion,
+            run,
+            ..
+        } = &self.query;
+        let index = reader.inverted_index(*field)?;
+        let Some(similarities) = &self.similarities else {
+            let mut gathered = Gathered::new(reader.max_doc());
+            expansion.each(*field, &index, |_, info| {
+                run.check_inside()?;
+                gathered.insert_term(&index, info, |_| true)
+            })?;
+            return Ok(gathered.into_scorer(boost));
+        };
+        let norms = reader.fieldnorms_readers().get_field(*field)?;
+        let mut scored: Vec<(DocId, Score)> = Vec::new();
+        let mut visited = 0_u32;
+        expansion.each(*field, &index, |term, info| {
+            let Some(similarity) = similarities.get(term) else {
+                return Ok(());
+            };
+            let similarity = similarity.boost_by(boost);
+            let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
+            while postings.doc() != TERMINATED {
+                visited = visited.wrapping_add(1);
+                if visited.is_multiple_of(DOCUMENTS_PER_CHECK) {
+                    run.check_inside()?;
+                }
+                let doc = postings.doc();
+                let norm = norms.as_ref().map_or(1, |norms| norms.fieldnorm_id(doc));
+                scored.push((doc, similarity.score(norm, postings.term_freq())));
+                postings.advance();
+            }
+            Ok(())
+        })?;
+        Ok(ScoredList::scorer(scored))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > doc || scorer.seek(doc) != doc {
+            return Err(no_match(doc));
+        }
+        Ok(Explanation::new("any of several terms", scorer.score()))
+    }
+}

@@ -1,0 +1,115 @@
+//! `match` with fuzziness: documents with words that are spelled much like those of a text.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tantivy::Score;
+use tantivy::query::{BooleanQuery, Occur, Query};
+
+use super::Planner;
+use super::clause::Clause;
+use super::expansion::{Expansion, ExpansionQuery};
+use super::text::{Combine, exact};
+use crate::analyze::{Phase, analyze};
+use crate::error::Reason;
+use crate::limits::{MAX_FUZZY_EDITS, MAX_FUZZY_WORDS};
+use crate::query::{Fuzziness, Operator};
+use crate::schema::FieldKind;
+
+/// How far words may be from those of the text.
+pub(super) struct Fuzzy {
+    pub(super) fuzziness: Fuzziness,
+    pub(super) prefix_length: u32,
+}
+
+impl Planner<'_> {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one clause, each checked on its own"
+    )]
+    pub(super) fn match_fuzzy(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        field: &str,
+        text: &str,
+        combine: &Combine,
+        fuzzy: &Fuzzy,
+        weight: Score,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let minimum = self.match_minimum(at, combine);
+        let field = self.text_field(at, scope, field);
+        let fits = self.text_fits(at, text);
+        let edits = self.fuzzy_edits(at, fuzzy.fuzziness);
+        let (weight, minimum, field, (), ()) = (weighed?, minimum?, field?, fits?, edits?);
+        let single = self.single(field)?;
+        let words: BTreeSet<String> = match &field.kind {
+            FieldKind::Text(analyzer) => analyze(analyzer, Phase::Query, text)
+                .into_iter()
+                .map(|token| token.text)
+                .collect(),
+            _ => [text.to_owned()].into(),
+        };
+        if words.len() > MAX_FUZZY_WORDS {
+            self.limit(
+                format!("{at}.text"),
+                "MAX_FUZZY_WORDS",
+                MAX_FUZZY_WORDS,
+                words.len(),
+                "shorten the text, or match it without fuzziness",
+            );
+            return None;
+        }
+        let mut clauses: Vec<Box<dyn Query>> = words
+            .into_iter()
+            .map(|word| -> Box<dyn Query> {
+                let edits = fuzzy.fuzziness.edits(&word);
+                if edits == 0 {
+                    return exact(single, vec![(0, word)]);
+                }
+                let prefix = word.chars().take(fuzzy.prefix_length as usize).collect();
+                Box::new(ExpansionQuery {
+                    field: single,
+                    expansion: Expansion::Near { word, edits, prefix },
+                    at: at.to_owned(),
+                    run: Arc::clone(self.run),
+                })
+            })
+            .collect();
+        let needed = match combine.operator {
+            Operator::And => clauses.len(),
+            Operator::Or => minimum,
+        };
+        if clauses.is_empty() || needed > clauses.len() {
+            return Some(Clause::nothing());
+        }
+        let query = match clauses.len() {
+            1 => clauses.pop()?,
+            _ => {
+                let should = clauses
+                    .into_iter()
+                    .map(|clause| (Occur::Should, clause))
+                    .collect();
+                Box::new(BooleanQuery::with_minimum_required_clauses(should, needed))
+            }
+        };
+        // Without norms and frequencies there is nothing to score by.
+        Some(match &field.kind {
+            FieldKind::Text(_) => Clause::scored(query, weight),
+            _ => Clause::constant(query, weight),
+        })
+    }
+
+    fn fuzzy_edits(&mut self, at: &str, fuzziness: Fuzziness) -> Option<()> {
+        match fuzziness {
+            Fuzziness::Edits(edits) if edits > MAX_FUZZY_EDITS => {
+                let message = format!("{edits} edits are more than {MAX_FUZZY_EDITS}");
+                let advice = "allow at most 2 edits, or search a TEXT sub-field with the fuzzy analyzer";
+                self.violate(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice);
+                None
+            }
+            Fuzziness::Edits(_) | Fuzziness::Auto => Some(()),
+        }
+    }
+}
