@@ -360,6 +360,19 @@ async fn shops(suite: &Suite) -> anyhow::Result<()> {
     let distances: Vec<_> = nearby.hits.iter().map(|hit| hit.distance_meters).collect();
     assert_eq!(distances.len(), 200, "without a greatest distance, all of them");
     assert!(distances.is_sorted(), "{distances:?}");
+    let first = nearby.hits[0].resource.clone().unwrap_or_default().name;
+    let request = shop::SuggestShopsRequest {
+        prefix: first.chars().take(1).collect(),
+        center,
+        min_sequence: answer.sequence,
+        ..Default::default()
+    };
+    let suggested = shops.suggest_shops(request).await?.into_inner().suggestions;
+    assert_eq!(
+        suggested.first().map(|one| &one.name),
+        Some(&first),
+        "the nearest comes first"
+    );
     let viewport = GeoRectangle {
         top_left: Some(GeoPoint {
             latitude: 31.0,

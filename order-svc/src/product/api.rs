@@ -1,13 +1,13 @@
 //! The RPCs of products.
 
 use souk_chassis::status::Violations;
-use souk_engine::Collection;
 use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
+use souk_engine::{Collection, SuggestRequest};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::product_service_server::ProductService;
 use tonic::{Request, Response, Status};
 
-use super::{Product, wire};
+use super::{Product, document, wire};
 
 /// Products over gRPC.
 #[derive(Debug)]
@@ -131,6 +131,22 @@ impl ProductService for ProductApi {
         Ok(Response::new(pb::DeleteProductResponse {
             sequence: written.sequence,
         }))
+    }
+
+    async fn suggest_products(
+        &self,
+        request: Request<pb::SuggestProductsRequest>,
+    ) -> Result<Response<pb::SuggestProductsResponse>, Status> {
+        let request = request.into_inner();
+        let wanted = SuggestRequest {
+            prefix: &request.prefix,
+            size: request.size,
+            query: request.query,
+            center: None,
+            min_sequence: request.min_sequence,
+        };
+        let page = self.products.suggest(wanted, &document::SUGGEST).await?;
+        Ok(Response::new(wire::suggested(page)))
     }
 
     async fn search_products(

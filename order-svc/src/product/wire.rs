@@ -4,7 +4,7 @@ use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::wire::{
     self, Attributes, Change, Updatable, check_id, check_name, check_not_negative, check_text, time_to_wire,
 };
-use souk_engine::{FoundHit, Result, SearchPage, Stored};
+use souk_engine::{FoundHit, Result, SearchPage, Stored, SuggestPage, Suggestion};
 use souk_proto::order::v1 as pb;
 
 use super::{NAME_CHARS_MAX, Product, WORD_CHARS_MAX};
@@ -114,5 +114,17 @@ pub(super) fn page(page: SearchPage<Product>) -> pb::SearchProductsResponse {
         aggregations: page.aggregations,
         sequence: page.sequence,
         profile: page.profile,
+    }
+}
+
+pub(super) fn suggested(page: SuggestPage) -> pb::SuggestProductsResponse {
+    let suggestion = |suggestion: Suggestion| pb::ProductSuggestion {
+        name: suggestion.name,
+        product_id: suggestion.id,
+    };
+    pb::SuggestProductsResponse {
+        suggestions: page.suggestions.into_iter().map(suggestion).collect(),
+        corrected: page.corrected,
+        sequence: page.sequence,
     }
 }

@@ -383,3 +383,53 @@ async fn every_order_is_exported_and_a_watch_ends_with_the_drain() -> TestResult
     assert_eq!(end.code(), Code::Unavailable, "{end:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn product_names_are_suggested_in_alphabetical_order() -> TestResult {
+    let running = running().await?;
+    let mut products = ProductServiceClient::new(running.stack.clone());
+    let named = ["Vivo X20", "vivo x21 手机", "VIVO", "oppo"];
+    let request = pb::BatchCreateProductsRequest {
+        products: named
+            .iter()
+            .zip(2..)
+            .map(|(name, number)| pb::Product {
+                product_id: format!("p{number}"),
+                name: (*name).to_owned(),
+                r#type: if *name == "VIVO" { "电脑" } else { "手机" }.to_owned(),
+                ..pb::Product::default()
+            })
+            .collect(),
+        ..Default::default()
+    };
+    let created = products.batch_create_products(request).await?.into_inner();
+    let phone = Query {
+        kind: Some(query::Kind::Term(TermQuery {
+            field: "type".to_owned(),
+            value: Some(Value {
+                kind: Some(value::Kind::StringValue("手机".to_owned())),
+            }),
+            weight: None,
+        })),
+    };
+    for (prefix, query, expected, corrected) in [
+        ("vi", None, &["VIVO", "Vivo X20", "vivo x21 手机"][..], false),
+        ("VIVO ", Some(phone), &["Vivo X20", "vivo x21 手机"], false),
+        ("ovpo", None, &["oppo"], true),
+    ] {
+        let request = pb::SuggestProductsRequest {
+            prefix: prefix.to_owned(),
+            query,
+            min_sequence: created.sequence,
+            ..Default::default()
+        };
+        let answer = products.suggest_products(request).await?.into_inner();
+        let names: Vec<_> = answer.suggestions.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(
+            (names.as_slice(), answer.corrected),
+            (expected, corrected),
+            "{prefix}"
+        );
+    }
+    Ok(())
+}

@@ -5,7 +5,7 @@ use souk_engine::wire::{
     Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
     settled,
 };
-use souk_engine::{Collection, EngineError, ExportRequest, NearbyRequest};
+use souk_engine::{Collection, EngineError, ExportRequest, NearbyRequest, SuggestRequest};
 use souk_proto::shop::v1 as pb;
 use souk_proto::shop::v1::shop_service_server::ShopService;
 use tokio_util::sync::CancellationToken;
@@ -152,6 +152,22 @@ impl ShopService for ShopApi {
         };
         let page = self.shops.nearby(near).await?;
         Ok(Response::new(wire::near(page)))
+    }
+
+    async fn suggest_shops(
+        &self,
+        request: Request<pb::SuggestShopsRequest>,
+    ) -> Result<Response<pb::SuggestShopsResponse>, Status> {
+        let request = request.into_inner();
+        let wanted = SuggestRequest {
+            prefix: &request.prefix,
+            size: request.size,
+            query: request.query,
+            center: request.center,
+            min_sequence: request.min_sequence,
+        };
+        let page = self.shops.suggest(wanted, &document::SUGGEST).await?;
+        Ok(Response::new(wire::suggested(page)))
     }
 
     async fn cluster_shops(

@@ -1,19 +1,37 @@
 //! Shops as documents. Field names are those of the message.
 
+use souk_engine::index::analyze::folded;
 use souk_engine::index::{Analyzer, Field, FieldKind, Object};
+use souk_engine::{SuggestFields, SuggestOrder};
 
 use super::Shop;
 
 /// The field that shops are near by.
 pub(super) const POSITION: &str = "position";
 
+/// The name in lower case, by which names are suggested.
+const NAME_FOLDED: &str = "name_folded";
+const RATING: &str = "rating";
+
+/// How shops' names are suggested.
+pub(super) const SUGGEST: SuggestFields<'static> = SuggestFields {
+    folded: NAME_FOLDED,
+    written: "name.keyword",
+    words: "name",
+    order: SuggestOrder::HighestOrNearest {
+        highest: RATING,
+        position: POSITION,
+    },
+};
+
 pub(super) fn fields() -> Vec<Field> {
     vec![
         Field::keyword("shop_id"),
         Field::text("name", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword),
+        Field::keyword(NAME_FOLDED),
         Field::keyword("type"),
         Field::geo_point(POSITION),
-        Field::double("rating"),
+        Field::double(RATING),
         // Money is exact: LONG, where DOUBLE would round above 2^53.
         Field::long("average_price_cents"),
         Field::text("address", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword),
@@ -28,9 +46,10 @@ pub(super) fn fields() -> Vec<Field> {
 pub(super) fn write(shop: &Shop, document: &mut Object) {
     document.push_text("shop_id", &shop.shop_id);
     document.push_text("name", &shop.name);
+    document.push_text(NAME_FOLDED, &folded(&shop.name));
     document.push_text("type", &shop.kind);
     document.push(POSITION, shop.position);
-    document.push("rating", shop.rating);
+    document.push(RATING, shop.rating);
     document.push("average_price_cents", shop.average_price_cents);
     document.push_text("address", &shop.address);
     document.push_text("city", &shop.city);

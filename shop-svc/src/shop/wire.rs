@@ -7,7 +7,10 @@ use souk_engine::wire::{
     self, Attributes, Change, Updatable, check_id, check_len, check_name, check_not_negative, check_range,
     check_text, point, point_to_wire, time_to_wire,
 };
-use souk_engine::{ExportBlock, FoundHit, NearPage, ResourceChange, Result, SearchPage, Stored, WatchEvent};
+use souk_engine::{
+    ExportBlock, FoundHit, NearPage, ResourceChange, Result, SearchPage, Stored, SuggestPage, Suggestion,
+    WatchEvent,
+};
 use souk_proto::shop::v1 as pb;
 
 use super::Shop;
@@ -193,6 +196,19 @@ pub(super) fn near(page: NearPage<Shop>) -> pb::NearbyShopsResponse {
     pb::NearbyShopsResponse {
         hits: page.hits.into_iter().map(hit).collect(),
         next_page_token: page.next_page_token,
+        sequence: page.sequence,
+    }
+}
+
+pub(super) fn suggested(page: SuggestPage) -> pb::SuggestShopsResponse {
+    let suggestion = |suggestion: Suggestion| pb::ShopSuggestion {
+        name: suggestion.name,
+        shop_id: suggestion.id,
+        distance_meters: suggestion.distance_meters,
+    };
+    pb::SuggestShopsResponse {
+        suggestions: page.suggestions.into_iter().map(suggestion).collect(),
+        corrected: page.corrected,
         sequence: page.sequence,
     }
 }

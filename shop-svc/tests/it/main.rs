@@ -107,3 +107,91 @@ async fn a_shop_comes_back_as_it_was_given() -> TestResult {
     assert_eq!(read, shop(7));
     Ok(())
 }
+
+#[tokio::test]
+async fn names_are_suggested_by_rating_by_distance_and_by_their_spelling() -> TestResult {
+    let running = serve::<ShopServices>().await?;
+    let mut shops = ShopServiceClient::new(running.stack.clone());
+    let named = [
+        ("Luckin Coffee", 4.0, 1),
+        ("luckin tea", 4.9, 5),
+        ("LUCKIN COFFEE", 3.0, 2),
+        ("Blue Luckin", 5.0, 3),
+        ("瑞幸咖啡", 4.1, 4),
+        ("瑞幸茶", 4.6, 6),
+    ];
+    let request = pb::BatchCreateShopsRequest {
+        shops: named
+            .iter()
+            .zip(1..)
+            .map(|((name, rating, hundredths), number)| pb::Shop {
+                shop_id: format!("h{number}"),
+                name: (*name).to_owned(),
+                rating: *rating,
+                ..shop(*hundredths)
+            })
+            .collect(),
+        ..Default::default()
+    };
+    let created = shops.batch_create_shops(request).await?.into_inner();
+    let asked = |prefix: &str| pb::SuggestShopsRequest {
+        prefix: prefix.to_owned(),
+        min_sequence: created.sequence,
+        ..Default::default()
+    };
+    let names = |answer: &pb::SuggestShopsResponse| -> Vec<String> {
+        answer.suggestions.iter().map(|one| one.name.clone()).collect()
+    };
+
+    let answer = shops.suggest_shops(asked("LUCK")).await?.into_inner();
+    assert_eq!(
+        names(&answer),
+        ["luckin tea", "Luckin Coffee"],
+        "each name once, by rating"
+    );
+    assert!(!answer.corrected && answer.sequence >= created.sequence);
+    assert_eq!(answer.suggestions[1].shop_id, "h1", "the better of that name");
+
+    let near = pb::SuggestShopsRequest {
+        center: Some(GeoPoint {
+            latitude: 0.0,
+            longitude: 20.0,
+        }),
+        ..asked("luckin ")
+    };
+    let answer = shops.suggest_shops(near).await?.into_inner();
+    assert_eq!(
+        names(&answer),
+        ["Luckin Coffee", "luckin tea"],
+        "the nearest first"
+    );
+    let meters: Vec<_> = answer
+        .suggestions
+        .iter()
+        .filter_map(|one| one.distance_meters)
+        .collect();
+    assert!((meters[0] - 1_111.950_8).abs() < 0.01, "{meters:?}");
+
+    let answer = shops.suggest_shops(asked("瑞幸")).await?.into_inner();
+    assert_eq!(names(&answer), ["瑞幸茶", "瑞幸咖啡"]);
+    let one = pb::SuggestShopsRequest {
+        size: 1,
+        ..asked("瑞")
+    };
+    assert_eq!(names(&shops.suggest_shops(one).await?.into_inner()), ["瑞幸茶"]);
+
+    let answer = shops.suggest_shops(asked("lukcin cofee")).await?.into_inner();
+    assert_eq!(
+        (names(&answer), answer.corrected),
+        (vec!["Luckin Coffee".to_owned()], true)
+    );
+    let answer = shops.suggest_shops(asked("nothing like it")).await?.into_inner();
+    assert_eq!(names(&answer), [""; 0]);
+
+    let refused = shops
+        .suggest_shops(asked(""))
+        .await
+        .expect_err("nothing was typed");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    Ok(())
+}

@@ -222,4 +222,11 @@ impl ProductService for Shelf {
     ) -> Result<Response<SearchProductsResponse>, Status> {
         unused()
     }
+
+    async fn suggest_products(
+        &self,
+        _: Request<SuggestProductsRequest>,
+    ) -> Result<Response<SuggestProductsResponse>, Status> {
+        unused()
+    }
 }
