@@ -169,17 +169,11 @@ impl FilteredScorer {
             if !self.pass_over()? {
                 continue;
             }
-            // A block of documents at most, so that one look tells how it lies to each column.
-            let behind = (self.lead.doc() / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK);
-            let block = self.lead.doc();
-            while self.docs.len() < COLLECT_BLOCK_BUFFER_LEN && self.lead.doc() < behind {
-                self.docs.push(self.lead.doc());
-                self.lead.advance();
-            }
+            let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+            let filled = self.lead.fill_buffer(&mut buffer);
+            self.docs.extend(buffer.iter().take(filled));
             for check in &self.checks {
-                if check.cover(block)? == Cover::Some {
-                    check.keep(&mut self.docs);
-                }
+                check.keep(&mut self.docs)?;
             }
         }
         Ok(())

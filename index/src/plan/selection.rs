@@ -119,9 +119,27 @@ impl Selection {
         column.values_for_doc(doc).any(|value| self.values.contain(value))
     }
 
-    /// Keeps those of some documents that match.
-    pub(super) fn keep(&self, docs: &mut Vec<DocId>) {
-        docs.retain(|doc| self.has(*doc));
+    /// Keeps those of some documents, in ascending order, that match.
+    pub(super) fn keep(&self, docs: &mut Vec<DocId>) -> tantivy::Result<()> {
+        let blocks = match &self.values {
+            Values::Between(range) => Some((self.column.blocks(&self.run)?, range)),
+            Values::Among(_) => None,
+        };
+        let (mut behind, mut cover) = (0, Cover::Some);
+        docs.retain(|doc| {
+            if *doc >= behind {
+                behind = (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK);
+                if let Some((blocks, range)) = blocks {
+                    cover = blocks.of(*doc).cover(range);
+                }
+            }
+            match cover {
+                Cover::All => true,
+                Cover::None => false,
+                Cover::Some => self.has(*doc),
+            }
+        });
+        Ok(())
     }
 
     /// Adds the documents from `from` to `to` (at most a block's) that match.

@@ -8,6 +8,7 @@
 
 mod aggregations;
 mod attributes;
+mod blocks;
 mod broad;
 mod chinese_phrases;
 mod highlights;
