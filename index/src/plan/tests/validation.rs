@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::*;
 use crate::geo::GeoPoint;
-use crate::query::{Operator, QueryValue, ScoreMode};
+use crate::query::{Fuzziness, Operator, QueryValue, ScoreMode};
 
 /// The paths and codes of the violations, in order.
 fn violations(query: &Query) -> Vec<(String, &'static str)> {
@@ -379,6 +379,32 @@ fn limits_are_named() {
         "query.geo_polygon.vertices",
         "MAX_POLYGON_VERTICES",
     );
+}
+
+#[test]
+fn misspelled_words_have_bounds() {
+    let near = |field: &str, fuzziness, text: &str| Query::MatchFuzzy {
+        field: field.to_owned(),
+        text: text.to_owned(),
+        operator: Operator::Or,
+        minimum_should_match: None,
+        fuzziness,
+        prefix_length: 0,
+        weight: 1.0,
+    };
+    let three = near("name", Fuzziness::Edits(3), "tea");
+    assert_one(&three, "query.match.fuzziness", "OUT_OF_RANGE");
+    let number = near("count", Fuzziness::Auto, "7");
+    assert_one(&number, "query.match.field", "TYPE_MISMATCH");
+    let words: Vec<String> = (0..65).map(|nth| format!("w{nth}")).collect();
+    let many = near("name", Fuzziness::Auto, &words.join(" "));
+    assert_one(&many, "query.match.text", "LIMIT_EXCEEDED");
+    let unfinished = Query::MatchPhrasePrefix {
+        field: "paid".to_owned(),
+        text: "x".to_owned(),
+        weight: 1.0,
+    };
+    assert_one(&unfinished, "query.match_phrase_prefix.field", "TYPE_MISMATCH");
 }
 
 #[test]
