@@ -15,7 +15,7 @@ use tracing::warn;
 use crate::build;
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
-use crate::export::Snapshots;
+use crate::export::{SNAPSHOTS_MAX, Snapshots};
 use crate::health;
 pub use crate::health::Health;
 use crate::index_state::IndexState;
@@ -25,6 +25,7 @@ use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
 use crate::table::{Declaration, OpenTable, check_distinct};
 use crate::turns::Turns;
+use crate::views::{VIEWS_MAX, Views};
 
 /// Folder of the store in an engine's directory.
 const STORE: &str = "store";
@@ -72,6 +73,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn souk_storage::Clock>,
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
+    pub(crate) views: Views,
     tables: HashMap<TypeId, Arc<OpenTable>>,
     health: watch::Receiver<Health>,
     pumps: Mutex<Vec<Pump>>,
@@ -123,14 +125,15 @@ impl Engine {
         }
         let indexes = open.values().map(|table| Arc::clone(&table.index)).collect();
         let health = health::watch(database.watch_health(), indexes, closing.clone());
-        let snapshots = Snapshots::default();
-        snapshots.sweep_until(closing.clone());
+        let snapshots = Snapshots::new(SNAPSHOTS_MAX, closing.clone());
+        let views = Views::new(VIEWS_MAX, closing.clone());
         Ok(Self {
             inner: Arc::new(Inner {
                 database,
                 clock,
                 searches: SearchPool::new(config.search_threads),
                 snapshots,
+                views,
                 tables: open,
                 health,
                 pumps: Mutex::new(pumps),
@@ -174,6 +177,7 @@ impl Engine {
     pub async fn close(&self, deadline: tokio::time::Instant) -> Result<()> {
         self.inner.closing.cancel();
         self.inner.snapshots.clear();
+        self.inner.views.clear();
         let pumps = std::mem::take(&mut *self.inner.pumps.lock());
         let joined = tokio::task::spawn_blocking(move || pumps.into_iter().for_each(Pump::join));
         if tokio::time::timeout_at(deadline, joined).await.is_err() {

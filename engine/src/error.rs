@@ -113,6 +113,15 @@ pub enum EngineError {
         /// [`crate::export::SNAPSHOTS_MAX`].
         max: usize,
     },
+    /// The view of a page token isn't kept any more.
+    #[error("the view of the page token is gone")]
+    ViewExpired,
+    /// As many views as allowed are kept for searches.
+    #[error("{max} views are kept for searches")]
+    TooManyViews {
+        /// [`crate::views::VIEWS_MAX`].
+        max: usize,
+    },
     /// Changes after the wanted sequence aren't kept any more.
     #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]
     ChangesTrimmed {

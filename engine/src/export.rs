@@ -1,7 +1,6 @@
 //! Exports: every row of one snapshot, in slices, resumable.
 
 mod slices;
-mod snapshots;
 
 use std::time::Duration;
 
@@ -12,10 +11,10 @@ use tracing::Instrument as _;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::slices::Slice;
-pub(crate) use self::snapshots::Snapshots;
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
 use crate::key;
+use crate::leases::Leases;
 use crate::resource::{Resource, Stored};
 use crate::stored::{from_row, signed};
 use crate::token::{self, TokenKind};
@@ -31,6 +30,9 @@ pub const SLICES_MAX: usize = 64;
 const BLOCK_ROWS: usize = 500;
 /// Bytes after which a block ends; far below the size of a message.
 const BLOCK_BYTES: usize = 1 << 20;
+
+/// The snapshots that are kept.
+pub(crate) type Snapshots = Leases<Snapshot>;
 
 /// What to export; the fields are those of `ExportXxxRequest`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,14 +118,21 @@ impl<R: Resource> Collection<R> {
         let snapshots = &self.inner.snapshots;
         let (lease, snapshot) = if request.snapshot_token.is_empty() {
             let snapshot = self.snapshot(request.min_sequence).await?;
-            (snapshots.keep(snapshot.clone())?, snapshot)
+            let kept = snapshots.keep(snapshot.clone(), LEASE);
+            (
+                kept.ok_or(EngineError::TooManyExports { max: SNAPSHOTS_MAX })?,
+                snapshot,
+            )
         } else {
             let payload = open_token::<R>(TokenKind::Snapshot, "snapshot_token", &request.snapshot_token)?;
             let lease = payload
                 .try_into()
                 .map(u64::from_be_bytes)
                 .map_err(|_| malformed("snapshot_token"))?;
-            (lease, snapshots.take(lease)?)
+            (
+                lease,
+                snapshots.take(lease, None).ok_or(EngineError::ExportExpired)?,
+            )
         };
         Ok(Cursor {
             lease,
@@ -147,7 +156,11 @@ impl<R: Resource> Collection<R> {
         };
         Ok(Cursor {
             lease,
-            snapshot: self.inner.snapshots.take(lease)?,
+            snapshot: self
+                .inner
+                .snapshots
+                .take(lease, None)
+                .ok_or(EngineError::ExportExpired)?,
             slice,
             next,
         })

@@ -16,6 +16,7 @@
 //! | [`error`] | what can go wrong; `status` alone says what a client is told |
 //! | `pump`, `build`, `index_state` | the index follows the log, is built from the table, and is waited for |
 //! | `search_wire`, `search_pool` | messages to searches and back; where searches run |
+//! | `leases`, `views` | what is kept between calls; views that the pages of a search share |
 //! | `stored`, `table`, `turns` | records as rows and documents; open tables; order among writers of one row |
 //!
 //! # Example
@@ -60,6 +61,7 @@ pub mod resource;
 pub mod search;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod views;
 pub mod watch;
 pub mod wire;
 
@@ -68,6 +70,7 @@ mod deadline;
 mod etag;
 mod health;
 mod index_state;
+mod leases;
 mod pump;
 mod search_pool;
 mod search_wire;

@@ -10,9 +10,13 @@
 //! | `sort` | the order |
 //! | `highlight` | what to mark in hits, and the marked fragments |
 //! | `aggregation`, `figures` | aggregations, and their answers |
+//! | `inner_hits` | which nested objects a hit shows |
 //! | `nearby` | the search behind `NearbyXxxRequest` |
 //! | `suggest` | the searches behind `SuggestXxxRequest` |
+//! | `profile` | how the search ran |
 //! | `result` | sort values and totals |
+
+use std::time::Duration;
 
 use souk_chassis::status::FieldPath;
 use souk_index::limits::{MAX_SKIP, MAX_SORTS};
@@ -21,13 +25,16 @@ use souk_proto::search::v1::{self as pb, total_request};
 
 use crate::error::EngineError;
 use crate::status::rerooted;
-use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, min_sequence, page_size};
+use crate::views::VIEW_KEEP_MAX;
+use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, duration, min_sequence, page_size};
 
 mod aggregation;
 mod figures;
 mod geo;
 mod highlight;
+mod inner_hits;
 mod nearby;
+mod profile;
 mod query;
 mod reader;
 mod result;
@@ -37,7 +44,9 @@ mod text;
 
 pub(crate) use figures::aggregations;
 pub(crate) use highlight::fragments;
+pub(crate) use inner_hits::{InnerSorts, inner_hits};
 pub(crate) use nearby::{nearby, nearby_error};
+pub(crate) use profile::{Steps, micros, profile};
 pub(crate) use result::{sort_values, total};
 pub(crate) use suggest::{WireSuggest, suggest, suggest_error};
 
@@ -54,8 +63,10 @@ pub(crate) struct WireSearch {
     pub(crate) hits: pb::HitsMode,
     /// What to mark in hits.
     pub(crate) highlight: Option<Highlight>,
-    /// Whether to tell how the search went.
-    pub(crate) profile: bool,
+    /// How long to keep what the search sees for the pages that follow.
+    pub(crate) keep_view: Option<Duration>,
+    /// The order of each list of inner hits.
+    pub(crate) inner_sorts: InnerSorts,
 }
 
 /// Reads a search; `path` is where it stands in its request.
@@ -66,7 +77,6 @@ pub(crate) struct WireSearch {
 pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<WireSearch, EngineError> {
     let at = FieldPath::root(path);
     let mut reader = Reader::new(schema);
-    absent(&search, &at, &mut reader);
     let highlight = search.highlight.map_or(Some(None), |highlight| {
         reader.highlight(highlight, &at.field("highlight")).map(Some)
     });
@@ -97,6 +107,9 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
         at.field("min_sequence"),
         &mut reader.violations,
     );
+    let keep_view = kept(search.keep_view.as_ref(), &at.field("keep_view"), &mut reader);
+    let collapse = collapsed(search.collapse.as_ref(), &at.field("collapse"), &mut reader);
+    let inner_sorts = std::mem::take(&mut reader.inner_sorts);
     let read = query.zip(sort).zip(hits).zip(aggregations).zip(highlight);
     let read = read.map(|((((query, sort), hits), aggregations), highlight)| WireSearch {
         request: SearchRequest {
@@ -107,11 +120,14 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
             skip,
             total,
             aggregations,
+            collapse,
+            profile: search.profile,
         },
         min_sequence,
         hits,
         highlight,
-        profile: search.profile,
+        keep_view,
+        inner_sorts,
     });
     reader.finish(read)
 }
@@ -121,15 +137,24 @@ pub(crate) fn index_error(error: Error, path: &str) -> EngineError {
     rerooted(error, |inside| FieldPath::root(path).field(inside).to_string())
 }
 
-/// The parts of a search that the index doesn't answer.
-fn absent(search: &pb::Search, at: &FieldPath, reader: &mut Reader<'_>) {
-    if search.collapse.is_some() {
-        reader.unsupported(
-            at.field("collapse"),
-            "collapse",
-            "sort by the field first and keep the first hit of each value",
+fn kept(keep: Option<&prost_types::Duration>, at: &FieldPath, reader: &mut Reader<'_>) -> Option<Duration> {
+    let nanos = duration(keep?, at.clone(), &mut reader.violations)?;
+    let keep = Duration::from_nanos(u64::try_from(nanos).unwrap_or_default());
+    if keep.is_zero() || keep > VIEW_KEEP_MAX {
+        let message = format!(
+            "is {} s, must be above 0 and at most {} s; leave it out to keep nothing",
+            keep.as_secs_f64(),
+            VIEW_KEEP_MAX.as_secs()
         );
+        reader.violations.push(at, "OUT_OF_RANGE", message);
+        return None;
     }
+    Some(keep)
+}
+
+/// The field that hits are collapsed by. Its type is the index's to check.
+fn collapsed(collapse: Option<&pb::Collapse>, at: &FieldPath, reader: &mut Reader<'_>) -> Option<String> {
+    reader.name(&collapse?.field, at, "field")
 }
 
 fn orders(sorts: &[pb::Sort], at: &FieldPath, reader: &mut Reader<'_>) -> Option<Vec<souk_index::Sort>> {

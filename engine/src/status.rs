@@ -21,6 +21,8 @@ const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
 const RETRY_WHILE_BUILDING: Duration = Duration::from_secs(2);
 /// When to come back when too much is under way.
 const RETRY_WHEN_BUSY: Duration = Duration::from_millis(500);
+/// When to come back for a view: some are kept for less than the longest time.
+const RETRY_WHEN_VIEWS_EXPIRE: Duration = Duration::from_secs(30);
 /// When to come back after losing against other writers.
 const RETRY_CONTENDED: Duration = Duration::from_millis(100);
 
@@ -83,6 +85,19 @@ impl From<EngineError> for Status {
             )
             .metadata("limit", max)
             .retry_after(crate::export::LEASE)
+            .build(),
+            EngineError::ViewExpired => StatusBuilder::failed_precondition(
+                "VIEW_EXPIRED",
+                "the view of this page token isn't kept any more; start again without page_token, or ask with a longer \
+                 keep_view",
+            )
+            .build(),
+            EngineError::TooManyViews { max } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_VIEWS",
+                format!("{max} views are kept for searches already; wait until one expires, or do without keep_view"),
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_WHEN_VIEWS_EXPIRE)
             .build(),
             EngineError::ChangesTrimmed { after, oldest } => StatusBuilder::new(
                 tonic::Code::OutOfRange,

@@ -2,10 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use souk_index::limits::MAX_PAGE_TOKEN_CHARS;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Longest token that is looked at, in characters.
-pub(crate) const TOKEN_CHARS_MAX: usize = 16 * 1024;
+/// Longest token that is looked at, in characters: one of the index's inside one of a view.
+pub(crate) const TOKEN_CHARS_MAX: usize = (MAX_PAGE_TOKEN_CHARS + 64) / 3 * 4;
 
 /// Version of the layout `version | kind | fingerprint | payload | checksum`.
 const VERSION: u8 = 1;
@@ -24,6 +25,8 @@ pub(crate) enum TokenKind {
     Snapshot = 2,
     /// The next block of an export.
     Resume = 3,
+    /// The next page of a search in a view that is kept.
+    View = 4,
 }
 
 /// Makes a token. `fingerprint` says which arguments it belongs to.

@@ -10,8 +10,8 @@ use std::ops::Bound;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use souk_index::{
-    Analyzer, Cancellation, Document, Field, GeoPoint, Index, IndexOptions, Object, Operation, Query,
-    QueryValue, Schema, SearchRequest, Searcher, Sort, TotalRequest,
+    Analyzer, Cancellation, Document, Field, GeoPoint, Index, IndexOptions, InnerHits, Object, Operation,
+    Query, QueryValue, Schema, ScoreMode, SearchRequest, Searcher, Sort, TotalRequest,
 };
 
 const DOCUMENTS: u32 = 100_000;
@@ -186,5 +186,67 @@ fn searches(criterion: &mut Criterion) {
     );
 }
 
-criterion_group!(benches, searches);
+/// What profiles cost, and collapse and inner hits.
+fn shown(criterion: &mut Criterion) {
+    let index = index();
+    let searcher = index.searcher();
+    let mut run = |name: &str, request: SearchRequest| measure(criterion, &searcher, name, &request);
+    let paid = || Query::term("status", "PAID");
+    let newest = vec![Sort::field("created", true)];
+    let least = Bound::Included(QueryValue::Integer(90));
+    let item = Query::all(vec![
+        Query::term("items.sku", "sku-17"),
+        Query::range("items.quantity", least, Bound::Unbounded),
+    ]);
+    let several = Query::Bool {
+        must: vec![Query::match_text("title", "organic 咖啡"), paid()],
+        filter: vec![Query::nested("items", item.clone())],
+        should: Vec::new(),
+        must_not: vec![Query::term("buyer", "buyer-17")],
+        minimum_should_match: None,
+    };
+    let searches = [
+        ("term", SearchRequest::new(Query::term("buyer", "buyer-17"))),
+        ("several clauses", SearchRequest::new(several)),
+        (
+            "two thirds of all, newest first",
+            SearchRequest::new(paid()).sorted(newest.clone()),
+        ),
+        (
+            "match by score",
+            SearchRequest::new(Query::match_text("title", "organic 咖啡")),
+        ),
+    ];
+    for (name, request) in searches {
+        run(&format!("profile/{name}"), request.clone());
+        run(&format!("profile/{name}, profiled"), request.profiled());
+    }
+
+    let collapsed = SearchRequest::new(paid()).sorted(newest).collapse("buyer");
+    run(
+        "collapse/two thirds of all, newest of each buyer",
+        collapsed.clone(),
+    );
+    let first = searcher
+        .search(&collapsed.clone().page_size(1_000), &Cancellation::none())
+        .expect("the search works");
+    run(
+        "collapse/two thirds of all, behind 1,000 buyers",
+        collapsed.after(first.next_page_token),
+    );
+    let nested = |inner_hits| Query::Nested {
+        path: "items".to_owned(),
+        query: Box::new(item.clone()),
+        score_mode: ScoreMode::None,
+        weight: 1.0,
+        inner_hits,
+    };
+    run("inner hits/without", SearchRequest::new(nested(None)));
+    run(
+        "inner hits/of ten hits",
+        SearchRequest::new(nested(Some(InnerHits::default()))),
+    );
+}
+
+criterion_group!(benches, searches, shown);
 criterion_main!(benches);

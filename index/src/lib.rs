@@ -42,7 +42,9 @@
 //! | [`search`] | runs a search on one commit |
 //! | [`sort`] | the order of hits |
 //! | [`aggregate`] | figures and groups over all matches |
+//! | [`inner_hits`] | which objects of a hit matched |
 //! | [`page`] | page tokens |
+//! | [`profile`] | how a search was planned, and what it cost |
 //! | [`cancel`] | when a search has to stop |
 //! | [`analyze`] | how texts become tokens |
 //! | [`highlight`] | which words of a text made it match, in fragments |
@@ -57,6 +59,7 @@
 //! | `statistics` | term statistics that nested objects don't distort |
 //! | `run` | what the parts of one search share |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
+//! | `collapse` | of the matches with the same value of a field, the best |
 //! | `count` | how many documents match, as far as that is asked |
 //! | `edit_distance` | how many edits make one word of another |
 //! | `cursor` | what a commit says of itself |
@@ -70,9 +73,11 @@ pub mod error;
 pub mod geo;
 pub mod highlight;
 pub mod index;
+pub mod inner_hits;
 pub mod limits;
 pub mod misfit;
 pub mod page;
+pub mod profile;
 pub mod query;
 pub mod request;
 pub mod schema;
@@ -82,6 +87,7 @@ pub mod writer;
 
 mod attribute;
 mod bits;
+mod collapse;
 mod columns;
 mod count;
 mod cursor;
@@ -101,7 +107,9 @@ pub use error::{Error, Reason, Violation, Violations};
 pub use geo::GeoPoint;
 pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
 pub use index::{Index, IndexOptions};
+pub use inner_hits::{InnerHit, InnerHitList, InnerHits};
 pub use misfit::{Misfit, MisfitReason, MisfitReport};
+pub use profile::{Access, Profile, ProfileNode, ProfiledSegment};
 pub use query::{Fuzziness, Operator, Query, QueryValue, ScoreMode};
 pub use request::{
     ArrayMode, Hit, Missing, NestedSort, Relation, SearchRequest, SearchResult, Sort, Total, TotalRequest,

@@ -73,12 +73,22 @@ pub const MAX_TAG_BYTES: usize = 256;
 pub const MAX_PAGE_SIZE: usize = 1_000;
 /// Hits that `skip` may pass over. Deeper: follow page tokens.
 pub const MAX_SKIP: usize = 100_000;
+/// Objects that one list of inner hits shows. Elasticsearch: `index.max_inner_result_window`.
+pub const MAX_INNER_HITS: usize = 100;
+/// Lists of inner hits that a search may ask for.
+pub const MAX_INNER_HIT_LISTS: usize = 16;
+/// Objects that all lists of all hits of a page may show: hits of a page times the sizes of the lists.
+pub const MAX_PAGE_INNER_HITS: usize = 100_000;
+/// Groups of a collapsed search that page tokens can pass over.
+pub const MAX_COLLAPSE_GROUPS: usize = 100_000;
+/// Bytes of the strings that the best hits are sorted by, while a page is found: those that `skip` passes over included.
+pub const MAX_SORT_BYTES: usize = 256 * 1024 * 1024;
 /// Keys of a sort.
-pub const MAX_SORTS: usize = 8;
+pub const MAX_SORTS: usize = 32;
 /// Points of a sort by distance.
 pub const MAX_SORT_POINTS: usize = 100;
 /// Characters of a page token.
-pub const MAX_PAGE_TOKEN_CHARS: usize = 48 * 1024;
+pub const MAX_PAGE_TOKEN_CHARS: usize = 192 * 1024;
 /// Aggregations at one level.
 pub const MAX_AGGREGATIONS: usize = 5;
 /// Levels of aggregations, the first included.

@@ -24,6 +24,7 @@
 //! | `expansion` | documents with any of the terms that a word stands for |
 //! | `scored_list` | documents that were gathered with their scores |
 //! | `boolean` | `bool` |
+//! | `measured` | clauses whose cost is noted |
 //! | `nested` | `nested` |
 //! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
 //! | `exclusion` | documents that a `must_not` excludes |
@@ -53,6 +54,7 @@ mod gathered;
 pub(crate) mod glob;
 mod keyword_pattern;
 mod keyword_range;
+mod measured;
 mod nested;
 mod number;
 mod pattern;
@@ -76,10 +78,12 @@ use crate::error::{Error, Reason, Violation, Violations};
 use crate::join::ParentCache;
 use crate::layout::{Handle, Layout};
 use crate::limits::{MAX_QUERY_DEPTH, MAX_QUERY_NODES};
+use crate::profile::Trace;
 use crate::query::Query;
 use crate::run::Run;
 use crate::schema::ResolvedField;
 use clause::{Clause, ClauseScore};
+pub(crate) use nested::NestedClause;
 
 /// A query, ready to run.
 pub(crate) struct Plan {
@@ -95,9 +99,14 @@ pub(crate) struct Plan {
     pub(crate) counts_at_once: bool,
     /// Whether the matches can be walked again at no more cost than the walk.
     pub(crate) begins_at_once: bool,
+    /// The `nested` queries, one after those around it.
+    pub(crate) nested: Vec<NestedClause>,
+    /// What its clauses cost, if that is measured.
+    pub(crate) trace: Option<Trace>,
 }
 
-/// Plans a query on the documents themselves. `path` is what violations' paths begin with.
+/// Plans a query on the documents themselves. `path` is what violations' paths begin with. A run that is measured makes
+/// the plan trace what its clauses cost.
 ///
 /// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
 ///
@@ -110,7 +119,9 @@ pub(crate) fn plan(
     query: &Query,
     path: &str,
 ) -> Result<Plan, Error> {
-    let clause = Planner::new(layout, parents, run).root(query, None, path)?;
+    let mut planner = Planner::new(layout, parents, run);
+    planner.trace = run.measured().then(Trace::default);
+    let clause = planner.root(query, None, path)?;
     let (scores, constant_score) = match clause.score {
         ClauseScore::Constant(score) => (false, score),
         ClauseScore::Varies => (true, 0.0),
@@ -122,6 +133,8 @@ pub(crate) fn plan(
         everything: matches!(query, Query::MatchAll) && layout.root_kind().is_none(),
         counts_at_once: shape::counts_at_once(query),
         begins_at_once: shape::begins_at_once(query, &layout.schema),
+        nested: planner.nested,
+        trace: planner.trace,
     })
 }
 
@@ -137,9 +150,10 @@ pub(crate) fn plan_in_scope(
     scope: Option<&str>,
     path: &str,
 ) -> Result<Box<dyn PhysicalQuery>, Error> {
-    Planner::new(layout, parents, run)
-        .root(query, scope, path)
-        .map(|clause| clause.query)
+    let mut planner = Planner::new(layout, parents, run);
+    let clause = planner.root(query, scope, path)?;
+    planner.refuse_inner_hits()?;
+    Ok(clause.query)
 }
 
 /// Walks a query tree. Its methods answer `None` when they found, and noted, something wrong.
@@ -149,6 +163,11 @@ struct Planner<'a> {
     run: &'a Arc<Run>,
     violations: Violations,
     unsupported: Option<Error>,
+    /// The `nested` queries so far, one after those around it.
+    nested: Vec<NestedClause>,
+    /// Which of them is being planned.
+    inside: Option<usize>,
+    trace: Option<Trace>,
 }
 
 impl<'a> Planner<'a> {
@@ -159,10 +178,13 @@ impl<'a> Planner<'a> {
             run,
             violations: Violations::default(),
             unsupported: None,
+            nested: Vec::new(),
+            inside: None,
+            trace: None,
         }
     }
 
-    fn root(mut self, query: &Query, scope: Option<&str>, path: &str) -> Result<Clause, Error> {
+    fn root(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Result<Clause, Error> {
         let shape = shape::measure(query);
         let nodes = self.run.planned(shape.nodes);
         if nodes > MAX_QUERY_NODES {
@@ -183,14 +205,10 @@ impl<'a> Planner<'a> {
                 "flatten the query",
             );
         }
-        if !self.violations.is_empty() {
-            return Err(Error::InvalidQuery(self.violations));
-        }
+        self.fine()?;
         let clause = self.clause(query, scope, path);
-        if !self.violations.is_empty() {
-            return Err(Error::InvalidQuery(self.violations));
-        }
-        match (self.unsupported, clause) {
+        self.fine()?;
+        match (self.unsupported.take(), clause) {
             (None, Some(clause)) => Ok(clause),
             (Some(unsupported), _) => Err(unsupported),
             (None, None) => Err(Error::Corrupt {
@@ -200,7 +218,26 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Fails when something wrong was noted.
+    fn fine(&mut self) -> Result<(), Error> {
+        if self.violations.is_empty() {
+            return Ok(());
+        }
+        Err(Error::InvalidQuery(std::mem::take(&mut self.violations)))
+    }
+
+    /// Plans a clause, and measures it if that is asked for.
     fn clause(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
+        let layout = self.layout;
+        let Some(open) = self.trace.as_mut().map(|trace| trace.begin(query, layout)) else {
+            return self.unmeasured(query, scope, path);
+        };
+        let clause = self.unmeasured(query, scope, path);
+        let cost = self.trace.as_mut()?.end(open);
+        clause.map(|clause| measured::clause(clause, &cost))
+    }
+
+    fn unmeasured(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
         if let Some(attribute) = self.attribute(query) {
             return self.attribute_clause(query, attribute, scope, path);
         }
@@ -288,7 +325,17 @@ impl<'a> Planner<'a> {
                 query,
                 score_mode,
                 weight,
-            } => self.nested(&at("nested"), scope, nested, query, *score_mode, *weight),
+                inner_hits,
+            } => {
+                let asked = nested::Asked {
+                    path: nested,
+                    query,
+                    score_mode: *score_mode,
+                    weight: *weight,
+                    inner_hits: inner_hits.as_ref(),
+                };
+                self.nested(&at("nested"), scope, &asked)
+            }
             Query::GeoDistance {
                 field,
                 center,

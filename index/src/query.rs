@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use crate::geo::GeoPoint;
+use crate::inner_hits::InnerHits;
 
 /// The weight of a clause that has none.
 pub const DEFAULT_WEIGHT: f32 = 1.0;
@@ -258,6 +259,8 @@ pub enum Query {
         score_mode: ScoreMode,
         /// The clause's weight.
         weight: f32,
+        /// Whether hits tell which objects matched.
+        inner_hits: Option<InnerHits>,
     },
     /// A point of the field is within a distance of a centre, the boundary included. Scores 1.
     GeoDistance {
@@ -398,6 +401,7 @@ impl Query {
             query: Box::new(query),
             score_mode: ScoreMode::None,
             weight: DEFAULT_WEIGHT,
+            inner_hits: None,
         }
     }
 

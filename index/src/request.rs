@@ -6,6 +6,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::aggregate::{Aggregation, AggregationResult};
 use crate::geo::GeoPoint;
+use crate::inner_hits::InnerHitList;
+use crate::profile::Profile;
 use crate::query::{Query, QueryValue};
 use crate::sort::SortValue;
 
@@ -123,6 +125,12 @@ pub struct SearchRequest {
     pub total: TotalRequest,
     /// Figures and groups over all matches, by names of the caller's; the page doesn't change them.
     pub aggregations: Vec<(String, Aggregation)>,
+    /// Of the matches with the same value of this KEYWORD, LONG or DOUBLE, only the first in the order is a hit. The
+    /// total and the aggregations are over all matches. A group is shown on one page only: where tokens are followed, on
+    /// that of its first hit.
+    pub collapse: Option<String>,
+    /// Whether to tell how the search ran.
+    pub profile: bool,
 }
 
 impl SearchRequest {
@@ -137,6 +145,8 @@ impl SearchRequest {
             skip: 0,
             total: TotalRequest::None,
             aggregations: Vec::new(),
+            collapse: None,
+            profile: false,
         }
     }
 
@@ -175,6 +185,20 @@ impl SearchRequest {
         self
     }
 
+    /// The same search, telling how it ran.
+    #[must_use]
+    pub fn profiled(mut self) -> Self {
+        self.profile = true;
+        self
+    }
+
+    /// The same search with one hit for each value of a field.
+    #[must_use]
+    pub fn collapse(mut self, field: impl Into<String>) -> Self {
+        self.collapse = Some(field.into());
+        self
+    }
+
     /// A number that is the same for equal queries with equal orders: what a page token belongs to.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
@@ -188,6 +212,9 @@ impl SearchRequest {
         let mut feed = Feed(Xxh3::new());
         // Debug of these types is a complete and unambiguous spelling; writing to a hash can't fail.
         let _ = fmt::write(&mut feed, format_args!("{:?}|{:?}", self.query, self.sort));
+        if let Some(field) = &self.collapse {
+            let _ = fmt::write(&mut feed, format_args!("|{field:?}"));
+        }
         feed.0.digest()
     }
 }
@@ -201,6 +228,8 @@ pub struct Hit {
     pub score: Option<f32>,
     /// What it was sorted by, one value for each [`Sort`] of the request.
     pub sort_values: Vec<SortValue>,
+    /// The objects that `nested` queries with [`crate::InnerHits`] matched, by the lists' names.
+    pub inner_hits: Vec<(String, InnerHitList)>,
 }
 
 /// How a total relates to the true number.
@@ -234,4 +263,6 @@ pub struct SearchResult {
     pub aggregations: Vec<(String, AggregationResult)>,
     /// The sequence that the view includes.
     pub sequence: u64,
+    /// How the search ran, if that was asked for.
+    pub profile: Option<Profile>,
 }

@@ -22,6 +22,7 @@ pub(crate) struct Run {
     walked_terms: AtomicUsize,
     planned_nodes: AtomicUsize,
     max_walk: usize,
+    measured: bool,
     failure: Mutex<Option<Error>>,
 }
 
@@ -38,6 +39,7 @@ impl Run {
             walked_terms: AtomicUsize::new(0),
             planned_nodes: AtomicUsize::new(0),
             max_walk,
+            measured: false,
             failure: Mutex::new(None),
         }
     }
@@ -51,6 +53,17 @@ impl Run {
     /// The columns of segments.
     pub(crate) fn columns(&self) -> &ColumnCache {
         &self.columns
+    }
+
+    /// The same run, measured or not.
+    pub(crate) fn measuring(mut self, measured: bool) -> Self {
+        self.measured = measured;
+        self
+    }
+
+    /// Whether the search tells what its clauses cost.
+    pub(crate) fn measured(&self) -> bool {
+        self.measured
     }
 
     /// Fails when the search has to stop.

@@ -1,6 +1,5 @@
 //! Searches at one point in time.
 
-use std::io;
 use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Scorer, Weight};
@@ -8,16 +7,22 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocSet, SegmentReader, TERMINATED};
 
 use crate::aggregate;
 use crate::cancel::Cancellation;
+use crate::collapse::{self, Collapse};
 use crate::count::Count;
-use crate::error::{Error, Reason, Violation, Violations};
+use crate::error::Error;
 use crate::index::{Shared, View};
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_PAGE_SIZE, MAX_SKIP};
+use crate::inner_hits;
 use crate::page;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
+use crate::profile::{Access, Laps, Profile, Recorder};
 use crate::request::{Hit, SearchRequest, SearchResult};
 use crate::run::Run;
-use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top};
+use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top, Winner, unreadable};
 use crate::statistics::ScopeStatistics;
+
+mod checked;
+
+use checked::{check_page, collapse, planned, position, together};
 
 const SEARCHING: &str = "searching";
 /// Matches up to which a bounded total is counted by itself, so that the page may leave out documents. Above, the walk
@@ -67,20 +72,21 @@ impl Searcher {
         cancellation: &Cancellation,
     ) -> Result<SearchResult, Error> {
         let run = Run::new(cancellation.clone()).with_columns(Arc::clone(&self.shared.columns));
-        let run = Arc::new(run);
+        let run = Arc::new(run.measuring(request.profile));
+        let mut laps = Laps::begin(request.profile);
         run.check()?;
         let Shared { layout, parents, .. } = &*self.shared;
-        let ((plan, order), prepared) = together(
+        let ((((plan, inner_hits), order), collapse), prepared) = together(
             together(
-                plan::plan(layout, parents, &run, &request.query, "query"),
+                planned(layout, parents, &run, request),
                 Order::new(layout, parents, &run, &request.sort),
             ),
             together(
-                check_page(request),
+                together(check_page(request), collapse(layout, request)),
                 aggregate::prepare(layout, &request.aggregations),
             ),
         )
-        .map(|(both, (_, prepared))| (both, prepared))?;
+        .map(|(both, ((_, collapse), prepared))| ((both, collapse), prepared))?;
         let fingerprint = request.fingerprint();
         let after = request
             .after
@@ -93,8 +99,13 @@ impl Searcher {
         } else {
             request.skip + request.page_size + 1
         };
-        let mut top = Top::new(&order, wanted, after);
+        let mut profile = Profile {
+            plan: laps.lap(),
+            ..Profile::default()
+        };
+        let recorder = request.profile.then(Recorder::default);
         let mut count = Count::new(request.total);
+        let mut winners = Vec::new();
         if wanted > 0 || count.open() > 0 {
             let search = Pass {
                 searcher: &self.view.searcher,
@@ -105,14 +116,24 @@ impl Searcher {
                 wanted,
                 plan: &plan,
                 run: &run,
+                recorder: recorder.as_ref(),
             };
-            search.all(self.shared.layout.root_kind().as_ref(), &mut top, &mut count)?;
+            let kind = layout.root_kind();
+            winners = match collapse.as_ref().filter(|_| wanted > 0) {
+                Some(collapse) => search.collapsed(kind.as_ref(), collapse, after.as_deref(), &mut count)?,
+                None => {
+                    let mut top = Top::new(&order, wanted, after);
+                    search.all(kind.as_ref(), &mut top, &mut count)?;
+                    top.into_winners()
+                }
+            };
         }
 
+        profile.search = laps.lap();
         let aggregations = aggregate::collect(&prepared, &self.view.searcher, &*plan.query, &run)?;
 
         run.outcome()?;
-        let mut winners = top.into_winners();
+        profile.aggregate = laps.lap();
         let more = winners.len() == wanted && wanted > 0;
         if more {
             winners.pop();
@@ -123,71 +144,29 @@ impl Searcher {
             key: order.document_key(&winner.standings),
             score: order.wants_scores().then_some(winner.score),
             sort_values: order.sort_values(&winner.standings),
+            inner_hits: Vec::new(),
+        });
+        let mut hits: Vec<Hit> = hits.collect();
+        let keys: Vec<&[u8]> = hits.iter().map(|hit| hit.key.as_slice()).collect();
+        let lists = inner_hits::collect(&inner_hits, layout, parents, &self.view.searcher, &keys, &run)?;
+        for (hit, lists) in hits.iter_mut().zip(lists) {
+            hit.inner_hits = lists;
+        }
+        profile.inner_hits = laps.lap();
+        let profile = plan.trace.zip(recorder).map(|(trace, recorder)| Profile {
+            query: trace.tree(None),
+            segments: recorder.segments(&trace),
+            ..profile
         });
         Ok(SearchResult {
-            hits: hits.collect(),
+            hits,
             next_page_token,
             total: count.total(),
             aggregations,
             sequence: self.view.sequence,
+            profile,
         })
     }
-}
-
-/// Both results, or all violations of both.
-fn together<A, B>(one: Result<A, Error>, other: Result<B, Error>) -> Result<(A, B), Error> {
-    match (one, other) {
-        (Ok(one), Ok(other)) => Ok((one, other)),
-        (Err(Error::InvalidQuery(mut violations)), Err(Error::InvalidQuery(more))) => {
-            violations.append(more);
-            Err(Error::InvalidQuery(violations))
-        }
-        (Err(error), _) | (_, Err(error)) => Err(error),
-    }
-}
-
-/// Checks the numbers of a request.
-fn check_page(request: &SearchRequest) -> Result<(), Error> {
-    let mut violations = Violations::default();
-    let sizes = [
-        (
-            "page_size",
-            request.page_size,
-            "MAX_PAGE_SIZE",
-            MAX_PAGE_SIZE,
-            "ask for a smaller page",
-        ),
-        ("skip", request.skip, "MAX_SKIP", MAX_SKIP, "follow page tokens"),
-    ];
-    for (path, actual, limit, max, advice) in sizes {
-        if actual > max {
-            violations.push(Violation {
-                path: path.to_owned(),
-                reason: Reason::LimitExceeded {
-                    limit,
-                    max: max as u64,
-                    actual: actual as u64,
-                },
-                message: format!("{actual} is above the limit {limit} of {max}"),
-                advice: advice.to_owned(),
-            });
-        }
-    }
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::InvalidQuery(violations))
-    }
-}
-
-fn position(fingerprint: u64, order: &Order, token: &str) -> Result<Vec<Standing>, Error> {
-    let standings = page::decode(fingerprint, token)?;
-    if !order.accepts(&standings) {
-        return Err(Error::PageTokenInvalid {
-            detail: "it belongs to another order",
-        });
-    }
-    Ok(standings)
 }
 
 /// One pass over all matches.
@@ -202,6 +181,8 @@ struct Pass<'a> {
     /// How many documents are kept.
     wanted: usize,
     run: &'a Run,
+    /// Notes what was done, if somebody asked.
+    recorder: Option<&'a Recorder>,
 }
 
 impl Pass<'_> {
@@ -212,7 +193,49 @@ impl Pass<'_> {
         top: &mut Top<'_>,
         count: &mut Count,
     ) -> Result<(), Error> {
-        let failed = |error| self.run.reason(SEARCHING, error);
+        let weight = self.weight(root_kind)?;
+        for reader in self.readers()? {
+            self.run.check()?;
+            let mut laps = Laps::begin(self.recorder.is_some());
+            let access = self.segment(&*weight, reader, top, count)?;
+            if let Some(recorder) = self.recorder {
+                recorder.segment(reader, access, laps.lap());
+            }
+        }
+        Ok(())
+    }
+
+    /// The best match of each group, and counts all matches.
+    fn collapsed(
+        &self,
+        root_kind: Option<&tantivy::Term>,
+        collapse: &Collapse,
+        after: Option<&[Standing]>,
+        count: &mut Count,
+    ) -> Result<Vec<Winner>, Error> {
+        let (weight, readers) = (self.weight(root_kind)?, self.readers()?);
+        let pass = collapse::Pass {
+            weight: &*weight,
+            readers: &readers,
+            order: &self.order,
+            scores: self.scores,
+            constant_score: self.plan.constant_score,
+            run: self.run,
+            recorder: self.recorder,
+        };
+        pass.heads(collapse, self.wanted, after, count)
+    }
+
+    /// The segments, those with the best matches first as far as that is known.
+    fn readers(&self) -> Result<Vec<&SegmentReader>, Error> {
+        let mut readers: Vec<&SegmentReader> = self.searcher.segment_readers().iter().collect();
+        self.order
+            .arrange(&mut readers, self.scores)
+            .map_err(|error| self.run.reason(SEARCHING, error))?;
+        Ok(readers)
+    }
+
+    fn weight(&self, root_kind: Option<&tantivy::Term>) -> Result<Box<dyn Weight>, Error> {
         let query = &self.plan.query;
         let weight = match root_kind {
             _ if !self.scores => query.weight(EnableScoring::disabled_from_searcher(self.searcher)),
@@ -224,14 +247,7 @@ impl Pass<'_> {
                 ))
             }),
         };
-        let weight = weight.map_err(failed)?;
-        let mut readers: Vec<&SegmentReader> = self.searcher.segment_readers().iter().collect();
-        self.order.arrange(&mut readers, self.scores).map_err(failed)?;
-        for reader in readers {
-            self.run.check()?;
-            self.segment(&*weight, reader, top, count)?;
-        }
-        Ok(())
+        weight.map_err(|error| self.run.reason(SEARCHING, error))
     }
 
     fn segment(
@@ -240,20 +256,24 @@ impl Pass<'_> {
         reader: &SegmentReader,
         top: &mut Top<'_>,
         count: &mut Count,
-    ) -> Result<(), Error> {
+    ) -> Result<Access, Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
         let walks = !self.counted(weight, reader, count).map_err(failed)?;
         if self.wanted == 0 && !walks {
-            return Ok(());
+            return Ok(Access::Counted);
         }
         let order = self.order.open(reader, self.scores).map_err(failed)?;
         let mut best = top.segment(order).map_err(unreadable)?;
+        let mut access = Access::PassedOver;
         if walks {
-            count.add(self.walk(weight, reader, &mut best).map_err(failed)?);
+            let matches = self.walk(weight, reader, &mut best).map_err(failed)?;
+            count.add(matches);
+            access = Access::AllMatches(matches);
         } else if !best.beaten() {
-            self.shortened(weight, reader, &mut best).map_err(failed)?;
+            access = self.shortened(weight, reader, &mut best).map_err(failed)?;
         }
-        top.take(best).map_err(unreadable)
+        top.take(best).map_err(unreadable)?;
+        Ok(access)
     }
 
     /// Counts a segment's matches as far as that needs no walk over all of them; whether nothing is left to count.
@@ -298,9 +318,9 @@ impl Pass<'_> {
         weight: &dyn Weight,
         reader: &SegmentReader,
         best: &mut SegmentTop<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> tantivy::Result<Access> {
         if self.scores {
-            return self.scored(weight, reader, best).map(drop);
+            return self.scored(weight, reader, best).map(Access::AllMatches);
         }
         let mut scorer = weight.scorer(reader, 1.0)?;
         let matches = Matches {
@@ -310,9 +330,9 @@ impl Pass<'_> {
         };
         let probes = self.plan.begins_at_once;
         if !probes || !best.probe(&mut scorer, &matches, self.run)? {
-            self.unscored(scorer, reader, best)?;
+            return self.unscored(scorer, reader, best).map(Access::AllMatches);
         }
-        Ok(())
+        Ok(Access::BestValues)
     }
 
     /// Offers every match, and counts them.
@@ -341,11 +361,12 @@ impl Pass<'_> {
         // length of a segment's texts, and searches with that of all segments.
         let least = |best: &SegmentTop<'_>| best.least_score().filter(|_| self.best_score_first);
         let mut floor = least(best);
+        let per_check = self.order.documents_per_check();
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
         while doc != TERMINATED {
             visited = visited.wrapping_add(1);
-            if visited.is_multiple_of(DOCUMENTS_PER_CHECK) {
+            if visited.is_multiple_of(per_check) {
                 self.run.check_inside()?;
             }
             if !reader.is_deleted(doc) {
@@ -368,6 +389,7 @@ impl Pass<'_> {
         best: &mut SegmentTop<'_>,
     ) -> tantivy::Result<u64> {
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+        let per_check = self.order.documents_per_check();
         let (mut matches, mut visited) = (0, 0);
         let mut alive = Vec::with_capacity(buffer.len());
         loop {
@@ -381,17 +403,10 @@ impl Pass<'_> {
                 return Ok(matches);
             }
             visited += filled as u32;
-            if visited >= DOCUMENTS_PER_CHECK {
+            if visited >= per_check {
                 visited = 0;
                 self.run.check_inside()?;
             }
         }
-    }
-}
-
-fn unreadable(source: io::Error) -> Error {
-    Error::Io {
-        doing: "reading the columns of a segment",
-        source,
     }
 }

@@ -16,10 +16,14 @@
 //! | `segment` | the keys of an order, opened on a segment |
 //! | `leading` | the key that decides most comparisons, read in blocks |
 //! | `top` | the best documents |
+//! | `budget` | how much the sort values of the best may hold |
+//! | `heads` | the best documents of the best groups |
 //! | `probe` | which documents to look at first |
 
+mod budget;
 mod check;
 mod column;
+mod heads;
 mod leading;
 mod objects;
 mod order;
@@ -29,11 +33,13 @@ mod segment;
 mod standing;
 mod top;
 
+pub(crate) use budget::unreadable;
+pub(crate) use heads::{Heads, SegmentHeads};
 pub(crate) use order::Order;
 pub(crate) use probe::Matches;
-pub(crate) use segment::PreparedOrder;
+pub(crate) use segment::{PreparedOrder, SegmentOrder};
 pub(crate) use standing::Standing;
-pub(crate) use top::{SegmentTop, Top};
+pub(crate) use top::{SegmentTop, Top, Winner};
 
 /// A value that a hit was sorted by.
 #[derive(Clone, Debug, PartialEq)]

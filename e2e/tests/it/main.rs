@@ -16,6 +16,7 @@ mod bad_input;
 mod crash;
 mod drain;
 mod freshness;
+mod hits;
 mod occupied;
 mod oracle;
 mod readme;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use souk_index::{Cancellation, Highlighter, Object, SearchRequest, SearchResult, SortValue};
+use souk_chassis::status::{FieldPath, Violations};
+use souk_index::{Cancellation, Highlighter, Object, SearchRequest, SearchResult, Searcher, SortValue};
 use souk_proto::search::v1 as pb;
-use souk_storage::PrimaryKey;
+use souk_storage::{PrimaryKey, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 use super::Collection;
@@ -14,12 +15,15 @@ use crate::error::{EngineError, Result};
 use crate::key;
 use crate::resource::{Resource, Stored};
 use crate::search::{FoundHit, NearPage, NearbyRequest, SearchPage};
-use crate::search_wire;
+use crate::search_wire::{self, Steps, WireSearch, micros};
 use crate::stored::signed;
+use crate::views::{self, View, ViewToken};
 
 /// What the index found, and the last write that it sees.
 pub(super) struct Answer {
     pub(super) result: SearchResult,
+    /// What was searched.
+    searcher: Searcher,
     pub(super) sequence: u64,
     /// Time until the view included what was asked for.
     waited: Duration,
@@ -31,13 +35,15 @@ impl<R: Resource> Collection<R> {
     /// Finds resources. `path` is where the search stands in the request, usually `search`. `None` finds everything.
     ///
     /// Hits show the resource as it is now: one that was deleted after the index saw it is left out, one that was
-    /// changed is shown changed.
+    /// changed is shown changed. In a view that is kept for several pages, now is when the view was taken.
     ///
     /// # Errors
     /// [`EngineError::Invalid`] with every violation, [`EngineError::Unsupported`], [`EngineError::PageTokenInvalid`],
-    /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`].
+    /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
+    /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`].
     pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
-        let search = search_wire::read(search.unwrap_or_default(), path, &self.open.schema)?;
+        let mut search = search_wire::read(search.unwrap_or_default(), path, &self.open.schema)?;
+        let kept = self.kept_view(&mut search, path)?;
         let sort = search.request.sort.clone();
         let place = |error| search_wire::index_error(error, path);
         let highlighter = search
@@ -45,14 +51,23 @@ impl<R: Resource> Collection<R> {
             .map(|highlight| Highlighter::new(&self.open.schema, &search.request.query, highlight))
             .transpose()
             .map_err(place)?;
-        let answer = self.find(search.request, search.min_sequence, place).await?;
+        let view = kept.as_ref().map(|(_, view)| view);
+        let answer = self
+            .find(search.request, search.min_sequence, view, place)
+            .await?;
         let keys = keys(&answer.result)?;
         let began = Instant::now();
         let full = matches!(search.hits, pb::HitsMode::Unspecified | pb::HitsMode::Full);
-        let rows = if full || highlighter.is_some() {
-            self.hydrate(&keys, answer.sequence).await?
-        } else {
-            Vec::new()
+        let shows = !keys.is_empty() && (full || highlighter.is_some());
+        let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
+        let snapshot = match &kept {
+            Some((_, view)) => Some(view.rows.clone()),
+            None if shows || keeps => Some(self.snapshot(signed(answer.sequence)).await?),
+            None => None,
+        };
+        let rows = match snapshot.as_ref().filter(|_| shows) {
+            Some(snapshot) => self.read(snapshot, &keys).await?,
+            None => Vec::new(),
         };
         let mut highlights = match highlighter {
             Some(highlighter) => self.highlights(highlighter, &rows, place).await?,
@@ -76,20 +91,23 @@ impl<R: Resource> Collection<R> {
                 sort_values: search_wire::sort_values(&hit.sort_values, &sort, &id),
                 id,
                 highlights,
-                inner_hits: Default::default(),
+                inner_hits: search_wire::inner_hits(&hit.inner_hits, &search.inner_sorts),
             });
         }
+        let next_page_token = self.next_page(&answer, kept, search.keep_view.zip(snapshot))?;
         Ok(SearchPage {
             hits,
-            next_page_token: answer.result.next_page_token.unwrap_or_default(),
+            next_page_token,
             total: answer.result.total.map(search_wire::total),
             aggregations: search_wire::aggregations(answer.result.aggregations),
             sequence: signed(answer.sequence),
-            profile: search.profile.then(|| pb::Profile {
-                wait_micros: micros(answer.waited),
-                search_micros: micros(answer.searched),
-                fetch_micros: micros(read),
-                ..pb::Profile::default()
+            profile: answer.result.profile.as_ref().map(|profile| {
+                let steps = Steps {
+                    waited: answer.waited,
+                    searched: answer.searched,
+                    fetched: read,
+                };
+                search_wire::profile(profile, steps)
             }),
         })
     }
@@ -101,7 +119,12 @@ impl<R: Resource> Collection<R> {
     pub async fn nearby(&self, request: NearbyRequest<'_>) -> Result<NearPage<R>> {
         let search = search_wire::nearby(request, &self.open.schema)?;
         let answer = self
-            .find(search.request, search.min_sequence, search_wire::nearby_error)
+            .find(
+                search.request,
+                search.min_sequence,
+                None,
+                search_wire::nearby_error,
+            )
             .await?;
         let keys = keys(&answer.result)?;
         let resources = self.hydrate(&keys, answer.sequence).await?;
@@ -127,11 +150,62 @@ impl<R: Resource> Collection<R> {
         })
     }
 
-    /// Searches the index; `place` puts an error of the index under the paths of the request.
+    /// The view that the token of a search is for, with its number: the index's own token is left in its place.
+    fn kept_view(&self, search: &mut WireSearch, path: &str) -> Result<Option<(u64, View)>> {
+        let token = search.request.after.as_deref();
+        let Some(token) = token.and_then(|token| ViewToken::open(R::TABLE, token)) else {
+            return Ok(None);
+        };
+        let view = views::kept(&self.inner.views, token.number, search.keep_view)?;
+        if search.min_sequence > view.sequence {
+            let message = format!(
+                "is {}, but the view of page_token ends at {}; start again without page_token",
+                search.min_sequence, view.sequence
+            );
+            let mut violations = Violations::new();
+            let path = FieldPath::root(path).field("min_sequence");
+            violations.push(path, "CONFLICTING_FIELDS", message);
+            return Err(EngineError::Invalid(violations));
+        }
+        search.request.after = Some(token.inner);
+        Ok(Some((token.number, view)))
+    }
+
+    /// The token of the next page. `keep` is for how long to keep a view that isn't kept yet, and its rows.
+    fn next_page(
+        &self,
+        answer: &Answer,
+        kept: Option<(u64, View)>,
+        keep: Option<(Duration, Snapshot)>,
+    ) -> Result<String> {
+        let views = &self.inner.views;
+        let Some(inner) = answer.result.next_page_token.clone() else {
+            if let Some((number, _)) = kept {
+                views::finish(views, number);
+            }
+            return Ok(String::new());
+        };
+        let number = match (kept, keep) {
+            (Some((number, _)), _) => number,
+            (None, Some((keep, rows))) => {
+                let view = View {
+                    searcher: answer.searcher.clone(),
+                    sequence: answer.sequence,
+                    rows,
+                };
+                views::keep(views, view, keep)?
+            }
+            (None, None) => return Ok(inner),
+        };
+        Ok(ViewToken { number, inner }.seal(R::TABLE))
+    }
+
+    /// Searches the index, or a view that is kept of it; `place` puts an error of the index under the paths of the request.
     pub(super) async fn find(
         &self,
         request: SearchRequest,
         min_sequence: u64,
+        view: Option<&View>,
         place: impl Fn(souk_index::Error) -> EngineError,
     ) -> Result<Answer> {
         let span = info_span!(
@@ -148,7 +222,10 @@ impl<R: Resource> Collection<R> {
         async {
             let wait = Wait::of_call();
             let began = Instant::now();
-            let (view, sequence) = self.open.index.view(min_sequence, wait).await?;
+            let (searcher, sequence) = match view {
+                Some(view) => (view.searcher.clone(), view.sequence),
+                None => self.open.index.view(min_sequence, wait).await?,
+            };
             let waited = began.elapsed();
             let span = Span::current();
             span.record("souk.sequence", sequence);
@@ -156,12 +233,13 @@ impl<R: Resource> Collection<R> {
             let result = self
                 .inner
                 .searches
-                .search(view, request, wait)
+                .search(searcher.clone(), request, wait)
                 .await?
                 .map_err(place)?;
             span.record("souk.hits", result.hits.len());
             Ok(Answer {
                 result,
+                searcher,
                 sequence,
                 waited,
                 searched: began.elapsed().saturating_sub(waited),
@@ -211,9 +289,4 @@ pub(super) fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {
     let keys = result.hits.iter().map(|hit| key::from_document_key(&hit.key));
     keys.collect::<Option<_>>()
         .ok_or(EngineError::Defect("the index holds a key that isn't one"))
-}
-
-/// Whole microseconds, as spans and profiles have them.
-fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

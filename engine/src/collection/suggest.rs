@@ -53,7 +53,12 @@ impl<R: Resource> Collection<R> {
         request.page_size = (wire.size * HITS_PER_SUGGESTION).min(HITS_OF_PAGE);
         for _ in 0..PAGES_MAX {
             let answer = self
-                .find(request.clone(), wire.min_sequence, search_wire::suggest_error)
+                .find(
+                    request.clone(),
+                    wire.min_sequence,
+                    None,
+                    search_wire::suggest_error,
+                )
                 .await?;
             page.sequence = signed(answer.sequence);
             let keys = keys(&answer.result)?;

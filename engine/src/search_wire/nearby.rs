@@ -80,11 +80,14 @@ pub(crate) fn nearby(request: NearbyRequest<'_>, schema: &Schema) -> Result<Wire
                 skip: 0,
                 total: TotalRequest::None,
                 aggregations: Vec::new(),
+                collapse: None,
+                profile: false,
             },
             min_sequence,
             hits: pb::HitsMode::Full,
             highlight: None,
-            profile: false,
+            keep_view: None,
+            inner_sorts: std::mem::take(&mut reader.inner_sorts),
         }
     });
     reader.finish(read)

@@ -170,10 +170,6 @@ impl Reader<'_> {
     }
 
     fn nested(&mut self, nested: &pb::NestedQuery, at: &FieldPath) -> Option<Query> {
-        if nested.inner_hits.is_some() {
-            let advice = "the hit holds all objects: pick the matching ones in the client";
-            self.unsupported(at.field("inner_hits"), "inner_hits", advice);
-        }
         let path = self.name(&nested.path, at, "path");
         let query = self.below(nested.query.as_deref(), at.field("query"));
         let score_mode =
@@ -185,11 +181,13 @@ impl Reader<'_> {
                     pb::ScoreMode::Min => ScoreMode::Min,
                     pb::ScoreMode::Total => ScoreMode::Total,
                 });
+        let inner_hits = self.inner_hits(nested, at);
         Some(Query::Nested {
             path: path?,
             query: Box::new(query?),
             score_mode: score_mode?,
             weight: DEFAULT_WEIGHT,
+            inner_hits: inner_hits?,
         })
     }
 

@@ -8,6 +8,7 @@ use souk_index::query::DEFAULT_WEIGHT;
 use souk_index::{Query, Schema};
 use souk_proto::search::v1 as pb;
 
+use super::inner_hits::InnerSorts;
 use crate::error::EngineError;
 use crate::wire::checked;
 
@@ -15,6 +16,8 @@ use crate::wire::checked;
 pub(super) struct Reader<'a> {
     pub(super) schema: &'a Schema,
     pub(super) violations: Violations,
+    /// The order of each list of inner hits so far.
+    pub(super) inner_sorts: InnerSorts,
     /// The first part that the index doesn't answer: nothing else matters then, since no correction helps.
     unsupported: Option<EngineError>,
     /// Whether what was read up to [`Reader::end_of_query`] has violations.
@@ -30,6 +33,7 @@ impl<'a> Reader<'a> {
         Self {
             schema,
             violations: Violations::new(),
+            inner_sorts: InnerSorts::new(),
             unsupported: None,
             query_is_wrong: false,
             nodes: 0,

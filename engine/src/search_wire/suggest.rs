@@ -120,6 +120,8 @@ fn search(query: Option<Query>, names: Query, sort: Vec<Sort>) -> SearchRequest 
         skip: 0,
         total: TotalRequest::None,
         aggregations: Vec::new(),
+        collapse: None,
+        profile: false,
     }
 }
 

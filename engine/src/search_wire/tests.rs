@@ -18,6 +18,7 @@ use crate::search::NearbyRequest;
 
 mod aggregations;
 mod answers;
+mod hits;
 mod mistakes;
 mod orders;
 mod places;
@@ -126,7 +127,7 @@ fn an_empty_search_is_ten_of_everything() {
     assert_eq!(read.request.after, None);
     assert_eq!(read.request.total, TotalRequest::None);
     assert_eq!(
-        (read.min_sequence, read.hits, read.profile),
+        (read.min_sequence, read.hits, read.request.profile),
         (0, pb::HitsMode::Full, false)
     );
 }
@@ -148,7 +149,7 @@ fn page_total_and_hits() {
     assert_eq!(read.request.after.as_deref(), Some("token"));
     assert_eq!(read.request.total, TotalRequest::AtLeast(7));
     assert_eq!(
-        (read.min_sequence, read.hits, read.profile),
+        (read.min_sequence, read.hits, read.request.profile),
         (9, pb::HitsMode::Keys, true)
     );
     let counted = read_ok(pb::Search {

@@ -153,6 +153,7 @@ fn tokens_and_ids_of_requests() {
         Code::FailedPrecondition,
         "EXPORT_EXPIRED",
     );
+    tells(EngineError::ViewExpired, Code::FailedPrecondition, "VIEW_EXPIRED");
     tells(
         EngineError::ChangesTrimmed { after: 1, oldest: 5 },
         Code::OutOfRange,
@@ -175,6 +176,11 @@ fn shed_load_says_when_to_come_back() {
             EngineError::TooManyExports { max: 4 },
             Code::ResourceExhausted,
             "TOO_MANY_EXPORTS",
+        ),
+        (
+            EngineError::TooManyViews { max: 64 },
+            Code::ResourceExhausted,
+            "TOO_MANY_VIEWS",
         ),
         (
             EngineError::TooBusy { waiting: 64 },

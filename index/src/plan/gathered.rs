@@ -39,6 +39,12 @@ impl Gathered {
         }
     }
 
+    /// About how many documents there are: while they are few, one that was added twice counts twice.
+    pub(super) fn len(&self) -> u32 {
+        let listed = self.list.len() as u32;
+        self.bits.as_ref().map_or(listed, Bits::len)
+    }
+
     /// Adds the documents of a term that pass the check.
     pub(super) fn insert_term(
         &mut self,

@@ -2,26 +2,57 @@
 
 use std::sync::Arc;
 
+use tantivy::query::{EmptyQuery, Query as PhysicalQuery};
+
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
-use crate::error::Reason;
+use crate::error::{Error, Reason};
+use crate::inner_hits::InnerHits;
 use crate::join::JoinQuery;
 use crate::query::{Query, ScoreMode};
 use crate::schema::FieldKind;
 
+/// A `nested` query, as inner hits look at it.
+#[derive(Debug)]
+pub(crate) struct NestedClause {
+    /// Where it stands in the request.
+    pub(crate) at: String,
+    /// The path of the objects.
+    pub(crate) path: String,
+    /// Matches the objects.
+    pub(crate) child: Arc<dyn PhysicalQuery>,
+    /// The `nested` query around it.
+    pub(crate) outer: Option<usize>,
+    /// What hits show of it.
+    pub(crate) inner_hits: Option<InnerHits>,
+}
+
+/// What a `nested` query asks for.
+pub(super) struct Asked<'a> {
+    pub(super) path: &'a str,
+    pub(super) query: &'a Query,
+    pub(super) score_mode: ScoreMode,
+    pub(super) weight: f32,
+    pub(super) inner_hits: Option<&'a InnerHits>,
+}
+
 impl Planner<'_> {
-    pub(super) fn nested(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        path: &str,
-        query: &Query,
-        score_mode: ScoreMode,
-        weight: f32,
-    ) -> Option<Clause> {
-        let weighed = self.weight(at, weight);
+    pub(super) fn nested(&mut self, at: &str, scope: Option<&str>, asked: &Asked<'_>) -> Option<Clause> {
+        let Asked { path, score_mode, .. } = *asked;
+        let weighed = self.weight(at, asked.weight);
         self.nested_path(at, scope, path)?;
-        let child = self.clause(query, Some(path), &format!("{at}.query"))?;
+        let (nth, outer) = (self.nested.len(), self.inside);
+        self.nested.push(NestedClause {
+            at: at.to_owned(),
+            path: path.to_owned(),
+            child: Arc::new(EmptyQuery),
+            outer,
+            inner_hits: asked.inner_hits.cloned(),
+        });
+        self.inside = Some(nth);
+        let child = self.clause(asked.query, Some(path), &format!("{at}.query"));
+        self.inside = outer;
+        let child = child?;
         let (weight, child_kind, parent_kind) = (
             weighed?,
             self.layout.kind_term(Some(path))?,
@@ -37,7 +68,10 @@ impl Planner<'_> {
         } else {
             score_mode
         };
-        let child = Arc::from(child.query);
+        let child: Arc<dyn PhysicalQuery> = Arc::from(child.query);
+        if let Some(clause) = self.nested.get_mut(nth) {
+            clause.child = Arc::clone(&child);
+        }
         let join = JoinQuery {
             child,
             child_kind,
@@ -49,6 +83,17 @@ impl Planner<'_> {
             Some(score) => Clause::constant(Box::new(join), score * weight),
             None => Clause::scored(Box::new(join), weight),
         })
+    }
+
+    /// Notes inner hits where there are no hits to show them with.
+    pub(super) fn refuse_inner_hits(&mut self) -> Result<(), Error> {
+        let asked = self.nested.iter().filter(|clause| clause.inner_hits.is_some());
+        let paths: Vec<String> = asked.map(|clause| format!("{}.inner_hits", clause.at)).collect();
+        for path in paths {
+            let message = "the objects that a filter matches are not shown with hits";
+            self.violate(path, Reason::OutsideNestedPath, message, "leave it out here");
+        }
+        self.fine()
     }
 
     /// Checks that `path` is a NESTED field inside the scope, at any depth.

@@ -24,6 +24,8 @@ pub(super) struct Check<'a> {
     layout: &'a Layout,
     parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
+    /// The NESTED field whose objects are sorted; absent for the documents themselves.
+    scope: Option<&'a str>,
     violations: Violations,
 }
 
@@ -33,14 +35,22 @@ impl<'a> Check<'a> {
             layout,
             parents,
             run,
+            scope: None,
             violations: Violations::default(),
         }
     }
 
-    pub(super) fn sorts(mut self, sorts: &[Sort]) -> Result<Vec<Key>, Error> {
+    /// Checks sorts of the objects of a NESTED field.
+    pub(super) fn of_objects(mut self, scope: &'a str) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// The keys of sorts, which stand at `at` in the request.
+    pub(super) fn sorts(mut self, sorts: &[Sort], at: &str) -> Result<Vec<Key>, Error> {
         if sorts.len() > MAX_SORTS {
             self.limit(
-                "sort".to_owned(),
+                at.to_owned(),
                 "MAX_SORTS",
                 MAX_SORTS,
                 sorts.len(),
@@ -50,7 +60,7 @@ impl<'a> Check<'a> {
         }
         let mut keys = Vec::with_capacity(sorts.len() + 1);
         for (nth, sort) in sorts.iter().enumerate() {
-            keys.extend(self.sort(sort, &format!("sort[{nth}]"))?);
+            keys.extend(self.sort(sort, &format!("{at}[{nth}]"))?);
         }
         if self.violations.is_empty() {
             Ok(keys)
@@ -62,6 +72,15 @@ impl<'a> Check<'a> {
     fn sort(&mut self, sort: &Sort, at: &str) -> Result<Option<Key>, Error> {
         match sort {
             Sort::Score { ascending } => Ok(Some(Key::new(Source::Score, !ascending))),
+            Sort::PrimaryKey { .. } if self.scope.is_some() => {
+                self.violate(
+                    format!("{at}.primary_key"),
+                    Reason::OutsideNestedPath,
+                    "nested objects have no key of their own",
+                    "leave it out: ties end in the order of the objects",
+                );
+                Ok(None)
+            }
             Sort::PrimaryKey { descending } => Ok(Some(Key::new(Source::PrimaryKey, *descending))),
             Sort::GeoDistance {
                 field,
@@ -116,6 +135,16 @@ impl<'a> Check<'a> {
         nested: Option<&NestedSort>,
         at: &str,
     ) -> Result<Option<Option<NestedObjects>>, Error> {
+        if self.scope.is_some() {
+            let inside = field.scope.as_deref() == self.scope && nested.is_none();
+            if !inside {
+                let scope = self.scope.unwrap_or_default();
+                let message = format!("objects of `{scope}` are sorted by their own fields");
+                let advice = format!("use a field directly inside `{scope}`, without nested");
+                self.violate(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
+            }
+            return Ok(inside.then_some(None));
+        }
         let Some(scope) = &field.scope else {
             if nested.is_some() {
                 let message = format!("`{}` is not inside a NESTED field", field.path);
@@ -180,7 +209,9 @@ impl<'a> Check<'a> {
             }
             Some(ArrayMode::Avg) => Pick::Mean,
             Some(ArrayMode::Sum) => Pick::Sum,
-            Some(ArrayMode::Min | ArrayMode::Max) | None if !field.array && field.scope.is_none() => {
+            Some(ArrayMode::Min | ArrayMode::Max) | None
+                if !field.array && field.scope.as_deref() == self.scope =>
+            {
                 Pick::Only
             }
             Some(ArrayMode::Min) => Pick::Lowest,
@@ -352,9 +383,13 @@ impl<'a> Check<'a> {
                 "use a GEO_POINT field",
             );
             fine = false;
-        } else if let Some(scope) = &field.scope {
-            let message = format!("`{}` is a field of the objects of `{scope}`", field.path);
-            let advice = "sort by a GEO_POINT of the document itself";
+        } else if field.scope.as_deref() != self.scope {
+            let owner = |scope: Option<&str>| match scope {
+                Some(path) => format!("the objects of `{path}`"),
+                None => "the document itself".to_owned(),
+            };
+            let message = format!("`{}` is a field of {}", field.path, owner(field.scope.as_deref()));
+            let advice = format!("sort by a GEO_POINT of {}", owner(self.scope));
             self.violate(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
             fine = false;
         }

@@ -161,7 +161,7 @@ impl Order {
         run: &Arc<Run>,
         sorts: &[Sort],
     ) -> Result<Self, Error> {
-        let mut keys = Check::new(layout, parents, run).sorts(sorts)?;
+        let mut keys = Check::new(layout, parents, run).sorts(sorts, "sort")?;
         let requested = keys.len();
         if sorts.is_empty() {
             keys.push(Key::new(Source::Score, true));
@@ -177,6 +177,33 @@ impl Order {
             keys,
             requested,
             primary_key,
+        })
+    }
+
+    /// Checks the sorts, which stand at `at`, of the objects of the NESTED field `scope`; none means by score. Objects may
+    /// be equal: they have no key of their own.
+    ///
+    /// # Errors
+    /// As [`Order::new`].
+    pub(crate) fn of_objects(
+        layout: &Layout,
+        parents: &Arc<ParentCache>,
+        run: &Arc<Run>,
+        sorts: &[Sort],
+        scope: &str,
+        at: &str,
+    ) -> Result<Self, Error> {
+        let mut keys = Check::new(layout, parents, run)
+            .of_objects(scope)
+            .sorts(sorts, at)?;
+        let requested = keys.len();
+        if sorts.is_empty() {
+            keys.push(Key::new(Source::Score, true));
+        }
+        Ok(Self {
+            primary_key: keys.len(),
+            keys,
+            requested,
         })
     }
 

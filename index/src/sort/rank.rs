@@ -15,7 +15,7 @@ pub(super) enum Place {
 /// Numbers are themselves. Strings are their ordinals in the segment's dictionary, with room between them, so that a
 /// string from elsewhere can be compared with the segment's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
+pub(crate) struct Rank {
     place: Place,
     value: u64,
 }

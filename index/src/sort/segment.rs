@@ -10,6 +10,7 @@ use tantivy::columnar::TermOrdHit;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, SegmentReader};
 
+use super::budget::Budget;
 use super::column::{self, Nothing, Scores, Values};
 use super::leading::Leading;
 use super::objects::Objects;
@@ -20,7 +21,11 @@ use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
 use crate::join::ParentCache;
 use crate::layout::{KEY_FIELD, Layout};
+use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::run::Run;
+
+/// How many columns' worth of work the objects of a document are.
+const WORK_OF_OBJECTS: usize = 16;
 
 /// An order that is ready for the segments of one searcher.
 pub(crate) struct PreparedOrder<'a> {
@@ -122,6 +127,20 @@ impl<'a> PreparedOrder<'a> {
         let edges = edges.collect::<tantivy::Result<HashMap<_, _>>>()?;
         readers.sort_by_key(|reader| edges.get(&reader.segment_id()).copied().flatten());
         Ok(())
+    }
+
+    /// How many documents to look at between two looks at the deadline: fewer when comparing them takes long.
+    pub(crate) fn documents_per_check(&self) -> u32 {
+        let work = |key: &Key| match &key.source {
+            Source::Score | Source::PrimaryKey => 0,
+            Source::Numbers { nested: None, .. }
+            | Source::Strings { nested: None, .. }
+            | Source::Attribute { nested: None, .. } => 1,
+            Source::Numbers { .. } | Source::Strings { .. } | Source::Attribute { .. } => WORK_OF_OBJECTS,
+            Source::Distance { points, .. } => points.len(),
+        };
+        let work = self.order.keys.iter().map(work).sum::<usize>().max(1);
+        (DOCUMENTS_PER_CHECK / work as u32).max(1)
     }
 
     fn open_key(
@@ -263,7 +282,7 @@ impl SegmentKey<'_> {
     }
 
     /// The values behind ranks of this segment.
-    fn standings(&self, ranks: impl Iterator<Item = Rank>) -> io::Result<Vec<Standing>> {
+    fn standings(&self, ranks: impl Iterator<Item = Rank>, budget: &mut Budget) -> io::Result<Vec<Standing>> {
         let mut ordinals = Vec::new();
         let mut standings = Vec::new();
         for (nth, rank) in ranks.enumerate() {
@@ -285,9 +304,10 @@ impl SegmentKey<'_> {
             let dictionary = strings.column.dictionary();
             dictionary.sorted_ords_to_term_cb(&sorted, |bytes| {
                 if let Some(standing) = places.next().and_then(|nth| standings.get_mut(nth)) {
-                    *standing = Standing::Bytes(bytes.to_vec());
+                    *standing = Standing::Bytes(budget.copy(bytes));
                 }
             })?;
+            budget.check()?;
         }
         Ok(standings)
     }
@@ -327,13 +347,13 @@ impl SegmentOrder<'_> {
     }
 
     /// Goes on to a document, which lies after the one before.
-    pub(super) fn stand_on(&mut self, doc: DocId, score: Score) {
+    pub(crate) fn stand_on(&mut self, doc: DocId, score: Score) {
         (self.doc, self.score) = (doc, score);
         self.ranks.clear();
     }
 
     /// Compares the document with other ranks; computes no more keys than it takes.
-    pub(super) fn compare(&mut self, others: &[Rank]) -> Ordering {
+    pub(crate) fn compare(&mut self, others: &[Rank]) -> Ordering {
         for (nth, other) in others.iter().enumerate() {
             let Some(rank) = self.rank(nth) else { break };
             let ordering = rank.cmp(other);
@@ -345,7 +365,7 @@ impl SegmentOrder<'_> {
     }
 
     /// All ranks of the document.
-    pub(super) fn ranks(&mut self) -> &[Rank] {
+    pub(crate) fn ranks(&mut self) -> &[Rank] {
         self.rank(self.keys.len().saturating_sub(1));
         &self.ranks
     }
@@ -359,7 +379,7 @@ impl SegmentOrder<'_> {
     }
 
     /// Where a document of another segment, or another time, stands in this one.
-    pub(super) fn ranks_of(&self, standings: &[Standing]) -> io::Result<Vec<Rank>> {
+    pub(crate) fn ranks_of(&self, standings: &[Standing]) -> io::Result<Vec<Rank>> {
         self.keys
             .iter()
             .zip(standings)
@@ -367,12 +387,17 @@ impl SegmentOrder<'_> {
             .collect()
     }
 
-    /// The values behind the ranks of several documents: one list a document.
-    pub(super) fn standings(&self, documents: &[&[Rank]]) -> io::Result<Vec<Vec<Standing>>> {
+    /// The values behind the ranks of several documents: one list a document. `beside` are values that are held too.
+    pub(crate) fn standings<'s>(
+        &self,
+        documents: &[&[Rank]],
+        beside: impl IntoIterator<Item = &'s [Standing]>,
+    ) -> io::Result<Vec<Vec<Standing>>> {
+        let mut budget = Budget::beside(beside);
         let mut standings = vec![Vec::with_capacity(self.keys.len()); documents.len()];
         for (nth, key) in self.keys.iter().enumerate() {
             let ranks = documents.iter().filter_map(|ranks| ranks.get(nth).copied());
-            for (document, standing) in standings.iter_mut().zip(key.standings(ranks)?) {
+            for (document, standing) in standings.iter_mut().zip(key.standings(ranks, &mut budget)?) {
                 document.push(standing);
             }
         }

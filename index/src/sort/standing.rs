@@ -1,7 +1,7 @@
 //! Where a document stands under one key of an order, comparable across segments and restarts.
 
 /// A document's value under one key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Standing {
     /// It has none.
     Missing,

@@ -65,9 +65,11 @@ impl<'a> Top<'a> {
         if heap.is_empty() {
             return Ok(());
         }
-        let entries = heap.into_vec();
+        // Sorted by numbers, so that strings are compared only with those of other segments.
+        let entries = heap.into_sorted_vec();
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let standings = order.standings(&ranks)?;
+        let held = self.winners.iter().map(|winner| winner.standings.as_slice());
+        let standings = order.standings(&ranks, held)?;
         let winners = standings.into_iter().zip(&entries);
         self.winners.extend(winners.map(|(standings, entry)| Winner {
             standings,

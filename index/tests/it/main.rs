@@ -11,12 +11,16 @@ mod attributes;
 mod blocks;
 mod broad;
 mod chinese_phrases;
+mod collapse;
 mod highlights;
+mod inner_hits;
 mod oracle;
 mod pages;
+mod profile;
 mod random;
 mod reference;
 mod reopen;
+mod sorting;
 mod text_queries;
 
 use souk_index::{

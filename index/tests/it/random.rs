@@ -413,6 +413,7 @@ pub(crate) fn query(rng: &mut Rng, scope: &str, depth: u32) -> Query {
                 query: Box::new(query(rng, path, depth - 1)),
                 score_mode: pick(rng, &modes),
                 weight: 1.0,
+                inner_hits: None,
             }
         }
         11 => Query::ConstScore {

@@ -205,6 +205,7 @@ fn combined_clauses() {
         query: Box::new(Query::term("tags.tag", "a")),
         score_mode: ScoreMode::Avg,
         weight: 1.0,
+        inner_hits: None,
     };
     assert_eq!(nested, expected);
     let constant = read_query(Kind::ConstScore(Box::new(pb::ConstScoreQuery {

@@ -342,6 +342,7 @@ fn query(random: &mut Rng, scope: Option<&str>, depth: usize) -> Query {
                     ],
                 ),
                 weight: 1.0,
+                inner_hits: None,
             }
         }
         9 => Query::ConstScore {

@@ -129,6 +129,7 @@ fn nested_objects_score_by_mode() {
             query: Box::new(query),
             score_mode,
             weight: 2.0,
+            inner_hits: None,
         })
     };
     assert_eq!(nested(ScoreMode::None), [(1, 0.0), (2, 0.0)]);

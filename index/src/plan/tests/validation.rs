@@ -49,6 +49,7 @@ fn nested(path: &str, query: Query) -> Query {
         query: Box::new(query),
         score_mode: ScoreMode::None,
         weight: 1.0,
+        inner_hits: None,
     }
 }
 

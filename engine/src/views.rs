@@ -1,0 +1,103 @@
+//! Views that searches keep for the pages that follow: what the index held, and the rows behind it.
+//!
+//! The token of a page in a kept view is one of the engine's around the index's, with the number of the view.
+
+use std::time::Duration;
+
+use souk_index::Searcher;
+use souk_storage::Snapshot;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{EngineError, Result};
+use crate::leases::Leases;
+use crate::token::{self, TokenKind};
+
+/// Longest time that a view is kept after its last use.
+pub const VIEW_KEEP_MAX: Duration = Duration::from_secs(300);
+/// Most views that are kept at a time.
+pub const VIEWS_MAX: usize = 64;
+
+/// How long a view is kept after its last page, so that the call for it can be repeated.
+const AFTER_LAST_PAGE: Duration = Duration::from_secs(10);
+
+/// What a search saw.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    /// The index.
+    pub(crate) searcher: Searcher,
+    /// The last write that it includes.
+    pub(crate) sequence: u64,
+    /// The rows, as they were when the index was looked at or a moment later.
+    pub(crate) rows: Snapshot,
+}
+
+/// The views that are kept.
+pub(crate) type Views = Leases<View>;
+
+/// A place in a view that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ViewToken {
+    /// The view's number.
+    pub(crate) number: u64,
+    /// The index's own token.
+    pub(crate) inner: String,
+}
+
+impl ViewToken {
+    /// The token's text, for a search of `table`.
+    pub(crate) fn seal(&self, table: &str) -> String {
+        let payload = [&self.number.to_be_bytes(), self.inner.as_bytes()].concat();
+        token::seal(TokenKind::View, xxh3_64(table.as_bytes()), &payload)
+    }
+
+    /// Reads a token; `None` when it isn't one of a kept view of `table`: then it is the index's to read.
+    pub(crate) fn open(table: &str, text: &str) -> Option<Self> {
+        let payload = token::open(TokenKind::View, xxh3_64(table.as_bytes()), text).ok()?;
+        let (number, inner) = payload.split_first_chunk::<8>()?;
+        Some(Self {
+            number: u64::from_be_bytes(*number),
+            inner: String::from_utf8(inner.to_vec()).ok()?,
+        })
+    }
+}
+
+/// The view of a token.
+///
+/// # Errors
+/// [`EngineError::ViewExpired`].
+pub(crate) fn kept(views: &Views, number: u64, keep: Option<Duration>) -> Result<View> {
+    views.take(number, keep).ok_or(EngineError::ViewExpired)
+}
+
+/// Keeps a view.
+///
+/// # Errors
+/// [`EngineError::TooManyViews`].
+pub(crate) fn keep(views: &Views, view: View, keep: Duration) -> Result<u64> {
+    let number = views.keep(view, keep);
+    number.ok_or(EngineError::TooManyViews { max: VIEWS_MAX })
+}
+
+/// Says that the last page of a view was given.
+pub(crate) fn finish(views: &Views, number: u64) {
+    views.shorten(number, AFTER_LAST_PAGE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ViewToken;
+
+    #[test]
+    fn a_token_of_a_view_is_told_from_all_others() {
+        let token = ViewToken {
+            number: 7,
+            inner: "AbC-_9".to_owned(),
+        };
+        let text = token.seal("orders");
+        assert_eq!(ViewToken::open("orders", &text), Some(token));
+        assert_eq!(ViewToken::open("shops", &text), None);
+        for other in ["", "AbC-_9", &text[1..], &format!("{text}A")] {
+            assert_eq!(ViewToken::open("orders", other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Collapse: of the matches that share a value of a field, only the best is a hit.
+//!
+//! A match is the head of its group if no better match has the same value. Documents without a value are one group.
+//! Totals and aggregations are over all matches, as Tablestore's are.
+//!
+//! The first page keeps as many groups as it wants, whatever their number: once a group has been crowded out, only a
+//! match better than all that are kept can bring it back, and then that one is its best so far. A page behind a token
+//! must not show a group whose head came before. Those groups, which are exactly the hits of the pages before, are
+//! gathered first, up to [`MAX_COLLAPSE_GROUPS`]; then the best of all others are kept as on the first page.
+
+use std::collections::HashSet;
+use std::io;
+
+use tantivy::columnar::{BytesColumn, Column, ColumnType, TermOrdHit};
+use tantivy::query::Weight;
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
+
+use crate::count::Count;
+use crate::error::{Error, Reason, Violation, Violations};
+use crate::layout::Layout;
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_COLLAPSE_GROUPS};
+use crate::profile::{Access, Laps, Recorder};
+use crate::run::Run;
+use crate::schema::FieldKind;
+use crate::sort::{Heads, PreparedOrder, SegmentHeads, Standing, Winner, unreadable};
+
+const COLLAPSING: &str = "collapsing";
+
+/// The checked field of a collapse.
+#[derive(Debug)]
+pub(crate) struct Collapse {
+    path: String,
+    strings: bool,
+}
+
+impl Collapse {
+    /// Checks the field of a collapse.
+    ///
+    /// # Errors
+    /// [`Error::InvalidQuery`].
+    pub(crate) fn new(layout: &Layout, name: &str) -> Result<Self, Error> {
+        let wrong = |reason, message: String, advice: &str| {
+            let mut violations = Violations::default();
+            violations.push(Violation {
+                path: "collapse.field".to_owned(),
+                reason,
+                message,
+                advice: advice.to_owned(),
+            });
+            Err(Error::InvalidQuery(violations))
+        };
+        let Some(field) = layout.schema.resolve(name) else {
+            let advice = "use a field of the index's schema, by its full path";
+            return wrong(
+                Reason::UnknownField,
+                format!("there is no field `{name}`"),
+                advice,
+            );
+        };
+        if let Some(scope) = &field.scope {
+            let message = format!("`{name}` is a field of the objects of `{scope}`");
+            return wrong(
+                Reason::OutsideNestedPath,
+                message,
+                "use a field of the document itself",
+            );
+        }
+        let strings = field.kind == FieldKind::Keyword;
+        if !strings && !matches!(field.kind, FieldKind::Long | FieldKind::Double) {
+            let message = format!(
+                "`{name}` is {}, but hits collapse by KEYWORD, LONG or DOUBLE",
+                field.kind.word()
+            );
+            return wrong(
+                Reason::TypeMismatch,
+                message,
+                "use a field of one of these types, or a KEYWORD sub-field",
+            );
+        }
+        if field.array {
+            let message = format!("`{name}` is an array: a document would be in several groups");
+            return wrong(
+                Reason::TypeMismatch,
+                message,
+                "use a field with one value a document",
+            );
+        }
+        Ok(Self {
+            path: field.path.clone(),
+            strings,
+        })
+    }
+
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<SegmentGroups> {
+        let columns = reader.fast_fields();
+        if self.strings {
+            let strings = columns.str(&self.path)?.map(BytesColumn::from);
+            let column = strings.as_ref().map(|strings| strings.ords().clone());
+            return Ok(SegmentGroups { column, strings });
+        }
+        let types = [ColumnType::I64, ColumnType::F64];
+        let column = columns.u64_lenient_for_type(Some(&types), &self.path)?;
+        Ok(SegmentGroups {
+            column: column.map(|(column, _)| column),
+            strings: None,
+        })
+    }
+}
+
+/// A group within one segment: the document's number, or the ordinal of its string; none for documents without a value.
+pub(crate) type Local = Option<u64>;
+
+/// The groups of one segment's documents.
+pub(crate) struct SegmentGroups {
+    column: Option<Column<u64>>,
+    strings: Option<BytesColumn>,
+}
+
+impl SegmentGroups {
+    /// The group of a document.
+    pub(crate) fn of(&self, doc: DocId) -> Local {
+        self.column.as_ref()?.first(doc)
+    }
+
+    /// The groups as all segments know them.
+    pub(crate) fn values(&self, locals: &[Local]) -> io::Result<Vec<Standing>> {
+        let as_number = |local: &Local| local.map_or(Standing::Missing, Standing::Number);
+        let mut values: Vec<Standing> = locals.iter().map(as_number).collect();
+        let Some(strings) = &self.strings else {
+            return Ok(values);
+        };
+        // Sorted, so that each block of the dictionary is decoded once.
+        let numbered = locals.iter().enumerate();
+        let mut ordinals: Vec<(u64, usize)> = numbered
+            .filter_map(|(nth, local)| local.map(|ordinal| (ordinal, nth)))
+            .collect();
+        ordinals.sort_unstable();
+        let sorted: Vec<u64> = ordinals.iter().map(|(ordinal, _)| *ordinal).collect();
+        let mut places = ordinals.iter().map(|(_, nth)| *nth);
+        strings.dictionary().sorted_ords_to_term_cb(&sorted, |bytes| {
+            if let Some(value) = places.next().and_then(|nth| values.get_mut(nth)) {
+                *value = Standing::Bytes(bytes.to_vec());
+            }
+        })?;
+        Ok(values)
+    }
+
+    /// The group here that another segment knows by its value; absent when no document of this segment is in it.
+    fn local(&self, value: &Standing) -> io::Result<Option<Local>> {
+        Ok(match (value, &self.strings) {
+            (Standing::Missing, _) => Some(None),
+            (Standing::Number(number), _) => Some(Some(*number)),
+            (Standing::Bytes(_), None) => None,
+            (Standing::Bytes(bytes), Some(strings)) => {
+                if strings.num_terms() == 0 {
+                    return Ok(None);
+                }
+                match strings.dictionary().term_ord_or_next(bytes)? {
+                    TermOrdHit::Exact(ordinal) => Some(Some(ordinal)),
+                    TermOrdHit::Next(_) => None,
+                }
+            }
+        })
+    }
+}
+
+/// Every match of a search, to be collapsed.
+pub(crate) struct Pass<'a> {
+    pub(crate) weight: &'a dyn Weight,
+    /// In the order in which to take them.
+    pub(crate) readers: &'a [&'a SegmentReader],
+    pub(crate) order: &'a PreparedOrder<'a>,
+    /// Whether scores differ and matter.
+    pub(crate) scores: bool,
+    /// The score of every match otherwise.
+    pub(crate) constant_score: Score,
+    pub(crate) run: &'a Run,
+    /// Notes what was done, if somebody asked.
+    pub(crate) recorder: Option<&'a Recorder>,
+}
+
+impl Pass<'_> {
+    /// The heads of the first `wanted` groups behind a position, in order. Counts all matches.
+    ///
+    /// # Errors
+    /// [`Error::LimitExceeded`] when too many groups came before; what searching can fail with.
+    pub(crate) fn heads(
+        &self,
+        collapse: &Collapse,
+        wanted: usize,
+        after: Option<&[Standing]>,
+        count: &mut Count,
+    ) -> Result<Vec<Winner>, Error> {
+        let failed = |error| self.run.reason(COLLAPSING, error);
+        let passed = match after {
+            Some(after) => self.passed(collapse, after)?,
+            None => HashSet::new(),
+        };
+        let mut heads = Heads::new(self.order, wanted);
+        for reader in self.readers {
+            self.run.check()?;
+            let mut laps = Laps::begin(self.recorder.is_some());
+            let mut record = |access| {
+                if let Some(recorder) = self.recorder {
+                    recorder.segment(reader, access, laps.lap());
+                }
+            };
+            let groups = collapse.open(reader).map_err(failed)?;
+            let order = self.order.open(reader, self.scores).map_err(failed)?;
+            let mut local = HashSet::new();
+            for (nth, value) in passed.iter().enumerate() {
+                if nth.is_multiple_of(DOCUMENTS_PER_CHECK as usize) {
+                    self.run.check()?;
+                }
+                local.extend(groups.local(value).map_err(unreadable)?);
+            }
+            let mut segment = heads.segment(order, &groups, after, local).map_err(unreadable)?;
+            if count.open() == 0 && segment.beaten() {
+                count.leave_out();
+                record(Access::PassedOver);
+                continue;
+            }
+            let matches = self.walk(reader, &mut segment).map_err(failed)?;
+            count.add(matches);
+            heads.take(segment).map_err(unreadable)?;
+            record(Access::AllMatches(matches));
+        }
+        Ok(heads.into_winners())
+    }
+
+    /// The groups of which a match lies at a position or before it.
+    fn passed(&self, collapse: &Collapse, after: &[Standing]) -> Result<HashSet<Standing>, Error> {
+        let failed = |error| self.run.reason(COLLAPSING, error);
+        let mut passed = HashSet::new();
+        for reader in self.readers {
+            self.run.check()?;
+            let groups = collapse.open(reader).map_err(failed)?;
+            let mut order = self.order.open(reader, self.scores).map_err(failed)?;
+            let after = order.ranks_of(after).map_err(unreadable)?;
+            let mut local: HashSet<Local> = HashSet::new();
+            let mut visit = |docs: &[DocId], score: Score| {
+                for doc in docs {
+                    order.stand_on(*doc, score);
+                    if order.compare(&after).is_le() {
+                        local.insert(groups.of(*doc));
+                    }
+                }
+                if local.len() > MAX_COLLAPSE_GROUPS {
+                    return Err(self.run.give_up(too_deep(local.len())));
+                }
+                Ok(())
+            };
+            self.each(reader, &mut visit).map_err(failed)?;
+            let local: Vec<Local> = local.into_iter().collect();
+            passed.extend(groups.values(&local).map_err(unreadable)?);
+            if passed.len() > MAX_COLLAPSE_GROUPS {
+                return Err(too_deep(passed.len()));
+            }
+        }
+        Ok(passed)
+    }
+
+    /// Offers every match of a segment, and counts them.
+    fn walk(&self, reader: &SegmentReader, segment: &mut SegmentHeads<'_>) -> tantivy::Result<u64> {
+        let mut visit = |docs: &[DocId], score: Score| {
+            segment.offer_all(docs, score);
+            Ok(())
+        };
+        self.each(reader, &mut visit)
+    }
+
+    /// Visits every match of a segment, in ascending order, those of one score together; how many there are.
+    fn each(
+        &self,
+        reader: &SegmentReader,
+        visit: &mut dyn FnMut(&[DocId], Score) -> tantivy::Result<()>,
+    ) -> tantivy::Result<u64> {
+        let mut scorer = self.weight.scorer(reader, 1.0)?;
+        let per_check = self.order.documents_per_check();
+        let (mut matches, mut visited) = (0_u64, 0_u32);
+        if self.scores {
+            let mut doc = scorer.doc();
+            while doc != TERMINATED {
+                visited += 1;
+                if visited >= per_check {
+                    visited = 0;
+                    self.run.check_inside()?;
+                }
+                if !reader.is_deleted(doc) {
+                    matches += 1;
+                    visit(&[doc], scorer.score())?;
+                }
+                doc = scorer.advance();
+            }
+            return Ok(matches);
+        }
+        let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+        let mut alive = Vec::with_capacity(buffer.len());
+        loop {
+            let filled = scorer.fill_buffer(&mut buffer);
+            alive.clear();
+            let found = buffer.iter().take(filled).copied();
+            alive.extend(found.filter(|doc| !reader.is_deleted(*doc)));
+            matches += alive.len() as u64;
+            visit(&alive, self.constant_score)?;
+            if filled < buffer.len() {
+                return Ok(matches);
+            }
+            visited += filled as u32;
+            if visited >= per_check {
+                visited = 0;
+                self.run.check_inside()?;
+            }
+        }
+    }
+}
+
+fn too_deep(actual: usize) -> Error {
+    Error::LimitExceeded {
+        path: "page_token".to_owned(),
+        limit: "MAX_COLLAPSE_GROUPS",
+        max: MAX_COLLAPSE_GROUPS as u64,
+        actual: actual as u64,
+        advice: "narrow the query, or follow the groups by a composite aggregation",
+    }
+}

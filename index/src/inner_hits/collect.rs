@@ -1,0 +1,316 @@
+//! From the hits of a page to their objects.
+
+use std::io;
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Scorer, Weight};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED, Term};
+
+use super::prepare::{List, Prepared};
+use super::{InnerHit, InnerHitList};
+use crate::bits::Bits;
+use crate::error::Error;
+use crate::join::ParentCache;
+use crate::layout::Layout;
+use crate::run::Run;
+use crate::sort::{PreparedOrder, SegmentOrder};
+use crate::statistics::ScopeStatistics;
+
+const LOOKING: &str = "looking for inner hits";
+
+/// The lists of one hit, by name.
+type Lists = Vec<(String, InnerHitList)>;
+
+/// Where a hit lies within a segment, and which hit it is.
+type Placed = (DocId, usize);
+
+/// The lists of the hits with these keys, in the same order.
+///
+/// # Errors
+/// [`Error::DeadlineExceeded`], [`Error::Cancelled`], [`Error::Io`], [`Error::Corrupt`].
+pub(crate) fn collect(
+    prepared: &Prepared,
+    layout: &Layout,
+    parents: &ParentCache,
+    searcher: &Searcher,
+    keys: &[&[u8]],
+    run: &Run,
+) -> Result<Vec<Lists>, Error> {
+    let mut found: Vec<Lists> = keys.iter().map(|_| Vec::new()).collect();
+    let Some(root) = layout.root_kind() else {
+        return Ok(found);
+    };
+    if prepared.lists.is_empty() || keys.is_empty() {
+        return Ok(found);
+    }
+    let failed = |error| run.reason(LOOKING, error);
+    let page = Page {
+        prepared,
+        layout,
+        parents,
+        weights: weights(prepared, layout, searcher).map_err(failed)?,
+        orders: orders(prepared, layout, parents, run, searcher).map_err(failed)?,
+        run,
+    };
+    let mut missing: Vec<usize> = (0..keys.len()).collect();
+    for reader in searcher.segment_readers() {
+        run.check()?;
+        if missing.is_empty() {
+            break;
+        }
+        let roots = parents.get(reader, &root).map_err(failed)?;
+        let placed = locate(layout, reader, &roots, keys, &mut missing).map_err(failed)?;
+        if !placed.is_empty() {
+            page.segment(reader, &roots, &placed, &mut found)
+                .map_err(failed)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Takes the hits of this segment off `missing`; where they lie, ascending.
+fn locate(
+    layout: &Layout,
+    reader: &SegmentReader,
+    roots: &Bits,
+    keys: &[&[u8]],
+    missing: &mut Vec<usize>,
+) -> tantivy::Result<Vec<Placed>> {
+    let index = reader.inverted_index(layout.key)?;
+    let mut placed = Vec::new();
+    let mut elsewhere = Vec::new();
+    for nth in missing.drain(..) {
+        let key = keys.get(nth).copied().unwrap_or_default();
+        let term = Term::from_field_bytes(layout.key, key);
+        let mut document = None;
+        // The objects have the key too, and versions that are deleted may lie before the one that isn't.
+        if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {
+            while postings.doc() != TERMINATED {
+                let doc = postings.doc();
+                if !reader.is_deleted(doc) && roots.next(doc) == doc {
+                    document = Some(doc);
+                }
+                postings.advance();
+            }
+        }
+        match document {
+            Some(doc) => placed.push((doc, nth)),
+            None => elsewhere.push(nth),
+        }
+    }
+    *missing = elsewhere;
+    placed.sort_unstable();
+    Ok(placed)
+}
+
+fn weights(
+    prepared: &Prepared,
+    layout: &Layout,
+    searcher: &Searcher,
+) -> tantivy::Result<Vec<Option<Box<dyn Weight>>>> {
+    let weight = |clause: usize| {
+        let Some(clause) = prepared.clauses.get(clause).filter(|_| prepared.needs(clause)) else {
+            return Ok(None);
+        };
+        let Some(kind) = layout.kind_term(Some(&clause.path)) else {
+            return Ok(None);
+        };
+        let statistics = ScopeStatistics::new(searcher, &kind)?;
+        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, searcher);
+        clause.child.weight(scoring).map(Some)
+    };
+    (0..prepared.clauses.len()).map(weight).collect()
+}
+
+fn orders<'a>(
+    prepared: &'a Prepared,
+    layout: &'a Layout,
+    parents: &'a ParentCache,
+    run: &'a Run,
+    searcher: &Searcher,
+) -> tantivy::Result<Vec<PreparedOrder<'a>>> {
+    let orders = prepared.lists.iter();
+    orders
+        .map(|list| PreparedOrder::new(&list.order, layout, parents, run, searcher))
+        .collect()
+}
+
+/// What the segments have in common.
+struct Page<'a> {
+    prepared: &'a Prepared,
+    layout: &'a Layout,
+    parents: &'a ParentCache,
+    /// Of each clause, if it is needed.
+    weights: Vec<Option<Box<dyn Weight>>>,
+    /// Of each list.
+    orders: Vec<PreparedOrder<'a>>,
+    run: &'a Run,
+}
+
+/// One clause on one segment.
+struct OpenClause {
+    scorer: Box<dyn Scorer>,
+    /// Which documents are the objects around those of the clause; none when these are the document's own.
+    around: Option<Arc<Bits>>,
+    /// The kinds of documents from the clause's objects outwards, the document itself last.
+    levels: Vec<Arc<Bits>>,
+}
+
+/// An object that matches.
+type Matched = (DocId, Score);
+
+impl Page<'_> {
+    fn segment(
+        &self,
+        reader: &SegmentReader,
+        roots: &Bits,
+        placed: &[Placed],
+        found: &mut [Lists],
+    ) -> tantivy::Result<()> {
+        let mut clauses = Vec::new();
+        for nth in 0..self.prepared.clauses.len() {
+            clauses.push(self.open(reader, nth)?);
+        }
+        let mut orders = Vec::new();
+        for order in &self.orders {
+            orders.push(order.open(reader, true)?);
+        }
+        for (doc, nth) in placed {
+            self.run.check_inside()?;
+            let first = roots.before(*doc).map_or(0, |before| before + 1);
+            let matched = self.matched(&mut clauses, first, *doc);
+            let Some(lists) = found.get_mut(*nth) else {
+                continue;
+            };
+            for (list, order) in self.prepared.lists.iter().zip(&mut orders) {
+                let objects = matched.get(list.clause).map(Vec::as_slice).unwrap_or_default();
+                let levels = clauses.get(list.clause).and_then(Option::as_ref);
+                let levels = levels.map(|clause| clause.levels.as_slice()).unwrap_or_default();
+                let shown = show(list, order, objects, levels)?;
+                lists.push((list.name.clone(), shown));
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&self, reader: &SegmentReader, nth: usize) -> tantivy::Result<Option<OpenClause>> {
+        let clause = self.prepared.clauses.get(nth);
+        let weight = self.weights.get(nth).and_then(Option::as_ref);
+        let Some((clause, weight)) = clause.zip(weight) else {
+            return Ok(None);
+        };
+        let kind = |path: Option<&str>| {
+            let term = self.layout.kind_term(path);
+            term.map(|term| self.parents.get(reader, &term)).transpose()
+        };
+        let around = clause.outer.and_then(|outer| self.prepared.clauses.get(outer));
+        let around = around.map(|outer| kind(Some(&outer.path))).transpose()?.flatten();
+        let mut levels = Vec::new();
+        let mut path = Some(clause.path.as_str());
+        loop {
+            levels.extend(kind(path)?);
+            let Some(inner) = path else { break };
+            let field = self.layout.schema.resolve(inner);
+            path = field.and_then(|field| field.scope.as_deref());
+        }
+        Ok(Some(OpenClause {
+            scorer: weight.scorer(reader, 1.0)?,
+            around,
+            levels,
+        }))
+    }
+
+    /// The objects in `first..document` that match, of each clause.
+    fn matched(
+        &self,
+        clauses: &mut [Option<OpenClause>],
+        first: DocId,
+        document: DocId,
+    ) -> Vec<Vec<Matched>> {
+        let mut matched: Vec<Vec<Matched>> = Vec::with_capacity(clauses.len());
+        for (clause, open) in self.prepared.clauses.iter().zip(clauses) {
+            let mut objects = Vec::new();
+            if let Some(OpenClause { scorer, around, .. }) = open {
+                if scorer.doc() < first {
+                    scorer.seek(first);
+                }
+                let outer = clause.outer.and_then(|outer| matched.get(outer));
+                while scorer.doc() < document {
+                    let object = scorer.doc();
+                    let inside = match (around.as_ref(), outer) {
+                        (Some(around), Some(outer)) => {
+                            let outer_object = around.next(object);
+                            outer
+                                .binary_search_by_key(&outer_object, |(object, _)| *object)
+                                .is_ok()
+                        }
+                        _ => true,
+                    };
+                    if inside {
+                        objects.push((object, scorer.score()));
+                    }
+                    scorer.advance();
+                }
+            }
+            matched.push(objects);
+        }
+        matched
+    }
+}
+
+/// The objects of a list that are asked for, in its order.
+fn show(
+    list: &List,
+    order: &mut SegmentOrder<'_>,
+    objects: &[Matched],
+    levels: &[Arc<Bits>],
+) -> io::Result<InnerHitList> {
+    let mut ranked: Vec<_> = objects
+        .iter()
+        .map(|(object, score)| {
+            order.stand_on(*object, *score);
+            (order.ranks().to_vec(), *object, *score)
+        })
+        .collect();
+    // Stable: ties stay in the order of the objects.
+    ranked.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let shown: Vec<_> = ranked.iter().skip(list.offset).take(list.size).collect();
+    let ranks: Vec<_> = shown.iter().map(|(ranks, ..)| ranks.as_slice()).collect();
+    let standings = order.standings(&ranks, [])?;
+    let hits = shown
+        .into_iter()
+        .zip(standings)
+        .map(|((_, object, score), standings)| {
+            let mut offsets = offsets(*object, levels);
+            InnerHit {
+                offset: offsets.pop().unwrap_or_default(),
+                outer_offsets: offsets,
+                score: *score,
+                sort_values: list.order.sort_values(&standings),
+            }
+        });
+    Ok(InnerHitList {
+        total: objects.len() as u64,
+        hits: hits.collect(),
+    })
+}
+
+/// The place of an object in its list, after those of the objects around it.
+fn offsets(object: DocId, levels: &[Arc<Bits>]) -> Vec<usize> {
+    let mut offsets = Vec::with_capacity(levels.len());
+    let mut object = object;
+    for (own, outer) in levels.iter().zip(levels.iter().skip(1)) {
+        // Objects lie before what they are part of, in their order.
+        let mut sibling = own.next(outer.before(object).map_or(0, |before| before + 1));
+        let mut place = 0;
+        while sibling < object {
+            place += 1;
+            sibling = own.next(sibling + 1);
+        }
+        offsets.push(place);
+        object = outer.next(object);
+    }
+    offsets.reverse();
+    offsets
+}

@@ -1,0 +1,91 @@
+//! The parts of a request, checked.
+
+use std::sync::Arc;
+
+use crate::collapse::Collapse;
+use crate::error::{Error, Reason, Violation, Violations};
+use crate::inner_hits;
+use crate::join::ParentCache;
+use crate::layout::Layout;
+use crate::limits::{MAX_PAGE_SIZE, MAX_SKIP};
+use crate::page;
+use crate::plan::{self, Plan};
+use crate::request::SearchRequest;
+use crate::run::Run;
+use crate::sort::{Order, Standing};
+
+/// The plan of a request's query, and its inner hits.
+pub(super) fn planned(
+    layout: &Layout,
+    parents: &Arc<ParentCache>,
+    run: &Arc<Run>,
+    request: &SearchRequest,
+) -> Result<(Plan, inner_hits::Prepared), Error> {
+    let mut plan = plan::plan(layout, parents, run, &request.query, "query")?;
+    let clauses = std::mem::take(&mut plan.nested);
+    let inner_hits = inner_hits::prepare(layout, parents, run, clauses, request.page_size)?;
+    Ok((plan, inner_hits))
+}
+
+/// The checked collapse of a request, if it has one.
+pub(super) fn collapse(layout: &Layout, request: &SearchRequest) -> Result<Option<Collapse>, Error> {
+    let field = request.collapse.as_deref();
+    field.map(|field| Collapse::new(layout, field)).transpose()
+}
+
+/// Both results, or all violations of both.
+pub(super) fn together<A, B>(one: Result<A, Error>, other: Result<B, Error>) -> Result<(A, B), Error> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(Error::InvalidQuery(mut violations)), Err(Error::InvalidQuery(more))) => {
+            violations.append(more);
+            Err(Error::InvalidQuery(violations))
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
+/// Checks the numbers of a request.
+pub(super) fn check_page(request: &SearchRequest) -> Result<(), Error> {
+    let mut violations = Violations::default();
+    let sizes = [
+        (
+            "page_size",
+            request.page_size,
+            "MAX_PAGE_SIZE",
+            MAX_PAGE_SIZE,
+            "ask for a smaller page",
+        ),
+        ("skip", request.skip, "MAX_SKIP", MAX_SKIP, "follow page tokens"),
+    ];
+    for (path, actual, limit, max, advice) in sizes {
+        if actual > max {
+            violations.push(Violation {
+                path: path.to_owned(),
+                reason: Reason::LimitExceeded {
+                    limit,
+                    max: max as u64,
+                    actual: actual as u64,
+                },
+                message: format!("{actual} is above the limit {limit} of {max}"),
+                advice: advice.to_owned(),
+            });
+        }
+    }
+    if violations.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::InvalidQuery(violations))
+    }
+}
+
+/// The position of a page token in the order of its request.
+pub(super) fn position(fingerprint: u64, order: &Order, token: &str) -> Result<Vec<Standing>, Error> {
+    let standings = page::decode(fingerprint, token)?;
+    if !order.accepts(&standings) {
+        return Err(Error::PageTokenInvalid {
+            detail: "it belongs to another order",
+        });
+    }
+    Ok(standings)
+}
