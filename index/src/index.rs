@@ -21,6 +21,7 @@ use crate::merge::ReclaimingMergePolicy;
 use crate::misfit::{MisfitLog, MisfitReport};
 use crate::schema::{FieldKind, Schema};
 use crate::search::Searcher;
+use crate::statistics::Statistics;
 use crate::writer::IndexWriter;
 
 /// The least memory that the search library's indexing thread works with.
@@ -71,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) layout: Arc<Layout>,
     pub(crate) parents: Arc<ParentCache>,
     pub(crate) columns: Arc<ColumnCache>,
+    pub(crate) statistics: Arc<Statistics>,
     pub(crate) options: IndexOptions,
     /// Absent in memory.
     pub(crate) directory: Option<SoftDirectory>,
@@ -162,6 +164,7 @@ impl Index {
                 layout: Arc::new(layout),
                 parents: Arc::default(),
                 columns: Arc::default(),
+                statistics: Arc::default(),
                 options,
                 directory,
                 reader,
@@ -234,6 +237,7 @@ impl Shared {
         let searcher = self.reader.searcher();
         self.parents.retain(searcher.segment_readers());
         self.columns.retain(searcher.segment_readers());
+        self.statistics.retain(searcher.segment_readers());
         *self.view.write() = Arc::new(View { searcher, sequence });
         Ok(())
     }

@@ -17,7 +17,6 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 
 use crate::bits::Bits;
 use crate::query::ScoreMode;
-use crate::statistics::ScopeStatistics;
 
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
 /// entry is good for as long as the segment lives.
@@ -60,8 +59,6 @@ impl ParentCache {
 pub(crate) struct JoinQuery {
     /// Matches objects only, never parents.
     pub(crate) child: Arc<dyn Query>,
-    /// The term of `_kind` that the objects have.
-    pub(crate) child_kind: Term,
     /// The term of `_kind` that the parents have.
     pub(crate) parent_kind: Term,
     pub(crate) score_mode: ScoreMode,
@@ -77,9 +74,7 @@ impl fmt::Debug for JoinQuery {
 impl Query for JoinQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let (child, score_mode) = match scoring {
-            EnableScoring::Enabled { searcher, .. } if self.score_mode != ScoreMode::None => {
-                let statistics = ScopeStatistics::new(searcher, &self.child_kind)?;
-                let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, searcher);
+            EnableScoring::Enabled { .. } if self.score_mode != ScoreMode::None => {
                 (self.child.weight(scoring)?, self.score_mode)
             }
             EnableScoring::Enabled { searcher, .. } => (
@@ -155,26 +150,27 @@ impl JoinScorer {
         debug_assert!(self.doc != object, "a child query matched a parent");
         match self.score_mode {
             ScoreMode::None => {
-                if self.child.doc() < self.doc {
+                // Mostly one object of a parent matches: the next one is behind it already.
+                if self.child.doc() < self.doc && self.child.advance() < self.doc {
                     self.child.seek(self.doc);
                 }
             }
             ScoreMode::Avg => {
                 let (sum, count) = self.fold(0.0, |sum, score| sum + score);
-                self.score = sum / count as Score;
+                self.score = (sum / f64::from(count)) as Score;
             }
-            ScoreMode::Total => self.score = self.fold(0.0, |sum, score| sum + score).0,
-            ScoreMode::Max => self.score = self.fold(Score::MIN, Score::max).0,
-            ScoreMode::Min => self.score = self.fold(Score::MAX, Score::min).0,
+            ScoreMode::Total => self.score = self.fold(0.0, |sum, score| sum + score).0 as Score,
+            ScoreMode::Max => self.score = self.fold(f64::MIN, f64::max).0 as Score,
+            ScoreMode::Min => self.score = self.fold(f64::MAX, f64::min).0 as Score,
         }
         self.doc
     }
 
     /// Folds the scores of the matching objects before the parent, and counts them.
-    fn fold(&mut self, start: Score, step: impl Fn(Score, Score) -> Score) -> (Score, u32) {
+    fn fold(&mut self, start: f64, step: impl Fn(f64, f64) -> f64) -> (f64, u32) {
         let (mut value, mut count) = (start, 0);
         while self.child.doc() < self.doc {
-            value = step(value, self.child.score());
+            value = step(value, f64::from(self.child.score()));
             count += 1;
             self.child.advance();
         }

@@ -56,7 +56,8 @@
 //! | `join`, `bits` | documents of which a nested object matches |
 //! | `attribute` | values under names that no schema knows |
 //! | `columns` | what searches keep of the columns of segments |
-//! | `statistics` | term statistics that nested objects don't distort |
+//! | `bm25`, `statistics` | scores of texts, and what they depend on besides the document |
+//! | `bounds` | how high the documents of a word can score |
 //! | `run` | what the parts of one search share |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
 //! | `collapse` | of the matches with the same value of a field, the best |
@@ -87,6 +88,8 @@ pub mod writer;
 
 mod attribute;
 mod bits;
+mod bm25;
+mod bounds;
 mod collapse;
 mod columns;
 mod count;
@@ -110,7 +113,10 @@ pub use index::{Index, IndexOptions};
 pub use inner_hits::{InnerHit, InnerHitList, InnerHits};
 pub use misfit::{Misfit, MisfitReason, MisfitReport};
 pub use profile::{Access, Profile, ProfileNode, ProfiledSegment};
-pub use query::{Fuzziness, Operator, Query, QueryValue, ScoreMode};
+pub use query::{
+    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
+    Fuzziness, Modifier, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
+};
 pub use request::{
     ArrayMode, Hit, Missing, NestedSort, Relation, SearchRequest, SearchResult, Sort, Total, TotalRequest,
 };

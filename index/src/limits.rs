@@ -46,8 +46,10 @@ pub const MAX_SLOP: u32 = 256;
 pub const MAX_EXPANSIONS: usize = 10_000;
 /// Edits by which a word of a fuzzy `match` may differ.
 pub const MAX_FUZZY_EDITS: u8 = 2;
-/// Different words of the text of a fuzzy `match`.
+/// Words of the text of a fuzzy `match`.
 pub const MAX_FUZZY_WORDS: usize = 64;
+/// Functions of one `function_score`.
+pub const MAX_SCORE_FUNCTIONS: usize = 32;
 /// Vertices of a polygon.
 pub const MAX_POLYGON_VERTICES: usize = 10_000;
 /// Metres of a `geo_distance`: half of the Earth's circumference, beyond which the circle is the globe.

@@ -25,8 +25,13 @@
 //! | `scored_list` | documents that were gathered with their scores |
 //! | `boolean` | `bool` |
 //! | `measured` | clauses whose cost is noted |
+//! | `dis_max` | `dis_max`, and weights of queries that have none |
+//! | `function_score` | `function_score` |
 //! | `nested` | `nested` |
 //! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
+//! | `words` | documents with words of a text, scored; the best of them first |
+//! | `conjunction`, `union` | documents that all, or some, of several clauses match, with exact sums of scores |
+//! | `phrase_score` | scores of exact phrases |
 //! | `exclusion` | documents that a `must_not` excludes |
 //! | `gathered` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |
@@ -44,11 +49,14 @@ mod area_scorer;
 mod attribute;
 mod boolean;
 mod clause;
+mod conjunction;
 mod dictionary_walk;
+mod dis_max;
 mod exclusion;
 mod exists;
 mod expansion;
 mod filtered;
+mod function_score;
 mod fuzzy_match;
 mod gathered;
 pub(crate) mod glob;
@@ -59,6 +67,7 @@ mod nested;
 mod number;
 mod pattern;
 mod phrase_prefix;
+mod phrase_score;
 mod range;
 mod scored_list;
 mod selection;
@@ -66,11 +75,13 @@ mod shape;
 mod sloppy_phrase;
 mod terms;
 mod text;
+mod union;
 mod verify;
+mod words;
 
 use std::sync::Arc;
 
-use tantivy::query::{AllQuery, Query as PhysicalQuery, TermQuery};
+use tantivy::query::{AllQuery, Query as PhysicalQuery, Scorer, TermQuery};
 use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
 use tantivy::{DocId, Score, TantivyError};
 
@@ -111,7 +122,7 @@ pub(crate) struct Plan {
 /// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
 ///
 /// # Errors
-/// [`Error::InvalidQuery`] with every violation; [`Error::Unsupported`].
+/// [`Error::InvalidQuery`] with every violation.
 pub(crate) fn plan(
     layout: &Layout,
     parents: &Arc<ParentCache>,
@@ -162,7 +173,6 @@ struct Planner<'a> {
     parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
     violations: Violations,
-    unsupported: Option<Error>,
     /// The `nested` queries so far, one after those around it.
     nested: Vec<NestedClause>,
     /// Which of them is being planned.
@@ -177,7 +187,6 @@ impl<'a> Planner<'a> {
             parents,
             run,
             violations: Violations::default(),
-            unsupported: None,
             nested: Vec::new(),
             inside: None,
             trace: None,
@@ -208,14 +217,10 @@ impl<'a> Planner<'a> {
         self.fine()?;
         let clause = self.clause(query, scope, path);
         self.fine()?;
-        match (self.unsupported.take(), clause) {
-            (None, Some(clause)) => Ok(clause),
-            (Some(unsupported), _) => Err(unsupported),
-            (None, None) => Err(Error::Corrupt {
-                detail: format!("{path}: the physical schema doesn't fit the logical one"),
-                source: None,
-            }),
-        }
+        clause.ok_or_else(|| Error::Corrupt {
+            detail: format!("{path}: the physical schema doesn't fit the logical one"),
+            source: None,
+        })
     }
 
     /// Fails when something wrong was noted.
@@ -355,11 +360,14 @@ impl<'a> Planner<'a> {
                 let filter = self.clause(filter, scope, &format!("{at}.filter"))?;
                 weighed.map(|weight| Clause::constant(filter.query, weight))
             }
-            Query::FunctionScore { .. } => self.unsupported(
-                at("function_score"),
-                "function_score",
-                "sort by the field, or weigh clauses by const_score",
-            ),
+            Query::FunctionScore(scored) => self.function_score(&at("function_score"), scope, scored),
+            Query::DisMax {
+                queries,
+                tie_breaker,
+                weight,
+            } => self.dis_max(&at("dis_max"), scope, queries, *tie_breaker, *weight),
+            // The weight belongs to the query inside, on the wire too.
+            Query::Weighted { query, weight } => self.weighted(path, scope, query, *weight),
         }
     }
 
@@ -461,15 +469,6 @@ impl<'a> Planner<'a> {
             advice,
         );
     }
-
-    fn unsupported(&mut self, path: String, feature: &'static str, advice: &'static str) -> Option<Clause> {
-        self.unsupported.get_or_insert(Error::Unsupported {
-            path,
-            feature,
-            advice,
-        });
-        None
-    }
 }
 
 fn owner(scope: Option<&str>) -> String {
@@ -477,6 +476,11 @@ fn owner(scope: Option<&str>) -> String {
         || "the document itself".to_owned(),
         |path| format!("the objects of `{path}`"),
     )
+}
+
+/// Tells a scorer that only documents with this score or a better one are wanted from now on. It may pass over others.
+pub(crate) fn raise_floor(scorer: &mut dyn Scorer, floor: Score) -> tantivy::Result<()> {
+    words::raise_floor(scorer, floor)
 }
 
 /// What a scorer answers when it is asked to explain a document that it doesn't match.

@@ -1,6 +1,13 @@
 //! The query tree: what a search asks for, field by field like the API.
 
+mod function_score;
+
 use std::ops::Bound;
+
+pub use function_score::{
+    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
+    Modifier, ScoreFunction,
+};
 
 use crate::geo::GeoPoint;
 use crate::inner_hits::InnerHits;
@@ -295,10 +302,23 @@ pub enum Query {
         /// The score.
         weight: f32,
     },
-    /// A query whose score is computed by functions. Not answered by this version.
-    FunctionScore {
+    /// A query whose score is computed by functions.
+    FunctionScore(Box<FunctionScore>),
+    /// What one of several queries matches, with the best of their scores.
+    DisMax {
+        /// The queries.
+        queries: Vec<Query>,
+        /// What part of the other queries' scores is added: from 0 to 1.
+        tie_breaker: f64,
+        /// The clause's weight.
+        weight: f32,
+    },
+    /// What another query matches, with its score times a weight: for queries that have none of their own.
+    Weighted {
         /// The query.
         query: Box<Query>,
+        /// The weight.
+        weight: f32,
     },
 }
 

@@ -13,6 +13,7 @@ use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
 use crate::error::Error;
 use crate::limits::MAX_DICTIONARY_WALK;
+use crate::statistics::Statistics;
 
 /// The shared state of one search.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(crate) struct Run {
     max_walk: usize,
     measured: bool,
     failure: Mutex<Option<Error>>,
+    statistics: Arc<Statistics>,
 }
 
 impl Run {
@@ -41,6 +43,7 @@ impl Run {
             max_walk,
             measured: false,
             failure: Mutex::new(None),
+            statistics: Arc::default(),
         }
     }
 
@@ -64,6 +67,17 @@ impl Run {
     /// Whether the search tells what its clauses cost.
     pub(crate) fn measured(&self) -> bool {
         self.measured
+    }
+
+    /// The run with what is known of the index's segments already.
+    pub(crate) fn knowing(mut self, statistics: Arc<Statistics>) -> Self {
+        self.statistics = statistics;
+        self
+    }
+
+    /// What scores of texts depend on besides the document.
+    pub(crate) fn statistics(&self) -> &Arc<Statistics> {
+        &self.statistics
     }
 
     /// Fails when the search has to stop.

@@ -13,12 +13,11 @@ use crate::error::Error;
 use crate::index::{Shared, View};
 use crate::inner_hits;
 use crate::page;
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::profile::{Access, Laps, Profile, Recorder};
 use crate::request::{Hit, SearchRequest, SearchResult};
 use crate::run::Run;
 use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top, Winner, unreadable};
-use crate::statistics::ScopeStatistics;
 
 mod checked;
 
@@ -59,8 +58,9 @@ impl Searcher {
 
     /// Finds documents.
     ///
-    /// Pages that follow tokens hold each document once, in an order that commits, merges and restarts don't change,
-    /// except by score: scores depend on all documents, so they shift when documents are written between two pages.
+    /// Pages that follow tokens hold each document once, in an order that merges and restarts don't change. Commits don't
+    /// either, except by score: scores of texts depend on all documents (on those that aren't deleted, and on nothing
+    /// else), so they shift when documents are written between two pages.
     ///
     /// # Errors
     /// [`Error::InvalidQuery`] with every violation of the request, [`Error::Unsupported`], [`Error::PageTokenInvalid`],
@@ -71,7 +71,9 @@ impl Searcher {
         request: &SearchRequest,
         cancellation: &Cancellation,
     ) -> Result<SearchResult, Error> {
-        let run = Run::new(cancellation.clone()).with_columns(Arc::clone(&self.shared.columns));
+        let run = Run::new(cancellation.clone())
+            .with_columns(Arc::clone(&self.shared.columns))
+            .knowing(Arc::clone(&self.shared.statistics));
         let run = Arc::new(run.measuring(request.profile));
         let mut laps = Laps::begin(request.profile);
         run.check()?;
@@ -118,12 +120,11 @@ impl Searcher {
                 run: &run,
                 recorder: recorder.as_ref(),
             };
-            let kind = layout.root_kind();
             winners = match collapse.as_ref().filter(|_| wanted > 0) {
-                Some(collapse) => search.collapsed(kind.as_ref(), collapse, after.as_deref(), &mut count)?,
+                Some(collapse) => search.collapsed(collapse, after.as_deref(), &mut count)?,
                 None => {
                     let mut top = Top::new(&order, wanted, after);
-                    search.all(kind.as_ref(), &mut top, &mut count)?;
+                    search.all(&mut top, &mut count)?;
                     top.into_winners()
                 }
             };
@@ -187,13 +188,8 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Offers to `top` every match that can get in, and counts matches as far as `count` asks.
-    fn all(
-        &self,
-        root_kind: Option<&tantivy::Term>,
-        top: &mut Top<'_>,
-        count: &mut Count,
-    ) -> Result<(), Error> {
-        let weight = self.weight(root_kind)?;
+    fn all(&self, top: &mut Top<'_>, count: &mut Count) -> Result<(), Error> {
+        let weight = self.weight()?;
         for reader in self.readers()? {
             self.run.check()?;
             let mut laps = Laps::begin(self.recorder.is_some());
@@ -208,12 +204,11 @@ impl Pass<'_> {
     /// The best match of each group, and counts all matches.
     fn collapsed(
         &self,
-        root_kind: Option<&tantivy::Term>,
         collapse: &Collapse,
         after: Option<&[Standing]>,
         count: &mut Count,
     ) -> Result<Vec<Winner>, Error> {
-        let (weight, readers) = (self.weight(root_kind)?, self.readers()?);
+        let (weight, readers) = (self.weight()?, self.readers()?);
         let pass = collapse::Pass {
             weight: &*weight,
             readers: &readers,
@@ -235,19 +230,16 @@ impl Pass<'_> {
         Ok(readers)
     }
 
-    fn weight(&self, root_kind: Option<&tantivy::Term>) -> Result<Box<dyn Weight>, Error> {
+    fn weight(&self) -> Result<Box<dyn Weight>, Error> {
         let query = &self.plan.query;
-        let weight = match root_kind {
-            _ if !self.scores => query.weight(EnableScoring::disabled_from_searcher(self.searcher)),
-            None => query.weight(EnableScoring::enabled_from_searcher(self.searcher)),
-            Some(kind) => ScopeStatistics::new(self.searcher, kind).and_then(|statistics| {
-                query.weight(EnableScoring::enabled_from_statistics_provider(
-                    &statistics,
-                    self.searcher,
-                ))
-            }),
+        let scoring = if self.scores {
+            EnableScoring::enabled_from_searcher(self.searcher)
+        } else {
+            EnableScoring::disabled_from_searcher(self.searcher)
         };
-        weight.map_err(|error| self.run.reason(SEARCHING, error))
+        query
+            .weight(scoring)
+            .map_err(|error| self.run.reason(SEARCHING, error))
     }
 
     fn segment(
@@ -320,7 +312,7 @@ impl Pass<'_> {
         best: &mut SegmentTop<'_>,
     ) -> tantivy::Result<Access> {
         if self.scores {
-            return self.scored(weight, reader, best).map(Access::AllMatches);
+            return self.scored(weight, reader, best, false).map(Access::AllMatches);
         }
         let mut scorer = weight.scorer(reader, 1.0)?;
         let matches = Matches {
@@ -343,25 +335,26 @@ impl Pass<'_> {
         best: &mut SegmentTop<'_>,
     ) -> tantivy::Result<u64> {
         if self.scores {
-            self.scored(weight, reader, best)
+            self.scored(weight, reader, best, true)
         } else {
             self.unscored(weight.scorer(reader, 1.0)?, reader, best)
         }
     }
 
+    /// Offers every match, or only those that can get in when not all have to be counted. How many it saw.
     fn scored(
         &self,
         weight: &dyn Weight,
         reader: &SegmentReader,
         best: &mut SegmentTop<'_>,
+        counts: bool,
     ) -> tantivy::Result<u64> {
         let mut scorer = weight.scorer(reader, 1.0)?;
-        // Most documents score less than the worst that is kept; those that score the same may still get in. Blocks of
-        // documents can't be passed over by the library's bounds of their scores: it keeps the bounds for the average
-        // length of a segment's texts, and searches with that of all segments.
+        // Most documents score less than the worst that is kept; those that score the same may still get in.
         let least = |best: &SegmentTop<'_>| best.least_score().filter(|_| self.best_score_first);
         let mut floor = least(best);
         let per_check = self.order.documents_per_check();
+        let mut told = None;
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
         while doc != TERMINATED {
@@ -375,6 +368,12 @@ impl Pass<'_> {
                 if floor.is_none_or(|floor| score >= floor) {
                     best.offer(doc, score);
                     floor = least(best);
+                }
+            }
+            if !counts && floor != told {
+                told = floor;
+                if let Some(floor) = floor {
+                    plan::raise_floor(&mut *scorer, floor)?;
                 }
             }
             doc = scorer.advance();

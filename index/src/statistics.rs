@@ -1,36 +1,197 @@
-//! BM25 statistics over the documents that can match: nested objects are physical documents too, but must not make the
-//! words of their parents look rarer.
+//! What scores of texts depend on besides the document: how many documents have a text, how long texts are, and how many
+//! have a word. All count documents that aren't deleted, so neither deletes nor merges change a score: two indexes with the
+//! same documents score alike, however their segments lie.
+//!
+//! Lengths are those of the code of one byte that a segment keeps (exact up to 40 tokens). Each segment's sum is computed
+//! once; what its deleted documents take away, once after each change of them. Texts lie on the documents of their
+//! field's scope alone, so nested objects and their parents don't distort each other's statistics.
 
-use tantivy::query::Bm25StatisticsProvider;
-use tantivy::schema::Field;
-use tantivy::{Searcher, Term};
+use std::collections::HashMap;
+use std::sync::Arc;
 
-/// The statistics of a searcher, with only the documents of one kind counted.
-pub(crate) struct ScopeStatistics<'a> {
-    searcher: &'a Searcher,
-    documents: u64,
+use parking_lot::Mutex;
+use tantivy::index::SegmentId;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{BitSet, DocId, DocSet, Searcher, SegmentReader, Term};
+
+use crate::bounds::{Bounds, BoundsCache};
+
+/// Counts of words that are kept.
+const MAX_WORDS: usize = 65_536;
+/// Looking a deleted document up in a word's list costs as much as walking so many entries.
+const ENTRIES_PER_LOOKUP: usize = 32;
+
+/// The texts of one field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Texts {
+    /// Documents with at least one token.
+    pub(crate) documents: u64,
+    /// Tokens of all.
+    pub(crate) tokens: u64,
 }
 
-impl<'a> ScopeStatistics<'a> {
-    /// Counts the documents that have the term `kind`; deleted ones count until a merge, as they do for terms.
-    pub(crate) fn new(searcher: &'a Searcher, kind: &Term) -> tantivy::Result<Self> {
-        Ok(Self {
-            searcher,
-            documents: searcher.doc_freq(kind)?,
-        })
+impl Texts {
+    fn add(&mut self, length: u32) {
+        self.documents += u64::from(length > 0);
+        self.tokens += u64::from(length);
     }
 }
 
-impl Bm25StatisticsProvider for ScopeStatistics<'_> {
-    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
-        self.searcher.total_num_tokens(field)
+/// A segment with the number of its deleted documents, which only grows.
+type State = (SegmentId, u32);
+
+/// What is known of the segments of an index.
+#[derive(Debug, Default)]
+pub(crate) struct Statistics {
+    /// The texts of a segment, deleted documents included.
+    texts: Mutex<HashMap<(SegmentId, Field), Texts>>,
+    /// The texts that deleted documents take away.
+    gone: Mutex<HashMap<(State, Field), Texts>>,
+    deleted: Mutex<HashMap<State, Arc<Vec<DocId>>>>,
+    /// How many documents have a word.
+    words: Mutex<HashMap<(State, Term), u64>>,
+    bounds: BoundsCache,
+}
+
+impl Statistics {
+    /// The texts of a field.
+    pub(crate) fn texts(&self, searcher: &Searcher, field: Field) -> tantivy::Result<Texts> {
+        let mut all = Texts::default();
+        for reader in searcher.segment_readers() {
+            let (kept, gone) = (self.kept(reader, field)?, self.gone(reader, field)?);
+            all.documents += kept.documents - gone.documents;
+            all.tokens += kept.tokens - gone.tokens;
+        }
+        Ok(all)
     }
 
-    fn total_num_docs(&self) -> tantivy::Result<u64> {
-        Ok(self.documents)
+    /// How many documents have a word.
+    pub(crate) fn having(&self, searcher: &Searcher, word: &Term) -> tantivy::Result<u64> {
+        let counts = searcher.segment_readers().iter();
+        let counts = counts.map(|reader| self.having_in(reader, word));
+        counts.sum()
     }
 
-    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        self.searcher.doc_freq(term)
+    /// How high documents of a segment can score for a word.
+    pub(crate) fn bounds(&self, reader: &SegmentReader, word: &Term) -> tantivy::Result<Arc<Bounds>> {
+        self.bounds.get(reader, word)
     }
+
+    /// Forgets segments that are gone, and what more deletes have made untrue.
+    pub(crate) fn retain(&self, readers: &[SegmentReader]) {
+        let states: HashMap<SegmentId, u32> = readers.iter().map(state).collect();
+        let current = |(segment, deleted): &State| states.get(segment) == Some(deleted);
+        self.texts
+            .lock()
+            .retain(|(segment, _), _| states.contains_key(segment));
+        self.gone.lock().retain(|(state, _), _| current(state));
+        self.deleted.lock().retain(|state, _| current(state));
+        self.words.lock().retain(|(state, _), _| current(state));
+        self.bounds.retain(|segment| states.contains_key(segment));
+    }
+
+    fn kept(&self, reader: &SegmentReader, field: Field) -> tantivy::Result<Texts> {
+        let key = (reader.segment_id(), field);
+        if let Some(texts) = self.texts.lock().get(&key) {
+            return Ok(*texts);
+        }
+        let mut texts = Texts::default();
+        if let Some(lengths) = reader.fieldnorms_readers().get_field(field)? {
+            (0..lengths.num_docs()).for_each(|doc| texts.add(lengths.fieldnorm(doc)));
+        }
+        self.texts.lock().insert(key, texts);
+        Ok(texts)
+    }
+
+    fn gone(&self, reader: &SegmentReader, field: Field) -> tantivy::Result<Texts> {
+        let mut texts = Texts::default();
+        if !reader.has_deletes() {
+            return Ok(texts);
+        }
+        let key = (state(reader), field);
+        if let Some(texts) = self.gone.lock().get(&key) {
+            return Ok(*texts);
+        }
+        if let Some(lengths) = reader.fieldnorms_readers().get_field(field)? {
+            let deleted = self.deleted(reader);
+            deleted.iter().for_each(|doc| texts.add(lengths.fieldnorm(*doc)));
+        }
+        self.gone.lock().insert(key, texts);
+        Ok(texts)
+    }
+
+    fn having_in(&self, reader: &SegmentReader, word: &Term) -> tantivy::Result<u64> {
+        let index = reader.inverted_index(word.field())?;
+        let Some(info) = index.get_term_info(word)? else {
+            return Ok(0);
+        };
+        let Some(alive) = reader.alive_bitset() else {
+            return Ok(u64::from(info.doc_freq));
+        };
+        let key = (state(reader), word.clone());
+        if let Some(count) = self.words.lock().get(&key) {
+            return Ok(*count);
+        }
+        let deleted = self.deleted(reader);
+        let having = info.doc_freq as usize;
+        let gone = if deleted.len() < having / ENTRIES_PER_LOOKUP {
+            let mut postings = index.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
+            deleted
+                .iter()
+                .filter(|doc| {
+                    let at = postings.doc();
+                    (if at < **doc { postings.seek(**doc) } else { at }) == **doc
+                })
+                .count()
+        } else {
+            let mut postings = index.read_block_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
+            let mut gone = 0;
+            while !postings.docs().is_empty() {
+                gone += postings
+                    .docs()
+                    .iter()
+                    .filter(|doc| alive.is_deleted(**doc))
+                    .count();
+                postings.advance();
+            }
+            gone
+        };
+        let count = having.saturating_sub(gone) as u64;
+        let mut words = self.words.lock();
+        if words.len() >= MAX_WORDS {
+            words.clear();
+        }
+        words.insert(key, count);
+        Ok(count)
+    }
+
+    /// The deleted documents of a segment, in order.
+    fn deleted(&self, reader: &SegmentReader) -> Arc<Vec<DocId>> {
+        let key = state(reader);
+        if let Some(deleted) = self.deleted.lock().get(&key) {
+            return Arc::clone(deleted);
+        }
+        let mut deleted = Vec::with_capacity(reader.num_deleted_docs() as usize);
+        if let Some(alive) = reader.alive_bitset() {
+            let mut bits = BitSet::with_max_value_and_full(reader.max_doc());
+            bits.intersect_update(alive.bitset());
+            for bucket in 0..reader.max_doc().div_ceil(u64::BITS) {
+                let mut missing = !u64::from_le_bytes(bits.tinyset(bucket).into_bytes());
+                while missing != 0 {
+                    let doc = bucket * u64::BITS + missing.trailing_zeros();
+                    if doc < reader.max_doc() {
+                        deleted.push(doc);
+                    }
+                    missing &= missing - 1;
+                }
+            }
+        }
+        let deleted = Arc::new(deleted);
+        self.deleted.lock().insert(key, Arc::clone(&deleted));
+        deleted
+    }
+}
+
+fn state(reader: &SegmentReader) -> State {
+    (reader.segment_id(), reader.num_deleted_docs())
 }

@@ -95,7 +95,9 @@ pub(super) fn seeks(query: &Query, path: &str, analyzer: &Analyzer) -> Vec<Seek>
             } => open.extend(must.iter().chain(filter).chain(should)),
             Query::Nested { query, .. }
             | Query::ConstScore { filter: query, .. }
-            | Query::FunctionScore { query, .. } => open.push(query),
+            | Query::Weighted { query, .. } => open.push(query),
+            Query::FunctionScore(scored) => open.push(&scored.query),
+            Query::DisMax { queries, .. } => open.extend(queries),
             _ => seeks.extend(leaf(query, path, analyzer)),
         }
     }

@@ -15,7 +15,6 @@ use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::run::Run;
 use crate::sort::{PreparedOrder, SegmentOrder};
-use crate::statistics::ScopeStatistics;
 
 const LOOKING: &str = "looking for inner hits";
 
@@ -113,11 +112,10 @@ fn weights(
         let Some(clause) = prepared.clauses.get(clause).filter(|_| prepared.needs(clause)) else {
             return Ok(None);
         };
-        let Some(kind) = layout.kind_term(Some(&clause.path)) else {
+        if layout.kind_term(Some(&clause.path)).is_none() {
             return Ok(None);
-        };
-        let statistics = ScopeStatistics::new(searcher, &kind)?;
-        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, searcher);
+        }
+        let scoring = EnableScoring::enabled_from_searcher(searcher);
         clause.child.weight(scoring).map(Some)
     };
     (0..prepared.clauses.len()).map(weight).collect()

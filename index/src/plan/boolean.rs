@@ -1,14 +1,13 @@
 //! `bool`: clauses combined.
 
-use std::sync::Arc;
-
 use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
+use super::conjunction::{ConjunctionQuery, Role};
 use super::exclusion::ExclusionQuery;
 use super::filtered::FilteredQuery;
-use super::selection::Select;
+use super::union::{Together, UnionQuery};
 use crate::error::Reason;
 use crate::query::Query;
 
@@ -32,50 +31,27 @@ impl Planner<'_> {
         if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
             return Some(self.everything(scope, 1.0));
         }
-        // Without a clause that has to match, everything does, and scores nothing for that.
-        let mut base =
-            (must.is_empty() && filter.is_empty() && minimum == 0).then(|| self.everything(scope, 0.0));
-        let constant = constant_score(&must, &should, minimum);
-        let (must, filter, selects) = match constant {
-            Some(_) => without_selections(must, filter),
-            None => (must, filter, Vec::new()),
+        let parts = Planned {
+            must,
+            filter,
+            should,
+            must_not,
+            minimum,
+            everything: self.everything(scope, 0.0).query,
         };
-        let only_selected = !selects.is_empty() && must.is_empty() && filter.is_empty() && minimum == 0;
-        if only_selected && must_not.is_empty() {
-            // Clauses of `should` that are left neither have to match nor score.
-            let query = Box::new(FilteredQuery::new(None, selects));
-            return constant.map(|score| Clause::constant(query, score));
-        }
-        if only_selected {
-            base = Some(self.everything(scope, 0.0));
-        }
-        let scored =
-            |clauses: Vec<Clause>, occur| clauses.into_iter().map(move |clause| (occur, clause.query));
-        let clauses: Vec<(Occur, Box<dyn PhysicalQuery>)> = scored(must, Occur::Must)
-            .chain(filter.into_iter().map(|clause| (Occur::Must, clause.unscored())))
-            .chain(scored(base.into_iter().collect(), Occur::Must))
-            .chain(scored(should, Occur::Should))
-            .chain(
-                must_not
-                    .into_iter()
-                    .map(|clause| (Occur::MustNot, excluded(clause))),
-            )
-            .collect();
-        let query: Box<dyn PhysicalQuery> =
-            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, minimum));
-        let query = if selects.is_empty() {
-            query
-        } else {
-            Box::new(FilteredQuery::new(Some(query), selects))
-        };
-        Some(match constant {
-            Some(score) => Clause::constant(query, score),
-            None => Clause::scored(query, 1.0),
+        Some(match constant_score(&parts.must, &parts.should, minimum) {
+            Some(score) => Clause::constant(parts.unscored(), score),
+            None => Clause::scored(parts.scored(), 1.0),
         })
     }
 
     /// Plans all, so that all violations are found.
-    fn clauses(&mut self, queries: &[Query], scope: Option<&str>, at: &str) -> Option<Vec<Clause>> {
+    pub(super) fn clauses(
+        &mut self,
+        queries: &[Query],
+        scope: Option<&str>,
+        at: &str,
+    ) -> Option<Vec<Clause>> {
         let planned: Vec<Option<Clause>> = queries
             .iter()
             .enumerate()
@@ -106,28 +82,95 @@ impl Planner<'_> {
     }
 }
 
-/// Takes those of the required clauses out that columns tell.
-fn without_selections(
+/// The planned clauses of a `bool`.
+struct Planned {
     must: Vec<Clause>,
     filter: Vec<Clause>,
-) -> (Vec<Clause>, Vec<Clause>, Vec<Arc<dyn Select>>) {
-    let mut selects = Vec::new();
-    let mut rest = |clauses: Vec<Clause>| {
-        let others = clauses.into_iter().filter_map(|clause| match clause.select {
-            Some(select) => {
-                selects.push(select);
-                None
-            }
-            None => Some(clause),
-        });
-        others.collect()
-    };
-    let (must, filter) = (rest(must), rest(filter));
-    (must, filter, selects)
+    should: Vec<Clause>,
+    must_not: Vec<Clause>,
+    minimum: usize,
+    /// What matches when no clause has to.
+    everything: Box<dyn PhysicalQuery>,
 }
 
-fn excluded(clause: Clause) -> Box<dyn PhysicalQuery> {
-    Box::new(ExclusionQuery::new(clause.query))
+impl Planned {
+    /// What matches, without scores. Clauses that columns tell are taken out of the others.
+    fn unscored(&self) -> Box<dyn PhysicalQuery> {
+        let required = || self.must.iter().chain(&self.filter);
+        let selects: Vec<_> = required().filter_map(|clause| clause.select.clone()).collect();
+        let others = required().filter(|clause| clause.select.is_none());
+        let mut clauses: Vec<(Occur, Box<dyn PhysicalQuery>)> = others
+            .map(|clause| (Occur::Must, clause.query.box_clone()))
+            .collect();
+        if clauses.is_empty() && self.minimum == 0 {
+            if !selects.is_empty() && self.must_not.is_empty() {
+                return Box::new(FilteredQuery::new(None, selects));
+            }
+            clauses.push((Occur::Must, self.everything.box_clone()));
+        }
+        // Clauses that may match or not only score.
+        if self.minimum > 0 {
+            let should = self.should.iter();
+            clauses.extend(should.map(|clause| (Occur::Should, clause.query.box_clone())));
+        }
+        clauses.extend(self.excluded());
+        let query: Box<dyn PhysicalQuery> =
+            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, self.minimum));
+        if selects.is_empty() {
+            query
+        } else {
+            Box::new(FilteredQuery::new(Some(query), selects))
+        }
+    }
+
+    fn excluded(&self) -> Vec<(Occur, Box<dyn PhysicalQuery>)> {
+        let excluded = self.must_not.iter().map(|clause| {
+            let query: Box<dyn PhysicalQuery> = Box::new(ExclusionQuery::new(clause.query.box_clone()));
+            (Occur::MustNot, query)
+        });
+        excluded.collect()
+    }
+
+    /// What matches, with the sum of its clauses' scores.
+    fn scored(self) -> Box<dyn PhysicalQuery> {
+        let (unscored, excluded) = (self.unscored(), self.excluded());
+        let role = |role, clauses: Vec<Clause>| clauses.into_iter().map(move |clause| (role, clause.query));
+        let should: Vec<(Role, Box<dyn PhysicalQuery>)> = match self.minimum {
+            0 => role(Role::Optional, self.should).collect(),
+            minimum if minimum == self.should.len() => role(Role::Scored, self.should).collect(),
+            minimum => {
+                let clauses: Vec<_> = self.should.into_iter().map(|clause| clause.query).collect();
+                let either = BooleanQuery::with_minimum_required_clauses(
+                    clauses
+                        .iter()
+                        .map(|clause| (Occur::Should, clause.box_clone()))
+                        .collect(),
+                    minimum,
+                );
+                let union: Box<dyn PhysicalQuery> =
+                    Box::new(UnionQuery::new(clauses, minimum, Together::Sum, Box::new(either)));
+                vec![(Role::Scored, union)]
+            }
+        };
+        let mut clauses: Vec<_> = role(Role::Scored, self.must).collect();
+        clauses.extend(role(Role::Required, self.filter));
+        if clauses.is_empty() && self.minimum == 0 {
+            clauses.push((Role::Required, self.everything));
+        }
+        clauses.extend(should);
+        let included: Box<dyn PhysicalQuery> = match clauses.pop() {
+            Some((Role::Scored, only)) if clauses.is_empty() => only,
+            last => {
+                clauses.extend(last);
+                Box::new(ConjunctionQuery::new(clauses, unscored))
+            }
+        };
+        if excluded.is_empty() {
+            return included;
+        }
+        let clauses = std::iter::once((Occur::Must, included)).chain(excluded);
+        Box::new(BooleanQuery::new(clauses.collect()))
+    }
 }
 
 /// What every match scores, if that is the same for all.
@@ -139,10 +182,12 @@ fn constant_score(must: &[Clause], should: &[Clause], minimum: usize) -> Option<
     if !all_required && optional_score {
         return None;
     }
-    must.iter()
+    let sum = must
+        .iter()
         .chain(should)
         .try_fold(0.0, |sum, clause| match clause.score {
-            ClauseScore::Constant(score) => Some(sum + score),
+            ClauseScore::Constant(score) => Some(sum + f64::from(score)),
             ClauseScore::Varies => None,
-        })
+        });
+    sum.map(|sum| sum as f32)
 }

@@ -66,9 +66,4 @@ impl Clause {
             select: None,
         }
     }
-
-    /// The clause without its scores.
-    pub(super) fn unscored(self) -> Box<dyn Query> {
-        Box::new(ConstScoreQuery::new(self.query, 0.0))
-    }
 }

@@ -17,6 +17,7 @@ use super::gathered::Gathered;
 use super::keyword_range::walk_bounds;
 use super::no_match;
 use super::pattern::beginning_with;
+use super::phrase_score::{FieldStatistics, SCALE};
 use super::scored_list::ScoredList;
 use crate::edit_distance::edits_within;
 use crate::error::Error;
@@ -139,9 +140,10 @@ impl Query for ExpansionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let terms = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
         let similarities = match scoring {
-            EnableScoring::Enabled {
-                statistics_provider, ..
-            } => Some(self.similarities(&terms, statistics_provider)?),
+            EnableScoring::Enabled { searcher, .. } => {
+                let statistics = FieldStatistics::new(self.run.statistics(), searcher, self.field)?;
+                Some(self.similarities(&terms, &statistics)?)
+            }
             EnableScoring::Disabled { .. } => None,
         };
         Ok(Box::new(ExpansionWeight {
@@ -172,7 +174,7 @@ impl ExpansionQuery {
             of_frequency
                 .entry(frequency)
                 .or_insert_with(|| Bm25Weight::for_one_term_without_explain(frequency, documents, average))
-                .boost_by(self.expansion.nearness(term))
+                .boost_by(self.expansion.nearness(term) * SCALE)
         };
         Ok(terms
             .iter()

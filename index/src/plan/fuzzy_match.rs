@@ -1,6 +1,5 @@
 //! `match` with fuzziness: documents with words that are spelled much like those of a text.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tantivy::Score;
@@ -9,7 +8,8 @@ use tantivy::query::{BooleanQuery, Occur, Query};
 use super::Planner;
 use super::clause::Clause;
 use super::expansion::{Expansion, ExpansionQuery};
-use super::text::{Combine, exact};
+use super::text::Combine;
+use super::union::{Together, UnionQuery};
 use crate::analyze::{Phase, analyze};
 use crate::error::Reason;
 use crate::limits::{MAX_FUZZY_EDITS, MAX_FUZZY_WORDS};
@@ -44,12 +44,12 @@ impl Planner<'_> {
         let edits = self.fuzzy_edits(at, fuzzy.fuzziness);
         let (weight, minimum, field, (), ()) = (weighed?, minimum?, field?, fits?, edits?);
         let single = self.single(field)?;
-        let words: BTreeSet<String> = match &field.kind {
+        let words: Vec<String> = match &field.kind {
             FieldKind::Text(analyzer) => analyze(analyzer, Phase::Query, text)
                 .into_iter()
                 .map(|token| token.text)
                 .collect(),
-            _ => [text.to_owned()].into(),
+            _ => vec![text.to_owned()],
         };
         if words.len() > MAX_FUZZY_WORDS {
             self.limit(
@@ -66,7 +66,7 @@ impl Planner<'_> {
             .map(|word| -> Box<dyn Query> {
                 let edits = fuzzy.fuzziness.edits(&word);
                 if edits == 0 {
-                    return exact(single, vec![(0, word)]);
+                    return self.word(single, &word);
                 }
                 let prefix = word.chars().take(fuzzy.prefix_length as usize).collect();
                 Box::new(ExpansionQuery {
@@ -88,10 +88,11 @@ impl Planner<'_> {
             1 => clauses.pop()?,
             _ => {
                 let should = clauses
-                    .into_iter()
-                    .map(|clause| (Occur::Should, clause))
+                    .iter()
+                    .map(|clause| (Occur::Should, clause.box_clone()))
                     .collect();
-                Box::new(BooleanQuery::with_minimum_required_clauses(should, needed))
+                let unscored = Box::new(BooleanQuery::with_minimum_required_clauses(should, needed));
+                Box::new(UnionQuery::new(clauses, needed, Together::Sum, unscored))
             }
         };
         // Without norms and frequencies there is nothing to score by.

@@ -53,11 +53,7 @@ impl Planner<'_> {
         let child = self.clause(asked.query, Some(path), &format!("{at}.query"));
         self.inside = outer;
         let child = child?;
-        let (weight, child_kind, parent_kind) = (
-            weighed?,
-            self.layout.kind_term(Some(path))?,
-            self.layout.kind_term(scope)?,
-        );
+        let (weight, parent_kind) = (weighed?, self.layout.kind_term(scope)?);
         let constant = match (score_mode, child.score) {
             (ScoreMode::None, _) => Some(0.0),
             (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, ClauseScore::Constant(score)) => Some(score),
@@ -74,7 +70,6 @@ impl Planner<'_> {
         }
         let join = JoinQuery {
             child,
-            child_kind,
             parent_kind,
             score_mode,
             parents: Arc::clone(self.parents),

@@ -17,6 +17,7 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINAT
 use super::clause::Clause;
 use super::expansion::{Expansion, ExpansionQuery, expand};
 use super::glob::Form;
+use super::phrase_score::{FieldStatistics, SCALE};
 use super::scored_list::ScoredList;
 use super::{Planner, no_match};
 use crate::limits::DOCUMENTS_PER_CHECK;
@@ -90,14 +91,13 @@ impl Query for PhrasePrefixQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let last = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
         let similarity = match scoring {
-            EnableScoring::Enabled {
-                statistics_provider, ..
-            } if !last.is_empty() => {
+            EnableScoring::Enabled { searcher, .. } if !last.is_empty() => {
                 let whole = self.whole.iter().map(|(_, term)| term.clone());
                 let last = last.keys().filter_map(|term| std::str::from_utf8(term).ok());
                 let last = last.map(|term| Term::from_field_text(self.field, term));
                 let terms: Vec<Term> = whole.chain(last).collect();
-                Some(Bm25Weight::for_terms(statistics_provider, &terms)?)
+                let statistics = FieldStatistics::new(self.run.statistics(), searcher, self.field)?;
+                Some(Bm25Weight::for_terms(&statistics, &terms)?)
             }
             EnableScoring::Enabled { .. } | EnableScoring::Disabled { .. } => None,
         };
@@ -151,7 +151,7 @@ impl Weight for PhrasePrefixWeight {
         let similarity = self
             .similarity
             .as_ref()
-            .map(|similarity| similarity.boost_by(boost));
+            .map(|similarity| similarity.boost_by(boost * SCALE));
         let score = |(doc, frequency)| {
             let norm = norms.as_ref().map_or(1, |norms| norms.fieldnorm_id(doc));
             let score = similarity

@@ -39,7 +39,15 @@ pub(super) fn measure(query: &Query) -> Shape {
             }
             Query::Nested { query, .. }
             | Query::ConstScore { filter: query, .. }
-            | Query::FunctionScore { query } => open.push((query, depth + 1)),
+            | Query::Weighted { query, .. } => open.push((query, depth + 1)),
+            Query::FunctionScore(scored) => {
+                let filters = scored
+                    .functions
+                    .iter()
+                    .filter_map(|function| function.filter.as_ref());
+                open.extend(filters.chain([&scored.query]).map(|query| (query, depth + 1)));
+            }
+            Query::DisMax { queries, .. } => open.extend(queries.iter().map(|query| (query, depth + 1))),
             Query::MatchAll
             | Query::Term { .. }
             | Query::Terms { .. }
@@ -87,7 +95,10 @@ pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
             must_not,
             ..
         } => all(must) && all(filter) && all(should) && all(must_not),
-        Query::ConstScore { filter: query, .. } | Query::Nested { query, .. } => begins(query),
+        Query::ConstScore { filter: query, .. }
+        | Query::Nested { query, .. }
+        | Query::Weighted { query, .. } => begins(query),
+        Query::DisMax { queries, .. } => all(queries),
         Query::Terms { .. }
         | Query::MatchFuzzy { .. }
         | Query::MatchPhrase { .. }
@@ -95,7 +106,7 @@ pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
         | Query::GeoDistance { .. }
         | Query::GeoBoundingBox { .. }
         | Query::GeoPolygon { .. }
-        | Query::FunctionScore { .. } => false,
+        | Query::FunctionScore(_) => false,
     }
 }
 

@@ -5,13 +5,17 @@
 //! other, and no occurrence stands for two tokens: the definition of Lucene's sloppy phrase. (The search library's own
 //! adds up distances between neighbours only, finds other documents for three and more tokens, and overflows at 256.)
 
+use std::sync::Arc;
+
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
+use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::no_match;
+use crate::bm25::{Bm25, Norms, average, idf};
+use crate::statistics::Statistics;
 
 /// The documents with all of some terms, each at its place give or take `slop`.
 #[derive(Clone, Debug)]
@@ -19,24 +23,36 @@ pub(super) struct SloppyPhraseQuery {
     field: Field,
     terms: Vec<(u64, Term)>,
     slop: u64,
+    statistics: Arc<Statistics>,
 }
 
 impl SloppyPhraseQuery {
     /// At least two terms with their places.
-    pub(super) fn new(field: Field, terms: Vec<(u64, Term)>, slop: u64) -> Self {
-        Self { field, terms, slop }
+    pub(super) fn new(field: Field, terms: Vec<(u64, Term)>, slop: u64, statistics: Arc<Statistics>) -> Self {
+        Self {
+            field,
+            terms,
+            slop,
+            statistics,
+        }
+    }
+
+    /// A phrase is as rare as its terms are together: their weights add up.
+    fn similarity(&self, searcher: &Searcher) -> tantivy::Result<Bm25> {
+        let texts = self.statistics.texts(searcher, self.field)?;
+        let weights = self.terms.iter().map(|(_, term)| {
+            let having = self.statistics.having(searcher, term)?;
+            Ok(f64::from(idf(texts.documents, having)))
+        });
+        let weight = weights.sum::<tantivy::Result<f64>>()? as Score;
+        Ok(Norms::new(average(texts.documents, texts.tokens)).weigh(weight))
     }
 }
 
 impl Query for SloppyPhraseQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let similarity = match scoring {
-            EnableScoring::Enabled {
-                statistics_provider, ..
-            } => {
-                let terms: Vec<Term> = self.terms.iter().map(|(_, term)| term.clone()).collect();
-                Some(Bm25Weight::for_terms(statistics_provider, &terms)?)
-            }
+            EnableScoring::Enabled { searcher, .. } => Some(self.similarity(searcher)?),
             EnableScoring::Disabled { .. } => None,
         };
         Ok(Box::new(SloppyPhraseWeight {
@@ -52,7 +68,7 @@ impl Query for SloppyPhraseQuery {
 
 struct SloppyPhraseWeight {
     query: SloppyPhraseQuery,
-    similarity: Option<Bm25Weight>,
+    similarity: Option<Bm25>,
 }
 
 impl Weight for SloppyPhraseWeight {
@@ -87,7 +103,7 @@ impl Weight for SloppyPhraseWeight {
             similarity: self
                 .similarity
                 .as_ref()
-                .map(|similarity| similarity.boost_by(boost)),
+                .map(|similarity| similarity.boosted(boost)),
         };
         scorer.settle(0);
         Ok(Box::new(scorer))
@@ -116,7 +132,7 @@ struct SloppyPhraseScorer {
     doc: DocId,
     frequency: u32,
     norms: FieldNormReader,
-    similarity: Option<Bm25Weight>,
+    similarity: Option<Bm25>,
 }
 
 impl SloppyPhraseScorer {

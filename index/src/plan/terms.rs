@@ -28,6 +28,8 @@ enum Lookup {
     Nowhere,
     /// In the dictionary.
     Term(Term),
+    /// In the dictionary of a TEXT, with scores.
+    Word(String),
     /// In a column of integers.
     Integer(i64),
     /// In a column of doubles.
@@ -49,10 +51,7 @@ impl Planner<'_> {
         let weight = weighed?;
         Some(match lookup {
             Lookup::Nowhere => Clause::nothing(),
-            Lookup::Term(term) if matches!(field.kind, FieldKind::Text(_)) => Clause::scored(
-                Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)),
-                weight,
-            ),
+            Lookup::Word(word) => Clause::scored(self.word(self.single(field)?, &word), weight),
             Lookup::Term(term) => Clause::constant(having(term), weight),
             Lookup::Integer(number) => Clause::constant(self.integers(field, &[number])?, weight),
             Lookup::Double(number) => Clause::constant(self.doubles(field, &[number])?, weight),
@@ -96,6 +95,7 @@ impl Planner<'_> {
                 None => fine = false,
                 Some(Lookup::Nowhere) => {}
                 Some(Lookup::Term(term)) => terms.push(term),
+                Some(Lookup::Word(word)) => terms.push(Term::from_field_text(self.single(field)?, &word)),
                 Some(Lookup::Integer(number)) => integers.push(number),
                 Some(Lookup::Double(number)) => doubles.push(number),
             }
@@ -144,7 +144,11 @@ impl Planner<'_> {
                 self.wrong_kind(clause_at, field, "single values", "name one of its attributes");
                 return None;
             }
-            (FieldKind::Keyword | FieldKind::Text(_), QueryValue::String(text)) => {
+            (FieldKind::Text(_), QueryValue::String(text)) => {
+                self.fits(at, text)?;
+                return Some(Lookup::Word(text.clone()));
+            }
+            (FieldKind::Keyword, QueryValue::String(text)) => {
                 self.fits(at, text)?;
                 return Some(Lookup::Term(Term::from_field_text(self.single(field)?, text)));
             }

@@ -1,3 +1,4 @@
+mod functions;
 mod many_values;
 mod matching;
 #[expect(

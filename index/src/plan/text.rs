@@ -5,15 +5,19 @@
 //! fields of min_word and max_word are looked up in their single characters (see [`phrase_analyzer`]).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, Occur, PhraseQuery, Query, TermQuery};
-use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
+use tantivy::query::{BooleanQuery, Occur, Query};
+use tantivy::schema::Field as PhysicalField;
 use tantivy::{Score, Term};
 
 use super::Planner;
 use super::clause::Clause;
+use super::phrase_score::ScoredPhraseQuery;
 use super::sloppy_phrase::SloppyPhraseQuery;
 use super::terms::having;
+use super::union::{Together, UnionQuery};
+use super::words::WordsQuery;
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts};
 use crate::error::Reason;
 use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
@@ -49,12 +53,11 @@ impl<'a> Planner<'a> {
             ));
         };
         let tokens = analyze(analyzer, Phase::Query, text);
-        let words: BTreeSet<Vec<Placed>> = tokens
+        let words: Vec<Vec<Placed>> = tokens
             .iter()
             .map(|token| query_parts(analyzer, text, token))
             .collect();
         self.tokens_fit(at, words.iter().map(Vec::len).sum())?;
-        let mut words: Vec<Box<dyn Query>> = words.into_iter().map(|word| exact(single, word)).collect();
         let needed = match combine.operator {
             Operator::And => words.len(),
             Operator::Or => minimum,
@@ -62,14 +65,7 @@ impl<'a> Planner<'a> {
         if words.is_empty() || needed > words.len() {
             return Some(Clause::nothing());
         }
-        if words.len() == 1 {
-            return words.pop().map(|word| Clause::scored(word, weight));
-        }
-        let clauses = words.into_iter().map(|word| (Occur::Should, word)).collect();
-        Some(Clause::scored(
-            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, needed)),
-            weight,
-        ))
+        Some(Clause::scored(self.some_of(single, words, needed), weight))
     }
 
     pub(super) fn match_phrase(
@@ -110,7 +106,7 @@ impl<'a> Planner<'a> {
         }
         if slop == 0 || placed.len() == 1 {
             return Some(Clause::scored(
-                exact(single, placed.into_iter().collect()),
+                self.exact(single, placed.into_iter().collect()),
                 weight,
             ));
         }
@@ -119,9 +115,63 @@ impl<'a> Planner<'a> {
             .map(|(at, token)| (at as u64, Term::from_field_text(single, &token)))
             .collect();
         Some(Clause::scored(
-            Box::new(SloppyPhraseQuery::new(single, terms, u64::from(slop))),
+            Box::new(SloppyPhraseQuery::new(
+                single,
+                terms,
+                u64::from(slop),
+                Arc::clone(self.run.statistics()),
+            )),
             weight,
         ))
+    }
+
+    /// The documents with one token, scored.
+    pub(super) fn word(&self, field: PhysicalField, token: &str) -> Box<dyn Query> {
+        Box::new(WordsQuery::new(
+            field,
+            &[token],
+            1,
+            Arc::clone(self.run.statistics()),
+        ))
+    }
+
+    /// The documents with these tokens at these distances.
+    fn exact(&self, field: PhysicalField, placed: Vec<Placed>) -> Box<dyn Query> {
+        if let [(_, token)] = placed.as_slice() {
+            return self.word(field, token);
+        }
+        let first = placed.iter().map(|(at, _)| *at).min().unwrap_or_default();
+        let terms = placed
+            .iter()
+            .map(|(at, token)| (at - first, Term::from_field_text(field, token)))
+            .collect();
+        let statistics = Arc::clone(self.run.statistics());
+        Box::new(ScoredPhraseQuery::new(field, terms, statistics))
+    }
+
+    /// The documents with `needed` of some words, each of one or several parts. A word that is repeated counts as often.
+    fn some_of(&self, field: PhysicalField, words: Vec<Vec<Placed>>, needed: usize) -> Box<dyn Query> {
+        let whole = |word: &Vec<Placed>| match word.as_slice() {
+            [(_, token)] => Some(token.clone()),
+            _ => None,
+        };
+        if let Some(tokens) = words.iter().map(whole).collect::<Option<Vec<String>>>() {
+            let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+            let statistics = Arc::clone(self.run.statistics());
+            return Box::new(WordsQuery::new(field, &tokens, needed as u32, statistics));
+        }
+        let mut words: Vec<Box<dyn Query>> = words.into_iter().map(|word| self.exact(field, word)).collect();
+        if words.len() == 1
+            && let Some(word) = words.pop()
+        {
+            return word;
+        }
+        let clauses = words
+            .iter()
+            .map(|word| (Occur::Should, word.box_clone()))
+            .collect();
+        let unscored = Box::new(BooleanQuery::with_minimum_required_clauses(clauses, needed));
+        Box::new(UnionQuery::new(words, needed, Together::Sum, unscored))
     }
 
     /// The words of a phrase, and the physical field in which they are looked up.
@@ -219,18 +269,4 @@ impl<'a> Planner<'a> {
             }
         }
     }
-}
-
-/// The documents with these tokens at these distances.
-pub(super) fn exact(field: PhysicalField, mut placed: Vec<Placed>) -> Box<dyn Query> {
-    let term = |token: &str| Term::from_field_text(field, token);
-    if let [(_, token)] = placed.as_slice() {
-        return Box::new(TermQuery::new(term(token), IndexRecordOption::WithFreqs));
-    }
-    let first = placed.iter().map(|(at, _)| *at).min().unwrap_or_default();
-    let terms = placed
-        .drain(..)
-        .map(|(at, token)| (at - first, term(&token)))
-        .collect();
-    Box::new(PhraseQuery::new_with_offset(terms))
 }

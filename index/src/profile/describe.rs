@@ -143,7 +143,12 @@ fn words(query: &Query, layout: &Layout) -> (&'static str, String) {
             format!("{field} inside a polygon of {} vertices", vertices.len()),
         ),
         Query::ConstScore { weight, .. } => ("const_score", format!("scores {weight}")),
-        Query::FunctionScore { .. } => ("function_score", "a score by functions".to_owned()),
+        Query::FunctionScore(scored) => {
+            let functions = scored.functions.len();
+            ("function_score", format!("a score by {functions} functions"))
+        }
+        Query::DisMax { queries, .. } => ("dis_max", format!("the best of {} queries", queries.len())),
+        Query::Weighted { weight, .. } => ("weighted", format!("scores times {weight}")),
     }
 }
 

@@ -20,6 +20,8 @@ mod profile;
 mod random;
 mod reference;
 mod reopen;
+mod scores;
+mod scoring;
 mod sorting;
 mod text_queries;
 

@@ -139,7 +139,7 @@ fn search(rng: &mut Rng, index: &Index, writer: &mut IndexWriter, documents: &Do
         if request.after.is_none() {
             break;
         }
-        // Pages don't depend on how segments lie. Scores do, by the counts of deleted documents.
+        // Pages don't depend on how segments lie. Scores of unfinished words do, by the words of deleted documents.
         if !by_score && rng.u8(..100) == 0 {
             writer.merge_all().expect("the merge works");
         }

@@ -113,7 +113,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.usize(..from.len())]
 }
 
-fn text(rng: &mut Rng) -> String {
+pub(crate) fn text(rng: &mut Rng) -> String {
     let count = rng.usize(1..6);
     (0..count)
         .map(|_| format!("{}{}", pick(rng, TOKENS), pick(rng, &[" ", "，", "-"])))
@@ -292,7 +292,7 @@ fn pattern(rng: &mut Rng, scope: &str) -> Query {
     }
 }
 
-fn full_text(rng: &mut Rng, scope: &str) -> Query {
+pub(crate) fn full_text(rng: &mut Rng, scope: &str) -> Query {
     let field = pick(rng, fields(scope).text).to_owned();
     match rng.u8(..6) {
         0 | 1 => return Query::match_phrase(field, text(rng)),

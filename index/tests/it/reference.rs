@@ -1,7 +1,6 @@
 //! The reference: what a query matches and how hits are ordered, by brute force over the documents as they were given.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use souk_index::{
@@ -10,7 +9,7 @@ use souk_index::{
 };
 
 /// The values of a field, addressed by its full path, on an object of a scope (`""`: the document).
-fn values<'a>(object: &'a Object, scope: &str, field: &str) -> &'a [FieldValue] {
+pub(crate) fn values<'a>(object: &'a Object, scope: &str, field: &str) -> &'a [FieldValue] {
     let name = if scope.is_empty() {
         field
     } else {
@@ -19,12 +18,12 @@ fn values<'a>(object: &'a Object, scope: &str, field: &str) -> &'a [FieldValue] 
     object.values(name.strip_suffix(".raw").unwrap_or(name))
 }
 
-fn is_text(field: &str) -> bool {
+pub(crate) fn is_text(field: &str) -> bool {
     field == "text" || field == "items.title"
 }
 
 /// Runs of ASCII letters and digits in lower case, and single other letters.
-fn tokens(text: &str) -> Vec<String> {
+pub(crate) fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut open = false;
     for c in text.chars() {
@@ -47,7 +46,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-fn text_of(value: &FieldValue) -> &str {
+pub(crate) fn text_of(value: &FieldValue) -> &str {
     match value {
         FieldValue::String(text) => text,
         other => panic!("not a string: {other:?}"),
@@ -126,7 +125,7 @@ fn wildcard(pattern: &[char], text: &[char]) -> bool {
     }
 }
 
-fn points(object: &Object, scope: &str, field: &str) -> Vec<GeoPoint> {
+pub(crate) fn points(object: &Object, scope: &str, field: &str) -> Vec<GeoPoint> {
     let point = |value: &FieldValue| match value {
         FieldValue::GeoPoint(point) => *point,
         other => panic!("not a point: {other:?}"),
@@ -211,8 +210,9 @@ pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
             minimum_should_match,
             ..
         } => {
-            let wanted: BTreeSet<String> = tokens(text).into_iter().collect();
+            let wanted = tokens(text);
             let there = strings(object, scope, field);
+            // A word that the text repeats counts as often.
             let count = wanted.iter().filter(|token| there.contains(token)).count();
             let needed = match operator {
                 Operator::And => wanted.len(),
@@ -281,7 +281,12 @@ pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
         }
         // Not asked here: held against brute force in `text_queries`.
         Query::MatchFuzzy { .. } => panic!("the reference doesn't know misspelled words"),
-        Query::FunctionScore { .. } => panic!("not answered"),
+        Query::DisMax { queries, .. } => queries.iter().any(is),
+        Query::Weighted { query, .. } => is(query),
+        Query::FunctionScore(scored) => {
+            assert_eq!(scored.min_score, None, "the reference doesn't know scores");
+            is(&scored.query)
+        }
     }
 }
 

@@ -171,8 +171,7 @@ fn phrases_with_a_prefix_score_like_lucenes() {
             let nth: usize = key[..2].parse::<usize>().expect("a number") * 30
                 + key[3..].parse::<usize>().expect("a number");
             let length = tokens[nth].len() as f64;
-            let saturated =
-                |frequency: f64| frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / average));
+            let saturated = |frequency: f64| frequency / (frequency + 1.2 * (0.25 + 0.75 * length / average));
             let expected = if whole.is_empty() {
                 last.iter()
                     .map(|term| {
@@ -245,7 +244,7 @@ fn misspelled_words_are_found_as_by_brute_force() {
                 weight: 1.0,
             };
             let words = analyze(&analyzer, Phase::Query, &wanted).into_iter();
-            let words: BTreeSet<String> = words.map(|token| token.text).collect();
+            let words: Vec<String> = words.map(|token| token.text).collect();
             let near = |word: &str, token: &str| {
                 let (word_chars, token): (Vec<char>, Vec<char>) =
                     (word.chars().collect(), token.chars().collect());

@@ -1,6 +1,5 @@
 //! An index in memory, and what it should find: every document compared with the query, by definition.
 
-use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use tantivy::collector::{DocSetCollector, TopDocs};
@@ -309,12 +308,12 @@ fn matches(layout: &Layout, query: &Query, object: &Object, scope: Option<&str>)
             ..
         } => {
             let kind = &layout.schema.resolve(field).expect("a field").kind;
-            let words: BTreeSet<String> = match kind {
+            let words: Vec<String> = match kind {
                 FieldKind::Text(analyzer) => analyze(analyzer, Phase::Query, text)
                     .into_iter()
                     .map(|token| token.text)
                     .collect(),
-                _ => [text.clone()].into(),
+                _ => vec![text.clone()],
             };
             // To the fuzzy analyzer a word is there when a word of the document contains it.
             let has = |word: &String| match kind {
@@ -388,7 +387,13 @@ fn matches(layout: &Layout, query: &Query, object: &Object, scope: Option<&str>)
         Query::GeoPolygon { field, vertices } => {
             in_area(field, Area::Polygon(Polygon::new(vertices).expect("a polygon")))
         }
-        Query::ConstScore { filter, .. } => matches(layout, filter, object, scope),
+        Query::ConstScore { filter: query, .. } | Query::Weighted { query, .. } => {
+            matches(layout, query, object, scope)
+        }
+        Query::DisMax { queries, .. } => queries.iter().any(|query| matches(layout, query, object, scope)),
+        Query::FunctionScore(scored) if scored.min_score.is_none() => {
+            matches(layout, &scored.query, object, scope)
+        }
         other => panic!("the model doesn't know {other:?}"),
     }
 }

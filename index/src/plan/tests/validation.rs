@@ -418,18 +418,3 @@ fn nodes_are_counted_over_all_trees_of_a_search() {
         matches!(second, Err(Error::InvalidQuery(found)) if found.to_string().contains("MAX_QUERY_NODES"))
     );
 }
-
-#[test]
-fn what_is_not_answered_says_so() {
-    let query = Query::all(vec![Query::FunctionScore {
-        query: Box::new(Query::MatchAll),
-    }]);
-    let unsupported = plan(&layout(), &Arc::default(), &run(), &query, "query");
-    let Err(Error::Unsupported { path, feature, .. }) = unsupported else {
-        panic!("accepted")
-    };
-    assert_eq!(
-        (path.as_str(), feature),
-        ("query.bool.must[0].function_score", "function_score")
-    );
-}

@@ -1,0 +1,177 @@
+//! How high the documents of a word can score, block by block: what lets a search for the best pass over most documents.
+//!
+//! The library keeps such bounds too, but for the average length that a segment had when it was written, so that they can
+//! be too low for the average of all segments; and merges may copy them. These are computed from the lists themselves when
+//! a word is first searched for its best documents, and kept while the segment lives. They hold the highest density (see
+//! [`Norms::density`]) at a reference average; at another average it is at most higher by the averages' ratio.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::index::SegmentId;
+use tantivy::postings::Postings;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
+
+use crate::bm25::{Bm25, Norms};
+
+/// Entries of a list that share a bound.
+const BLOCK: usize = 128;
+/// Bytes of all bounds that are kept.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The average length that bounds are kept for.
+const REFERENCE: Score = 8.0;
+/// What single precision may lose on the way.
+const SLACK: Score = 1.000_01;
+
+/// The bounds of one word in one segment.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    blocks: Vec<Block>,
+    highest: Score,
+}
+
+/// Entries of a list one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    last: DocId,
+    /// The highest density.
+    density: Score,
+    /// The highest frequency.
+    frequency: u32,
+}
+
+impl Bounds {
+    fn measure(reader: &SegmentReader, word: &Term) -> tantivy::Result<Self> {
+        let (mut blocks, mut highest) = (Vec::new(), 0.0);
+        let index = reader.inverted_index(word.field())?;
+        let lengths = reader.fieldnorms_readers().get_field(word.field())?;
+        let lengths = lengths.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1));
+        let norms = Norms::new(REFERENCE);
+        if let Some(mut postings) = index.read_postings(word, IndexRecordOption::WithFreqs)? {
+            let mut doc = postings.doc();
+            while doc != TERMINATED {
+                let mut block = Block {
+                    last: doc,
+                    density: 0.0,
+                    frequency: 0,
+                };
+                for _ in 0..BLOCK {
+                    let frequency = postings.term_freq();
+                    let density = norms.density(lengths.fieldnorm_id(doc), frequency);
+                    block.density = Score::max(block.density, density);
+                    block.frequency = block.frequency.max(frequency);
+                    block.last = doc;
+                    doc = postings.advance();
+                    if doc == TERMINATED {
+                        break;
+                    }
+                }
+                highest = Score::max(highest, block.density);
+                blocks.push(block);
+            }
+        }
+        Ok(Self { blocks, highest })
+    }
+
+    fn bytes(&self) -> usize {
+        self.blocks.len() * size_of::<Block>()
+    }
+}
+
+/// The bounds that were measured.
+#[derive(Debug, Default)]
+pub(crate) struct BoundsCache(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    words: HashMap<(SegmentId, Term), Arc<Bounds>>,
+    bytes: usize,
+}
+
+impl BoundsCache {
+    /// The bounds of a word in a segment.
+    pub(crate) fn get(&self, reader: &SegmentReader, word: &Term) -> tantivy::Result<Arc<Bounds>> {
+        let key = (reader.segment_id(), word.clone());
+        if let Some(bounds) = self.0.lock().words.get(&key) {
+            return Ok(Arc::clone(bounds));
+        }
+        let bounds = Arc::new(Bounds::measure(reader, word)?);
+        let mut kept = self.0.lock();
+        if kept.bytes + bounds.bytes() > MAX_BYTES {
+            *kept = Kept::default();
+        }
+        kept.bytes += bounds.bytes();
+        kept.words.insert(key, Arc::clone(&bounds));
+        Ok(bounds)
+    }
+
+    /// Forgets the bounds of segments that are gone.
+    pub(crate) fn retain(&self, alive: impl Fn(&SegmentId) -> bool) {
+        let mut kept = self.0.lock();
+        kept.words.retain(|(segment, _), _| alive(segment));
+        kept.bytes = kept.words.values().map(|bounds| bounds.bytes()).sum();
+    }
+}
+
+/// The bounds of a word, walked along with its documents.
+pub(crate) struct Ceiling {
+    bounds: Arc<Bounds>,
+    bm25: Bm25,
+    /// What densities at the reference average may be higher by.
+    factor: Score,
+    /// The block, and what its documents score at most.
+    at: usize,
+    block: Score,
+    highest: Score,
+}
+
+impl Ceiling {
+    /// The ceiling of a word that `bm25` scores for texts of `average` tokens.
+    pub(crate) fn new(bounds: Arc<Bounds>, bm25: Bm25, average: Score) -> Self {
+        let factor = Score::max(1.0, average / REFERENCE) * SLACK;
+        let mut ceiling = Self {
+            highest: bm25.at_density(bounds.highest * factor) * SLACK,
+            block: 0.0,
+            at: 0,
+            bounds,
+            bm25,
+            factor,
+        };
+        ceiling.block = ceiling.of_block();
+        ceiling
+    }
+
+    /// What a document scores at most.
+    pub(crate) fn highest(&self) -> Score {
+        self.highest
+    }
+
+    /// What documents from `doc` on score at most, up to the last document to which that applies. Documents may only
+    /// grow.
+    pub(crate) fn from(&mut self, doc: DocId) -> (Score, DocId) {
+        let blocks = self.bounds.blocks.get(self.at..).unwrap_or_default();
+        let passed = blocks.iter().take_while(|block| block.last < doc).count();
+        if passed > 0 {
+            self.at += passed;
+            self.block = self.of_block();
+        }
+        let block = self.bounds.blocks.get(self.at);
+        (self.block, block.map_or(TERMINATED, |block| block.last))
+    }
+
+    /// What documents of the block score at most when their lengths have this code.
+    pub(crate) fn at_length(&self, code: u8) -> Score {
+        let block = self.bounds.blocks.get(self.at);
+        block.map_or(0.0, |block| self.bm25.score(code, block.frequency) * SLACK)
+    }
+
+    fn of_block(&self) -> Score {
+        let block = self.bounds.blocks.get(self.at);
+        block.map_or(0.0, |block| {
+            self.bm25.at_density(block.density * self.factor) * SLACK
+        })
+    }
+}

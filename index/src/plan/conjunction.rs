@@ -1,0 +1,215 @@
+//! Clauses that all have to match, whose scores add up.
+//!
+//! The library adds scores in single precision in the order of its own choice, which depends on how many documents each
+//! clause has in a segment. Here they are added in double precision in the order of the clauses, and rounded once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
+
+use super::no_match;
+
+/// What a clause is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It has to match, and scores.
+    Scored,
+    /// It has to match.
+    Required,
+    /// It scores where it matches.
+    Optional,
+}
+
+/// The documents that all clauses match but for the optional ones.
+#[derive(Clone)]
+pub(super) struct ConjunctionQuery {
+    clauses: Vec<(Role, Arc<dyn Query>)>,
+    /// The same without scores.
+    unscored: Arc<dyn Query>,
+}
+
+impl ConjunctionQuery {
+    /// At least one clause that isn't optional. `unscored` matches the same.
+    pub(super) fn new(clauses: Vec<(Role, Box<dyn Query>)>, unscored: Box<dyn Query>) -> Self {
+        let clauses = clauses
+            .into_iter()
+            .map(|(role, clause)| (role, Arc::from(clause)));
+        Self {
+            clauses: clauses.collect(),
+            unscored: Arc::from(unscored),
+        }
+    }
+}
+
+impl fmt::Debug for ConjunctionQuery {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Conjunction").field(&self.clauses).finish()
+    }
+}
+
+impl Query for ConjunctionQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let EnableScoring::Enabled { searcher, .. } = scoring else {
+            return self.unscored.weight(scoring);
+        };
+        let weights = self.clauses.iter().map(|(role, clause)| {
+            let scoring = match role {
+                Role::Required => EnableScoring::disabled_from_searcher(searcher),
+                Role::Scored | Role::Optional => scoring,
+            };
+            Ok((*role, clause.weight(scoring)?))
+        });
+        Ok(Box::new(ConjunctionWeight(
+            weights.collect::<tantivy::Result<_>>()?,
+        )))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.clauses
+            .iter()
+            .for_each(|(_, clause)| clause.query_terms(visitor));
+    }
+}
+
+struct ConjunctionWeight(Vec<(Role, Box<dyn Weight>)>);
+
+impl Weight for ConjunctionWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let (mut required, mut optional) = (Vec::new(), Vec::new());
+        let mut candidate = 0;
+        for (role, weight) in &self.0 {
+            let scores = *role != Role::Required;
+            if *role == Role::Optional {
+                optional.push(weight);
+                continue;
+            }
+            // Clauses that have to look for their first match begin where the others are.
+            let (found, scorer) = weight.scorer_danger(reader, candidate, boost)?;
+            let at = match found {
+                SeekDangerResult::Found => Some(candidate),
+                SeekDangerResult::SeekLowerBound(bound) => {
+                    candidate = bound;
+                    None
+                }
+            };
+            if candidate >= TERMINATED {
+                return Ok(Box::new(EmptyScorer));
+            }
+            required.push(Clause { scores, scorer, at });
+        }
+        let optional = optional.into_iter().map(|weight| weight.scorer(reader, boost));
+        let optional = optional.collect::<tantivy::Result<_>>()?;
+        let mut order: Vec<usize> = (0..required.len()).collect();
+        order.sort_by_key(|nth| required.get(*nth).map(|clause| clause.scorer.cost()));
+        let mut scorer = ConjunctionScorer {
+            required,
+            optional,
+            order,
+            doc: candidate,
+        };
+        scorer.align(candidate);
+        Ok(Box::new(scorer))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > doc || scorer.seek(doc) != doc {
+            return Err(no_match(doc));
+        }
+        Ok(Explanation::new("sum of clauses", scorer.score()))
+    }
+}
+
+/// A clause that has to match.
+struct Clause {
+    scores: bool,
+    scorer: Box<dyn Scorer>,
+    /// The document that it was found on last; if it was asked for another since, only that tells where it is.
+    at: Option<DocId>,
+}
+
+struct ConjunctionScorer {
+    required: Vec<Clause>,
+    optional: Vec<Box<dyn Scorer>>,
+    /// Places among those that have to match, the cheapest first.
+    order: Vec<usize>,
+    doc: DocId,
+}
+
+impl ConjunctionScorer {
+    /// Goes to the first document from `candidate` on that all have. Clauses are asked for growing documents only.
+    fn align(&mut self, mut candidate: DocId) -> DocId {
+        'candidates: while candidate < TERMINATED {
+            for nth in &self.order {
+                let Some(clause) = self.required.get_mut(*nth) else {
+                    continue;
+                };
+                if clause.at == Some(candidate) {
+                    continue;
+                }
+                if let SeekDangerResult::SeekLowerBound(bound) = clause.scorer.seek_danger(candidate) {
+                    clause.at = None;
+                    candidate = bound;
+                    continue 'candidates;
+                }
+                clause.at = Some(candidate);
+            }
+            break;
+        }
+        self.doc = candidate.min(TERMINATED);
+        self.doc
+    }
+}
+
+impl DocSet for ConjunctionScorer {
+    fn advance(&mut self) -> DocId {
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        let cheapest = self.order.first().and_then(|nth| self.required.get_mut(*nth));
+        let next = cheapest.map_or(TERMINATED, |clause| {
+            // All stand on the document: this one isn't lost.
+            let next = clause.scorer.advance();
+            clause.at = Some(next);
+            next
+        });
+        self.align(next)
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc >= target {
+            return self.doc;
+        }
+        self.align(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        let least = self.required.iter().map(|clause| clause.scorer.size_hint()).min();
+        least.unwrap_or_default()
+    }
+
+    fn cost(&self) -> u64 {
+        let least = self.required.iter().map(|clause| clause.scorer.cost()).min();
+        least.unwrap_or_default()
+    }
+}
+
+impl Scorer for ConjunctionScorer {
+    fn score(&mut self) -> Score {
+        let required = self.required.iter_mut().filter(|clause| clause.scores);
+        let mut sum: f64 = required.map(|clause| f64::from(clause.scorer.score())).sum();
+        for scorer in &mut self.optional {
+            let at = scorer.doc();
+            if (if at < self.doc { scorer.seek(self.doc) } else { at }) == self.doc {
+                sum += f64::from(scorer.score());
+            }
+        }
+        sum as Score
+    }
+}

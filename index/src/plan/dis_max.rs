@@ -1,0 +1,71 @@
+//! `dis_max`: documents of any of several queries, by the best of their scores. And the weight of queries without one.
+
+use tantivy::query::BooleanQuery;
+
+use super::Planner;
+use super::clause::{Clause, ClauseScore};
+use super::union::{Together, UnionQuery};
+use crate::error::Reason;
+use crate::query::Query;
+
+impl Planner<'_> {
+    pub(super) fn dis_max(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        queries: &[Query],
+        tie_breaker: f64,
+        weight: f32,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let fine = (0.0..=1.0).contains(&tie_breaker);
+        if !fine {
+            let message = format!("{tie_breaker} is not a number from 0 to 1");
+            let advice = "give 0 for the best score alone, 1 for the sum of all";
+            self.violate(format!("{at}.tie_breaker"), Reason::OutOfRange, message, advice);
+        }
+        if queries.is_empty() {
+            let message = "there are no queries";
+            self.violate(
+                format!("{at}.queries"),
+                Reason::Missing,
+                message,
+                "give at least one query",
+            );
+            return None;
+        }
+        let clauses = self.clauses(queries, scope, &format!("{at}.queries"))?;
+        let weight = weighed.filter(|_| fine)?;
+        let scores: Vec<ClauseScore> = clauses.iter().map(|clause| clause.score).collect();
+        let queries: Vec<_> = clauses.into_iter().map(|clause| clause.query).collect();
+        let any = queries.iter().map(|query| query.box_clone()).collect();
+        let unscored = Box::new(BooleanQuery::union(any));
+        if scores.iter().all(|score| *score == ClauseScore::Constant(0.0)) {
+            return Some(Clause::constant(unscored, 0.0));
+        }
+        if let [ClauseScore::Constant(score)] = scores.as_slice() {
+            return Some(Clause::constant(unscored, score * weight));
+        }
+        let union = UnionQuery::new(queries, 1, Together::Best(tie_breaker), unscored);
+        Some(Clause::scored(Box::new(union), weight))
+    }
+
+    pub(super) fn weighted(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        query: &Query,
+        weight: f32,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
+        let clause = self.clause(query, scope, at)?;
+        let weight = weighed?;
+        Some(match clause.score {
+            ClauseScore::Constant(score) => Clause {
+                select: clause.select,
+                ..Clause::constant(clause.query, score * weight)
+            },
+            ClauseScore::Varies => Clause::scored(clause.query, weight),
+        })
+    }
+}

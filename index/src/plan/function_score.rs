@@ -1,0 +1,382 @@
+//! `function_score`: documents of a query, scored by functions.
+//!
+//! The scorer goes from document to document as the query's does; columns and filters are looked at only when a score is
+//! asked for. With `min_score` the score decides a match: it is computed, also where scores aren't wanted, for the
+//! documents that the rest of the search leaves over.
+//!
+//! | module | what it computes |
+//! |---|---|
+//! | `combine` | one score of many values |
+//! | `factor` | a number of the document |
+//! | `decay` | how near a document is |
+//! | `random` | a number of the document's key |
+
+mod combine;
+mod decay;
+mod factor;
+mod random;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError, Term};
+
+use self::combine::Combine;
+use self::decay::Falloff;
+use self::factor::Factor;
+use super::clause::Clause;
+use super::{Planner, no_match};
+use crate::error::Reason;
+use crate::limits::MAX_SCORE_FUNCTIONS;
+use crate::query::{Function, FunctionScore, ScoreFunction};
+
+/// The value of a document of one segment; `None` where the function doesn't count for it.
+type Value = Box<dyn FnMut(DocId) -> Option<f64> + Send>;
+
+/// What a function computes, on any segment.
+trait Formula: fmt::Debug + Send + Sync + 'static {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Value>;
+}
+
+/// 1 for every document.
+#[derive(Debug)]
+struct One;
+
+impl Formula for One {
+    fn open(&self, _: &SegmentReader) -> tantivy::Result<Value> {
+        Ok(Box::new(|_| Some(1.0)))
+    }
+}
+
+/// A checked function.
+#[derive(Clone)]
+struct PlannedFunction {
+    formula: Arc<dyn Formula>,
+    weight: f64,
+    filter: Option<Arc<dyn PhysicalQuery>>,
+}
+
+impl Planner<'_> {
+    pub(super) fn function_score(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        scored: &FunctionScore,
+    ) -> Option<Clause> {
+        let count = scored.functions.len();
+        if count > MAX_SCORE_FUNCTIONS {
+            let advice = "leave functions out, or put some into a function_score inside this one";
+            let at = format!("{at}.functions");
+            self.limit(at, "MAX_SCORE_FUNCTIONS", MAX_SCORE_FUNCTIONS, count, advice);
+            return None;
+        }
+        let min = self.score_end(at, "min_score", scored.min_score);
+        let max = self.score_end(at, "max_score", scored.max_score);
+        let query = self.clause(&scored.query, scope, &format!("{at}.query"));
+        let functions: Vec<Option<PlannedFunction>> = scored
+            .functions
+            .iter()
+            .enumerate()
+            .map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), scope, function))
+            .collect();
+        let (min_score, max_score, query) = (min?, max?, query?);
+        let functions: Vec<PlannedFunction> = functions.into_iter().collect::<Option<_>>()?;
+        if functions.is_empty() && min_score.is_none() {
+            return Some(query);
+        }
+        let query = FunctionScoreQuery {
+            query: Arc::from(query.query),
+            functions,
+            combine: Combine {
+                score_mode: scored.score_mode,
+                combine_mode: scored.combine_mode,
+                max_score: max_score.unwrap_or(f64::INFINITY),
+            },
+            min_score,
+        };
+        Some(Clause::scored(Box::new(query), 1.0))
+    }
+
+    /// An end of the scores. The outer `None` comes with a violation.
+    fn score_end(&mut self, at: &str, name: &str, bound: Option<f64>) -> Option<Option<f64>> {
+        match bound {
+            Some(bound) if !(bound.is_finite() && bound >= 0.0) => {
+                let message = format!("{bound} is not a finite number from 0");
+                let advice = "scores are never negative: give a number from 0, or leave it out";
+                self.violate(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
+                None
+            }
+            bound => Some(bound),
+        }
+    }
+
+    fn function(
+        &mut self,
+        at: &str,
+        scope: Option<&str>,
+        function: &ScoreFunction,
+    ) -> Option<PlannedFunction> {
+        let weight = self.number_from_zero(at, "weight", function.weight);
+        let formula: Option<Arc<dyn Formula>> = match &function.function {
+            Function::One => Some(Arc::new(One)),
+            Function::FieldValueFactor {
+                field,
+                factor,
+                modifier,
+                missing,
+            } => {
+                let at = format!("{at}.field_value_factor");
+                Factor::plan(self, &at, scope, field, *factor, *modifier, *missing)
+                    .map(|factor| Arc::new(factor) as Arc<dyn Formula>)
+            }
+            Function::Decay(decay) => Falloff::plan(self, &format!("{at}.decay"), scope, decay)
+                .map(|falloff| Arc::new(falloff) as Arc<dyn Formula>),
+            Function::Random { seed } => Some(Arc::new(random::Random { seed: *seed })),
+        };
+        let filter = match &function.filter {
+            Some(filter) => self
+                .clause(filter, scope, &format!("{at}.filter"))
+                .map(|clause| Some(Arc::from(clause.query))),
+            None => Some(None),
+        };
+        Some(PlannedFunction {
+            formula: formula?,
+            weight: weight?,
+            filter: filter?,
+        })
+    }
+
+    /// A number that a function can't have below 0.
+    fn number_from_zero(&mut self, at: &str, name: &str, number: f64) -> Option<f64> {
+        if number.is_finite() && number >= 0.0 {
+            return Some(number + 0.0);
+        }
+        let message = format!("{number} is not a finite number from 0");
+        let advice = "give a number from 0, or leave it out";
+        self.violate(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
+        None
+    }
+}
+
+/// The documents of `query` with computed scores.
+#[derive(Clone)]
+struct FunctionScoreQuery {
+    query: Arc<dyn PhysicalQuery>,
+    functions: Vec<PlannedFunction>,
+    combine: Combine,
+    min_score: Option<f64>,
+}
+
+impl fmt::Debug for FunctionScoreQuery {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let formulas: Vec<_> = self.functions.iter().map(|function| &function.formula).collect();
+        write!(out, "FunctionScore({formulas:?}, {:?})", self.query)
+    }
+}
+
+impl PhysicalQuery for FunctionScoreQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        if self.min_score.is_none() && !scoring.is_scoring_enabled() {
+            return self.query.weight(scoring);
+        }
+        let Some(searcher) = scoring.searcher() else {
+            let message = "scores that decide about matches need a searcher";
+            return Err(TantivyError::InvalidArgument(message.to_owned()));
+        };
+        let enabled = match scoring {
+            enabled @ EnableScoring::Enabled { .. } => enabled,
+            EnableScoring::Disabled { .. } => EnableScoring::enabled_from_searcher(searcher),
+        };
+        let functions = self.functions.iter().map(|function| {
+            let unscored = EnableScoring::disabled_from_searcher(searcher);
+            let filter = function.filter.as_ref().map(|filter| filter.weight(unscored));
+            Ok(FunctionWeight {
+                formula: Arc::clone(&function.formula),
+                weight: function.weight,
+                filter: filter.transpose()?,
+            })
+        });
+        Ok(Box::new(FunctionScoreWeight {
+            functions: functions.collect::<tantivy::Result<_>>()?,
+            inner: self.query.weight(enabled)?,
+            combine: self.combine,
+            min_score: self.min_score,
+        }))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.query.query_terms(visitor);
+    }
+}
+
+struct FunctionWeight {
+    formula: Arc<dyn Formula>,
+    weight: f64,
+    filter: Option<Box<dyn Weight>>,
+}
+
+struct FunctionScoreWeight {
+    inner: Box<dyn Weight>,
+    functions: Vec<FunctionWeight>,
+    combine: Combine,
+    min_score: Option<f64>,
+}
+
+impl FunctionScoreWeight {
+    fn over(
+        &self,
+        inner: Box<dyn Scorer>,
+        reader: &SegmentReader,
+        boost: Score,
+    ) -> tantivy::Result<FunctionScorer> {
+        let functions = self.functions.iter().map(|function| {
+            let filter = function.filter.as_ref().map(|filter| filter.scorer(reader, 1.0));
+            Ok(OpenFunction {
+                value: function.formula.open(reader)?,
+                weight: function.weight,
+                filter: filter.transpose()?,
+            })
+        });
+        Ok(FunctionScorer {
+            inner,
+            functions: functions.collect::<tantivy::Result<_>>()?,
+            combine: self.combine,
+            min_score: self.min_score,
+            boost,
+        })
+    }
+}
+
+impl Weight for FunctionScoreWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        // The boost is of the computed score, not of the query's.
+        let mut scorer = self.over(self.inner.scorer(reader, 1.0)?, reader, boost)?;
+        scorer.settle();
+        Ok(Box::new(scorer))
+    }
+
+    fn scorer_danger(
+        &self,
+        reader: &SegmentReader,
+        target: DocId,
+        boost: Score,
+    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+        let (found, inner) = self.inner.scorer_danger(reader, target, 1.0)?;
+        let mut scorer = self.over(inner, reader, boost)?;
+        let found = scorer.verified(found, target);
+        Ok((found, Box::new(scorer)))
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > doc || scorer.seek(doc) != doc {
+            return Err(no_match(doc));
+        }
+        Ok(Explanation::new("function score", scorer.score()))
+    }
+}
+
+/// A function on one segment.
+struct OpenFunction {
+    value: Value,
+    weight: f64,
+    filter: Option<Box<dyn Scorer>>,
+}
+
+impl OpenFunction {
+    /// The value and the weight, where the function counts. Documents come in ascending order.
+    fn of(&mut self, doc: DocId) -> Option<(f64, f64)> {
+        if let Some(filter) = &mut self.filter {
+            let at = filter.doc();
+            if (if at < doc { filter.seek(doc) } else { at }) != doc {
+                return None;
+            }
+        }
+        // NaN counts as 0 too.
+        let value = (self.value)(doc)?.max(0.0);
+        Some((value * self.weight, self.weight))
+    }
+}
+
+struct FunctionScorer {
+    inner: Box<dyn Scorer>,
+    functions: Vec<OpenFunction>,
+    combine: Combine,
+    min_score: Option<f64>,
+    boost: Score,
+}
+
+impl FunctionScorer {
+    fn computed(&mut self) -> f64 {
+        let doc = self.inner.doc();
+        let score = f64::from(self.inner.score());
+        if self.functions.is_empty() {
+            return score;
+        }
+        let values = self.functions.iter_mut().filter_map(|function| function.of(doc));
+        self.combine.score(score, values)
+    }
+
+    fn passes(&mut self) -> bool {
+        match self.min_score {
+            Some(least) => self.computed() >= least,
+            None => true,
+        }
+    }
+
+    /// Goes on to a document that scores enough, if this one doesn't.
+    fn settle(&mut self) -> DocId {
+        while self.inner.doc() != TERMINATED && !self.passes() {
+            self.inner.advance();
+        }
+        self.inner.doc()
+    }
+
+    fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
+        if found == SeekDangerResult::Found && !self.passes() {
+            return SeekDangerResult::SeekLowerBound(target + 1);
+        }
+        found
+    }
+}
+
+impl DocSet for FunctionScorer {
+    fn advance(&mut self) -> DocId {
+        self.inner.advance();
+        self.settle()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.inner.doc() >= target {
+            return self.inner.doc();
+        }
+        self.inner.seek(target);
+        self.settle()
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        let found = self.inner.seek_danger(target);
+        self.verified(found, target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.inner.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.inner.size_hint()
+    }
+
+    /// Where scores decide, they are dear.
+    fn cost(&self) -> u64 {
+        let factor = if self.min_score.is_some() { 8 } else { 1 };
+        self.inner.cost().saturating_mul(factor)
+    }
+}
+
+impl Scorer for FunctionScorer {
+    fn score(&mut self) -> Score {
+        combine::single(self.computed() * f64::from(self.boost))
+    }
+}

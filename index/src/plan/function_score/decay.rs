@@ -1,0 +1,227 @@
+//! `decay`: how near a document's values are to an origin.
+//!
+//! With d the distance behind the offset, Elasticsearch's formulas are: gauss exp(−d² / 2σ²) with σ² = −scale² / 2
+//! ln(decay), exp exp(λd) with λ = ln(decay) / scale, linear max(0, (s − d) / s) with s = scale / (1 − decay). They are
+//! computed here in scales, which neither overflow nor vanish. Several values have a distance each, of which the mode
+//! makes one.
+
+use tantivy::{DocId, SegmentReader};
+
+use super::factor::SECOND;
+use super::{Formula, Value};
+use crate::error::Reason;
+use crate::geo::GeoPoint;
+use crate::layout::{latitude_column, longitude_column};
+use crate::plan::Planner;
+use crate::plan::number::Number;
+use crate::query::{Decay, DecayOrigin, DecayShape, DistanceMode};
+use crate::schema::{FieldKind, ResolvedField};
+
+/// What distances are measured between.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    /// In a column of integers, so many of which are one unit.
+    Integers(Number, f64),
+    /// In a column of doubles.
+    Doubles(f64),
+    /// In the columns of points.
+    Point(GeoPoint),
+}
+
+/// A checked decay.
+#[derive(Debug)]
+pub(super) struct Falloff {
+    path: String,
+    origin: Origin,
+    curve: Curve,
+    offset: f64,
+    mode: DistanceMode,
+}
+
+impl Falloff {
+    /// Checks a decay; `None` comes with a violation.
+    pub(super) fn plan(
+        planner: &mut Planner<'_>,
+        at: &str,
+        scope: Option<&str>,
+        decay: &Decay,
+    ) -> Option<Self> {
+        let positive = decay.scale.is_finite() && decay.scale > 0.0;
+        let ranges = [
+            ("scale", decay.scale, positive, "a positive number"),
+            (
+                "offset",
+                decay.offset,
+                decay.offset.is_finite() && decay.offset >= 0.0,
+                "a number from 0",
+            ),
+            (
+                "decay",
+                decay.decay,
+                decay.decay > 0.0 && decay.decay < 1.0,
+                "a number between 0 and 1",
+            ),
+        ];
+        for (name, number, fine, wanted) in ranges {
+            if !fine {
+                let message = format!("{number} is not {wanted}");
+                planner.violate(
+                    format!("{at}.{name}"),
+                    Reason::OutOfRange,
+                    message,
+                    format!("give {wanted}"),
+                );
+            }
+        }
+        let field = planner.field(at, scope, &decay.field)?;
+        let origin = origin(planner, at, field, &decay.origin)?;
+        ranges.iter().all(|(_, _, fine, _)| *fine).then(|| Self {
+            path: field.path.clone(),
+            origin,
+            curve: Curve {
+                shape: decay.shape,
+                scale: decay.scale,
+                decay: decay.decay,
+            },
+            offset: decay.offset,
+            mode: decay.mode,
+        })
+    }
+
+    /// The value of a document, of the distances of its values.
+    fn of(&self, distances: impl Fn(DocId, &mut Vec<f64>) + Send + 'static) -> Value {
+        let (curve, offset, mode) = (self.curve, self.offset, self.mode);
+        let mut all = Vec::new();
+        Box::new(move |doc| {
+            all.clear();
+            distances(doc, &mut all);
+            let behind = all.iter().map(|distance| (distance - offset).max(0.0));
+            Some(one_of(mode, behind).map_or(1.0, |distance| curve.at(distance)))
+        })
+    }
+}
+
+fn origin(
+    planner: &mut Planner<'_>,
+    at: &str,
+    field: &ResolvedField,
+    origin: &DecayOrigin,
+) -> Option<Origin> {
+    let value_at = format!("{at}.value");
+    match (&field.kind, origin) {
+        (FieldKind::GeoPoint, DecayOrigin::Point(point)) => Some(Origin::Point(*point)),
+        (FieldKind::Long | FieldKind::Double | FieldKind::Date, DecayOrigin::Value(value)) => {
+            let number = planner.number(&value_at, field, value)?;
+            Some(match (&field.kind, number) {
+                (FieldKind::Double, Number::Integer(number)) => Origin::Doubles(number as f64),
+                (FieldKind::Double, Number::Double(number)) => Origin::Doubles(number),
+                (FieldKind::Date, number) => Origin::Integers(number, SECOND),
+                (_, number) => Origin::Integers(number, 1.0),
+            })
+        }
+        (FieldKind::GeoPoint, DecayOrigin::Value(value)) => {
+            planner.wrong_value(&value_at, field, "a point as the origin", value);
+            None
+        }
+        (FieldKind::Long | FieldKind::Double | FieldKind::Date, DecayOrigin::Point(_)) => {
+            let message = format!("`{}` is {}, the origin is a point", field.path, field.kind.word());
+            let advice = "give a value as the origin";
+            planner.violate(format!("{at}.point"), Reason::TypeMismatch, message, advice);
+            None
+        }
+        _ => {
+            let wanted = "LONG, DOUBLE, DATE and GEO_POINT fields";
+            planner.wrong_kind(at, field, wanted, "use a weight with a filter");
+            None
+        }
+    }
+}
+
+impl Formula for Falloff {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Value> {
+        let columns = reader.fast_fields();
+        let nowhere = || self.of(|_, _| {});
+        Ok(match self.origin {
+            Origin::Integers(origin, unit) => {
+                columns
+                    .column_opt::<i64>(&self.path)?
+                    .map_or_else(nowhere, |column| {
+                        self.of(move |doc, distances| {
+                            let values = column.values_for_doc(doc);
+                            distances.extend(values.map(|value| apart(value, origin) / unit));
+                        })
+                    })
+            }
+            Origin::Doubles(origin) => {
+                columns
+                    .column_opt::<f64>(&self.path)?
+                    .map_or_else(nowhere, |column| {
+                        self.of(move |doc, distances| {
+                            distances.extend(column.values_for_doc(doc).map(|value| (value - origin).abs()));
+                        })
+                    })
+            }
+            Origin::Point(origin) => {
+                let latitudes = columns.column_opt::<i64>(&latitude_column(&self.path))?;
+                let longitudes = columns.column_opt::<i64>(&longitude_column(&self.path))?;
+                latitudes
+                    .zip(longitudes)
+                    .map_or_else(nowhere, |(latitudes, longitudes)| {
+                        self.of(move |doc, distances| {
+                            let values = latitudes.values_for_doc(doc).zip(longitudes.values_for_doc(doc));
+                            let points = values.filter_map(|(lat, lon)| GeoPoint::from_columns(lat, lon));
+                            distances.extend(points.map(|point| origin.distance_meters(point)));
+                        })
+                    })
+            }
+        })
+    }
+}
+
+/// How far an integer is from a number; exact between integers.
+fn apart(value: i64, origin: Number) -> f64 {
+    match origin {
+        Number::Integer(origin) => (i128::from(value) - i128::from(origin)).abs() as f64,
+        Number::Double(origin) => (value as f64 - origin).abs(),
+    }
+}
+
+/// The distance that counts; `None` without any.
+fn one_of(mode: DistanceMode, distances: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum, min, max) = distances.fold(
+        (0_u32, 0.0, f64::INFINITY, 0.0),
+        |(count, sum, min, max), distance| {
+            (
+                count + 1,
+                sum + distance,
+                f64::min(min, distance),
+                f64::max(max, distance),
+            )
+        },
+    );
+    (count > 0).then_some(match mode {
+        DistanceMode::Min => min,
+        DistanceMode::Max => max,
+        DistanceMode::Sum => sum,
+        DistanceMode::Avg => sum / f64::from(count),
+    })
+}
+
+/// A shape with its numbers put in: distances count in scales.
+#[derive(Clone, Copy, Debug)]
+struct Curve {
+    shape: DecayShape,
+    scale: f64,
+    decay: f64,
+}
+
+impl Curve {
+    fn at(self, distance: f64) -> f64 {
+        let scales = distance / self.scale;
+        match self.shape {
+            DecayShape::Gauss => (self.decay.ln() * scales * scales).exp(),
+            DecayShape::Exp => (self.decay.ln() * scales).exp(),
+            DecayShape::Linear => (1.0 - (1.0 - self.decay) * scales).max(0.0),
+        }
+    }
+}

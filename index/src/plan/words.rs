@@ -1,0 +1,201 @@
+//! Words of a text, scored by BM25: documents with any of them, with some of them, or with all.
+//!
+//! A word that the text repeats counts as often, in scores and towards the number that is asked for, as the clauses of
+//! Lucene's do. Scores of words add up in double precision in the order of the text, and are rounded once: they don't
+//! depend on which word was looked at first. Where only the best documents are wanted, the scorers pass over those that
+//! can't be among them (see [`raise_floor`]).
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `cursor` | walks the documents of one word |
+//! | `all` | documents that have every word |
+//! | `any` | documents that have some of the words |
+
+mod all;
+mod any;
+mod cursor;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tantivy::query::{
+    BooleanQuery, EmptyScorer, EnableScoring, Explanation, Occur, Query, Scorer, TermQuery, Weight,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, Score, Searcher, SegmentReader, Term};
+
+use self::all::AllWords;
+use self::any::AnyWords;
+use self::cursor::Cursor;
+use super::no_match;
+use crate::bm25::{Norms, average, idf};
+use crate::statistics::Statistics;
+
+/// Tells a scorer that only documents with this score or a better one are wanted from now on. It may then pass over
+/// others; it doesn't have to.
+pub(super) fn raise_floor(scorer: &mut dyn Scorer, floor: Score) -> tantivy::Result<()> {
+    if let Some(all) = scorer.downcast_mut::<AllWords>() {
+        return all.raise_floor(floor);
+    }
+    if let Some(any) = scorer.downcast_mut::<AnyWords>() {
+        return any.raise_floor(floor);
+    }
+    Ok(())
+}
+
+/// The documents with `needed` of some words of one field.
+#[derive(Clone)]
+pub(super) struct WordsQuery {
+    field: Field,
+    /// Different words, and how often each counts.
+    words: Vec<(Term, u32)>,
+    needed: u32,
+    statistics: Arc<Statistics>,
+}
+
+impl WordsQuery {
+    /// At least one word; repeated ones count as often. `needed` is at least 1.
+    pub(super) fn new(field: Field, words: &[&str], needed: u32, statistics: Arc<Statistics>) -> Self {
+        let mut counted: Vec<(Term, u32)> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        for word in words {
+            let place = *places.entry(*word).or_insert(counted.len());
+            match counted.get_mut(place) {
+                Some((_, count)) => *count += 1,
+                None => counted.push((Term::from_field_text(field, word), 1)),
+            }
+        }
+        Self {
+            field,
+            words: counted,
+            needed,
+            statistics,
+        }
+    }
+
+    /// What matches, without scores: the library's own scorers, which know bit sets.
+    fn unscored(&self) -> Box<dyn Query> {
+        let having = |word: &Term| Box::new(TermQuery::new(word.clone(), IndexRecordOption::Basic));
+        if let [(word, _)] = self.words.as_slice() {
+            return having(word);
+        }
+        let clauses = self.words.iter().flat_map(|(word, count)| {
+            (0..*count).map(move |_| (Occur::Should, having(word) as Box<dyn Query>))
+        });
+        let needed = self.needed as usize;
+        Box::new(BooleanQuery::with_minimum_required_clauses(
+            clauses.collect(),
+            needed,
+        ))
+    }
+
+    fn scored(&self, searcher: &Searcher) -> tantivy::Result<WordsWeight> {
+        let texts = self.statistics.texts(searcher, self.field)?;
+        let average = average(texts.documents, texts.tokens);
+        let words = self.words.iter().map(|(word, count)| {
+            let having = self.statistics.having(searcher, word)?;
+            Ok(WeighedWord {
+                word: word.clone(),
+                count: *count,
+                weight: *count as Score * idf(texts.documents, having),
+            })
+        });
+        Ok(WordsWeight {
+            words: words.collect::<tantivy::Result<_>>()?,
+            field: self.field,
+            needed: self.needed,
+            average,
+            norms: Norms::new(average),
+            statistics: Arc::clone(&self.statistics),
+        })
+    }
+}
+
+impl fmt::Debug for WordsQuery {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Words({} of {:?})", self.needed, self.words)
+    }
+}
+
+impl Query for WordsQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        match scoring {
+            EnableScoring::Enabled { searcher, .. } => Ok(Box::new(self.scored(searcher)?)),
+            EnableScoring::Disabled { .. } => self.unscored().weight(scoring),
+        }
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.words.iter().for_each(|(word, _)| visitor(word, false));
+    }
+}
+
+struct WeighedWord {
+    word: Term,
+    count: u32,
+    weight: Score,
+}
+
+struct WordsWeight {
+    words: Vec<WeighedWord>,
+    field: Field,
+    needed: u32,
+    average: Score,
+    norms: Norms,
+    statistics: Arc<Statistics>,
+}
+
+impl Weight for WordsWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let index = reader.inverted_index(self.field)?;
+        let lengths = reader.fieldnorms_readers().get_field(self.field)?;
+        let mut cursors = Vec::with_capacity(self.words.len());
+        if let Some(lengths) = &lengths {
+            for word in &self.words {
+                let Some(postings) = index.read_postings(&word.word, IndexRecordOption::WithFreqs)? else {
+                    continue;
+                };
+                let (weight, bounds) = (
+                    boost * word.weight,
+                    cursor::Source {
+                        reader: reader.clone(),
+                        word: word.word.clone(),
+                        average: self.average,
+                        statistics: Arc::clone(&self.statistics),
+                    },
+                );
+                let bm25 = self.norms.weigh(weight);
+                cursors.push(Cursor::new(postings, lengths.clone(), bm25, word.count, bounds));
+            }
+        }
+        let there: u32 = cursors.iter().map(Cursor::count).sum();
+        let least = cursors.iter().map(Cursor::count).min().unwrap_or_default();
+        if cursors.is_empty() || there < self.needed {
+            return Ok(Box::new(EmptyScorer));
+        }
+        Ok(if there - least < self.needed {
+            Box::new(AllWords::new(cursors))
+        } else {
+            Box::new(AnyWords::new(cursors, self.needed))
+        })
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > doc || scorer.seek(doc) != doc {
+            return Err(no_match(doc));
+        }
+        Ok(Explanation::new("BM25 of words", scorer.score()))
+    }
+
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        if let ([word], None) = (self.words.as_slice(), reader.alive_bitset()) {
+            return Ok(reader.inverted_index(self.field)?.doc_freq(&word.word)?);
+        }
+        let mut scorer = self.scorer(reader, 1.0)?;
+        Ok(match reader.alive_bitset() {
+            Some(alive) => scorer.count(alive),
+            None => scorer.count_including_deleted(),
+        })
+    }
+}

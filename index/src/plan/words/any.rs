@@ -1,0 +1,221 @@
+//! Documents that have some of the words: block-max WAND (Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max
+//! Indexes", 2011), which without a floor is a plain union.
+
+use tantivy::query::Scorer;
+use tantivy::{DocId, DocSet, Score, TERMINATED};
+
+use super::all::AllWords;
+use super::cursor::Cursor;
+
+/// A little less than 1: what differences of sums may lose.
+const ROUNDING: f64 = 1.0 - 1e-9;
+
+/// The union of words, of which `needed` have to be there.
+pub(super) struct AnyWords {
+    /// In the order of the text.
+    cursors: Vec<Cursor>,
+    needed: u32,
+    /// Documents and the words that stand on them, by document.
+    order: Vec<(DocId, usize)>,
+    doc: DocId,
+    floor: Option<f64>,
+    /// What goes on with the cursors when every word is needed to reach the floor.
+    all: Option<AllWords>,
+}
+
+/// The documents that come next: those that stand before `end` in the order are at `doc` or before it.
+struct Pivot {
+    doc: DocId,
+    end: usize,
+}
+
+impl AnyWords {
+    /// At least one word.
+    pub(super) fn new(cursors: Vec<Cursor>, needed: u32) -> Self {
+        let order = cursors
+            .iter()
+            .enumerate()
+            .map(|(nth, cursor)| (cursor.doc(), nth));
+        let mut order: Vec<_> = order.collect();
+        order.sort_unstable();
+        let mut any = Self {
+            cursors,
+            needed,
+            order,
+            doc: 0,
+            floor: None,
+            all: None,
+        };
+        any.settle();
+        any
+    }
+
+    pub(super) fn raise_floor(&mut self, floor: Score) -> tantivy::Result<()> {
+        if let Some(all) = &mut self.all {
+            return all.raise_floor(floor);
+        }
+        self.cursors.iter_mut().try_for_each(Cursor::measure)?;
+        self.floor = Some(f64::from(floor));
+        let together: f64 = self.cursors.iter().map(Cursor::highest).sum();
+        let needed = |cursor: &Cursor| together - cursor.highest() < f64::from(floor) * ROUNDING;
+        if self.cursors.iter().all(needed) {
+            let mut all = AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors));
+            all.raise_floor(floor)?;
+            self.all = Some(all);
+        }
+        Ok(())
+    }
+
+    /// Goes to the first match that the cursors haven't passed.
+    fn settle(&mut self) -> DocId {
+        loop {
+            let Some(pivot) = self.pivot() else {
+                self.doc = TERMINATED;
+                return TERMINATED;
+            };
+            if let Some(skip) = self.hopeless(&pivot) {
+                self.move_first(pivot.end, skip);
+            } else if self.order.first().is_some_and(|(doc, _)| *doc == pivot.doc) {
+                self.doc = pivot.doc;
+                return pivot.doc;
+            } else {
+                self.move_first(pivot.end, pivot.doc);
+            }
+        }
+    }
+
+    /// The first document that has enough words, and could score enough, as far as the cursors' places tell.
+    fn pivot(&self) -> Option<Pivot> {
+        let (mut words, mut most) = (0, 0.0);
+        let mut pivot: Option<Pivot> = None;
+        for (place, (doc, nth)) in self.order.iter().enumerate() {
+            if *doc == TERMINATED {
+                break;
+            }
+            match &mut pivot {
+                Some(pivot) if pivot.doc == *doc => pivot.end = place + 1,
+                Some(_) => break,
+                None => {
+                    let cursor = self.cursors.get(*nth)?;
+                    words += cursor.count();
+                    let enough = match self.floor {
+                        Some(floor) => {
+                            most += cursor.highest();
+                            most >= floor
+                        }
+                        None => true,
+                    };
+                    if words >= self.needed && enough {
+                        pivot = Some(Pivot {
+                            doc: *doc,
+                            end: place + 1,
+                        });
+                    }
+                }
+            }
+        }
+        pivot
+    }
+
+    /// If no document from the pivot on to the end of the words' blocks can reach the floor: where to go on.
+    fn hopeless(&mut self, pivot: &Pivot) -> Option<DocId> {
+        let floor = self.floor?;
+        let (mut bound, mut until) = (0.0, TERMINATED);
+        for (_, nth) in self.order.iter().take(pivot.end) {
+            let (most, last) = self.cursors.get_mut(*nth)?.bound(pivot.doc);
+            bound += most;
+            until = until.min(last);
+        }
+        if bound >= floor {
+            return None;
+        }
+        // Behind the next word's document, that word counts too.
+        let next = self.order.get(pivot.end).map_or(TERMINATED, |(doc, _)| *doc);
+        Some(until.saturating_add(1).min(next))
+    }
+
+    /// Moves the first `count` cursors that stand before `target` to it.
+    fn move_first(&mut self, count: usize, target: DocId) {
+        for (doc, nth) in self.order.iter_mut().take(count) {
+            if *doc < target
+                && let Some(cursor) = self.cursors.get_mut(*nth)
+            {
+                *doc = cursor.seek(target);
+            }
+        }
+        self.sort(count);
+    }
+
+    /// Sorts again after the first `count` moved on.
+    fn sort(&mut self, count: usize) {
+        for from in (0..count).rev() {
+            let mut at = from;
+            while at + 1 < self.order.len() && self.order.get(at) > self.order.get(at + 1) {
+                self.order.swap(at, at + 1);
+                at += 1;
+            }
+        }
+    }
+
+    /// Those that stand on the document go on.
+    fn leave(&mut self) {
+        let mut count = 0;
+        for (doc, nth) in &mut self.order {
+            if *doc > self.doc {
+                break;
+            }
+            count += 1;
+            if let Some(cursor) = self.cursors.get_mut(*nth) {
+                *doc = cursor.advance();
+            }
+        }
+        self.sort(count);
+    }
+}
+
+impl DocSet for AnyWords {
+    fn advance(&mut self) -> DocId {
+        if let Some(all) = &mut self.all {
+            return all.advance();
+        }
+        if self.doc == TERMINATED {
+            return TERMINATED;
+        }
+        self.leave();
+        self.settle()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if let Some(all) = &mut self.all {
+            return all.seek(target);
+        }
+        if self.doc >= target {
+            return self.doc;
+        }
+        self.move_first(self.order.len(), target);
+        self.settle()
+    }
+
+    fn doc(&self) -> DocId {
+        self.all.as_ref().map_or(self.doc, AllWords::doc)
+    }
+
+    fn size_hint(&self) -> u32 {
+        let most = self.cursors.iter().map(Cursor::len).max();
+        most.unwrap_or_default()
+    }
+
+    fn cost(&self) -> u64 {
+        self.cursors.iter().map(|cursor| u64::from(cursor.len())).sum()
+    }
+}
+
+impl Scorer for AnyWords {
+    fn score(&mut self) -> Score {
+        if let Some(all) = &mut self.all {
+            return all.score();
+        }
+        let here = self.cursors.iter().filter(|cursor| cursor.doc() == self.doc);
+        here.map(|cursor| f64::from(cursor.score())).sum::<f64>() as Score
+    }
+}
