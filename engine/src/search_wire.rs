@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `reader` | what has been found wrong so far, and the bounds of a query tree |
 //! | `query`, `text`, `geo` | the query tree, its clauses on texts and on points |
+//! | `function_score`, `minimum` | scores by functions, how many of several clauses have to match |
 //! | `sort` | the order |
 //! | `highlight` | what to mark in hits, and the marked fragments |
 //! | `aggregation`, `figures` | aggregations, and their answers |
@@ -30,9 +31,11 @@ use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, duration, min_sequence, 
 
 mod aggregation;
 mod figures;
+mod function_score;
 mod geo;
 mod highlight;
 mod inner_hits;
+mod minimum;
 mod nearby;
 mod profile;
 mod query;

@@ -46,11 +46,8 @@ impl Reader<'_> {
             Kind::GeoBoundingBox(area) => self.geo_bounding_box(area, &path.field("geo_bounding_box")),
             Kind::GeoPolygon(polygon) => self.geo_polygon(polygon, &path.field("geo_polygon")),
             Kind::ConstScore(constant) => self.const_score(constant, &path.field("const_score")),
-            Kind::FunctionScore(_) => {
-                let advice = "use weights and const_score, or sort by the field";
-                self.unsupported(path.field("function_score"), "function_score", advice);
-                None
-            }
+            Kind::FunctionScore(functions) => self.function_score(functions, &path.field("function_score")),
+            Kind::DisMax(best) => self.dis_max(best, &path.field("dis_max")),
         }
     }
 
@@ -151,16 +148,25 @@ impl Reader<'_> {
         let filter = self.clauses(&all.filter, &at.field("filter"));
         let should = self.clauses(&all.should, &at.field("should"));
         let must_not = self.clauses(&all.must_not, &at.field("must_not"));
-        Some(Query::Bool {
+        let minimum = self.minimum_of_clauses(all, at);
+        let weight = self.weight(all.weight, at);
+        let query = Query::Bool {
             must: must?,
             filter: filter?,
             should: should?,
             must_not: must_not?,
-            minimum_should_match: all.minimum_should_match,
+            minimum_should_match: minimum?,
+        };
+        let weight = weight?;
+        Some(if weight == DEFAULT_WEIGHT {
+            query
+        } else {
+            let query = Box::new(query);
+            Query::Weighted { query, weight }
         })
     }
 
-    fn clauses(&mut self, clauses: &[pb::Query], at: &FieldPath) -> Option<Vec<Query>> {
+    pub(super) fn clauses(&mut self, clauses: &[pb::Query], at: &FieldPath) -> Option<Vec<Query>> {
         let read: Vec<_> = clauses
             .iter()
             .enumerate()
@@ -182,11 +188,12 @@ impl Reader<'_> {
                     pb::ScoreMode::Total => ScoreMode::Total,
                 });
         let inner_hits = self.inner_hits(nested, at);
+        let weight = self.weight(nested.weight, at);
         Some(Query::Nested {
             path: path?,
             query: Box::new(query?),
             score_mode: score_mode?,
-            weight: DEFAULT_WEIGHT,
+            weight: weight?,
             inner_hits: inner_hits?,
         })
     }
@@ -201,7 +208,7 @@ impl Reader<'_> {
     }
 
     /// The query that a clause can't do without.
-    fn below(&mut self, query: Option<&pb::Query>, path: FieldPath) -> Option<Query> {
+    pub(super) fn below(&mut self, query: Option<&pb::Query>, path: FieldPath) -> Option<Query> {
         let Some(query) = query else {
             self.violations.required(path);
             return None;

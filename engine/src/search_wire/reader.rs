@@ -86,7 +86,18 @@ impl<'a> Reader<'a> {
                 .all(|clause| self.enter(clause, depth + 1, root)),
             Some(Kind::Nested(nested)) => self.enter_below(nested.query.as_deref(), depth, root),
             Some(Kind::ConstScore(constant)) => self.enter_below(constant.filter.as_deref(), depth, root),
-            Some(Kind::FunctionScore(functions)) => self.enter_below(functions.query.as_deref(), depth, root),
+            Some(Kind::FunctionScore(scored)) => {
+                let mut filters = scored
+                    .functions
+                    .iter()
+                    .filter_map(|function| function.filter.as_ref());
+                self.enter_below(scored.query.as_deref(), depth, root)
+                    && filters.all(|filter| self.enter(filter, depth + 1, root))
+            }
+            Some(Kind::DisMax(best)) => {
+                let mut queries = best.queries.iter();
+                queries.all(|query| self.enter(query, depth + 1, root))
+            }
             Some(
                 Kind::MatchAll(_)
                 | Kind::Term(_)

@@ -11,7 +11,7 @@ use souk_proto::r#type::v1::{self as wire, value};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use super::text::Minimum;
+use super::minimum::Minimum;
 use super::{WireSearch, index_error, nearby, nearby_error, read, sort_values, total};
 use crate::error::EngineError;
 use crate::search::NearbyRequest;
@@ -22,6 +22,7 @@ mod hits;
 mod mistakes;
 mod orders;
 mod places;
+mod scoring;
 mod values_and_clauses;
 
 fn schema() -> Schema {

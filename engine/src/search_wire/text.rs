@@ -1,7 +1,5 @@
 //! Clauses on texts.
 
-use std::collections::BTreeSet;
-
 use souk_chassis::status::FieldPath;
 use souk_index::analyze::{Phase, analyze};
 use souk_index::limits::MAX_MATCH_TEXT_BYTES;
@@ -9,52 +7,6 @@ use souk_index::{FieldKind, Fuzziness, Operator, Query};
 use souk_proto::search::v1 as pb;
 
 use super::reader::Reader;
-
-/// How many words of a text have to match, as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Minimum {
-    /// So many.
-    Words(u32),
-    /// All but so many.
-    AllBut(u32),
-    /// This share, rounded down.
-    Percent(u32),
-    /// All but this share, which is rounded down.
-    AllButPercent(u32),
-}
-
-impl Minimum {
-    /// Reads `2`, `-1`, `75%` or `-25%`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (number, percent) = text
-            .strip_suffix('%')
-            .map_or((text, false), |number| (number, true));
-        let (digits, negative) = number
-            .strip_prefix('-')
-            .map_or((number, false), |digits| (digits, true));
-        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        let number: u32 = digits.parse().ok()?;
-        match (percent, negative) {
-            (false, false) => (number > 0).then_some(Self::Words(number)),
-            (false, true) => Some(Self::AllBut(number)),
-            (true, false) => (number <= 100).then_some(Self::Percent(number)),
-            (true, true) => (number <= 100).then_some(Self::AllButPercent(number)),
-        }
-    }
-
-    /// How many of `words` that is: at least one.
-    pub(super) fn of(self, words: u32) -> u32 {
-        let share = |percent: u32| (u64::from(words) * u64::from(percent) / 100) as u32;
-        match self {
-            Self::Words(number) => number,
-            Self::AllBut(number) => words.saturating_sub(number).max(1),
-            Self::Percent(percent) => share(percent).max(1),
-            Self::AllButPercent(percent) => words.saturating_sub(share(percent)).max(1),
-        }
-    }
-}
 
 impl Reader<'_> {
     pub(super) fn match_text(&mut self, query: &pb::MatchQuery, at: &FieldPath) -> Option<Query> {
@@ -142,21 +94,17 @@ impl Reader<'_> {
             return Some(None);
         }
         let path = at.field("minimum_should_match");
-        let Some(minimum) = Minimum::parse(text) else {
-            let message = format!("is {text:?}, must be like 2, -1, 75% or -25%");
-            self.violations.push(path, "INVALID_FORMAT", message);
-            return None;
-        };
+        let minimum = self.minimum_expression(text, &path)?;
         if operator == Some(Operator::And) {
             let message = "needs OPERATOR_OR; with OPERATOR_AND all words have to match";
             self.violations.push(path, "CONFLICTING_FIELDS", message);
             return None;
         }
-        Some(Some(minimum.of(self.words(&query.field, &query.text))))
+        Some(Some(minimum.of(self.words(&query.field, &query.text)).max(1)))
     }
 
-    /// How many different words a text has for a field. Texts and fields that the index refuses count as one word: it
-    /// says what is wrong with them.
+    /// How many words a text has for a field. Texts and fields that the index refuses count as one word: it says what is
+    /// wrong with them.
     fn words(&self, field: &str, text: &str) -> u32 {
         let kind = self.schema.resolve(field).map(|field| &field.kind);
         let Some(FieldKind::Text(analyzer)) = kind else {
@@ -165,10 +113,7 @@ impl Reader<'_> {
         if text.len() > MAX_MATCH_TEXT_BYTES {
             return 1;
         }
-        let words: BTreeSet<_> = analyze(analyzer, Phase::Query, text)
-            .into_iter()
-            .map(|token| token.text)
-            .collect();
+        let words = analyze(analyzer, Phase::Query, text);
         u32::try_from(words.len()).unwrap_or(u32::MAX)
     }
 }

@@ -155,6 +155,7 @@ impl Corpus {
                 query,
                 score_mode,
                 weight,
+                ..
             } => {
                 let inside = objects(object, scope, path);
                 let scores: Vec<f64> = inside

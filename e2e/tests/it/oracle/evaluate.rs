@@ -87,7 +87,8 @@ fn holds(fields: &Fields, record: Option<&Record>, query: &Query) -> bool {
         other @ (Kind::MatchPhrase(_)
         | Kind::MatchPhrasePrefix(_)
         | Kind::GeoPolygon(_)
-        | Kind::FunctionScore(_)) => panic!("the generator doesn't make {other:?}"),
+        | Kind::FunctionScore(_)
+        | Kind::DisMax(_)) => panic!("the generator doesn't make {other:?}"),
     }
 }
 

@@ -107,6 +107,7 @@ pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Quer
             should,
             must_not,
             minimum_should_match,
+            ..BoolQuery::default()
         }));
     }
     if numbers.once_in(12) {
@@ -160,7 +161,7 @@ pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Quer
                 path: field,
                 query: Some(Box::new(inner)),
                 score_mode: (*numbers.pick(&mode)).into(),
-                inner_hits: None,
+                ..NestedQuery::default()
             })))
         }
     }

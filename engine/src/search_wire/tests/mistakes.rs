@@ -269,19 +269,13 @@ fn what_the_index_does_not_answer() {
         )),
     };
     let aggregations = [("a".to_owned(), percentiles)].into_iter().collect();
-    let cases = [
-        (
-            asked(Kind::FunctionScore(Box::default())),
-            "search.query.function_score",
-        ),
-        (
-            pb::Search {
-                aggregations,
-                ..Default::default()
-            },
-            "search.aggregations[\"a\"].percentiles",
-        ),
-    ];
+    let cases = [(
+        pb::Search {
+            aggregations,
+            ..Default::default()
+        },
+        "search.aggregations[\"a\"].percentiles",
+    )];
     for (search, path) in cases {
         // Other mistakes don't matter: correcting them wouldn't help.
         let (status, reason, fields) = refused(pb::Search {

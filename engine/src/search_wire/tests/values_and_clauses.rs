@@ -132,15 +132,17 @@ fn clauses_on_texts() {
         other => panic!("{other:?}"),
     };
     assert_eq!(minimum_of(""), None);
-    // The text has four different words.
+    // The text has five words, of which two are the same.
     for (minimum, expected) in [
         ("2", 2),
-        ("-1", 3),
+        ("-1", 4),
         ("75%", 3),
-        ("-25%", 3),
+        ("-25%", 4),
         ("10%", 1),
         ("-9", 1),
-        ("100%", 4),
+        ("100%", 5),
+        ("4<60%", 3),
+        ("5<60%", 5),
     ] {
         assert_eq!(minimum_of(minimum), Some(expected), "{minimum}");
     }
@@ -155,7 +157,18 @@ fn clauses_on_texts() {
     ));
     let path = "search.query.match.minimum_should_match";
     refuses(asked(matches(pb::Operator::And, "2")), "INVALID_QUERY", &[path]);
-    for wrong in ["0", "x", "%", "-", "+1", "--1", "101%", "1.5", "99999999999"] {
+    for wrong in [
+        "0",
+        "x",
+        "%",
+        "-",
+        "+1",
+        "--1",
+        "101%",
+        "1.5",
+        "99999999999",
+        "2<",
+    ] {
         assert_eq!(Minimum::parse(wrong), None, "{wrong}");
         refuses(asked(matches(pb::Operator::Or, wrong)), "INVALID_QUERY", &[path]);
     }
@@ -185,6 +198,7 @@ fn combined_clauses() {
         should: vec![term("type", text("c"))],
         must_not: vec![term("type", text("d"))],
         minimum_should_match: Some(1),
+        ..pb::BoolQuery::default()
     }));
     let expected = Query::Bool {
         must: vec![Query::term("type", "a")],
@@ -199,12 +213,13 @@ fn combined_clauses() {
         query: Some(Box::new(term("tags.tag", text("a")))),
         score_mode: pb::ScoreMode::Avg.into(),
         inner_hits: None,
+        weight: Some(2.0),
     })));
     let expected = Query::Nested {
         path: "tags".to_owned(),
         query: Box::new(Query::term("tags.tag", "a")),
         score_mode: ScoreMode::Avg,
-        weight: 1.0,
+        weight: 2.0,
         inner_hits: None,
     };
     assert_eq!(nested, expected);
