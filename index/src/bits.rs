@@ -1,6 +1,6 @@
 //! A set of documents of one segment, a bit each.
 
-use tantivy::{DocId, DocSet, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
 /// A fixed-size bit set.
 #[derive(Debug)]
@@ -92,6 +92,41 @@ impl DocSet for BitsDocSet {
             self.doc = self.bits.next(target);
         }
         self.doc
+    }
+
+    /// Doesn't look for the next document: the others of an intersection may be far ahead.
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target >= TERMINATED {
+            return SeekDangerResult::SeekLowerBound(target);
+        }
+        if !self.bits.contains(target) {
+            return SeekDangerResult::SeekLowerBound(target + 1);
+        }
+        self.doc = target;
+        SeekDangerResult::Found
+    }
+
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        let mut filled = 0;
+        let mut at = (self.doc >> 6) as usize;
+        let mut mask = !0_u64 << (self.doc & 63);
+        while let Some(word) = self.bits.words.get(at) {
+            let mut word = word & mask;
+            while word != 0 {
+                let doc = (at as u32) * 64 + word.trailing_zeros();
+                let Some(place) = buffer.get_mut(filled) else {
+                    self.doc = doc;
+                    return filled;
+                };
+                *place = doc;
+                filled += 1;
+                word &= word - 1;
+            }
+            mask = !0;
+            at += 1;
+        }
+        self.doc = TERMINATED;
+        filled
     }
 
     fn doc(&self) -> DocId {

@@ -7,22 +7,25 @@
 //! |---|---|
 //! | [`area`] | circle, box or polygon, as one type |
 //! | `circle`, `bounding_box`, `polygon` | which points each kind of area contains, and how it relates to a patch |
-//! | `cover` | which H3 cells an area touches: what an index looks up before it compares coordinates |
+//! | `grid` | the cells under which an index stores points |
+//! | `stretch` | longitudes, rectangles of them, and how those relate to an area |
 
 pub mod area;
 mod bounding_box;
 mod circle;
-mod cover;
-mod patch;
+mod grid;
 mod polygon;
+mod stretch;
 
 use std::fmt;
 
 pub use area::Area;
+pub(crate) use area::Region;
 pub use bounding_box::BoundingBox;
 pub use circle::Circle;
-pub use cover::{CELL_RESOLUTIONS, Cover, point_cells};
+pub(crate) use grid::{Cell, Level, point_cells};
 pub use polygon::Polygon;
+pub(crate) use stretch::{Band, Rectangle, Relation, Stretch};
 
 /// The radius of the sphere that distances are measured on: the mean radius of WGS 84.
 pub const EARTH_RADIUS_METERS: f64 = 6_371_008.77;
@@ -146,6 +149,11 @@ impl GeoPoint {
             (self.latitude(), self.longitude()),
             (other.latitude(), other.longitude()),
         )
+    }
+
+    /// Latitude and longitude in 1e-7 degrees.
+    pub(crate) fn units(self) -> (i64, i64) {
+        (self.lat(), self.lon())
     }
 
     fn lat(self) -> i64 {

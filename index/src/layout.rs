@@ -11,7 +11,7 @@
 //! | LONG `f` | `f`: an i64 column, and terms unless it is `column_only` |
 //! | DOUBLE, DATE `f` | `f`: an f64, an i64 (nanoseconds) column; no terms |
 //! | BOOLEAN `f` | `f`: a bool column and terms |
-//! | GEO_POINT `f` | `f$lat`, `f$lon`: i64 columns in 1e-7 degrees, pairs in the same order; `f$cell`: H3 cells as u64 terms |
+//! | GEO_POINT `f` | `f$lat`, `f$lon`: i64 columns in 1e-7 degrees, pairs in the same order; `f$cell`: cells of the grid (`geo::grid`) as u64 terms |
 //! | NESTED `f` | a document an object, placed before its parent; `_present` on the parent: the term `f` |
 //!
 //! Nothing is stored: hits are keys, and the rows behind them are elsewhere. Only TEXT has norms, since a merge fails on
@@ -58,7 +58,7 @@ pub(crate) enum Handle {
         latitude: PhysicalField,
         /// Longitudes in 1e-7 degrees.
         longitude: PhysicalField,
-        /// H3 cells.
+        /// Cells of the grid.
         cell: PhysicalField,
     },
     /// NESTED: no field of its own.

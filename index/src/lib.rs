@@ -53,6 +53,7 @@
 //! | [`error`] | what can go wrong |
 //! | `layout` | how documents lie in the search library |
 //! | `plan` | from the query tree to the search library |
+//! | `points`, `cell_walk` | the points of documents, and the cells of the grid that an area touches |
 //! | `join`, `bits` | documents of which a nested object matches |
 //! | `attribute` | values under names that no schema knows |
 //! | `columns` | what searches keep of the columns of segments |
@@ -90,6 +91,7 @@ mod attribute;
 mod bits;
 mod bm25;
 mod bounds;
+mod cell_walk;
 mod collapse;
 mod columns;
 mod count;
@@ -100,6 +102,7 @@ mod join;
 mod layout;
 mod merge;
 mod plan;
+mod points;
 mod run;
 mod statistics;
 

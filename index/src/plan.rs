@@ -96,6 +96,8 @@ use crate::schema::ResolvedField;
 use clause::{Clause, ClauseScore};
 pub(crate) use nested::NestedClause;
 
+pub(crate) use gathered::Gathered;
+
 /// A query, ready to run.
 pub(crate) struct Plan {
     /// Matches documents only, never nested objects.
@@ -108,8 +110,12 @@ pub(crate) struct Plan {
     pub(crate) everything: bool,
     /// Whether the matches can be counted quicker than by walking them.
     pub(crate) counts_at_once: bool,
+    /// Whether the matches can be counted quicker than by gathering them.
+    pub(crate) counts_by_cells: bool,
     /// Whether the matches can be walked again at no more cost than the walk.
     pub(crate) begins_at_once: bool,
+    /// The same, apart from areas, whose matches need not be gathered to be asked about single documents.
+    pub(crate) begins_but_for_areas: bool,
     /// The `nested` queries, one after those around it.
     pub(crate) nested: Vec<NestedClause>,
     /// What its clauses cost, if that is measured.
@@ -144,6 +150,8 @@ pub(crate) fn plan(
         everything: matches!(query, Query::MatchAll) && layout.root_kind().is_none(),
         counts_at_once: shape::counts_at_once(query),
         begins_at_once: shape::begins_at_once(query, &layout.schema),
+        begins_but_for_areas: shape::begins_but_for_areas(query, &layout.schema),
+        counts_by_cells: shape::counts_by_cells(query),
         nested: planner.nested,
         trace: planner.trace,
     })

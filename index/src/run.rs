@@ -121,6 +121,13 @@ impl Run {
         TantivyError::InternalError(text)
     }
 
+    /// Leaves an error where none can be returned; [`Run::outcome`] tells of it.
+    pub(crate) fn leave(&self, doing: &'static str, error: TantivyError) {
+        self.failure
+            .lock()
+            .get_or_insert_with(|| Error::engine(doing, error));
+    }
+
     /// Fails when a part gave up that had no way to say so.
     pub(crate) fn outcome(&self) -> Result<(), Error> {
         self.failure.lock().take().map_or(Ok(()), Err)

@@ -12,7 +12,7 @@ use crate::limits::{MAX_FIELD_NAME_BYTES, MAX_FIELDS, MAX_NESTED_FIELDS, MAX_NES
 pub use analyzer::Analyzer;
 
 /// Bump when the physical layout of the index changes: folders of another layout are rebuilt.
-const LAYOUT_VERSION: u32 = 2;
+const LAYOUT_VERSION: u32 = 3;
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -284,7 +284,7 @@ impl Pass<'_> {
             count.add(u64::from(reader.num_docs()));
             return Ok(true);
         }
-        if self.plan.counts_at_once {
+        if self.plan.counts_at_once || (self.plan.counts_by_cells && self.wanted == 0) {
             count.add(u64::from(weight.count(reader)?));
             return Ok(true);
         }
@@ -320,8 +320,9 @@ impl Pass<'_> {
             reader,
             score: self.plan.constant_score,
         };
-        let probes = self.plan.begins_at_once;
-        if !probes || !best.probe(&mut scorer, &matches, self.run)? {
+        let found = self.plan.begins_at_once && best.probe(&mut scorer, &matches, self.run)?
+            || self.plan.begins_but_for_areas && best.probe_nearest(&mut scorer, &matches, self.run)?;
+        if !found {
             return self.unscored(scorer, reader, best).map(Access::AllMatches);
         }
         Ok(Access::BestValues)

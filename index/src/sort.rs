@@ -15,6 +15,7 @@
 //! | `objects` | the nested objects of a document |
 //! | `segment` | the keys of an order, opened on a segment |
 //! | `leading` | the key that decides most comparisons, read in blocks |
+//! | `distance`, `nearest` | distances, and the nearest documents by the cells around a point |
 //! | `top` | the best documents |
 //! | `budget` | how much the sort values of the best may hold |
 //! | `heads` | the best documents of the best groups |
@@ -23,8 +24,10 @@
 mod budget;
 mod check;
 mod column;
+mod distance;
 mod heads;
 mod leading;
+mod nearest;
 mod objects;
 mod order;
 mod probe;

@@ -1,7 +1,8 @@
 //! Any of the areas that can be searched.
 
-use super::cover::{Cover, cover};
-use super::patch::{Patch, Relation};
+use std::ops::RangeInclusive;
+
+use super::stretch::{Band, Rectangle, Relation, Stretch};
 use super::{BoundingBox, Circle, GeoPoint, Polygon};
 
 /// An area on the globe, its boundary included.
@@ -25,16 +26,31 @@ impl Area {
             Self::Polygon(polygon) => polygon.contains(point),
         }
     }
+}
 
-    /// The cells to look up; `None` when the area is so large that comparing every point is better.
-    #[must_use]
-    pub fn cover(&self) -> Option<Cover> {
-        cover(self)
+/// What a walk over the grid asks of an area.
+pub(crate) trait Region {
+    /// No point outside of these latitudes, in 1e-7 degrees, is contained.
+    fn latitudes(&self) -> RangeInclusive<i64>;
+
+    /// What is known between two latitudes, of which the southern comes first.
+    fn band(&self, south: i64, north: i64) -> Band;
+
+    /// How a rectangle between the latitudes of `band` relates to the area.
+    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
+        band.relation(rectangle)
     }
 
-    /// The latitudes of the area in 1e-7 degrees: no point outside of them is contained.
-    #[must_use]
-    pub fn latitudes(&self) -> std::ops::RangeInclusive<i64> {
+    /// The widest stretch, if it is known without looking at every latitude.
+    fn longitudes(&self) -> Stretch {
+        let latitudes = self.latitudes();
+        let band = self.band(*latitudes.start(), *latitudes.end());
+        band.touched.unwrap_or(Stretch { west: 0, width: 0 })
+    }
+}
+
+impl Region for Area {
+    fn latitudes(&self) -> RangeInclusive<i64> {
         match self {
             Self::Circle(circle) => circle.latitudes(),
             Self::Box(bounding_box) => bounding_box.latitudes(),
@@ -42,11 +58,18 @@ impl Area {
         }
     }
 
-    pub(super) fn relation(&self, patch: &Patch) -> Relation {
+    fn band(&self, south: i64, north: i64) -> Band {
         match self {
-            Self::Circle(circle) => circle.relation(patch),
-            Self::Box(bounding_box) => bounding_box.relation(patch),
-            Self::Polygon(polygon) => polygon.relation(patch),
+            Self::Circle(circle) => circle.band(south, north),
+            Self::Box(bounding_box) => bounding_box.band(south, north),
+            Self::Polygon(polygon) => polygon.band(),
+        }
+    }
+
+    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
+        match (band.relation(rectangle), self) {
+            (Relation::Mixed, Self::Polygon(polygon)) => polygon.relation(rectangle),
+            (relation, _) => relation,
         }
     }
 }

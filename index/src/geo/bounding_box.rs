@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::patch::{Patch, Relation};
+use super::stretch::{Band, Stretch};
 use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN};
 
 /// All points from a top left corner south to the latitude of a bottom right corner, and east to its longitude, the
@@ -14,9 +14,7 @@ use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN};
 pub struct BoundingBox {
     south: i64,
     north: i64,
-    west: i64,
-    /// From `west` eastwards.
-    width: i64,
+    longitudes: Stretch,
 }
 
 impl BoundingBox {
@@ -40,34 +38,24 @@ impl BoundingBox {
         Ok(Self {
             south: bottom_right.lat(),
             north: top_left.lat(),
-            west,
-            width,
+            longitudes: Stretch { west, width },
         })
     }
 
     pub(super) fn contains(&self, point: GeoPoint) -> bool {
-        self.latitudes().contains(&point.lat())
-            && (point.lon() - self.west).rem_euclid(FULL_TURN) <= self.width
+        self.latitudes().contains(&point.lat()) && self.longitudes.contains(point.lon())
     }
 
     pub(super) fn latitudes(&self) -> RangeInclusive<i64> {
         self.south..=self.north
     }
 
-    pub(super) fn relation(&self, patch: &Patch) -> Relation {
-        let around = patch.rectangle();
-        // How far east of the box's west side the rectangle begins.
-        let offset = (around.west - self.west).rem_euclid(FULL_TURN);
-        let all = self.width == FULL_TURN;
-        let apart = !all && offset > self.width && offset + around.width < FULL_TURN;
-        if around.north < self.south || around.south > self.north || apart {
-            return Relation::Outside;
-        }
-        let within = all || offset + around.width <= self.width;
-        if self.south <= around.south && around.north <= self.north && within {
-            Relation::Inside
-        } else {
-            Relation::Mixed
+    pub(super) fn band(&self, south: i64, north: i64) -> Band {
+        let apart = north < self.south || south > self.north;
+        let within = self.south <= south && north <= self.north;
+        Band {
+            touched: (!apart).then_some(self.longitudes),
+            inside: within.then_some(self.longitudes),
         }
     }
 }

@@ -15,12 +15,14 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
-use super::patch::{Patch, Rectangle, Relation};
+use super::stretch::{Band, Rectangle, Relation, Stretch, wrapped};
 use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN, QUARTER_TURN};
 
-mod strips;
+mod boxes;
+mod slabs;
 
-use strips::Strips;
+use boxes::{Boxes, Touch};
+use slabs::{Side, Slabs};
 
 /// A vertex in the plane, in 1e-7 degrees; `x` goes on beyond the antimeridian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +38,24 @@ struct Edge {
     b: Vertex,
 }
 
+/// A rectangle in the plane, its sides included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    x: (i64, i64),
+    y: (i64, i64),
+}
+
+impl Place {
+    fn overlaps(&self, x: (i64, i64), y: (i64, i64)) -> bool {
+        overlap(self.x, x) && overlap(self.y, y)
+    }
+}
+
 /// A simple polygon in longitude and latitude; see the module for what is inside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Polygon {
-    strips: Strips,
+    slabs: Slabs,
+    boxes: Boxes,
     x: RangeInclusive<i64>,
     y: RangeInclusive<i64>,
 }
@@ -47,8 +63,8 @@ pub struct Polygon {
 impl Polygon {
     /// The polygon of these vertices.
     ///
-    /// Checking takes time quadratic in the number of edges that share longitudes, some 0.1 s for 10,000 vertices at
-    /// worst: the caller limits the number.
+    /// Checking takes time quadratic in the number of edges that lie side by side in every direction, some 0.1 s for
+    /// 10,000 vertices at worst: the caller limits the number.
     ///
     /// # Errors
     /// [`GeoError::TooFewVertices`], [`GeoError::NoArea`], [`GeoError::EdgesMeet`], [`GeoError::AroundTheGlobe`].
@@ -74,7 +90,8 @@ impl Polygon {
             return Err(GeoError::AroundTheGlobe);
         }
         Ok(Self {
-            strips: Strips::new(edges, &y),
+            slabs: Slabs::new(&edges),
+            boxes: Boxes::new(edges),
             x,
             y,
         })
@@ -91,23 +108,35 @@ impl Polygon {
         self.y.clone()
     }
 
-    pub(super) fn relation(&self, patch: &Patch) -> Relation {
-        let around = patch.rectangle();
-        if around.north < *self.y.start() || around.south > *self.y.end() {
+    /// The same at all latitudes.
+    pub(super) fn band(&self) -> Band {
+        Band {
+            touched: Some(Stretch {
+                west: wrapped(*self.x.start()),
+                width: self.x.end() - self.x.start(),
+            }),
+            inside: None,
+        }
+    }
+
+    pub(super) fn relation(&self, rectangle: &Rectangle) -> Relation {
+        if rectangle.north < *self.y.start() || rectangle.south > *self.y.end() {
             return Relation::Outside;
         }
+        let Stretch { west, width } = rectangle.longitudes;
         let mut relation = Relation::Outside;
-        for west in self.turns(around.west, around.width) {
-            if self
-                .strips
-                .between(around.south, around.north)
-                .any(|edge| edge.touches(&around, west))
-            {
+        for west in self.turns(west, width) {
+            let place = Place {
+                x: (west, west + width),
+                y: (rectangle.south, rectangle.north),
+            };
+            if self.boxes.touch(&place) != Touch::Untouched {
                 return Relation::Mixed;
             }
+            // Without an edge in it, all of it is where its corner is.
             if self.holds(Vertex {
                 x: west,
-                y: around.south,
+                y: rectangle.south,
             }) {
                 relation = Relation::Inside;
             }
@@ -122,24 +151,9 @@ impl Polygon {
             .filter(move |west| west + width >= *self.x.start() && west <= self.x.end())
     }
 
-    /// Whether a place in the plane is inside or on an edge: counts the edges west of it.
+    /// Whether a place in the plane is inside or on an edge.
     fn holds(&self, place: Vertex) -> bool {
-        if !self.y.contains(&place.y) || !self.x.contains(&place.x) {
-            return false;
-        }
-        let mut inside = false;
-        for edge in self.strips.between(place.y, place.y) {
-            if edge.holds(place) {
-                return true;
-            }
-            // Half open in latitude, so that a shared vertex counts once. Strips repeat no edge at a single latitude.
-            if (edge.a.y > place.y) != (edge.b.y > place.y) {
-                let upwards = edge.b.y > edge.a.y;
-                let left = edge.side(place) == Ordering::Greater;
-                inside ^= left != upwards;
-            }
-        }
-        inside
+        self.y.contains(&place.y) && self.x.contains(&place.x) && self.slabs.side(place) != Side::Outside
     }
 }
 
@@ -181,20 +195,35 @@ impl Edge {
         !apart(self, other) && !apart(other, self)
     }
 
-    /// Whether the edge has a place in common with a rectangle whose west side is put at `west`.
-    fn touches(&self, rectangle: &Rectangle, west: i64) -> bool {
-        let east = west + rectangle.width;
-        if !overlap(self.x(), (west, east)) || !overlap(self.y(), (rectangle.south, rectangle.north)) {
+    /// Whether the edge has a place in common with a rectangle.
+    fn touches(&self, rectangle: &Place) -> bool {
+        if !rectangle.overlaps(self.x(), self.y()) {
             return false;
         }
+        let ((west, east), (south, north)) = (rectangle.x, rectangle.y);
         let corner = |x, y| self.side(Vertex { x, y });
-        let first = corner(west, rectangle.south);
-        let others = [
-            corner(west, rectangle.north),
-            corner(east, rectangle.south),
-            corner(east, rectangle.north),
-        ];
+        let first = corner(west, south);
+        let others = [corner(west, north), corner(east, south), corner(east, north)];
         first == Ordering::Equal || others.iter().any(|side| *side != first)
+    }
+
+    /// Where the edge, which isn't along a parallel, is at the latitude of which this is the double.
+    fn longitude(&self, doubled: i64) -> f64 {
+        let (dx, dy) = ((self.b.x - self.a.x) as f64, (self.b.y - self.a.y) as f64);
+        self.a.x as f64 + dx * ((doubled - 2 * self.a.y) as f64 / (2.0 * dy))
+    }
+
+    /// Compares where two edges from south to north are at the latitude of which this is the double, exactly.
+    fn compare_at(&self, other: &Self, doubled: i64) -> Ordering {
+        // Twice the longitude times the edge's height.
+        let scaled = |edge: &Self| {
+            let (dx, dy) = (edge.b.x - edge.a.x, edge.b.y - edge.a.y);
+            let x = 2 * i128::from(edge.a.x) * i128::from(dy)
+                + i128::from(dx) * i128::from(doubled - 2 * edge.a.y);
+            (x, i128::from(dy))
+        };
+        let ((one, height), (two, other_height)) = (scaled(self), scaled(other));
+        (one * other_height).cmp(&(two * height))
     }
 }
 
@@ -288,18 +317,44 @@ fn around_a_pole(vertices: &[GeoPoint], around: i64) -> Result<Vec<Vertex>, GeoE
     Ok(ring)
 }
 
+/// Directions along which edges can be swept: a place's distance along each.
+const SWEEPS: [fn(Vertex) -> i64; 4] = [
+    |place| place.x,
+    |place| place.y,
+    |place| place.x + place.y,
+    |place| place.x - place.y,
+];
+
 /// The first two edges found that have a place in common beyond the vertex between neighbours.
+///
+/// Sweeps in the direction in which edges are shortest, so that long edges side by side aren't compared with each other.
 fn meeting_edges(edges: &[Edge]) -> Option<(usize, usize)> {
     let count = edges.len();
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_unstable_by_key(|at| edges.get(*at).map(|edge| edge.x().0));
-    for (rank, first) in order.iter().enumerate() {
+    let along = |edge: &Edge, direction: &fn(Vertex) -> i64| {
+        let (a, b) = (direction(edge.a), direction(edge.b));
+        (a.min(b), a.max(b))
+    };
+    let length = |direction: &&fn(Vertex) -> i64| -> i128 {
+        let extents = edges.iter().map(|edge| along(edge, direction));
+        extents.map(|(from, to)| i128::from(to - from)).sum()
+    };
+    let direction = SWEEPS.iter().min_by_key(length)?;
+    let mut order: Vec<(i64, i64, usize)> = edges
+        .iter()
+        .enumerate()
+        .map(|(at, edge)| {
+            let (from, to) = along(edge, direction);
+            (from, to, at)
+        })
+        .collect();
+    order.sort_unstable();
+    for (rank, (_, until, first)) in order.iter().enumerate() {
         let edge = edges.get(*first)?;
         let beginning_inside = order
             .iter()
             .skip(rank + 1)
-            .filter_map(|second| edges.get(*second).map(|other| (*second, other)))
-            .take_while(|(_, other)| other.x().0 <= edge.x().1);
+            .take_while(|(from, ..)| from <= until)
+            .filter_map(|(.., second)| edges.get(*second).map(|other| (*second, other)));
         for (second, other) in beginning_inside {
             let meet = if (first + 1) % count == second {
                 edge.holds(other.b) || other.holds(edge.a)

@@ -1,15 +1,8 @@
 //! `geo_distance`, `geo_bounding_box` and `geo_polygon`: documents with a point in an area.
 
-use std::ops::Bound;
-use std::sync::Arc;
-
-use tantivy::Term;
-use tantivy::query::{Query, RangeQuery};
-
 use super::Planner;
-use super::area_scorer::{AreaQuery, InArea};
+use super::area_scorer::AreaQuery;
 use super::clause::Clause;
-use super::verify::VerifyQuery;
 use crate::error::Reason;
 use crate::geo::{Area, BoundingBox, Circle, GeoError, GeoPoint, Polygon};
 use crate::layout::Handle;
@@ -102,20 +95,10 @@ impl<'a> Planner<'a> {
     }
 
     fn area(&self, field: &ResolvedField, area: Area) -> Option<Clause> {
-        let Handle::Point { latitude, cell, .. } = self.layout.handle(&field.path)? else {
+        let Handle::Point { cell, .. } = self.layout.handle(&field.path)? else {
             return None;
         };
-        let cover = area.cover();
-        let latitudes = area.latitudes();
-        let inside = InArea::new(&field.path, area);
-        let query: Box<dyn Query> = match cover {
-            Some(cover) => Box::new(AreaQuery::new(cell, cover, inside)),
-            None => {
-                let edge = |units: &i64| Bound::Included(Term::from_field_i64(latitude, *units));
-                let band = RangeQuery::new(edge(latitudes.start()), edge(latitudes.end()));
-                Box::new(VerifyQuery::new(Arc::new(band), Arc::new(inside)))
-            }
-        };
-        Some(Clause::constant(query, 1.0))
+        let query = AreaQuery::new(cell, &field.path, area, self.run);
+        Some(Clause::constant(Box::new(query), 1.0))
     }
 }

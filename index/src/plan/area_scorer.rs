@@ -1,70 +1,50 @@
-//! Documents with a point in an area: those of the cells inside it, and those of the cells at its boundary of which the
-//! coordinates say so.
+//! Documents with a point in an area.
+//!
+//! Those of the cells inside the area are taken unseen, those of the cells at its boundary as their coordinates say.
+//! Gathering them all pays when they are few, or lead an intersection; beside a clause with fewer matches, the documents
+//! that are left over there are compared one by one instead.
 
 use std::sync::Arc;
 
-use tantivy::columnar::Column;
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::postings::TermInfo;
+use tantivy::query::{ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::Field;
-use tantivy::{DocId, Score, SegmentReader, Term};
+use tantivy::{
+    COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, InvertedIndexReader, Score, SeekDangerResult, SegmentReader,
+    TERMINATED,
+};
 
 use super::gathered::Gathered;
 use super::no_match;
-use super::verify::{Check, Verify};
-use crate::geo::{Area, Cover, GeoPoint};
-use crate::layout::{latitude_column, longitude_column};
+use crate::cell_walk::{Cells, Pace, each_block, walk};
+use crate::geo::Area;
+use crate::points::Points;
+use crate::run::Run;
 
-/// Whether a point of a document lies in an area.
-#[derive(Clone, Debug)]
-pub(super) struct InArea {
-    path: String,
-    area: Arc<Area>,
-}
+/// Documents of a cell at the boundary up to which comparing them is quicker than walking the finer cells inside it.
+const COMPARED_AT_ONCE: u32 = 192;
+/// Documents that are gathered at once, whatever else is in the query.
+const GATHERED_AT_ONCE: u64 = 8_192;
+/// Comparing a document costs as much as gathering so many.
+const GATHERED_PER_COMPARED: u64 = 8;
 
-impl InArea {
-    /// In `area`, for points of the field at `path`.
-    pub(super) fn new(path: &str, area: Area) -> Self {
-        Self {
-            path: path.to_owned(),
-            area: Arc::new(area),
-        }
-    }
-}
-
-impl Verify for InArea {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Check> {
-        let columns = reader.fast_fields();
-        let latitudes: Option<Column<i64>> = columns.column_opt(&latitude_column(&self.path))?;
-        let longitudes: Option<Column<i64>> = columns.column_opt(&longitude_column(&self.path))?;
-        let (Some(latitudes), Some(longitudes)) = (latitudes, longitudes) else {
-            return Ok(Box::new(|_| false));
-        };
-        let area = Arc::clone(&self.area);
-        Ok(Box::new(move |doc| {
-            latitudes
-                .values_for_doc(doc)
-                .zip(longitudes.values_for_doc(doc))
-                .any(|(latitude, longitude)| {
-                    GeoPoint::from_columns(latitude, longitude).is_some_and(|point| area.contains(point))
-                })
-        }))
-    }
-}
-
-/// The documents with a point in an area that cells cover.
+/// The documents with a point in an area.
 #[derive(Clone, Debug)]
 pub(super) struct AreaQuery {
     cells: Field,
-    cover: Arc<Cover>,
-    inside: InArea,
+    path: Arc<str>,
+    area: Arc<Area>,
+    run: Arc<Run>,
 }
 
 impl AreaQuery {
-    pub(super) fn new(cells: Field, cover: Cover, inside: InArea) -> Self {
+    /// `cells` is the field of cells that belongs to the field at `path`.
+    pub(super) fn new(cells: Field, path: &str, area: Area, run: &Arc<Run>) -> Self {
         Self {
             cells,
-            cover: Arc::new(cover),
-            inside,
+            path: path.into(),
+            area: Arc::new(area),
+            run: Arc::clone(run),
         }
     }
 }
@@ -77,29 +57,250 @@ impl Query for AreaQuery {
 
 struct AreaWeight(AreaQuery);
 
+impl AreaWeight {
+    /// What can be in the area on a segment; `None` when the segment has no points.
+    fn found(&self, reader: &SegmentReader) -> tantivy::Result<Option<Found>> {
+        let AreaQuery {
+            cells,
+            path,
+            area,
+            run,
+        } = &self.0;
+        let Some(points) = Points::open(reader, path)? else {
+            return Ok(None);
+        };
+        let index = reader.inverted_index(*cells)?;
+        let cells = walk(&index, &**area, COMPARED_AT_ONCE, run)?;
+        Ok(Some(Found {
+            index,
+            cells,
+            points,
+            area: Arc::clone(area),
+            run: Arc::clone(run),
+            max_doc: reader.max_doc(),
+        }))
+    }
+}
+
 impl Weight for AreaWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let AreaQuery { cells, cover, inside } = &self.0;
-        let index = reader.inverted_index(*cells)?;
-        let mut gathered = Gathered::new(reader.max_doc());
-        for cell in &cover.accepted {
-            if let Some(term) = index.get_term_info(&Term::from_field_u64(*cells, *cell))? {
-                gathered.insert_term(&index, &term, |_| true)?;
-            }
-        }
-        let mut check = inside.open(reader)?;
-        for cell in &cover.to_verify {
-            if let Some(term) = index.get_term_info(&Term::from_field_u64(*cells, *cell))? {
-                gathered.insert_term(&index, &term, &mut check)?;
-            }
-        }
+        let gathered = match self.found(reader)? {
+            Some(found) => found.gather()?,
+            None => Gathered::new(0),
+        };
         Ok(gathered.into_scorer(boost))
     }
 
+    /// Puts off gathering: the rest of the intersection may leave over fewer documents.
+    fn scorer_danger(
+        &self,
+        reader: &SegmentReader,
+        target: DocId,
+        boost: Score,
+    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+        let mut docs = match self.found(reader)? {
+            Some(found) if found.cells.documents() > GATHERED_AT_ONCE => AreaDocSet::comparing(found),
+            Some(found) => AreaDocSet::gathered(found.gather()?),
+            None => AreaDocSet::gathered(Gathered::new(0)),
+        };
+        let result = docs.seek_danger(target);
+        Ok((result, Box::new(ConstScorer::new(docs, boost))))
+    }
+
+    /// The documents of inner cells are counted by the lengths of their lists, while none is deleted and none can be in
+    /// two of them.
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        let Some(found) = self.found(reader)? else {
+            return Ok(0);
+        };
+        if !found.points.at_most_one() {
+            let mut scorer = found.gather()?.into_scorer(1.0);
+            return Ok(match reader.alive_bitset() {
+                Some(alive) => scorer.count(alive),
+                None => scorer.count_including_deleted(),
+            });
+        }
+        let mut count = 0;
+        let boundary = &found.cells.boundary;
+        match reader.alive_bitset() {
+            None => {
+                count += found.cells.inside.iter().map(|list| list.doc_freq).sum::<u32>();
+                found.each(boundary, |docs| {
+                    count += docs.iter().filter(|doc| found.contains(**doc)).count() as u32;
+                })?;
+            }
+            Some(alive) => {
+                let inside = &found.cells.inside;
+                found.each(inside, |docs| {
+                    count += docs.iter().filter(|doc| alive.is_alive(**doc)).count() as u32;
+                })?;
+                found.each(boundary, |docs| {
+                    let found = docs
+                        .iter()
+                        .filter(|doc| alive.is_alive(**doc) && found.contains(**doc));
+                    count += found.count() as u32;
+                })?;
+            }
+        }
+        Ok(count)
+    }
+
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        if !(self.0.inside.open(reader)?)(doc) {
+        let points = Points::open(reader, &self.0.path)?;
+        if !points.is_some_and(|points| points.of(doc).any(|point| self.0.area.contains(point))) {
             return Err(no_match(doc));
         }
         Ok(Explanation::new("area", 1.0))
+    }
+}
+
+/// What can be in an area on a segment.
+struct Found {
+    index: Arc<InvertedIndexReader>,
+    cells: Cells,
+    points: Points,
+    area: Arc<Area>,
+    run: Arc<Run>,
+    max_doc: DocId,
+}
+
+impl Found {
+    fn contains(&self, doc: DocId) -> bool {
+        self.points.of(doc).any(|point| self.area.contains(point))
+    }
+
+    /// Gives the documents of some lists to `take`, a block at a time.
+    fn each(&self, lists: &[TermInfo], mut take: impl FnMut(&[DocId])) -> tantivy::Result<()> {
+        let mut pace = Pace::new(&self.run);
+        let mut postings = None;
+        for list in lists {
+            pace.step(list.doc_freq)?;
+            each_block(&self.index, list, &mut postings, &mut take)?;
+        }
+        Ok(())
+    }
+
+    fn gather(&self) -> tantivy::Result<Gathered> {
+        let mut gathered = Gathered::new(self.max_doc);
+        self.each(&self.cells.inside, |docs| {
+            docs.iter().for_each(|doc| gathered.insert(*doc))
+        })?;
+        self.each(&self.cells.boundary, |docs| {
+            let contained = docs.iter().filter(|doc| self.contains(**doc));
+            contained.for_each(|doc| gathered.insert(*doc));
+        })?;
+        Ok(gathered)
+    }
+}
+
+/// The documents in an area, gathered when that is needed.
+struct AreaDocSet {
+    /// Present while the set was only asked about single documents.
+    comparing: Option<Box<Found>>,
+    gathered: Box<dyn Scorer>,
+    /// The last match, while documents are compared.
+    doc: DocId,
+    compared: u64,
+    documents: u64,
+}
+
+impl AreaDocSet {
+    fn comparing(found: Found) -> Self {
+        Self {
+            documents: found.cells.documents(),
+            comparing: Some(Box::new(found)),
+            gathered: Box::new(EmptyScorer),
+            doc: 0,
+            compared: 0,
+        }
+    }
+
+    fn gathered(gathered: Gathered) -> Self {
+        let gathered = gathered.into_scorer(1.0);
+        Self {
+            comparing: None,
+            doc: 0,
+            compared: 0,
+            documents: gathered.cost(),
+            gathered,
+        }
+    }
+
+    /// Gathers the documents if that wasn't done; stands on the first from `doc` on.
+    fn gather_from(&mut self, doc: DocId) -> DocId {
+        if let Some(found) = self.comparing.take() {
+            let gathered = found.gather().unwrap_or_else(|error| {
+                found.run.leave("gathering the documents in an area", error);
+                Gathered::new(0)
+            });
+            self.gathered = gathered.into_scorer(1.0);
+            if self.gathered.doc() < doc {
+                self.gathered.seek(doc);
+            }
+        }
+        self.gathered.doc()
+    }
+}
+
+impl DocSet for AreaDocSet {
+    fn advance(&mut self) -> DocId {
+        if self.comparing.is_some() {
+            return self.gather_from(self.doc + 1);
+        }
+        self.gathered.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.comparing.is_some() {
+            return if target == self.doc {
+                target
+            } else {
+                self.gather_from(target)
+            };
+        }
+        if self.gathered.doc() < target {
+            return self.gathered.seek(target);
+        }
+        self.gathered.doc()
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        let Some(found) = &self.comparing else {
+            return self.gathered.seek_danger(target);
+        };
+        if target >= TERMINATED {
+            return SeekDangerResult::SeekLowerBound(target);
+        }
+        self.compared += 1;
+        if self.compared * GATHERED_PER_COMPARED > self.documents {
+            self.gather_from(target);
+            return self.gathered.seek_danger(target);
+        }
+        if !found.contains(target) {
+            return SeekDangerResult::SeekLowerBound(target + 1);
+        }
+        self.doc = target;
+        SeekDangerResult::Found
+    }
+
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        self.gather_from(self.doc);
+        self.gathered.fill_buffer(buffer)
+    }
+
+    fn doc(&self) -> DocId {
+        if self.comparing.is_some() {
+            self.doc
+        } else {
+            self.gathered.doc()
+        }
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.documents.min(u64::from(u32::MAX)) as u32
+    }
+
+    fn cost(&self) -> u64 {
+        self.documents
     }
 }

@@ -7,18 +7,18 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Score, TERMINATED};
 
 use crate::bits::{Bits, BitsDocSet};
 
-/// The part of a segment's documents up to which a list is smaller than a bit for each document.
-const SPARSE: u32 = 32;
+/// The part of a segment's documents up to which sorting a list is quicker than going through a bit for each document.
+const SPARSE: u32 = 512;
 
 /// Documents, as a list while there are few.
-pub(super) struct Gathered {
+pub(crate) struct Gathered {
     max_doc: DocId,
     list: Vec<DocId>,
     bits: Option<Bits>,
 }
 
 impl Gathered {
-    pub(super) fn new(max_doc: DocId) -> Self {
+    pub(crate) fn new(max_doc: DocId) -> Self {
         Self {
             max_doc,
             list: Vec::new(),
@@ -26,7 +26,7 @@ impl Gathered {
         }
     }
 
-    pub(super) fn insert(&mut self, doc: DocId) {
+    pub(crate) fn insert(&mut self, doc: DocId) {
         if let Some(bits) = &mut self.bits {
             bits.insert(doc);
             return;
@@ -46,7 +46,7 @@ impl Gathered {
     }
 
     /// Adds the documents of a term that pass the check.
-    pub(super) fn insert_term(
+    pub(crate) fn insert_term(
         &mut self,
         index: &InvertedIndexReader,
         term: &TermInfo,
@@ -65,7 +65,7 @@ impl Gathered {
     }
 
     /// All of them in order, each with the same score.
-    pub(super) fn into_scorer(mut self, score: Score) -> Box<dyn Scorer> {
+    pub(crate) fn into_scorer(mut self, score: Score) -> Box<dyn Scorer> {
         if let Some(bits) = self.bits {
             return Box::new(ConstScorer::new(BitsDocSet::new(bits), score));
         }

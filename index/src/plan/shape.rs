@@ -72,7 +72,16 @@ pub(super) fn measure(query: &Query) -> Shape {
 /// clauses gathers many documents, or walks a dictionary, before its first match. What a pattern on a KEYWORD matches is
 /// found once a search.
 pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
-    let begins = |query: &Query| begins_at_once(query, schema);
+    begins(query, schema, false)
+}
+
+/// The same, apart from areas.
+pub(super) fn begins_but_for_areas(query: &Query, schema: &Schema) -> bool {
+    begins(query, schema, true)
+}
+
+fn begins(query: &Query, schema: &Schema, areas: bool) -> bool {
+    let begins = |query: &Query| begins(query, schema, areas);
     let all = |clauses: &[Query]| clauses.iter().all(begins);
     let is_keyword = |field: &str| {
         let field = schema.resolve(field);
@@ -99,14 +108,21 @@ pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
         | Query::Nested { query, .. }
         | Query::Weighted { query, .. } => begins(query),
         Query::DisMax { queries, .. } => all(queries),
+        Query::GeoDistance { .. } | Query::GeoBoundingBox { .. } | Query::GeoPolygon { .. } => areas,
         Query::Terms { .. }
         | Query::MatchFuzzy { .. }
         | Query::MatchPhrase { .. }
         | Query::MatchPhrasePrefix { .. }
-        | Query::GeoDistance { .. }
-        | Query::GeoBoundingBox { .. }
-        | Query::GeoPolygon { .. }
         | Query::FunctionScore(_) => false,
+    }
+}
+
+/// Whether a query's matches can be counted by cells, if no documents are wanted.
+pub(super) fn counts_by_cells(query: &Query) -> bool {
+    match query {
+        Query::GeoDistance { .. } | Query::GeoBoundingBox { .. } | Query::GeoPolygon { .. } => true,
+        Query::ConstScore { filter, .. } => counts_by_cells(filter),
+        _ => false,
     }
 }
 

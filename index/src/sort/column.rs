@@ -8,8 +8,6 @@ use tantivy::{DocId, Score, SegmentReader};
 
 use super::objects::Objects;
 use super::rank;
-use crate::geo::GeoPoint;
-use crate::layout::{latitude_column, longitude_column};
 
 /// The value of a document under one key, as a number whose order is the key's ascending order. Documents have to be
 /// asked for in ascending order, each once.
@@ -331,43 +329,5 @@ pub(super) fn ordinals_among(
         between,
         highest: pick == Pick::Highest,
         objects,
-    })
-}
-
-/// The distance of a document's nearest point to the nearest of some points.
-struct Distances {
-    latitudes: Column<i64>,
-    longitudes: Column<i64>,
-    points: Vec<GeoPoint>,
-}
-
-impl Values for Distances {
-    fn value(&mut self, doc: DocId, _: Score) -> Option<u64> {
-        let here = self
-            .latitudes
-            .values_for_doc(doc)
-            .zip(self.longitudes.values_for_doc(doc));
-        here.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
-            .flat_map(|here| self.points.iter().map(move |there| there.distance_meters(here)))
-            .min_by(f64::total_cmp)
-            .map(MonotonicallyMappableToU64::to_u64)
-    }
-}
-
-pub(super) fn distances(
-    reader: &SegmentReader,
-    path: &str,
-    points: &[GeoPoint],
-) -> tantivy::Result<Box<dyn Values>> {
-    let columns = reader.fast_fields();
-    let latitudes = columns.column_opt::<i64>(&latitude_column(path))?;
-    let longitudes = columns.column_opt::<i64>(&longitude_column(path))?;
-    Ok(match (latitudes, longitudes) {
-        (Some(latitudes), Some(longitudes)) => Box::new(Distances {
-            latitudes,
-            longitudes,
-            points: points.to_vec(),
-        }),
-        _ => Box::new(Nothing),
     })
 }

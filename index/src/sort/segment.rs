@@ -12,7 +12,9 @@ use tantivy::{DocId, Score, SegmentReader};
 
 use super::budget::Budget;
 use super::column::{self, Nothing, Scores, Values};
+use super::distance::{Distances, Targets};
 use super::leading::Leading;
+use super::nearest::Nearest;
 use super::objects::Objects;
 use super::order::{Absent, Key, NestedObjects, Order, Source};
 use super::rank::{self, Rank};
@@ -20,8 +22,9 @@ use super::standing::Standing;
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
 use crate::join::ParentCache;
-use crate::layout::{KEY_FIELD, Layout};
+use crate::layout::{Handle, KEY_FIELD, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
+use crate::points::Points;
 use crate::run::Run;
 
 /// How many columns' worth of work the objects of a document are.
@@ -101,13 +104,43 @@ impl<'a> PreparedOrder<'a> {
             }
             None => None,
         };
+        let nearest = match self.order.leading(scores) {
+            Some(nth) => self.nearest(nth, reader)?,
+            None => None,
+        };
         Ok(SegmentOrder {
             ranks: Vec::with_capacity(keys.len()),
             keys,
             leading,
+            nearest,
             doc: 0,
             score: 0.0,
         })
+    }
+
+    /// The key `nth`, if it is by distance, nearest first.
+    fn nearest(&self, nth: usize, reader: &SegmentReader) -> tantivy::Result<Option<Nearest>> {
+        let Some(Key {
+            source: Source::Distance { path, points },
+            descending: false,
+            ..
+        }) = self.order.keys.get(nth)
+        else {
+            return Ok(None);
+        };
+        let Some((here, Handle::Point { cell, .. })) =
+            Points::open(reader, path)?.zip(self.layout.handle(path))
+        else {
+            return Ok(None);
+        };
+        let targets = Targets::new(points);
+        let distances = Distances::new(here, targets.clone());
+        Ok(Some(Nearest::new(
+            nth,
+            distances,
+            targets,
+            reader.inverted_index(cell)?,
+        )))
     }
 
     /// The order in which to take segments, best first: later ones can often be passed over.
@@ -152,7 +185,10 @@ impl<'a> PreparedOrder<'a> {
         let mut strings = None;
         let values: Box<dyn Values> = match &key.source {
             Source::Score => Box::new(Scores),
-            Source::Distance { path, points } => column::distances(reader, path, points)?,
+            Source::Distance { path, points } => match Points::open(reader, path)? {
+                Some(here) => Box::new(Distances::new(here, Targets::new(points))),
+                None => Box::new(Nothing),
+            },
             Source::Numbers {
                 path,
                 kind,
@@ -318,6 +354,8 @@ pub(crate) struct SegmentOrder<'a> {
     keys: Vec<SegmentKey<'a>>,
     /// The key that decides most comparisons, where it can be read in blocks.
     pub(super) leading: Option<Leading>,
+    /// The same where it is by distance.
+    pub(super) nearest: Option<Nearest>,
     doc: DocId,
     score: Score,
     ranks: Vec<Rank>,
@@ -337,10 +375,16 @@ impl SegmentOrder<'_> {
         !self.keys.iter().any(nested)
     }
 
+    /// Which key decides most comparisons.
+    pub(super) fn leading_key(&self) -> Option<usize> {
+        let by_distance = self.nearest.as_ref().map(|nearest| nearest.nth);
+        self.leading.as_ref().map(|leading| leading.nth).or(by_distance)
+    }
+
     /// The rank under the leading key of a position, if that alone decides which documents lie before it: all have the
     /// same score, and the position has it too.
     pub(super) fn leading_of(&mut self, position: &[Rank], score: Score) -> Option<Rank> {
-        let nth = self.leading.as_ref()?.nth;
+        let nth = self.leading_key()?;
         let same = |(key, rank): (&mut SegmentKey<'_>, &Rank)| key.rank(0, score) == *rank;
         let all_same = self.keys.iter_mut().take(nth).zip(position).all(same);
         position.get(nth).copied().filter(|_| all_same)

@@ -137,6 +137,10 @@ impl SegmentTop<'_> {
         if self.size == 0 {
             return;
         }
+        if self.order.nearest.is_some() {
+            self.offer_near(docs, f64::INFINITY, score);
+            return;
+        }
         let after = self.leading_after(score);
         for block in docs.chunks(COLLECT_BLOCK_BUFFER_LEN) {
             let Some(leading) = &self.order.leading else {
@@ -158,7 +162,7 @@ impl SegmentTop<'_> {
 
     /// Documents behind this rank of the leading key can't get in.
     pub(super) fn leading_limit(&self) -> Option<Rank> {
-        let nth = self.order.leading.as_ref()?.nth;
+        let nth = self.order.leading_key()?;
         self.last().and_then(|last| last.get(nth)).copied()
     }
 

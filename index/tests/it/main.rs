@@ -12,6 +12,7 @@ mod blocks;
 mod broad;
 mod chinese_phrases;
 mod collapse;
+mod geo;
 mod highlights;
 mod inner_hits;
 mod oracle;
