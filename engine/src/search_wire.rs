@@ -10,7 +10,7 @@
 //! | `function_score`, `minimum` | scores by functions, how many of several clauses have to match |
 //! | `sort` | the order |
 //! | `highlight` | what to mark in hits, and the marked fragments |
-//! | `aggregation`, `figures` | aggregations, and their answers |
+//! | `aggregation`, `grouping`, `figures` | aggregations, and their answers |
 //! | `inner_hits` | which nested objects a hit shows |
 //! | `nearby` | the search behind `NearbyXxxRequest` |
 //! | `suggest` | the searches behind `SuggestXxxRequest` |
@@ -33,6 +33,7 @@ mod aggregation;
 mod figures;
 mod function_score;
 mod geo;
+mod grouping;
 mod highlight;
 mod inner_hits;
 mod minimum;

@@ -111,6 +111,14 @@ impl Violations {
         self.unlisted += other.unlisted;
     }
 
+    /// The same violations, of a part of the request that stands at `place`.
+    pub(crate) fn under(mut self, place: &str) -> Self {
+        for violation in &mut self.listed {
+            violation.path = format!("{place}.{}", violation.path);
+        }
+        self
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }

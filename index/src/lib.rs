@@ -106,7 +106,10 @@ mod points;
 mod run;
 mod statistics;
 
-pub use aggregate::{Aggregation, AggregationResult, Datum, Figure, Group, GroupOrder, GroupOrderBy};
+pub use aggregate::{
+    Aggregation, AggregationResult, CalendarUnit, CompositeSource, Datum, Figure, Group, GroupOrder,
+    GroupOrderBy, SourceKind, TimeZone, TopHit, ValueRange,
+};
 pub use cancel::Cancellation;
 pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};

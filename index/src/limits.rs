@@ -99,10 +99,25 @@ pub const MAX_AGGREGATION_LEVELS: usize = 3;
 pub const MAX_TERMS_GROUPS: usize = 2_000;
 /// Groups of a `geo_cell` aggregation in an answer.
 pub const MAX_CELL_GROUPS: usize = 10_000;
+/// Groups of a `histogram` or `date_histogram` in an answer.
+pub const MAX_HISTOGRAM_GROUPS: usize = 10_000;
+/// Ranges, distances or filters of one aggregation.
+pub const MAX_RANGES: usize = 100;
+/// Percentages of one `percentiles` aggregation.
+pub const MAX_PERCENTAGES: usize = 20;
+/// Documents of one group of a `top_hits` aggregation.
+pub const MAX_TOP_HITS: usize = 100;
+/// Keys of a `composite` aggregation that one document may have: the combinations of its values.
+pub const MAX_DOCUMENT_KEYS: usize = 65_536;
 /// Groups that all aggregations of one search may gather, shown or not.
 pub const MAX_AGGREGATION_GROUPS: usize = 200_000;
-/// Bytes of the groups and the distinct values that all aggregations of one search may gather.
+/// Groups that a segment keeps of a `terms` aggregation when all of them don't fit: the most frequent ones.
+pub const KEPT_SEGMENT_GROUPS: usize = 8_192;
+/// Bytes of the groups that all aggregations of one search may gather.
 pub const MAX_AGGREGATION_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of distinct values (32 each) and of the values of percentiles (8 each) up to which all those of one search are
+/// exact.
+pub const MAX_EXACT_BYTES: usize = 32 * 1024 * 1024;
 /// Violations that one error lists; further ones are counted.
 pub const MAX_VIOLATIONS: usize = 64;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocSet, SegmentReader, TERMINATED};
 
-use crate::aggregate;
+use crate::aggregate::{self, SegmentWalk};
 use crate::cancel::Cancellation;
 use crate::collapse::{self, Collapse};
 use crate::count::Count;
@@ -15,7 +15,7 @@ use crate::inner_hits;
 use crate::page;
 use crate::plan::{self, Plan};
 use crate::profile::{Access, Laps, Profile, Recorder};
-use crate::request::{Hit, SearchRequest, SearchResult};
+use crate::request::{Hit, SearchRequest, SearchResult, TotalRequest};
 use crate::run::Run;
 use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top, Winner, unreadable};
 
@@ -85,7 +85,7 @@ impl Searcher {
             ),
             together(
                 together(check_page(request), collapse(layout, request)),
-                aggregate::prepare(layout, &request.aggregations),
+                aggregate::prepare(layout, parents, &run, &request.query, &request.aggregations),
             ),
         )
         .map(|(both, ((_, collapse), prepared))| ((both, collapse), prepared))?;
@@ -108,12 +108,17 @@ impl Searcher {
         let recorder = request.profile.then(Recorder::default);
         let mut count = Count::new(request.total);
         let mut winners = Vec::new();
-        if wanted > 0 || count.open() > 0 {
+        let failed = |error| run.reason(SEARCHING, error);
+        let searcher = &self.view.searcher;
+        let constant = plan.constant_score;
+        let mut aggregations =
+            aggregate::Walk::new(&prepared, layout, parents, searcher, &run, constant).map_err(failed)?;
+        if wanted > 0 || count.open() > 0 || !prepared.is_empty() {
             let search = Pass {
                 searcher: &self.view.searcher,
                 order: PreparedOrder::new(&order, layout, parents, &run, &self.view.searcher)
                     .map_err(|error| run.reason(SEARCHING, error))?,
-                scores: plan.scores && order.wants_scores(),
+                scores: plan.scores && (order.wants_scores() || prepared.wants_scores()),
                 best_score_first: order.begins_with_best_score(),
                 wanted,
                 plan: &plan,
@@ -121,17 +126,30 @@ impl Searcher {
                 recorder: recorder.as_ref(),
             };
             winners = match collapse.as_ref().filter(|_| wanted > 0) {
-                Some(collapse) => search.collapsed(collapse, after.as_deref(), &mut count)?,
+                Some(collapse) => {
+                    let heads = search.collapsed(collapse, after.as_deref(), &mut count)?;
+                    if !prepared.is_empty() {
+                        // Groups of hits are found by passing matches over; the aggregations take them all.
+                        let rest = Pass {
+                            wanted: 0,
+                            recorder: None,
+                            ..search
+                        };
+                        let mut uncounted = Count::new(TotalRequest::None);
+                        rest.all(&mut Top::new(&order, 0, None), &mut uncounted, &mut aggregations)?;
+                    }
+                    heads
+                }
                 None => {
                     let mut top = Top::new(&order, wanted, after);
-                    search.all(&mut top, &mut count)?;
+                    search.all(&mut top, &mut count, &mut aggregations)?;
                     top.into_winners()
                 }
             };
         }
 
         profile.search = laps.lap();
-        let aggregations = aggregate::collect(&prepared, &self.view.searcher, &*plan.query, &run)?;
+        let aggregations = aggregations.conclude()?;
 
         run.outcome()?;
         profile.aggregate = laps.lap();
@@ -187,13 +205,22 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Offers to `top` every match that can get in, and counts matches as far as `count` asks.
-    fn all(&self, top: &mut Top<'_>, count: &mut Count) -> Result<(), Error> {
+    /// Offers to `top` every match that can get in, counts matches as far as `count` asks, and gives all of them to the
+    /// aggregations.
+    fn all(
+        &self,
+        top: &mut Top<'_>,
+        count: &mut Count,
+        aggregations: &mut aggregate::Walk<'_>,
+    ) -> Result<(), Error> {
         let weight = self.weight()?;
         for reader in self.readers()? {
             self.run.check()?;
             let mut laps = Laps::begin(self.recorder.is_some());
-            let access = self.segment(&*weight, reader, top, count)?;
+            let own = aggregations
+                .segment(reader)
+                .map_err(|error| self.run.reason(SEARCHING, error))?;
+            let access = self.segment(&*weight, reader, top, count, own)?;
             if let Some(recorder) = self.recorder {
                 recorder.segment(reader, access, laps.lap());
             }
@@ -248,17 +275,41 @@ impl Pass<'_> {
         reader: &SegmentReader,
         top: &mut Top<'_>,
         count: &mut Count,
+        aggregations: Option<SegmentWalk<'_>>,
     ) -> Result<Access, Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
-        let walks = !self.counted(weight, reader, count).map_err(failed)?;
+        let walks = aggregations.is_some() || !self.counted(weight, reader, count).map_err(failed)?;
         if self.wanted == 0 && !walks {
             return Ok(Access::Counted);
         }
         let order = self.order.open(reader, self.scores).map_err(failed)?;
         let mut best = top.segment(order).map_err(unreadable)?;
         let mut access = Access::PassedOver;
-        if walks {
-            let matches = self.walk(weight, reader, &mut best).map_err(failed)?;
+        if let Some(mut own) = aggregations {
+            // All matches are walked anyway, but where few documents can get in, finding those first is quicker.
+            let mut scorer = weight.scorer(reader, 1.0).map_err(failed)?;
+            let mut found = self.wanted == 0 || best.beaten();
+            if !found
+                && self
+                    .probed(&mut scorer, weight, reader, &mut best)
+                    .map_err(failed)?
+            {
+                found = true;
+                scorer = weight.scorer(reader, 1.0).map_err(failed)?;
+            }
+            let takers = Takers {
+                best: (!found).then_some(&mut best),
+                aggregations: Some(&mut own),
+            };
+            let matches = self.walk(scorer, reader, takers).map_err(failed)?;
+            own.end().map_err(failed)?;
+            count.add(matches);
+            access = Access::AllMatches(matches);
+        } else if walks {
+            let scorer = weight.scorer(reader, 1.0).map_err(failed)?;
+            let matches = self
+                .walk(scorer, reader, Takers::only(&mut best))
+                .map_err(failed)?;
             count.add(matches);
             access = Access::AllMatches(matches);
         } else if !best.beaten() {
@@ -311,49 +362,67 @@ impl Pass<'_> {
         reader: &SegmentReader,
         best: &mut SegmentTop<'_>,
     ) -> tantivy::Result<Access> {
-        if self.scores {
-            return self.scored(weight, reader, best, false).map(Access::AllMatches);
-        }
         let mut scorer = weight.scorer(reader, 1.0)?;
+        if self.scores {
+            let takers = Takers::only(best);
+            return self.scored(scorer, reader, takers, false).map(Access::AllMatches);
+        }
+        if !self.probed(&mut scorer, weight, reader, best)? {
+            let takers = Takers::only(best);
+            return self.unscored(scorer, reader, takers).map(Access::AllMatches);
+        }
+        Ok(Access::BestValues)
+    }
+
+    /// Offers what can get in, if that takes no walk over all matches; whether it was enough. If not, `scorer` is left on
+    /// the first match.
+    fn probed(
+        &self,
+        scorer: &mut Box<dyn Scorer>,
+        weight: &dyn Weight,
+        reader: &SegmentReader,
+        best: &mut SegmentTop<'_>,
+    ) -> tantivy::Result<bool> {
+        if self.scores {
+            return Ok(false);
+        }
         let matches = Matches {
             weight,
             reader,
             score: self.plan.constant_score,
         };
-        let found = self.plan.begins_at_once && best.probe(&mut scorer, &matches, self.run)?
-            || self.plan.begins_but_for_areas && best.probe_nearest(&mut scorer, &matches, self.run)?;
-        if !found {
-            return self.unscored(scorer, reader, best).map(Access::AllMatches);
-        }
-        Ok(Access::BestValues)
+        Ok(
+            self.plan.begins_at_once && best.probe(scorer, &matches, self.run)?
+                || self.plan.begins_but_for_areas && best.probe_nearest(scorer, &matches, self.run)?,
+        )
     }
 
-    /// Offers every match, and counts them.
+    /// Gives every match to those that take matches, and counts them.
     fn walk(
         &self,
-        weight: &dyn Weight,
+        scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        best: &mut SegmentTop<'_>,
+        takers: Takers<'_, '_, '_>,
     ) -> tantivy::Result<u64> {
         if self.scores {
-            self.scored(weight, reader, best, true)
+            self.scored(scorer, reader, takers, true)
         } else {
-            self.unscored(weight.scorer(reader, 1.0)?, reader, best)
+            self.unscored(scorer, reader, takers)
         }
     }
 
     /// Offers every match, or only those that can get in when not all have to be counted. How many it saw.
     fn scored(
         &self,
-        weight: &dyn Weight,
+        mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        best: &mut SegmentTop<'_>,
+        mut takers: Takers<'_, '_, '_>,
         counts: bool,
     ) -> tantivy::Result<u64> {
-        let mut scorer = weight.scorer(reader, 1.0)?;
         // Most documents score less than the worst that is kept; those that score the same may still get in.
         let least = |best: &SegmentTop<'_>| best.least_score().filter(|_| self.best_score_first);
-        let mut floor = least(best);
+        let mut floor = takers.best.as_deref().and_then(least);
+        let (mut docs, mut scores) = (Vec::new(), Vec::new());
         let per_check = self.order.documents_per_check();
         let mut told = None;
         let (mut matches, mut visited) = (0, 0_u32);
@@ -366,9 +435,20 @@ impl Pass<'_> {
             if !reader.is_deleted(doc) {
                 matches += 1;
                 let score = scorer.score();
-                if floor.is_none_or(|floor| score >= floor) {
+                if let Some(best) = takers.best.as_deref_mut()
+                    && floor.is_none_or(|floor| score >= floor)
+                {
                     best.offer(doc, score);
                     floor = least(best);
+                }
+                if let Some(aggregations) = takers.aggregations.as_deref_mut() {
+                    docs.push(doc);
+                    scores.push(score);
+                    if docs.len() == COLLECT_BLOCK_BUFFER_LEN {
+                        aggregations.take(&docs, &scores)?;
+                        docs.clear();
+                        scores.clear();
+                    }
                 }
             }
             if !counts && floor != told {
@@ -379,6 +459,9 @@ impl Pass<'_> {
             }
             doc = scorer.advance();
         }
+        if let Some(aggregations) = takers.aggregations.as_deref_mut() {
+            aggregations.take(&docs, &scores)?;
+        }
         Ok(matches)
     }
 
@@ -386,7 +469,7 @@ impl Pass<'_> {
         &self,
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        best: &mut SegmentTop<'_>,
+        mut takers: Takers<'_, '_, '_>,
     ) -> tantivy::Result<u64> {
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
         let per_check = self.order.documents_per_check();
@@ -394,11 +477,19 @@ impl Pass<'_> {
         let mut alive = Vec::with_capacity(buffer.len());
         loop {
             let filled = scorer.fill_buffer(&mut buffer);
-            alive.clear();
-            let found = buffer.iter().take(filled).copied();
-            alive.extend(found.filter(|doc| !reader.is_deleted(*doc)));
-            matches += alive.len() as u64;
-            best.offer_all(&alive, self.plan.constant_score);
+            let mut docs = buffer.get(..filled).unwrap_or_default();
+            if reader.has_deletes() {
+                alive.clear();
+                alive.extend(docs.iter().copied().filter(|doc| !reader.is_deleted(*doc)));
+                docs = &alive;
+            }
+            matches += docs.len() as u64;
+            if let Some(best) = takers.best.as_deref_mut() {
+                best.offer_all(docs, self.plan.constant_score);
+            }
+            if let Some(aggregations) = takers.aggregations.as_deref_mut() {
+                aggregations.take(docs, &[])?;
+            }
             if filled < buffer.len() {
                 return Ok(matches);
             }
@@ -407,6 +498,22 @@ impl Pass<'_> {
                 visited = 0;
                 self.run.check_inside()?;
             }
+        }
+    }
+}
+
+/// Those that take the matches of a segment.
+struct Takers<'t, 'b, 'w> {
+    best: Option<&'t mut SegmentTop<'b>>,
+    aggregations: Option<&'t mut SegmentWalk<'w>>,
+}
+
+impl<'t, 'b> Takers<'t, 'b, '_> {
+    /// Only the page.
+    fn only(best: &'t mut SegmentTop<'b>) -> Self {
+        Self {
+            best: Some(best),
+            aggregations: None,
         }
     }
 }

@@ -19,6 +19,7 @@
 //! | `top` | the best documents |
 //! | `budget` | how much the sort values of the best may hold |
 //! | `heads` | the best documents of the best groups |
+//! | `tops` | the best documents of each of many groups |
 //! | `probe` | which documents to look at first |
 
 mod budget;
@@ -31,10 +32,11 @@ mod nearest;
 mod objects;
 mod order;
 mod probe;
-mod rank;
+pub(crate) mod rank;
 mod segment;
 mod standing;
 mod top;
+mod tops;
 
 pub(crate) use budget::unreadable;
 pub(crate) use heads::{Heads, SegmentHeads};
@@ -43,6 +45,7 @@ pub(crate) use probe::Matches;
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
 pub(crate) use standing::Standing;
 pub(crate) use top::{SegmentTop, Top, Winner};
+pub(crate) use tops::GroupTops;
 
 /// A value that a hit was sorted by.
 #[derive(Clone, Debug, PartialEq)]

@@ -99,7 +99,7 @@ impl<R: Resource> Collection<R> {
             hits,
             next_page_token,
             total: answer.result.total.map(search_wire::total),
-            aggregations: search_wire::aggregations(answer.result.aggregations),
+            aggregations: search_wire::aggregations(answer.result.aggregations, &id_of::<R>)?,
             sequence: signed(answer.sequence),
             profile: answer.result.profile.as_ref().map(|profile| {
                 let steps = Steps {
@@ -286,7 +286,14 @@ impl<R: Resource> Collection<R> {
 }
 
 pub(super) fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {
-    let keys = result.hits.iter().map(|hit| key::from_document_key(&hit.key));
-    keys.collect::<Option<_>>()
-        .ok_or(EngineError::Defect("the index holds a key that isn't one"))
+    result.hits.iter().map(|hit| primary_key(&hit.key)).collect()
+}
+
+fn primary_key(document_key: &[u8]) -> Result<PrimaryKey> {
+    key::from_document_key(document_key).ok_or(EngineError::Defect("the index holds a key that isn't one"))
+}
+
+/// The id of the resource behind a document.
+fn id_of<R: Resource>(document_key: &[u8]) -> Result<String> {
+    Ok(R::id_of(&primary_key(document_key)?)?)
 }

@@ -1,4 +1,4 @@
-//! Aggregations: how they are asked for.
+//! Aggregations: how figures are asked for; groupings are in [`super::grouping`].
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,7 @@ use souk_proto::r#type::v1::Value;
 use super::reader::Reader;
 use crate::wire::query_value;
 
-const TERMS_SIZE_DEFAULT: usize = 10;
-const CELLS_SIZE_DEFAULT: usize = 1_000;
+const TOP_HITS_DEFAULT: usize = 1;
 
 impl Reader<'_> {
     /// Reads the aggregations of one level, the first of which is 1; `None` comes with a violation.
@@ -74,20 +73,9 @@ impl Reader<'_> {
                 &count.missing,
             ),
             Kind::Stats(stats) => ("stats", Figure::Stats, &stats.field, &stats.missing),
-            Kind::Terms(terms) => return self.terms_groups(terms, &at.field("terms"), level),
-            Kind::GeoCell(cells) => return self.cells(cells, &at.field("geo_cell"), level),
-            Kind::Percentiles(_)
-            | Kind::TopHits(_)
-            | Kind::Range(_)
-            | Kind::Filters(_)
-            | Kind::GeoDistance(_)
-            | Kind::Histogram(_)
-            | Kind::DateHistogram(_)
-            | Kind::Composite(_) => {
-                let (word, feature, advice) = unanswered(kind);
-                self.unsupported(at.field(word), feature, advice);
-                return None;
-            }
+            Kind::Percentiles(percentiles) => return self.percentiles(percentiles, &at.field("percentiles")),
+            Kind::TopHits(top) => return self.top_hits(top, &at.field("top_hits")),
+            _ => return self.grouping(kind, at, level),
         };
         let at = at.field(word);
         let field = self.name(field, &at, "field");
@@ -99,59 +87,26 @@ impl Reader<'_> {
         })
     }
 
-    fn terms_groups(
-        &mut self,
-        terms: &pb::TermsAggregation,
-        at: &FieldPath,
-        level: usize,
-    ) -> Option<Aggregation> {
-        let field = self.name(&terms.field, at, "field");
-        let size = self.size(terms.size, TERMS_SIZE_DEFAULT, at);
-        let min_doc_count = u64::try_from(terms.min_doc_count).ok();
-        if min_doc_count.is_none() {
-            let message = format!("is {}, must not be negative", terms.min_doc_count);
-            self.violations
-                .push(at.field("min_doc_count"), "OUT_OF_RANGE", message);
-        }
-        let path = at.field("order");
-        let order: Vec<_> = terms
-            .order
-            .iter()
-            .enumerate()
-            .map(|(place, order)| self.group_order(order, &path.index(place)))
-            .collect();
-        let order: Option<Vec<_>> = order.into_iter().collect();
-        let missing = self.stand_in(terms.missing.as_ref(), at);
-        let inside = self.aggregations(&terms.aggregations, &at.field("aggregations"), level + 1);
-        Some(Aggregation::Terms {
+    fn percentiles(&mut self, asked: &pb::PercentilesAggregation, at: &FieldPath) -> Option<Aggregation> {
+        let field = self.name(&asked.field, at, "field");
+        let missing = self.stand_in(asked.missing.as_ref(), at);
+        Some(Aggregation::Percentiles {
             field: field?,
-            size: size?,
-            min_doc_count: min_doc_count?.max(1),
-            order: order?,
+            percentages: asked.percentages.clone(),
             missing: missing?,
-            aggregations: inside?,
         })
     }
 
-    fn cells(&mut self, cells: &pb::GeoCellAggregation, at: &FieldPath, level: usize) -> Option<Aggregation> {
-        let field = self.name(&cells.field, at, "field");
-        let resolution = u8::try_from(cells.resolution).ok().filter(|level| *level <= 15);
-        if resolution.is_none() {
-            let message = format!("is {}, must lie between 0 and 15", cells.resolution);
-            self.violations
-                .push(at.field("resolution"), "OUT_OF_RANGE", message);
-        }
-        let size = self.size(cells.size, CELLS_SIZE_DEFAULT, at);
-        let inside = self.aggregations(&cells.aggregations, &at.field("aggregations"), level + 1);
-        Some(Aggregation::GeoCell {
-            field: field?,
-            resolution: resolution?,
+    fn top_hits(&mut self, top: &pb::TopHitsAggregation, at: &FieldPath) -> Option<Aggregation> {
+        let size = self.size(top.size, TOP_HITS_DEFAULT, at);
+        let sort = super::orders(&top.sort, &at.field("sort"), self);
+        Some(Aggregation::TopHits {
             size: size?,
-            aggregations: inside?,
+            sort: sort?,
         })
     }
 
-    fn size(&mut self, size: i32, default: usize, at: &FieldPath) -> Option<usize> {
+    pub(super) fn size(&mut self, size: i32, default: usize, at: &FieldPath) -> Option<usize> {
         let read = usize::try_from(size).ok();
         if read.is_none() {
             let message = format!("is {size}, must not be negative");
@@ -160,11 +115,26 @@ impl Reader<'_> {
         read.map(|size| if size == 0 { default } else { size })
     }
 
-    fn stand_in(&mut self, missing: Option<&Value>, at: &FieldPath) -> Option<Option<QueryValue>> {
+    pub(super) fn stand_in(&mut self, missing: Option<&Value>, at: &FieldPath) -> Option<Option<QueryValue>> {
         match missing {
             None => Some(None),
             Some(value) => query_value(Some(value), at.field("missing"), &mut self.violations).map(Some),
         }
+    }
+
+    /// The order of groups.
+    pub(super) fn group_orders(
+        &mut self,
+        orders: &[pb::GroupOrder],
+        at: &FieldPath,
+    ) -> Option<Vec<GroupOrder>> {
+        let path = at.field("order");
+        let read: Vec<_> = orders
+            .iter()
+            .enumerate()
+            .map(|(place, order)| self.group_order(order, &path.index(place)))
+            .collect();
+        read.into_iter().collect()
     }
 
     fn group_order(&mut self, order: &pb::GroupOrder, at: &FieldPath) -> Option<GroupOrder> {
@@ -192,32 +162,5 @@ impl Reader<'_> {
             return None;
         }
         Some(name.to_owned())
-    }
-}
-
-/// The name, the feature and the advice of a kind that the index doesn't answer.
-fn unanswered(kind: &Kind) -> (&'static str, &'static str, &'static str) {
-    const SEARCH_EACH: &str = "search once for each group with a query of its own, and aggregate that";
-    match kind {
-        Kind::Percentiles(_) => (
-            "percentiles",
-            "a percentiles aggregation",
-            "use stats, or sort by the field and skip to the place",
-        ),
-        Kind::TopHits(_) => (
-            "top_hits",
-            "a top_hits aggregation",
-            "search for the group with a sort",
-        ),
-        Kind::Range(_) => ("range", "a range aggregation", SEARCH_EACH),
-        Kind::Filters(_) => ("filters", "a filters aggregation", SEARCH_EACH),
-        Kind::GeoDistance(_) => ("geo_distance", "a geo_distance aggregation", SEARCH_EACH),
-        Kind::Histogram(_) => ("histogram", "a histogram aggregation", SEARCH_EACH),
-        Kind::DateHistogram(_) => ("date_histogram", "a date_histogram aggregation", SEARCH_EACH),
-        _ => (
-            "composite",
-            "a composite aggregation",
-            "use terms, or export and aggregate outside",
-        ),
     }
 }

@@ -1,7 +1,5 @@
 //! What reading a search has found out so far.
 
-use std::borrow::Cow;
-
 use souk_chassis::status::{FieldPath, Violations};
 use souk_index::limits::{MAX_QUERY_DEPTH, MAX_QUERY_NODES};
 use souk_index::query::DEFAULT_WEIGHT;
@@ -18,8 +16,6 @@ pub(super) struct Reader<'a> {
     pub(super) violations: Violations,
     /// The order of each list of inner hits so far.
     pub(super) inner_sorts: InnerSorts,
-    /// The first part that the index doesn't answer: nothing else matters then, since no correction helps.
-    unsupported: Option<EngineError>,
     /// Whether what was read up to [`Reader::end_of_query`] has violations.
     query_is_wrong: bool,
     /// Nodes of all query trees so far.
@@ -34,7 +30,6 @@ impl<'a> Reader<'a> {
             schema,
             violations: Violations::new(),
             inner_sorts: InnerSorts::new(),
-            unsupported: None,
             query_is_wrong: false,
             nodes: 0,
             out_of_bounds: false,
@@ -48,9 +43,6 @@ impl<'a> Reader<'a> {
 
     /// What was read, or what is wrong.
     pub(super) fn finish<T>(self, read: Option<T>) -> Result<T, EngineError> {
-        if let Some(unsupported) = self.unsupported {
-            return Err(unsupported);
-        }
         if self.query_is_wrong {
             return Err(EngineError::InvalidQuery(self.violations));
         }
@@ -133,20 +125,6 @@ impl<'a> Reader<'a> {
     pub(super) fn limit(&mut self, path: FieldPath, limit: &'static str, max: usize, actual: usize) {
         let message = format!("is {actual}, above the limit {limit} of {max}; stay within it");
         self.violations.push(path, "LIMIT_EXCEEDED", message);
-    }
-
-    /// Notes a part that the index doesn't answer.
-    pub(super) fn unsupported(
-        &mut self,
-        path: FieldPath,
-        feature: impl Into<Cow<'static, str>>,
-        advice: &'static str,
-    ) {
-        self.unsupported.get_or_insert_with(|| EngineError::Unsupported {
-            path: path.to_string(),
-            feature: feature.into(),
-            advice,
-        });
     }
 
     /// The value of an enumeration; one that this version doesn't know is a violation.

@@ -1,84 +1,83 @@
 //! What makes a request's aggregations invalid.
 
-use h3o::Resolution;
-use tantivy::columnar::MonotonicallyMappableToU64;
+mod field;
+mod groupings;
+mod sources;
 
-use super::column::{Kind, Raw};
+use std::sync::Arc;
+
+use super::column::Kind;
+use super::node::{FieldOf, Grouping, Node, Prepared, Shape};
 use super::{Aggregation, Figure, GroupOrder, GroupOrderBy};
 use crate::error::{Error, Reason, Violation, Violations};
+use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::{
-    MAX_AGGREGATION_LEVELS, MAX_AGGREGATIONS, MAX_CELL_GROUPS, MAX_KEYWORD_BYTES, MAX_TERMS_GROUPS,
-};
-use crate::query::QueryValue;
-use crate::schema::FieldKind;
+use crate::limits::{MAX_AGGREGATION_LEVELS, MAX_AGGREGATIONS, MAX_PERCENTAGES, MAX_TOP_HITS};
+use crate::query::{Query, QueryValue};
+use crate::request::Sort;
+use crate::run::Run;
+use crate::sort::Order;
+use field::Wanted;
 
-/// Aggregations that can run.
-pub(crate) struct Prepared {
-    pub(super) nodes: Vec<Node>,
-}
-
-/// One aggregation that can run.
-pub(super) struct Node {
-    pub(super) name: String,
-    /// Where it stands in the request.
-    pub(super) path: String,
-    pub(super) field: String,
-    pub(super) kind: Kind,
-    pub(super) shape: Shape,
-    pub(super) missing: Option<Raw>,
-    pub(super) inside: Vec<Node>,
-}
-
-#[derive(Debug, PartialEq)]
-pub(super) enum Shape {
-    Figure(Figure),
-    Terms {
-        size: usize,
-        min_doc_count: u64,
-        order: Vec<GroupOrder>,
-    },
-    Cells {
-        size: usize,
-    },
-}
-
-impl Shape {
-    pub(super) fn is_grouping(&self) -> bool {
-        !matches!(self, Self::Figure(_))
-    }
-}
-
-/// Checks aggregations; paths begin with `aggregations`.
+/// Checks aggregations of a query; paths begin with `aggregations`.
 ///
 /// # Errors
-/// [`Error::InvalidQuery`] with every violation.
-pub(crate) fn prepare(layout: &Layout, aggregations: &[(String, Aggregation)]) -> Result<Prepared, Error> {
+/// [`Error::InvalidQuery`] with every violation; [`Error::PageTokenInvalid`]; what [`crate::plan::plan_in_scope`] refuses
+/// in filters.
+pub(crate) fn prepare(
+    layout: &Layout,
+    parents: &Arc<ParentCache>,
+    run: &Arc<Run>,
+    query: &Query,
+    aggregations: &[(String, Aggregation)],
+) -> Result<Prepared, Error> {
     let mut check = Check {
         layout,
+        parents,
+        run,
+        query,
         violations: Violations::default(),
+        refused: None,
     };
-    let nodes = check.level(aggregations, "aggregations", 1);
-    if check.violations.is_empty() {
-        Ok(Prepared { nodes })
-    } else {
-        Err(Error::InvalidQuery(check.violations))
+    let top = Level {
+        number: 1,
+        scope: None,
+    };
+    let nodes = check.level(aggregations, "aggregations", top);
+    match check.refused {
+        Some(refused) => Err(refused),
+        None if check.violations.is_empty() => Ok(Prepared { nodes }),
+        None => Err(Error::InvalidQuery(check.violations)),
     }
 }
 
 /// Gathers what is wrong. Its methods answer `None` when they noted something.
 struct Check<'a> {
     layout: &'a Layout,
+    parents: &'a Arc<ParentCache>,
+    run: &'a Arc<Run>,
+    query: &'a Query,
     violations: Violations,
+    /// The first error that is no violation.
+    refused: Option<Error>,
+}
+
+/// Where aggregations stand.
+#[derive(Clone, Copy)]
+struct Level<'s> {
+    /// 1 at the top.
+    number: usize,
+    /// The nested objects that they are given.
+    scope: Option<&'s str>,
 }
 
 impl Check<'_> {
-    fn level(&mut self, aggregations: &[(String, Aggregation)], at: &str, level: usize) -> Vec<Node> {
+    fn level(&mut self, aggregations: &[(String, Aggregation)], at: &str, level: Level<'_>) -> Vec<Node> {
         if aggregations.is_empty() {
             return Vec::new();
         }
-        if level > MAX_AGGREGATION_LEVELS {
-            self.limit(at, "MAX_AGGREGATION_LEVELS", MAX_AGGREGATION_LEVELS, level);
+        if level.number > MAX_AGGREGATION_LEVELS {
+            self.limit(at, "MAX_AGGREGATION_LEVELS", MAX_AGGREGATION_LEVELS, level.number);
             return Vec::new();
         }
         if aggregations.len() > MAX_AGGREGATIONS {
@@ -88,206 +87,173 @@ impl Check<'_> {
         aggregations
             .iter()
             .filter_map(|(name, aggregation)| {
-                self.aggregation(name, aggregation, &format!("{at}[{name:?}]"), level)
+                let at = format!("{at}[{name:?}].{}", aggregation.word());
+                self.aggregation(name, aggregation, &at, level)
             })
             .collect()
     }
 
-    fn aggregation(&mut self, name: &str, aggregation: &Aggregation, at: &str, level: usize) -> Option<Node> {
-        let (field, word, shape, missing, inside, max) = match aggregation {
+    fn aggregation(
+        &mut self,
+        name: &str,
+        aggregation: &Aggregation,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<Node> {
+        let shaped = match aggregation {
             Aggregation::Figure {
                 field,
                 figure,
                 missing,
-            } => {
-                let none: &[(String, Aggregation)] = &[];
-                (field, word(*figure), Shape::Figure(*figure), missing, none, None)
-            }
-            Aggregation::Terms {
+            } => self.figure(field, *figure, missing.as_ref(), at, level),
+            Aggregation::Percentiles {
                 field,
-                size,
-                min_doc_count,
-                order,
+                percentages,
                 missing,
-                aggregations,
-            } => {
-                let shape = Shape::Terms {
-                    size: *size,
-                    min_doc_count: *min_doc_count,
-                    order: order.clone(),
-                };
-                let max = Some((*size, "MAX_TERMS_GROUPS", MAX_TERMS_GROUPS));
-                (field, "terms", shape, missing, aggregations.as_slice(), max)
-            }
-            Aggregation::GeoCell {
-                field,
-                size,
-                aggregations,
-                ..
-            } => {
-                let max = Some((*size, "MAX_CELL_GROUPS", MAX_CELL_GROUPS));
-                let shape = Shape::Cells { size: *size };
-                (field, "geo_cell", shape, &None, aggregations.as_slice(), max)
-            }
+            } => self.percentiles(field, percentages, missing.as_ref(), at, level),
+            Aggregation::TopHits { size, sort } => self.top_hits(*size, sort, at).map(|shape| (shape, None)),
+            Aggregation::Composite {
+                sources, size, after, ..
+            } => self.composite(sources, *size, after.as_deref(), at, level),
+            Aggregation::Terms { .. }
+            | Aggregation::Range { .. }
+            | Aggregation::Filters { .. }
+            | Aggregation::GeoDistance { .. }
+            | Aggregation::Histogram { .. }
+            | Aggregation::DateHistogram { .. }
+            | Aggregation::GeoCell { .. } => self
+                .grouping(aggregation, at, level)
+                .map(|(grouping, scope)| (Shape::Groups(grouping), scope)),
         };
-        let at = format!("{at}.{word}");
-        if let Some((size, limit, max)) = max {
-            let path = format!("{at}.size");
-            if size > max {
-                self.limit(&path, limit, max, size);
-            } else if size == 0 {
-                self.violate(
-                    path,
-                    Reason::OutOfRange,
-                    "is 0".to_owned(),
-                    "ask for at least one group",
-                );
-            }
-        }
-        let resolution = match aggregation {
-            Aggregation::GeoCell { resolution, .. } => Some(self.resolution(*resolution, &at)?),
-            Aggregation::Figure { .. } | Aggregation::Terms { .. } => None,
+        // What is inside is checked all the same.
+        let scope = match &shaped {
+            Some((_, scope)) => scope.clone(),
+            None => level.scope.map(str::to_owned),
         };
-        let kind = self.kind(field, &shape, resolution, &at);
-        let missing = match (missing, kind) {
-            (Some(value), Some(kind)) => self.substitute(value, kind, &at).map(Some),
-            (Some(_), None) | (None, _) => Some(None),
+        let inside = Level {
+            number: level.number + 1,
+            scope: scope.as_deref(),
         };
-        if let Shape::Terms { order, .. } = &shape {
-            self.order(order, inside, &at);
-        }
-        let inside = self.level(inside, &format!("{at}.aggregations"), level + 1);
+        let inside = self.level(aggregation.inside(), &format!("{at}.aggregations"), inside);
+        let (shape, scope) = shaped?;
         Some(Node {
             name: name.to_owned(),
-            path: at,
-            field: field.clone(),
-            kind: kind?,
+            path: at.to_owned(),
+            scope,
             shape,
-            missing: missing?,
             inside,
         })
     }
 
-    fn resolution(&mut self, resolution: u8, at: &str) -> Option<Resolution> {
-        let known = Resolution::try_from(resolution).ok();
-        if known.is_none() {
-            let message = format!("{resolution} is no H3 resolution");
-            self.violate(
-                format!("{at}.resolution"),
-                Reason::OutOfRange,
-                message,
-                "use 0 to 15",
-            );
-        }
-        known
+    fn figure(
+        &mut self,
+        field: &str,
+        figure: Figure,
+        missing: Option<&QueryValue>,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<(Shape, Option<String>)> {
+        let wanted = match figure {
+            Figure::Sum => Wanted::LongOrDouble,
+            Figure::Min | Figure::Max | Figure::Avg | Figure::Stats => Wanted::Number,
+            Figure::Count | Figure::DistinctCount => Wanted::Value,
+        };
+        let (field, scope) = self.field(field, wanted, missing, at, level)?;
+        Some((Shape::Figure { field, figure }, scope))
     }
 
-    fn kind(&mut self, name: &str, shape: &Shape, resolution: Option<Resolution>, at: &str) -> Option<Kind> {
-        let path = format!("{at}.field");
-        let Some(field) = self.layout.schema.resolve(name) else {
-            let message = format!("there is no field `{name}`");
+    fn percentiles(
+        &mut self,
+        field: &str,
+        percentages: &[f64],
+        missing: Option<&QueryValue>,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<(Shape, Option<String>)> {
+        let field = self.field(field, Wanted::Number, missing, at, level);
+        let at = format!("{at}.percentages");
+        if percentages.is_empty() {
+            let message = "there is no percentage".to_owned();
             self.violate(
-                path,
-                Reason::UnknownField,
+                at,
+                Reason::Missing,
                 message,
-                "use a field of the index's schema, by its full path",
+                "give one to 20, for example 50 and 99",
             );
             return None;
-        };
-        if let Some(scope) = &field.scope {
-            let message = format!("`{name}` is a field of the objects of `{scope}`");
-            self.violate(
-                path,
-                Reason::OutsideNestedPath,
-                message,
-                "aggregate a field of the document itself",
-            );
+        }
+        if percentages.len() > MAX_PERCENTAGES {
+            self.limit(&at, "MAX_PERCENTAGES", MAX_PERCENTAGES, percentages.len());
             return None;
         }
-        let (numbers, whole_or_double) = match shape {
-            Shape::Figure(Figure::Sum) => (true, true),
-            Shape::Figure(Figure::Min | Figure::Max | Figure::Avg | Figure::Stats) => (true, false),
-            Shape::Figure(Figure::Count | Figure::DistinctCount)
-            | Shape::Terms { .. }
-            | Shape::Cells { .. } => (false, false),
-        };
-        let kind = match (&field.kind, resolution) {
-            (FieldKind::GeoPoint, Some(resolution)) => Some(Kind::Cell(resolution)),
-            (_, Some(_)) => None,
-            (FieldKind::Long, None) => Some(Kind::Long),
-            (FieldKind::Double, None) => Some(Kind::Double),
-            (FieldKind::Date, None) if !whole_or_double => Some(Kind::Date),
-            (FieldKind::Boolean, None) if !numbers => Some(Kind::Boolean),
-            (FieldKind::Keyword, None) if !numbers => Some(Kind::Keyword),
-            (
-                FieldKind::Date
-                | FieldKind::Boolean
-                | FieldKind::Keyword
-                | FieldKind::Text(_)
-                | FieldKind::GeoPoint
-                | FieldKind::Attributes
-                | FieldKind::Nested(_),
-                None,
-            ) => None,
-        };
-        if kind.is_none() {
-            let message = format!("`{name}` is {}, which this can't aggregate", field.kind.word());
-            let advice = if resolution.is_some() {
-                "use a GEO_POINT field"
-            } else if whole_or_double {
-                "use a LONG or DOUBLE field"
-            } else if numbers {
-                "use a LONG, DOUBLE or DATE field"
-            } else {
-                "use a KEYWORD, LONG, DOUBLE, BOOLEAN or DATE field"
-            };
-            self.violate(path, Reason::TypeMismatch, message, advice);
+        let mut fits = true;
+        for (nth, percentage) in percentages.iter().enumerate() {
+            if !(0.0..=100.0).contains(percentage) {
+                fits = false;
+                let message = format!("{percentage} is no percentage");
+                let at = format!("{at}[{nth}]");
+                self.violate(at, Reason::OutOfRange, message, "give a number from 0 to 100");
+            }
         }
-        kind
+        let (field, scope) = field.filter(|_| fits)?;
+        let percentages = percentages.to_vec();
+        Some((Shape::Percentiles { field, percentages }, scope))
     }
 
-    /// The value of documents without one.
-    fn substitute(&mut self, value: &QueryValue, kind: Kind, at: &str) -> Option<Raw> {
-        let path = format!("{at}.missing");
-        let number = match (kind, value) {
-            (Kind::Keyword, QueryValue::String(text)) if text.len() > MAX_KEYWORD_BYTES => {
-                self.limit(&path, "MAX_KEYWORD_BYTES", MAX_KEYWORD_BYTES, text.len());
-                return None;
-            }
-            (Kind::Keyword, QueryValue::String(text)) => {
-                return Some(Raw::Bytes(text.clone().into_bytes()));
-            }
-            (Kind::Boolean, QueryValue::Boolean(flag)) => Some(flag.to_u64()),
-            (Kind::Long | Kind::Date, QueryValue::Integer(number))
-            | (Kind::Date, QueryValue::Time(number)) => Some(number.to_u64()),
-            (Kind::Double, QueryValue::Integer(number)) => Some((*number as f64).to_u64()),
-            (Kind::Double, QueryValue::Double(number)) if number.is_finite() => {
-                Some((*number + 0.0).to_u64())
-            }
-            _ => None,
-        };
-        if number.is_none() {
-            let message = format!("this is {}, which the field can't have", value.type_word());
-            self.violate(
+    fn top_hits(&mut self, size: usize, sort: &[Sort], at: &str) -> Option<Shape> {
+        let fits = self.size(size, "MAX_TOP_HITS", MAX_TOP_HITS, at);
+        let order = Order::new(self.layout, self.parents, self.run, sort);
+        let order = self.within(order, at)?;
+        fits?;
+        Some(Shape::TopHits {
+            order: Box::new(order),
+            size,
+        })
+    }
+
+    /// What another part of the index answers to a part of the request that stands at `at`.
+    fn within<T>(&mut self, result: Result<T, Error>, at: &str) -> Option<T> {
+        match result {
+            Ok(answer) => return Some(answer),
+            Err(Error::InvalidQuery(violations)) => self.violations.append(violations.under(at)),
+            Err(Error::Unsupported {
                 path,
-                Reason::TypeMismatch,
-                message,
-                "give a value of the field's type",
-            );
+                feature,
+                advice,
+            }) => {
+                self.refused.get_or_insert(Error::Unsupported {
+                    path: format!("{at}.{path}"),
+                    feature,
+                    advice,
+                });
+            }
+            Err(other) => drop(self.refused.get_or_insert(other)),
         }
-        number.map(Raw::Number)
+        None
     }
 
-    fn order(&mut self, order: &[GroupOrder], inside: &[(String, Aggregation)], at: &str) {
+    fn size(&mut self, size: usize, limit: &'static str, max: usize, at: &str) -> Option<()> {
+        let path = format!("{at}.size");
+        if size > max {
+            self.limit(&path, limit, max, size);
+            return None;
+        }
+        if size == 0 {
+            let message = "is 0".to_owned();
+            self.violate(path, Reason::OutOfRange, message, "ask for at least one");
+            return None;
+        }
+        Some(())
+    }
+
+    fn order(&mut self, order: &[GroupOrder], inside: &[(String, Aggregation)], at: &str) -> Option<()> {
         if order.len() > MAX_AGGREGATIONS {
-            self.limit(
-                &format!("{at}.order"),
-                "MAX_AGGREGATIONS",
-                MAX_AGGREGATIONS,
-                order.len(),
-            );
+            let at = format!("{at}.order");
+            self.limit(&at, "MAX_AGGREGATIONS", MAX_AGGREGATIONS, order.len());
+            return None;
         }
-        for (nth, key) in order.iter().enumerate().take(MAX_AGGREGATIONS) {
+        let mut known = Some(());
+        for (nth, key) in order.iter().enumerate() {
             let GroupOrderBy::Aggregation(name) = &key.by else {
                 continue;
             };
@@ -296,6 +262,7 @@ impl Check<'_> {
                 matches!(aggregation, Aggregation::Figure { figure, .. } if *figure != Figure::Stats)
             });
             if !single {
+                known = None;
                 self.violate(
                     format!("{at}.order[{nth}].aggregation"),
                     Reason::Missing,
@@ -304,6 +271,7 @@ impl Check<'_> {
                 );
             }
         }
+        known
     }
 
     fn limit(&mut self, path: &str, limit: &'static str, max: usize, actual: usize) {
@@ -326,15 +294,12 @@ impl Check<'_> {
     }
 }
 
-/// The kind's name in a request.
-fn word(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Count => "count",
-        Figure::Sum => "sum",
-        Figure::Min => "min",
-        Figure::Max => "max",
-        Figure::Avg => "avg",
-        Figure::Stats => "stats",
-        Figure::DistinctCount => "distinct_count",
-    }
+/// A field with its scope.
+type Placed = (FieldOf, Option<String>);
+/// A grouping with its scope.
+type Grouped = (Grouping, Option<String>);
+
+/// The kinds that have numbers to compare with.
+fn is_number(kind: Kind) -> bool {
+    matches!(kind, Kind::Long | Kind::Double | Kind::Date)
 }

@@ -1,12 +1,19 @@
-//! The values of a segment's documents, as numbers whose order is the values'.
+//! The values of a segment's documents, as numbers whose order is the values', read a block at a time.
+
+use std::sync::Arc;
 
 use h3o::{LatLng, Resolution};
-use tantivy::columnar::{Column, MonotonicallyMappableToU64, StrColumn};
+use tantivy::columnar::{BytesColumn, Cardinality, Column, MonotonicallyMappableToU64, TermOrdHit};
 use tantivy::{DocId, SegmentReader};
 
 use super::Datum;
+use super::node::FieldOf;
+use crate::attribute;
+use crate::columns::StringColumn;
 use crate::geo::GeoPoint;
 use crate::layout::{latitude_column, longitude_column};
+use crate::run::Run;
+use crate::sort::SortValue;
 
 /// What kind of values a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +23,12 @@ pub(super) enum Kind {
     Boolean,
     Date,
     Keyword,
+    /// An attribute: its type is that of each value.
+    Attribute,
+    /// The H3 cell of a point.
     Cell(Resolution),
+    /// A point: its two coordinates side by side.
+    Point,
 }
 
 /// A value, comparable across segments.
@@ -29,102 +41,378 @@ pub(super) enum Raw {
 }
 
 impl Raw {
-    /// Bytes that it takes.
-    pub(super) fn size(&self) -> usize {
-        let text = match self {
+    /// Bytes that it takes beyond its own size.
+    pub(super) fn behind(&self) -> usize {
+        match self {
             Self::Number(_) => 0,
             Self::Bytes(bytes) => bytes.len(),
-        };
-        size_of::<Self>() + text
+        }
     }
 
     /// The value as the kind has it.
     pub(super) fn datum(&self, kind: Kind) -> Datum {
         match self {
+            Self::Bytes(bytes) if kind == Kind::Attribute => attribute_datum(bytes),
             Self::Bytes(bytes) => Datum::String(String::from_utf8_lossy(bytes).into_owned()),
             Self::Number(number) => match kind {
                 Kind::Long => Datum::Long(i64::from_u64(*number)),
                 Kind::Date => Datum::Date(i64::from_u64(*number)),
                 Kind::Double => Datum::Double(f64::from_u64(*number)),
                 Kind::Boolean => Datum::Boolean(bool::from_u64(*number)),
-                Kind::Cell(_) | Kind::Keyword => Datum::String(format!("{number:x}")),
+                Kind::Cell(_) | Kind::Keyword | Kind::Attribute | Kind::Point => {
+                    Datum::String(format!("{number:x}"))
+                }
             },
         }
     }
 }
 
+fn attribute_datum(term: &[u8]) -> Datum {
+    match attribute::value(&String::from_utf8_lossy(term)) {
+        Some(SortValue::Long(number)) => Datum::Long(number),
+        Some(SortValue::Double(number)) => Datum::Double(number),
+        Some(SortValue::Boolean(flag)) => Datum::Boolean(flag),
+        Some(SortValue::Date(nanos)) => Datum::Date(nanos),
+        Some(SortValue::String(text)) => Datum::String(text),
+        Some(SortValue::Bytes(bytes) | SortValue::Key(bytes)) => Datum::Bytes(bytes),
+        Some(SortValue::Missing) | None => Datum::Bytes(term.to_vec()),
+    }
+}
+
+/// Values of documents, each with its document and the number of the document's group: three lists of one length.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'b> {
+    pub(super) values: &'b [u64],
+    pub(super) docs: &'b [DocId],
+    pub(super) slots: &'b [u32],
+}
+
+/// Room for a [`Block`].
+#[derive(Default)]
+pub(super) struct Buffer {
+    pub(super) values: Vec<u64>,
+    pub(super) docs: Vec<DocId>,
+    pub(super) slots: Vec<u32>,
+    options: Vec<Option<u64>>,
+}
+
+impl Buffer {
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.docs.clear();
+        self.slots.clear();
+    }
+
+    pub(super) fn push(&mut self, value: u64, doc: DocId, slot: u32) {
+        self.values.push(value);
+        self.docs.push(doc);
+        self.slots.push(slot);
+    }
+
+    pub(super) fn block(&self) -> Block<'_> {
+        Block {
+            values: &self.values,
+            docs: &self.docs,
+            slots: &self.slots,
+        }
+    }
+
+    /// Sorts the values from `first` on, which are of one document, and keeps each once.
+    fn different(&mut self, first: usize) {
+        let Some(own) = self.values.get_mut(first..) else {
+            return;
+        };
+        own.sort_unstable();
+        let mut kept = first;
+        for at in first..self.values.len() {
+            let value = self.values.get(at).copied().unwrap_or_default();
+            if kept == first || self.values.get(kept - 1) != Some(&value) {
+                if let Some(place) = self.values.get_mut(kept) {
+                    *place = value;
+                }
+                kept += 1;
+            }
+        }
+        self.values.truncate(kept);
+        self.docs.truncate(kept);
+        self.slots.truncate(kept);
+    }
+}
+
 /// A field on one segment.
-pub(super) enum Values {
+pub(super) struct Values {
+    column: Source,
+    /// What the strings behind ordinals are.
+    strings: Option<Arc<StringColumn>>,
+    /// What documents without a value have.
+    missing: Option<u64>,
+    /// The string behind the first number that is no ordinal.
+    stranger: Option<Vec<u8>>,
+}
+
+enum Source {
     /// No document has a value.
     Nothing,
-    Long(Column<i64>),
-    Double(Column<f64>),
-    Boolean(Column<bool>),
-    /// By ordinals of the segment's dictionary.
-    Strings(StrColumn),
-    Cells {
-        latitudes: Column<i64>,
-        longitudes: Column<i64>,
-        resolution: Resolution,
-    },
+    /// Every document has one.
+    Full(Column<u64>),
+    Column(Column<u64>),
+    /// Those values that lie in a range.
+    Among(Column<u64>, std::ops::Range<u64>),
+    Points(Points, Kind),
 }
 
 impl Values {
-    pub(super) fn open(reader: &SegmentReader, path: &str, kind: Kind) -> tantivy::Result<Self> {
-        let columns = reader.fast_fields();
-        let opened = match kind {
-            Kind::Long | Kind::Date => columns.column_opt::<i64>(path)?.map(Self::Long),
-            Kind::Double => columns.column_opt::<f64>(path)?.map(Self::Double),
-            Kind::Boolean => columns.column_opt::<bool>(path)?.map(Self::Boolean),
-            Kind::Keyword => columns.str(path)?.map(Self::Strings),
-            Kind::Cell(resolution) => columns
-                .column_opt::<i64>(&latitude_column(path))?
-                .zip(columns.column_opt::<i64>(&longitude_column(path))?)
-                .map(|(latitudes, longitudes)| Self::Cells {
-                    latitudes,
-                    longitudes,
-                    resolution,
-                }),
+    pub(super) fn open(reader: &SegmentReader, field: &FieldOf, run: &Run) -> tantivy::Result<Self> {
+        let columns = run.columns();
+        let mut strings = None;
+        let column = match field.kind {
+            Kind::Long | Kind::Date | Kind::Double | Kind::Boolean => columns
+                .numbers(reader, &field.path)?
+                .map(|numbers| numbers.column.clone()),
+            Kind::Keyword | Kind::Attribute => {
+                strings = columns.strings(reader, &field.path)?;
+                strings.as_ref().map(|strings| strings.column.ords().clone())
+            }
+            Kind::Cell(_) | Kind::Point => None,
         };
-        Ok(opened.unwrap_or(Self::Nothing))
+        let among = match (&field.attribute, &strings) {
+            (Some(name), Some(strings)) => Some(ordinals(&strings.column, name)?),
+            _ => None,
+        };
+        let column = match (column, field.kind) {
+            (Some(column), Kind::Attribute) => Source::Among(column, among.unwrap_or_default()),
+            (Some(column), _) if column.get_cardinality() == Cardinality::Full => Source::Full(column),
+            (Some(column), _) => Source::Column(column),
+            (None, Kind::Cell(_) | Kind::Point) => Points::open(reader, &field.path)?
+                .map_or(Source::Nothing, |points| Source::Points(points, field.kind)),
+            (None, _) => Source::Nothing,
+        };
+        let mut stranger = None;
+        let missing = match &field.missing {
+            None => None,
+            Some(Raw::Number(number)) => Some(*number),
+            Some(Raw::Bytes(bytes)) => {
+                let known = match &strings {
+                    Some(strings) => strings.column.dictionary().term_ord(bytes)?,
+                    None => None,
+                };
+                let beyond = strings
+                    .as_ref()
+                    .map_or(0, |strings| strings.column.num_terms() as u64);
+                if known.is_none() {
+                    stranger = Some(bytes.clone());
+                }
+                Some(known.unwrap_or(beyond))
+            }
+        };
+        Ok(Self {
+            column,
+            strings,
+            missing,
+            stranger,
+        })
     }
 
-    /// Adds the values of `doc` to `out`, as many as it has.
-    pub(super) fn read(&self, doc: DocId, out: &mut Vec<u64>) {
-        match self {
-            Self::Nothing => {}
-            Self::Long(column) => out.extend(column.values_for_doc(doc).map(|value| value.to_u64())),
-            // -0.0 and 0.0 are one value.
-            Self::Double(column) => {
-                out.extend(column.values_for_doc(doc).map(|value| (value + 0.0).to_u64()));
+    /// The lowest and the highest number, as far as the columns tell at once.
+    pub(super) fn span(&self) -> Option<(u64, u64)> {
+        let (low, high) = match (&self.column, &self.strings) {
+            (Source::Among(_, among), _) => (among.start, among.end.saturating_sub(1).max(among.start)),
+            (Source::Full(_) | Source::Column(_), Some(strings)) => {
+                (0, (strings.column.num_terms() as u64).saturating_sub(1))
             }
-            Self::Boolean(column) => out.extend(column.values_for_doc(doc).map(|value| value.to_u64())),
-            Self::Strings(column) => out.extend(column.term_ords(doc)),
-            Self::Cells {
-                latitudes,
-                longitudes,
-                resolution,
-            } => {
-                let pairs = latitudes.values_for_doc(doc).zip(longitudes.values_for_doc(doc));
-                out.extend(
-                    pairs
-                        .filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
-                        .filter_map(|point| LatLng::new(point.latitude(), point.longitude()).ok())
-                        .map(|place| u64::from(place.to_cell(*resolution))),
-                );
+            (Source::Full(column) | Source::Column(column), None) if column.values.num_vals() > 0 => {
+                (column.min_value(), column.max_value())
+            }
+            _ => {
+                let missing = self.missing?;
+                (missing, missing)
+            }
+        };
+        let missing = self.missing.unwrap_or(low);
+        Some((low.min(missing), high.max(missing)))
+    }
+
+    /// Whether there may be more than so many different values.
+    pub(super) fn many(&self, limit: usize) -> bool {
+        let values = match &self.column {
+            Source::Nothing | Source::Points(..) => return false,
+            Source::Full(column) | Source::Column(column) | Source::Among(column, _) => {
+                column.values.num_vals() as usize
+            }
+        };
+        let keys = self.span().map_or(0, |(lowest, highest)| highest - lowest);
+        values > limit && keys > limit as u64
+    }
+
+    /// The values of documents, which may repeat. With `different` each value of a document comes once, in order.
+    pub(super) fn read<'b>(
+        &self,
+        docs: &'b [DocId],
+        slots: &'b [u32],
+        different: bool,
+        buffer: &'b mut Buffer,
+    ) -> Block<'b> {
+        match &self.column {
+            Source::Full(column) => {
+                buffer.values.clear();
+                buffer.values.resize(docs.len(), 0);
+                let whole = docs.first().zip(docs.last());
+                let in_a_row = whole.filter(|(first, last)| {
+                    (**last as usize).checked_sub(**first as usize) == Some(docs.len() - 1)
+                });
+                match in_a_row {
+                    Some((first, _)) if strictly_ascending(docs) => {
+                        column.values.get_range(u64::from(*first), &mut buffer.values);
+                    }
+                    _ => column.values.get_vals(docs, &mut buffer.values),
+                }
+                return Block {
+                    values: &buffer.values,
+                    docs,
+                    slots,
+                };
+            }
+            Source::Nothing => {
+                buffer.clear();
+                if let Some(missing) = self.missing {
+                    buffer.values.resize(docs.len(), missing);
+                    return Block {
+                        values: &buffer.values,
+                        docs,
+                        slots,
+                    };
+                }
+            }
+            Source::Column(column) if column.get_cardinality() == Cardinality::Optional => {
+                buffer.clear();
+                buffer.options.clear();
+                buffer.options.resize(docs.len(), None);
+                column.first_vals(docs, &mut buffer.options);
+                for ((value, doc), slot) in buffer.options.iter().zip(docs).zip(slots) {
+                    if let Some(value) = value.or(self.missing) {
+                        buffer.values.push(value);
+                        buffer.docs.push(*doc);
+                        buffer.slots.push(*slot);
+                    }
+                }
+            }
+            Source::Column(column) => self.several(docs, slots, different, buffer, |doc, out| {
+                out.extend(column.values_for_doc(doc));
+            }),
+            Source::Among(column, among) => self.several(docs, slots, different, buffer, |doc, out| {
+                out.extend(column.values_for_doc(doc).filter(|value| among.contains(value)));
+            }),
+            Source::Points(points, kind) => self.several(docs, slots, different, buffer, |doc, out| {
+                out.extend(points.of(doc).filter_map(|point| number(point, *kind)));
+            }),
+        }
+        buffer.block()
+    }
+
+    fn several(
+        &self,
+        docs: &[DocId],
+        slots: &[u32],
+        different: bool,
+        buffer: &mut Buffer,
+        read: impl Fn(DocId, &mut Vec<u64>),
+    ) {
+        buffer.clear();
+        for (doc, slot) in docs.iter().zip(slots) {
+            let first = buffer.values.len();
+            read(*doc, &mut buffer.values);
+            if buffer.values.len() == first {
+                buffer.values.extend(self.missing);
+            }
+            buffer.docs.resize(buffer.values.len(), *doc);
+            buffer.slots.resize(buffer.values.len(), *slot);
+            if different && buffer.values.len() > first + 1 {
+                buffer.different(first);
             }
         }
     }
 
-    /// What the numbers of [`Values::read`] stand for; `numbers` is sorted.
-    pub(super) fn raw(&self, numbers: &[u64]) -> tantivy::Result<Vec<Raw>> {
-        let Self::Strings(column) = self else {
-            return Ok(numbers.iter().copied().map(Raw::Number).collect());
-        };
-        let mut raw = Vec::with_capacity(numbers.len());
-        column
-            .dictionary()
-            .sorted_ords_to_term_cb(numbers, |bytes| raw.push(Raw::Bytes(bytes.to_vec())))?;
-        Ok(raw)
+    /// Whether numbers are ordinals of strings.
+    pub(super) fn has_strings(&self) -> bool {
+        self.strings.is_some() || self.stranger.is_some()
+    }
+
+    /// Gives each of `numbers`, which ascend, what it stands for, in that order.
+    pub(super) fn each_string(&self, numbers: &[u64], mut take: impl FnMut(&[u8])) -> tantivy::Result<()> {
+        let known = self
+            .strings
+            .as_ref()
+            .map_or(0, |strings| strings.column.num_terms() as u64);
+        let split = numbers.partition_point(|number| *number < known);
+        let (inside, outside) = numbers.split_at(split);
+        if let Some(strings) = self.strings.as_ref().filter(|_| !inside.is_empty()) {
+            let dictionary = strings.column.dictionary();
+            dictionary.sorted_ords_to_term_cb(inside, &mut take)?;
+        }
+        for _ in outside {
+            take(self.stranger.as_deref().unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// The dictionary behind ordinals.
+    pub(super) fn strings(&self) -> Option<&BytesColumn> {
+        self.strings.as_ref().map(|strings| &strings.column)
+    }
+
+    /// The number of a string that documents without a value have, though the dictionary lacks it.
+    pub(super) fn stranger(&self) -> Option<(u64, &[u8])> {
+        self.missing.zip(self.stranger.as_deref())
+    }
+}
+
+/// The ordinals of an attribute's values.
+fn ordinals(strings: &BytesColumn, name: &str) -> tantivy::Result<std::ops::Range<u64>> {
+    let ordinal = |term: String| {
+        Ok::<u64, tantivy::TantivyError>(match strings.dictionary().term_ord_or_next(term)? {
+            TermOrdHit::Exact(ordinal) => ordinal,
+            TermOrdHit::Next(ordinal) => ordinal.min(strings.num_terms() as u64),
+        })
+    };
+    Ok(ordinal(attribute::first(name))?..ordinal(attribute::behind(name))?)
+}
+
+fn strictly_ascending(docs: &[DocId]) -> bool {
+    docs.is_sorted_by(|one, other| one < other)
+}
+
+fn number(point: GeoPoint, kind: Kind) -> Option<u64> {
+    match kind {
+        Kind::Cell(resolution) => {
+            let place = LatLng::new(point.latitude(), point.longitude()).ok()?;
+            Some(u64::from(place.to_cell(resolution)))
+        }
+        _ => Some((u64::from(point.lat_e7.cast_unsigned()) << 32) | u64::from(point.lon_e7.cast_unsigned())),
+    }
+}
+
+/// The points of a field on one segment.
+pub(super) struct Points {
+    latitudes: Column<i64>,
+    longitudes: Column<i64>,
+}
+
+impl Points {
+    pub(super) fn open(reader: &SegmentReader, path: &str) -> tantivy::Result<Option<Self>> {
+        let columns = reader.fast_fields();
+        let latitudes = columns.column_opt::<i64>(&latitude_column(path))?;
+        let longitudes = columns.column_opt::<i64>(&longitude_column(path))?;
+        Ok(latitudes.zip(longitudes).map(|(latitudes, longitudes)| Self {
+            latitudes,
+            longitudes,
+        }))
+    }
+
+    pub(super) fn of(&self, doc: DocId) -> impl Iterator<Item = GeoPoint> + '_ {
+        let pairs = self
+            .latitudes
+            .values_for_doc(doc)
+            .zip(self.longitudes.values_for_doc(doc));
+        pairs.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
     }
 }

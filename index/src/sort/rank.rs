@@ -45,13 +45,13 @@ impl Rank {
 }
 
 /// The position of the string with this ordinal.
-pub(super) fn of_ordinal(ordinal: u64) -> u64 {
+pub(crate) fn of_ordinal(ordinal: u64) -> u64 {
     ordinal.saturating_mul(4).saturating_add(3)
 }
 
 /// The position of a string that the dictionary doesn't have, before the one with this ordinal and after the one before
 /// it. Two such strings matter: a limit, and what stands in for missing values. `against_substitute` tells them apart.
-pub(super) fn before_ordinal(ordinal: u64, against_substitute: Ordering) -> u64 {
+pub(crate) fn before_ordinal(ordinal: u64, against_substitute: Ordering) -> u64 {
     let within = match against_substitute {
         Ordering::Less => 0,
         Ordering::Equal => 1,
@@ -61,7 +61,7 @@ pub(super) fn before_ordinal(ordinal: u64, against_substitute: Ordering) -> u64 
 }
 
 /// The ordinal at a position, if it is a string's.
-pub(super) fn ordinal(position: u64) -> Option<u64> {
+pub(crate) fn ordinal(position: u64) -> Option<u64> {
     (position % 4 == 3).then_some(position / 4)
 }
 

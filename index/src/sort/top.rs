@@ -88,8 +88,8 @@ impl<'a> Top<'a> {
 }
 
 pub(super) struct Entry {
-    ranks: Vec<Rank>,
-    score: Score,
+    pub(super) ranks: Vec<Rank>,
+    pub(super) score: Score,
 }
 
 impl PartialEq for Entry {

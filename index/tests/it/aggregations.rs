@@ -1,405 +1,144 @@
 //! Aggregations over random documents and queries, against brute force.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ask;
+mod check;
+mod entities;
+mod groups;
+
+use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use souk_index::{
-    Aggregation, AggregationResult, Cancellation, Datum, Error, FieldValue, Figure, Group, GroupOrder,
-    GroupOrderBy, Index, IndexOptions, Object, Operation, Query, QueryValue, SearchRequest,
+    Aggregation, AggregationResult, Cancellation, Datum, Error, Field, Figure, GroupOrder, GroupOrderBy,
+    Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest, Searcher, Sort, TotalRequest,
+    ValueRange,
 };
 
 use super::{commit, find, random, random_numbers, reference, schema, upsert};
+use check::check_all;
+use entities::Entity;
 
-const FIELDS: [&str; 7] = ["kind", "tags", "n", "m", "price", "flag", "at"];
-const NUMBERS: [&str; 4] = ["n", "m", "price", "at"];
-const FIGURES: [Figure; 7] = [
-    Figure::Count,
-    Figure::DistinctCount,
-    Figure::Min,
-    Figure::Max,
-    Figure::Avg,
-    Figure::Stats,
-    Figure::Sum,
-];
+type Documents = BTreeMap<Vec<u8>, Object>;
 
-fn datum(value: &FieldValue) -> Datum {
-    match value {
-        FieldValue::String(text) => Datum::String(text.clone()),
-        FieldValue::Long(number) => Datum::Long(*number),
-        FieldValue::Double(number) => Datum::Double(*number),
-        FieldValue::Boolean(flag) => Datum::Boolean(*flag),
-        FieldValue::Date(nanos) => Datum::Date(*nanos),
-        other => panic!("no field of this test: {other:?}"),
-    }
-}
-
-/// An order of the data of one field.
-fn rank(datum: &Datum) -> (i128, String) {
-    match datum {
-        Datum::Long(number) | Datum::Date(number) => (i128::from(*number), String::new()),
-        Datum::Boolean(flag) => (i128::from(*flag), String::new()),
-        Datum::String(text) => (0, text.clone()),
-        Datum::Double(number) => {
-            let bits = number.to_bits() as i64;
-            (
-                i128::from(bits ^ (((bits >> 63) as u64) >> 1) as i64),
-                String::new(),
-            )
-        }
-    }
-}
-
-fn data(object: &Object, field: &str, missing: Option<&QueryValue>) -> Vec<Datum> {
-    let own: Vec<Datum> = object.values(field).iter().map(datum).collect();
-    if own.is_empty() {
-        return missing
-            .map(|value| substitute(field, value))
-            .into_iter()
-            .collect();
-    }
-    own
-}
-
-fn substitute(field: &str, value: &QueryValue) -> Datum {
-    match value {
-        QueryValue::String(text) => Datum::String(text.clone()),
-        QueryValue::Boolean(flag) => Datum::Boolean(*flag),
-        QueryValue::Integer(number) if field == "price" => Datum::Double(*number as f64),
-        QueryValue::Integer(number) if field == "at" => Datum::Date(*number),
-        QueryValue::Integer(number) => Datum::Long(*number),
-        other => panic!("not made by this test: {other:?}"),
-    }
-}
-
-fn missing(rng: &mut Rng, field: &str) -> Option<QueryValue> {
-    rng.bool().then(|| match field {
-        "kind" | "tags" => QueryValue::String(["apple", "none of them"][rng.usize(..2)].to_owned()),
-        "flag" => QueryValue::Boolean(rng.bool()),
-        _ => QueryValue::Integer(rng.i64(-3..4)),
-    })
-}
-
-fn figure(rng: &mut Rng) -> Aggregation {
-    let figure = FIGURES[rng.usize(..FIGURES.len())];
-    let field = match figure {
-        Figure::Count | Figure::DistinctCount => FIELDS[rng.usize(..FIELDS.len())],
-        Figure::Sum => NUMBERS[rng.usize(..3)],
-        Figure::Min | Figure::Max | Figure::Avg | Figure::Stats => NUMBERS[rng.usize(..4)],
-    };
-    Aggregation::Figure {
-        field: field.to_owned(),
-        figure,
-        missing: missing(rng, field),
-    }
-}
-
-fn aggregations(rng: &mut Rng, level: usize) -> Vec<(String, Aggregation)> {
-    let count = rng.usize(1..4);
-    (0..count)
-        .map(|nth| {
-            let aggregation = if level < 3 && rng.bool() {
-                terms(rng, level)
-            } else {
-                figure(rng)
-            };
-            (format!("a{nth}"), aggregation)
-        })
+fn matching<'a>(query: &Query, documents: &'a Documents) -> Vec<Entity<'a>> {
+    let matching = documents
+        .iter()
+        .filter(|(_, document)| reference::matches(query, document, ""));
+    matching
+        .map(|(key, document)| Entity::document(key, document))
         .collect()
 }
 
-fn terms(rng: &mut Rng, level: usize) -> Aggregation {
-    let field = FIELDS[rng.usize(..FIELDS.len())];
-    let inside = if level < 3 {
-        aggregations(rng, level + 1)
-    } else {
-        Vec::new()
-    };
-    let mut order = Vec::new();
-    for _ in 0..rng.usize(..3) {
-        let by = match rng.u8(..3) {
-            0 => GroupOrderBy::Key,
-            1 => GroupOrderBy::Count,
-            _ => {
-                let single = inside.iter().find(|(_, inner)| {
-                    matches!(inner, Aggregation::Figure { figure, .. } if *figure != Figure::Stats)
+/// After every commit, searches with aggregations.
+fn history(rng: &mut Rng, commits: u64, searches: usize, search: fn(&mut Rng, &Searcher, &Documents)) {
+    let options = IndexOptions::default().merging_eagerly(rng.usize(3..50));
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = Index::open(folder.path(), schema(), options).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    let mut documents = Documents::new();
+    for sequence in 1..=commits {
+        let mut operations = Vec::new();
+        for _ in 0..40 {
+            let key = format!("k{:03}", rng.u32(..150));
+            if rng.u8(..4) == 0 {
+                documents.remove(key.as_bytes());
+                operations.push(Operation::Delete {
+                    key: key.into_bytes(),
                 });
-                match single {
-                    Some((name, _)) => GroupOrderBy::Aggregation(name.clone()),
-                    None => GroupOrderBy::Count,
-                }
-            }
-        };
-        order.push(GroupOrder {
-            by,
-            descending: rng.bool(),
-        });
-    }
-    Aggregation::Terms {
-        field: field.to_owned(),
-        size: rng.usize(1..12),
-        min_doc_count: rng.u64(..4),
-        order,
-        missing: missing(rng, field),
-        aggregations: inside,
-    }
-}
-
-fn close(one: f64, other: f64, scale: f64) -> bool {
-    (one - other).abs() <= scale * 1e-9 + f64::MIN_POSITIVE || one == other
-}
-
-fn check_all(
-    asked: &[(String, Aggregation)],
-    found: &[(String, AggregationResult)],
-    documents: &[&Object],
-) -> Result<(), String> {
-    if asked.len() != found.len() {
-        return Err("another number of results".to_owned());
-    }
-    for ((name, aggregation), (named, result)) in asked.iter().zip(found) {
-        assert_eq!(name, named);
-        check(aggregation, result, documents).map_err(|wrong| format!("{name}: {wrong}"))?;
-    }
-    Ok(())
-}
-
-fn check(aggregation: &Aggregation, result: &AggregationResult, documents: &[&Object]) -> Result<(), String> {
-    let wrong = || Err(format!("{aggregation:?} answered {result:?}"));
-    match (aggregation, result) {
-        (
-            Aggregation::Figure {
-                field,
-                figure,
-                missing,
-            },
-            _,
-        ) => {
-            let values: Vec<Datum> = documents
-                .iter()
-                .flat_map(|document| data(document, field, missing.as_ref()))
-                .collect();
-            if figure_fits(*figure, &values, result) {
-                Ok(())
             } else {
-                wrong()
+                let document = random::document(rng);
+                operations.push(upsert(&key, document.clone()));
+                documents.insert(key.into_bytes(), document);
             }
         }
-        (
-            Aggregation::Terms {
-                field,
-                size,
-                min_doc_count,
-                order,
-                missing,
-                aggregations,
-            },
-            AggregationResult::Groups { groups, other_count },
-        ) => {
-            let mut expected: BTreeMap<(i128, String), (Datum, Vec<&Object>)> = BTreeMap::new();
-            for document in documents {
-                let own = data(document, field, missing.as_ref());
-                let different: BTreeMap<_, _> = own.into_iter().map(|datum| (rank(&datum), datum)).collect();
-                for (rank, datum) in different {
-                    expected
-                        .entry(rank)
-                        .or_insert((datum, Vec::new()))
-                        .1
-                        .push(document);
-                }
-            }
-            let all: u64 = expected.values().map(|(_, members)| members.len() as u64).sum();
-            let large = expected
-                .values()
-                .filter(|(_, members)| members.len() as u64 >= *min_doc_count)
-                .count();
-            if groups.len() != large.min(*size)
-                || all - groups.iter().map(|group| group.count).sum::<u64>() != *other_count
-                || !groups.windows(2).all(|pair| in_order(&pair[0], &pair[1], order))
-            {
-                return wrong();
-            }
-            for group in groups {
-                match expected.get(&rank(&group.key)) {
-                    Some((_, members)) if members.len() as u64 == group.count => {
-                        check_all(aggregations, &group.aggregations, members)?;
-                    }
-                    _ => return wrong(),
-                }
-            }
-            // By count or key, those that are left out come after the last that is shown.
-            let by_figure = order
-                .iter()
-                .any(|key| matches!(key.by, GroupOrderBy::Aggregation(_)));
-            if let Some(last) = groups.last().filter(|_| !by_figure) {
-                let shown: BTreeSet<_> = groups.iter().map(|group| rank(&group.key)).collect();
-                for (rank, (key, members)) in &expected {
-                    let count = members.len() as u64;
-                    let left_out = Group {
-                        key: key.clone(),
-                        count,
-                        aggregations: Vec::new(),
-                    };
-                    if count >= *min_doc_count && !shown.contains(rank) && !in_order(last, &left_out, order) {
-                        return wrong();
-                    }
-                }
-            }
-            Ok(())
+        commit(&mut writer, operations, sequence);
+        for _ in 0..searches {
+            search(rng, &index.searcher(), &documents);
         }
-        _ => wrong(),
     }
 }
 
-fn in_order(one: &Group, other: &Group, order: &[GroupOrder]) -> bool {
-    let by_count = [GroupOrder {
-        by: GroupOrderBy::Count,
-        descending: true,
-    }];
-    let order = if order.is_empty() { &by_count } else { order };
-    for key in order {
-        let figure = |group: &Group, name: &str| {
-            let (_, result) = group.aggregations.iter().find(|(own, _)| own == name)?;
-            match result {
-                AggregationResult::Value(value) => value.clone(),
-                _ => None,
-            }
-        };
-        let ordering = match &key.by {
-            GroupOrderBy::Key => rank(&one.key).cmp(&rank(&other.key)),
-            GroupOrderBy::Count => one.count.cmp(&other.count),
-            GroupOrderBy::Aggregation(name) => match (figure(one, name), figure(other, name)) {
-                (Some(Datum::Long(one)), Some(Datum::Double(other))) => (one as f64).total_cmp(&other),
-                (Some(Datum::Double(one)), Some(Datum::Long(other))) => one.total_cmp(&(other as f64)),
-                (Some(one), Some(other)) => rank(&one).cmp(&rank(&other)),
-                (None, Some(_)) => return false,
-                (Some(_), None) => return true,
-                (None, None) => continue,
-            },
-        };
-        if ordering.is_ne() {
-            return ordering.is_lt() != key.descending;
-        }
-    }
-    rank(&one.key) < rank(&other.key)
-}
-
-fn figure_fits(figure: Figure, values: &[Datum], result: &AggregationResult) -> bool {
-    let count = values.len() as i64;
-    let whole: i128 = values
-        .iter()
-        .map(|value| match value {
-            Datum::Long(number) | Datum::Date(number) => i128::from(*number),
-            _ => 0,
-        })
-        .sum();
-    let doubles = || {
-        values.iter().filter_map(|value| match value {
-            Datum::Double(number) => Some(*number),
-            _ => None,
-        })
-    };
-    let double: f64 = doubles().sum();
-    let scale: f64 = doubles().map(f64::abs).sum();
-    let lowest = values.iter().min_by_key(|value| rank(value)).cloned();
-    let highest = values.iter().max_by_key(|value| rank(value)).cloned();
-    let sum_fits = |found: Option<&Datum>| match (found, values.first()) {
-        (None, None) => true,
-        (Some(Datum::Double(found)), Some(Datum::Double(_))) => close(*found, double, scale),
-        (Some(Datum::Long(found)), Some(Datum::Long(_))) => i128::from(*found) == whole,
-        (Some(Datum::Double(found)), Some(Datum::Long(_))) => {
-            i64::try_from(whole).is_err() && *found == whole as f64
-        }
-        _ => false,
-    };
-    let avg_fits = |found: Option<&Datum>| match (found, values.first()) {
-        (None, None) => true,
-        (Some(Datum::Double(found)), Some(Datum::Double(_))) => {
-            close(*found, double / count as f64, scale / count as f64)
-        }
-        (Some(Datum::Double(found)), Some(Datum::Long(_))) => *found == whole as f64 / count as f64,
-        (Some(Datum::Date(found)), Some(Datum::Date(_))) => {
-            i128::from(*found) == whole.div_euclid(i128::from(count))
-        }
-        _ => false,
-    };
-    match (figure, result) {
-        (Figure::Count, AggregationResult::Value(value)) => *value == Some(Datum::Long(count)),
-        (Figure::DistinctCount, AggregationResult::Value(value)) => {
-            let different: BTreeSet<_> = values.iter().map(rank).collect();
-            *value == Some(Datum::Long(different.len() as i64))
-        }
-        (Figure::Min, AggregationResult::Value(value)) => *value == lowest,
-        (Figure::Max, AggregationResult::Value(value)) => *value == highest,
-        (Figure::Sum, AggregationResult::Value(value)) => sum_fits(value.as_ref()),
-        (Figure::Avg, AggregationResult::Value(value)) => avg_fits(value.as_ref()),
-        (
-            Figure::Stats,
-            AggregationResult::Stats {
-                count: found,
-                sum,
-                avg,
-                min,
-                max,
-            },
-        ) => {
-            let dates = matches!(values.first(), Some(Datum::Date(_)));
-            *found == count as u64
-                && (if dates {
-                    sum.is_none()
-                } else {
-                    sum_fits(sum.as_ref())
-                })
-                && avg_fits(avg.as_ref())
-                && (min, max) == (&lowest, &highest)
-        }
-        _ => false,
+fn query(rng: &mut Rng) -> Query {
+    if rng.bool() {
+        Query::MatchAll
+    } else {
+        random::query(rng, "", 2)
     }
 }
 
 #[test]
 fn aggregations_agree_with_brute_force() {
-    let mut rng = random_numbers();
-    let options = IndexOptions::default().merging_eagerly(50);
-    let folder = tempfile::tempdir().expect("a folder");
-    let index = Index::open(folder.path(), schema(), options).expect("the index opens");
-    let mut writer = index.writer().expect("the writer");
-    let mut documents: BTreeMap<String, Object> = BTreeMap::new();
-    for sequence in 1..=8 {
-        let mut operations = Vec::new();
-        for _ in 0..40 {
-            let key = format!("k{:03}", rng.u32(..150));
-            if rng.u8(..4) == 0 {
-                documents.remove(&key);
-                operations.push(Operation::Delete {
-                    key: key.into_bytes(),
-                });
-            } else {
-                let document = random::document(&mut rng);
-                operations.push(upsert(&key, document.clone()));
-                documents.insert(key, document);
-            }
+    history(&mut random_numbers(), 8, 60, |rng, searcher, documents| {
+        let asked = ask::aggregations(rng, "", 1);
+        let alone = SearchRequest::new(query(rng))
+            .page_size(rng.usize(..3))
+            .sorted(random::sorts(rng));
+        let mut alone = alone;
+        alone.total = [TotalRequest::None, TotalRequest::Exact, TotalRequest::AtLeast(3)][rng.usize(..3)];
+        let request = alone.clone().aggregations(asked.clone());
+        let found = find(searcher, &request);
+        let matching = matching(&request.query, documents);
+        if let Err(wrong) = check_all(&asked, &found.aggregations, &matching, "") {
+            panic!("{wrong}\n{request:#?}");
         }
-        commit(&mut writer, operations, sequence);
-        for _ in 0..40 {
-            let query = if rng.bool() {
-                Query::MatchAll
-            } else {
-                random::query(&mut rng, "", 2)
+        // One walk serves the page, the total and the aggregations: none of them changes the others.
+        let without = find(searcher, &alone);
+        assert_eq!(
+            (found.hits, found.next_page_token),
+            (without.hits, without.next_page_token),
+            "{request:#?}"
+        );
+        if let Some(total) = found.total {
+            assert_eq!(total.value, matching.len() as u64, "{request:#?}");
+        }
+    });
+}
+
+#[test]
+fn composites_page_through_every_group() {
+    history(&mut random_numbers(), 4, 30, |rng, searcher, documents| {
+        let query = query(rng);
+        let asked = ask::composite(rng);
+        let mut all = Vec::new();
+        let mut page = asked.clone();
+        loop {
+            let request = SearchRequest::new(query.clone())
+                .page_size(0)
+                .aggregations(vec![("page".to_owned(), page.clone())]);
+            let found = find(searcher, &request).aggregations.pop();
+            let Some((
+                _,
+                AggregationResult::Groups {
+                    groups,
+                    next_page_token,
+                    ..
+                },
+            )) = found
+            else {
+                panic!("no groups: {found:?}");
             };
-            let matching: Vec<&Object> = documents
-                .values()
-                .filter(|document| reference::matches(&query, document, ""))
-                .collect();
-            let asked = aggregations(&mut rng, 1);
-            let request = SearchRequest::new(query)
-                .page_size(rng.usize(..2))
-                .aggregations(asked.clone());
-            let found = find(&index.searcher(), &request);
-            if let Err(wrong) = check_all(&asked, &found.aggregations, &matching) {
-                panic!("{wrong}\n{request:#?}");
+            let Aggregation::Composite { size, after, .. } = &mut page else {
+                panic!("no composite: {page:?}");
+            };
+            assert!(groups.len() == *size || next_page_token.is_none(), "{request:#?}");
+            all.extend(groups);
+            if next_page_token.is_none() {
+                break;
             }
+            *after = next_page_token;
         }
-    }
+        let whole = AggregationResult::Groups {
+            groups: all,
+            other_count: 0,
+            count_error_bound: 0,
+            next_page_token: None,
+        };
+        let matching = matching(&query, documents);
+        let (asked, found) = (vec![("page".to_owned(), asked)], vec![("page".to_owned(), whole)]);
+        if let Err(wrong) = check_all(&asked, &found, &matching, "") {
+            panic!("{wrong}\n{query:#?}");
+        }
+    });
 }
 
 #[test]
@@ -425,7 +164,14 @@ fn mistakes_are_told_with_their_paths() {
     let asked = vec![
         ("a".to_owned(), figure("nothing", Figure::Count)),
         ("b".to_owned(), figure("at", Figure::Sum)),
-        ("c".to_owned(), figure("items.qty", Figure::Max)),
+        (
+            "c".to_owned(),
+            Aggregation::Percentiles {
+                field: "n".to_owned(),
+                percentages: vec![50.0, 101.0],
+                missing: None,
+            },
+        ),
         (
             "d".to_owned(),
             terms(2_001, "x", vec![("y".to_owned(), figure("kind", Figure::Avg))]),
@@ -444,7 +190,7 @@ fn mistakes_are_told_with_their_paths() {
     let expected = [
         (r#"aggregations["a"].count.field"#, "UNKNOWN_FIELD"),
         (r#"aggregations["b"].sum.field"#, "TYPE_MISMATCH"),
-        (r#"aggregations["c"].max.field"#, "OUTSIDE_NESTED_PATH"),
+        (r#"aggregations["c"].percentiles.percentages[1]"#, "OUT_OF_RANGE"),
         (r#"aggregations["d"].terms.size"#, "LIMIT_EXCEEDED"),
         (r#"aggregations["d"].terms.order[0].aggregation"#, "MISSING"),
         (
@@ -474,9 +220,309 @@ fn cells_count_documents_once() {
     };
     let request = SearchRequest::new(Query::MatchAll).aggregations(vec![("cells".to_owned(), cells)]);
     let found = find(&index.searcher(), &request).aggregations;
-    let [(_, AggregationResult::Groups { groups, other_count })] = found.as_slice() else {
+    let [
+        (
+            _,
+            AggregationResult::Groups {
+                groups, other_count, ..
+            },
+        ),
+    ] = found.as_slice()
+    else {
         panic!("not the cells: {found:?}");
     };
     assert_eq!((groups.len(), groups[0].count, *other_count), (1, 2, 1));
-    assert!(matches!(&groups[0].key, Datum::String(cell) if cell.len() == 15 && cell.starts_with("85")));
+    assert!(
+        matches!(&groups[0].keys[0], Some(Datum::String(cell)) if cell.len() == 15 && cell.starts_with("85"))
+    );
+}
+
+#[test]
+fn objects_of_two_fields_beside_each_other_cannot_be_mixed() {
+    let schema = Schema::new(vec![
+        Field::nested("tags", vec![Field::keyword("tag")]),
+        Field::nested("faces", vec![Field::keyword("person")]),
+    ]);
+    let index = Index::create_in_ram(schema.expect("a schema"), IndexOptions::default()).expect("an index");
+    let persons = Aggregation::Figure {
+        field: "faces.person".to_owned(),
+        figure: Figure::Count,
+        missing: None,
+    };
+    let tags = Aggregation::Terms {
+        field: "tags.tag".to_owned(),
+        size: 1,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations: vec![("persons".to_owned(), persons)],
+    };
+    let request = SearchRequest::new(Query::MatchAll).aggregations(vec![("tags".to_owned(), tags)]);
+    let refused = index.searcher().search(&request, &Cancellation::none());
+    let Err(Error::InvalidQuery(violations)) = refused else {
+        panic!("not refused: {refused:?}");
+    };
+    let told = violations
+        .listed()
+        .first()
+        .map(|one| (one.path.as_str(), one.reason.code()));
+    let at = r#"aggregations["tags"].terms.aggregations["persons"].count.field"#;
+    assert_eq!(told, Some((at, "OUTSIDE_NESTED_PATH")));
+}
+
+fn one_document() -> (tempfile::TempDir, Index) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = Index::open(folder.path(), schema(), IndexOptions::default()).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    let document = Object::new()
+        .with_all("n", [1, i64::MAX, i64::MAX])
+        .with("at", souk_index::FieldValue::Date(0));
+    commit(&mut writer, vec![upsert("k", document)], 1);
+    (folder, index)
+}
+
+fn single(index: &Index, aggregation: Aggregation) -> Result<AggregationResult, Error> {
+    let request = SearchRequest::new(Query::MatchAll).aggregations(vec![("a".to_owned(), aggregation)]);
+    let found = index.searcher().search(&request, &Cancellation::none())?;
+    Ok(found
+        .aggregations
+        .into_iter()
+        .map(|(_, result)| result)
+        .next()
+        .expect("a result"))
+}
+
+#[test]
+fn sums_beyond_64_bits_are_doubles() {
+    let (_folder, index) = one_document();
+    let sum = Aggregation::Figure {
+        field: "n".to_owned(),
+        figure: Figure::Sum,
+        missing: None,
+    };
+    let expected = AggregationResult::Value(Some(Datum::Double(2.0 * 9_223_372_036_854_775_807.0)));
+    assert_eq!(single(&index, sum).expect("a sum"), expected);
+}
+
+#[test]
+fn too_many_intervals_are_refused_by_a_named_limit() {
+    let (_folder, index) = one_document();
+    let by_millisecond = |days: i64| Aggregation::DateHistogram {
+        field: "at".to_owned(),
+        interval: 1,
+        unit: souk_index::CalendarUnit::Millisecond,
+        time_zone: souk_index::TimeZone::UTC,
+        offset: 0,
+        min_doc_count: 0,
+        missing: None,
+        bounds: ValueRange {
+            from: Some(0.into()),
+            to: Some((days * 86_400_000_000_000).into()),
+        },
+        order: Vec::new(),
+        aggregations: Vec::new(),
+    };
+    match single(&index, by_millisecond(1)) {
+        Err(Error::LimitExceeded { limit, path, .. }) => {
+            assert_eq!(
+                (limit, path.as_str()),
+                ("MAX_HISTOGRAM_GROUPS", r#"aggregations["a"].date_histogram"#)
+            );
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn tokens_of_composites_are_bound_to_their_request() {
+    let (_folder, index) = one_document();
+    let composite = |field: &str, after: Option<String>| Aggregation::Composite {
+        sources: vec![souk_index::CompositeSource {
+            field: field.to_owned(),
+            kind: souk_index::SourceKind::Terms,
+            descending: false,
+            include_missing: true,
+            missing: None,
+        }],
+        size: 1,
+        after,
+        aggregations: Vec::new(),
+    };
+    let first = single(&index, composite("n", None)).expect("a page");
+    let AggregationResult::Groups {
+        next_page_token: Some(token),
+        ..
+    } = first
+    else {
+        panic!("no token: {first:?}");
+    };
+    for (field, token) in [
+        ("m", token.clone()),
+        ("n", "A".to_owned()),
+        ("n", format!("{token}A")),
+    ] {
+        let refused = single(&index, composite(field, Some(token)));
+        assert!(
+            matches!(refused, Err(Error::PageTokenInvalid { .. })),
+            "{refused:?}"
+        );
+    }
+    assert!(single(&index, composite("n", Some(token))).is_ok());
+}
+
+#[test]
+fn a_top_hit_by_score_is_the_best_of_its_group() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = Index::open(folder.path(), schema(), IndexOptions::default()).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    let document = |kind: &str, text: &str| Object::new().with("kind", kind).with("text", text);
+    let documents = vec![
+        upsert("a", document("x", "red green green green green")),
+        upsert("b", document("x", "red red")),
+        upsert("c", document("y", "red green")),
+    ];
+    commit(&mut writer, documents, 1);
+    let best = Aggregation::TopHits {
+        size: 1,
+        sort: Vec::new(),
+    };
+    let kinds = Aggregation::Terms {
+        field: "kind".to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations: vec![("best".to_owned(), best)],
+    };
+    // The page isn't by score: only the groups are.
+    let request = SearchRequest::new(Query::match_text("text", "red"))
+        .sorted(vec![Sort::PrimaryKey { descending: true }])
+        .aggregations(vec![("kinds".to_owned(), kinds)]);
+    let found = find(&index.searcher(), &request);
+    let Some((_, AggregationResult::Groups { groups, .. })) = found.aggregations.first() else {
+        panic!("no groups: {found:?}");
+    };
+    let best: Vec<_> = groups
+        .iter()
+        .map(|group| match &group.aggregations[0].1 {
+            AggregationResult::TopHits(hits) => (hits[0].key.as_slice(), hits[0].score.is_some()),
+            other => panic!("no hits: {other:?}"),
+        })
+        .collect();
+    assert_eq!(best, [(&b"b"[..], true), (&b"c"[..], true)]);
+    assert_eq!(found.hits.len(), 3);
+    assert!(found.hits.iter().all(|hit| hit.score.is_none()));
+}
+
+#[test]
+fn frequent_values_among_very_many_are_within_their_bound() {
+    let schema = Schema::new(vec![Field::long("n").column_only()]).expect("a schema");
+    let options = IndexOptions::default();
+    let index = Index::create_in_ram(schema, options).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let mut key = 0_u32;
+    let mut insert = |n: i64| {
+        key += 1;
+        Operation::Insert(souk_index::Document {
+            key: key.to_be_bytes().to_vec(),
+            fields: Object::new().with("n", n),
+        })
+    };
+    for part in 0..2_i64 {
+        // Values of one document each, and ten frequent ones: those of the second half once in the first.
+        let rare = (0..110_000).map(|n| 1_000 + part * 110_000 + n);
+        let frequent = (0..10).flat_map(|n| std::iter::repeat_n(n, if n / 5 == part { 50 } else { 1 }));
+        let operations: Vec<_> = rare.chain(frequent).map(&mut insert).collect();
+        for chunk in operations.chunks(50_000) {
+            writer.apply(chunk.to_vec()).expect("the documents are taken in");
+        }
+        writer.commit(part as u64 + 1).expect("the commit works");
+    }
+    let count = Aggregation::Figure {
+        field: "n".to_owned(),
+        figure: Figure::Count,
+        missing: None,
+    };
+    let values = Aggregation::Terms {
+        field: "n".to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations: vec![("count".to_owned(), count)],
+    };
+    let AggregationResult::Groups {
+        groups,
+        other_count,
+        count_error_bound,
+        ..
+    } = single(&index, values).expect("groups")
+    else {
+        panic!("no groups");
+    };
+    let keys: Vec<_> = groups.iter().map(|group| group.keys[0].clone()).collect();
+    assert_eq!(keys, (0..10).map(|n| Some(Datum::Long(n))).collect::<Vec<_>>());
+    assert!(count_error_bound <= 1, "{count_error_bound}");
+    let mut shown = 0;
+    for group in &groups {
+        assert!(
+            group.count <= 51 && group.count + count_error_bound >= 51,
+            "{group:?}"
+        );
+        let inside = AggregationResult::Value(Some(Datum::Long(group.count as i64)));
+        assert_eq!(group.aggregations[0].1, inside);
+        shown += group.count;
+    }
+    assert_eq!(shown + other_count, 220_510);
+}
+
+#[test]
+fn attributes_are_grouped_by_values_of_any_type() {
+    let schema = Schema::new(vec![Field::attributes("attributes")]).expect("a schema");
+    let index = Index::create_in_ram(schema, IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let with = |attributes: Object| Object::new().with("attributes", vec![attributes]);
+    let documents = vec![
+        upsert("a", with(Object::new().with("color", "red").with("size", 4))),
+        upsert(
+            "b",
+            with(Object::new().with("color", "red").with("colors", "blue")),
+        ),
+        upsert("c", with(Object::new().with("color", 7).with("size", 4))),
+        upsert("d", with(Object::new().with("colo", true))),
+    ];
+    commit(&mut writer, documents, 1);
+    let terms = |field: &str, missing: Option<souk_index::QueryValue>| Aggregation::Terms {
+        field: field.to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing,
+        aggregations: Vec::new(),
+    };
+    let groups = |aggregation| match single(&index, aggregation) {
+        Ok(AggregationResult::Groups { groups, .. }) => groups
+            .into_iter()
+            .map(|group| (group.keys[0].clone(), group.count))
+            .collect::<Vec<_>>(),
+        other => panic!("no groups: {other:?}"),
+    };
+    let (red, seven) = (Some(Datum::String("red".to_owned())), Some(Datum::Long(7)));
+    assert_eq!(
+        groups(terms("attributes.color", None)),
+        [(red.clone(), 2), (seven.clone(), 1)]
+    );
+    assert_eq!(
+        groups(terms("attributes.color", Some("none".into()))),
+        [(red, 2), (seven, 1), (Some(Datum::String("none".to_owned())), 1)]
+    );
+    assert_eq!(
+        groups(terms("attributes.size", None)),
+        [(Some(Datum::Long(4)), 2)]
+    );
+    assert!(groups(terms("attributes.nothing", None)).is_empty());
+    assert!(matches!(
+        single(&index, terms("attributes", None)),
+        Err(Error::InvalidQuery(_))
+    ));
 }

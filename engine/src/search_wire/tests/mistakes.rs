@@ -260,32 +260,3 @@ fn trees_are_bounded() {
     };
     refuses(both, "INVALID_QUERY", &["search.sort[0].field.nested.filter"]);
 }
-
-#[test]
-fn what_the_index_does_not_answer() {
-    let percentiles = pb::Aggregation {
-        kind: Some(pb::aggregation::Kind::Percentiles(
-            pb::PercentilesAggregation::default(),
-        )),
-    };
-    let aggregations = [("a".to_owned(), percentiles)].into_iter().collect();
-    let cases = [(
-        pb::Search {
-            aggregations,
-            ..Default::default()
-        },
-        "search.aggregations[\"a\"].percentiles",
-    )];
-    for (search, path) in cases {
-        // Other mistakes don't matter: correcting them wouldn't help.
-        let (status, reason, fields) = refused(pb::Search {
-            page_size: -1,
-            ..search
-        });
-        assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
-        assert_eq!(
-            (reason.as_str(), fields.as_slice()),
-            ("UNSUPPORTED_FEATURE", &[path.to_owned()][..])
-        );
-    }
-}

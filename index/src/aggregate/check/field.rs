@@ -1,0 +1,176 @@
+//! The fields of aggregations, and what stands in for missing values.
+
+use h3o::Resolution;
+use tantivy::columnar::MonotonicallyMappableToU64;
+
+use super::{Check, Level, Placed};
+use crate::aggregate::column::{Kind, Raw};
+use crate::aggregate::node::FieldOf;
+use crate::aggregate::step::inside;
+use crate::attribute;
+use crate::error::Reason;
+use crate::limits::MAX_KEYWORD_BYTES;
+use crate::query::QueryValue;
+use crate::schema::{FieldKind, ResolvedField};
+
+/// Which fields an aggregation takes.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    /// All that have values.
+    Value,
+    /// All that have keys.
+    Key,
+    Number,
+    LongOrDouble,
+    Date,
+    Point(Resolution),
+}
+
+impl Wanted {
+    fn kind(self, field: &FieldKind) -> Option<Kind> {
+        let kind = match field {
+            FieldKind::Long => Kind::Long,
+            FieldKind::Double => Kind::Double,
+            FieldKind::Date => Kind::Date,
+            FieldKind::Boolean => Kind::Boolean,
+            FieldKind::Keyword => Kind::Keyword,
+            FieldKind::GeoPoint => Kind::Point,
+            FieldKind::Attributes => Kind::Attribute,
+            FieldKind::Text(_) | FieldKind::Nested(_) => return None,
+        };
+        match (self, kind) {
+            (Self::Point(resolution), Kind::Point) => Some(Kind::Cell(resolution)),
+            (Self::Value, _) => Some(kind),
+            (
+                Self::Key,
+                Kind::Long | Kind::Double | Kind::Date | Kind::Boolean | Kind::Keyword | Kind::Attribute,
+            )
+            | (Self::Number, Kind::Long | Kind::Double | Kind::Date)
+            | (Self::LongOrDouble, Kind::Long | Kind::Double)
+            | (Self::Date, Kind::Date) => Some(kind),
+            _ => None,
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Value => "use a KEYWORD, LONG, DOUBLE, BOOLEAN, DATE or GEO_POINT field",
+            Self::Key => "use a KEYWORD, LONG, DOUBLE, BOOLEAN or DATE field",
+            Self::Number => "use a LONG, DOUBLE or DATE field",
+            Self::LongOrDouble => "use a LONG or DOUBLE field",
+            Self::Date => "use a DATE field",
+            Self::Point(_) => "use a GEO_POINT field",
+        }
+    }
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn field(
+        &mut self,
+        name: &str,
+        wanted: Wanted,
+        missing: Option<&QueryValue>,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<Placed> {
+        let field = self.resolve(name, at, level)?;
+        let Some(kind) = wanted.kind(&field.kind) else {
+            let message = format!("`{name}` is {}, which this can't aggregate", field.kind.word());
+            self.violate(
+                format!("{at}.field"),
+                Reason::TypeMismatch,
+                message,
+                wanted.advice(),
+            );
+            return None;
+        };
+        let (path, scope) = (field.path.clone(), field.scope.clone());
+        let attribute = (kind == Kind::Attribute).then(|| name.get(path.len() + 1..).unwrap_or_default());
+        if attribute.is_some_and(str::is_empty) {
+            let message = format!("`{name}` are all attributes");
+            let advice = format!("aggregate one of them: `{name}.color`");
+            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, &advice);
+            return None;
+        }
+        let missing = match missing {
+            None => None,
+            Some(value) => Some(self.stand_in(value, kind, attribute, at)?),
+        };
+        let attribute = attribute.map(str::to_owned);
+        let field = FieldOf {
+            path,
+            kind,
+            attribute,
+            missing,
+        };
+        Some((field, scope))
+    }
+
+    fn resolve(&mut self, name: &str, at: &str, level: Level<'_>) -> Option<&'a ResolvedField> {
+        let layout = self.layout;
+        let path = format!("{at}.field");
+        let Some(field) = layout.schema.resolve(name) else {
+            let message = format!("there is no field `{name}`");
+            self.violate(
+                path,
+                Reason::UnknownField,
+                message,
+                "use a field of the index's schema, by its full path",
+            );
+            return None;
+        };
+        let to = field.scope.as_deref();
+        if to == level.scope || inside(level.scope, to) || inside(to, level.scope) {
+            return Some(field);
+        }
+        let message = format!(
+            "`{name}` is a field of the objects of `{}`, beside those of `{}` that are grouped",
+            to.unwrap_or_default(),
+            level.scope.unwrap_or_default()
+        );
+        self.violate(
+            path,
+            Reason::OutsideNestedPath,
+            message,
+            "aggregate it beside this grouping, not inside",
+        );
+        None
+    }
+
+    /// The value of documents without one.
+    fn stand_in(&mut self, value: &QueryValue, kind: Kind, attribute: Option<&str>, at: &str) -> Option<Raw> {
+        let path = format!("{at}.missing");
+        let number = match (kind, value) {
+            (Kind::Keyword | Kind::Attribute, QueryValue::String(text)) if text.len() > MAX_KEYWORD_BYTES => {
+                self.limit(&path, "MAX_KEYWORD_BYTES", MAX_KEYWORD_BYTES, text.len());
+                return None;
+            }
+            (Kind::Keyword, QueryValue::String(text)) => {
+                return Some(Raw::Bytes(text.clone().into_bytes()));
+            }
+            (Kind::Attribute, QueryValue::Double(number)) if !number.is_finite() => None,
+            (Kind::Attribute, value) => {
+                let (_, term) = attribute::query_term(attribute.unwrap_or_default(), value);
+                return Some(Raw::Bytes(term.into_bytes()));
+            }
+            (Kind::Boolean, QueryValue::Boolean(flag)) => Some(flag.to_u64()),
+            (Kind::Long | Kind::Date, QueryValue::Integer(number))
+            | (Kind::Date, QueryValue::Time(number)) => Some(number.to_u64()),
+            (Kind::Double, QueryValue::Integer(number)) => Some((*number as f64).to_u64()),
+            (Kind::Double, QueryValue::Double(number)) if number.is_finite() => {
+                Some((*number + 0.0).to_u64())
+            }
+            _ => None,
+        };
+        if number.is_none() {
+            let message = format!("this is {}, which the field can't have", value.type_word());
+            self.violate(
+                path,
+                Reason::TypeMismatch,
+                message,
+                "give a value of the field's type",
+            );
+        }
+        number.map(Raw::Number)
+    }
+}

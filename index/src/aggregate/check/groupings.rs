@@ -1,0 +1,339 @@
+//! Groupings.
+
+use h3o::Resolution;
+use tantivy::columnar::MonotonicallyMappableToU64;
+
+use super::field::Wanted;
+use super::{Check, Grouped, Level, Placed, is_number};
+use crate::aggregate::calendar::Calendar;
+use crate::aggregate::column::Kind;
+use crate::aggregate::histogram::{Bounds, Steps};
+use crate::aggregate::node::{By, Grouping, Range, Size};
+use crate::aggregate::ranges::{OPEN, double, first_from};
+use crate::aggregate::{Aggregation, ValueRange};
+use crate::error::{Error, Reason};
+use crate::limits::{MAX_CELL_GROUPS, MAX_HISTOGRAM_GROUPS, MAX_RANGES, MAX_TERMS_GROUPS};
+use crate::plan;
+use crate::query::{Query, QueryValue};
+
+impl Check<'_> {
+    pub(super) fn grouping(
+        &mut self,
+        aggregation: &Aggregation,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<Grouped> {
+        let inside = aggregation.inside();
+        let (by, scope, size, min_doc_count, order) = match aggregation {
+            Aggregation::Terms {
+                field,
+                size,
+                min_doc_count,
+                order,
+                missing,
+                ..
+            } => {
+                let fits = self.size(*size, "MAX_TERMS_GROUPS", MAX_TERMS_GROUPS, at);
+                let field = self.field(field, Wanted::Key, missing.as_ref(), at, level);
+                let ordered = self.order(order, inside, at);
+                let (field, scope) = field?;
+                fits.and(ordered)?;
+                (
+                    By::Value(field),
+                    scope,
+                    Size::First(*size),
+                    *min_doc_count,
+                    fullest_first(order),
+                )
+            }
+            Aggregation::GeoCell {
+                field,
+                resolution,
+                size,
+                ..
+            } => {
+                let fits = self.size(*size, "MAX_CELL_GROUPS", MAX_CELL_GROUPS, at);
+                let (field, scope) = self.cells(field, *resolution, at, level)?;
+                fits?;
+                (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
+            }
+            Aggregation::Range { field, ranges, .. } => {
+                let counted = self.ranges(ranges.len(), "ranges", at);
+                let (field, scope) = self.field(field, Wanted::Number, None, at, level)?;
+                counted?;
+                let ranges = ranges.iter().enumerate();
+                let ranges: Vec<_> = ranges
+                    .map(|(nth, range)| self.range(range, field.kind, &format!("{at}.ranges[{nth}]")))
+                    .collect();
+                let ranges = ranges.into_iter().collect::<Option<Vec<_>>>()?;
+                let size = Size::Each(ranges.len());
+                (By::Ranges { field, ranges }, scope, size, 0, Vec::new())
+            }
+            Aggregation::Filters { filters, .. } => {
+                self.ranges(filters.len(), "filters", at)?;
+                let planned = self.filters(filters, at, level)?;
+                let size = Size::Each(planned.len());
+                let scope = level.scope.map(str::to_owned);
+                (By::Filters(planned), scope, size, 0, Vec::new())
+            }
+            Aggregation::GeoDistance {
+                field,
+                origin,
+                ranges,
+                ..
+            } => {
+                let counted = self.ranges(ranges.len(), "ranges", at);
+                let whole_world = Resolution::Zero;
+                let (field, scope) = self.field(field, Wanted::Point(whole_world), None, at, level)?;
+                counted?;
+                let ranges = self.distances(ranges, at)?;
+                let size = Size::Each(ranges.len());
+                let by = By::Distances {
+                    path: field.path,
+                    origin: *origin,
+                    ranges,
+                };
+                (by, scope, size, 0, Vec::new())
+            }
+            Aggregation::Histogram {
+                field,
+                interval,
+                offset,
+                min_doc_count,
+                missing,
+                bounds,
+                order,
+                ..
+            } => {
+                let ordered = self.order(order, inside, at);
+                let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at, level);
+                let (field, scope, steps) = placed?;
+                ordered?;
+                let by = self.stepped((field, scope), steps, bounds, at)?;
+                let size = Size::All(MAX_HISTOGRAM_GROUPS);
+                (by.0, by.1, size, *min_doc_count, order.clone())
+            }
+            Aggregation::DateHistogram {
+                field,
+                interval,
+                unit,
+                time_zone,
+                offset,
+                min_doc_count,
+                missing,
+                bounds,
+                order,
+                ..
+            } => {
+                let ordered = self.order(order, inside, at);
+                let wide = self.interval(*interval, at);
+                let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at, level)?;
+                ordered.and(wide)?;
+                let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
+                let by = self.stepped((field, scope), steps, bounds, at)?;
+                let size = Size::All(MAX_HISTOGRAM_GROUPS);
+                (by.0, by.1, size, *min_doc_count, order.clone())
+            }
+            Aggregation::Figure { .. }
+            | Aggregation::Percentiles { .. }
+            | Aggregation::TopHits { .. }
+            | Aggregation::Composite { .. } => return None,
+        };
+        let grouping = Grouping {
+            by,
+            size,
+            min_doc_count,
+            order,
+        };
+        Some((grouping, scope))
+    }
+
+    pub(super) fn cells(
+        &mut self,
+        field: &str,
+        resolution: u8,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<Placed> {
+        let Ok(resolution) = Resolution::try_from(resolution) else {
+            let message = format!("{resolution} is no H3 resolution");
+            let path = format!("{at}.resolution");
+            self.violate(path, Reason::OutOfRange, message, "use 0 to 15");
+            return None;
+        };
+        self.field(field, Wanted::Point(resolution), None, at, level)
+    }
+
+    /// Checks how many ranges or filters there are.
+    fn ranges(&mut self, count: usize, part: &str, at: &str) -> Option<()> {
+        let path = format!("{at}.{part}");
+        if count == 0 {
+            let message = "there is none".to_owned();
+            self.violate(path, Reason::Missing, message, "give at least one");
+            return None;
+        }
+        if count > MAX_RANGES {
+            self.limit(&path, "MAX_RANGES", MAX_RANGES, count);
+            return None;
+        }
+        Some(())
+    }
+
+    fn range(&mut self, range: &ValueRange, kind: Kind, at: &str) -> Option<Range> {
+        let from = self.end(range.from.as_ref(), kind, &format!("{at}.from"));
+        let to = self.end(range.to.as_ref(), kind, &format!("{at}.to"));
+        let (from, to) = (from?, to?);
+        let low = from.as_ref().map_or(0, |(first, _)| *first);
+        let high = to.as_ref().map_or(OPEN, |(first, _)| *first);
+        if low > high {
+            self.upside_down(at);
+            return None;
+        }
+        let ends = [from, to].map(|end| end.map(|(_, shown)| shown));
+        Some(Range { low, high, ends })
+    }
+
+    fn upside_down(&mut self, at: &str) {
+        let message = "the lower end is above the upper one".to_owned();
+        self.violate(at.to_owned(), Reason::OutOfRange, message, "swap the ends");
+    }
+
+    fn end(
+        &mut self,
+        value: Option<&QueryValue>,
+        kind: Kind,
+        at: &str,
+    ) -> Option<Option<(u128, crate::aggregate::Datum)>> {
+        let Some(value) = value else { return Some(None) };
+        let end = first_from(kind, value).filter(|_| is_number(kind));
+        if end.is_none() {
+            let message = format!("this is {}, which the field can't have", value.type_word());
+            let advice = "give a finite value of the field's type";
+            self.violate(at.to_owned(), Reason::TypeMismatch, message, advice);
+        }
+        end.map(Some)
+    }
+
+    fn filters(
+        &mut self,
+        filters: &[Query],
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
+        let planned = filters.iter().enumerate().map(|(nth, filter)| {
+            let at = format!("{at}.filters[{nth}]");
+            let planned = plan::plan_in_scope(self.layout, self.parents, self.run, filter, level.scope, &at);
+            match planned {
+                Ok(planned) => return Some(planned),
+                Err(Error::InvalidQuery(violations)) => self.violations.append(violations),
+                Err(other) => drop(self.refused.get_or_insert(other)),
+            }
+            None
+        });
+        let planned: Vec<_> = planned.collect();
+        planned.into_iter().collect()
+    }
+
+    fn distances(&mut self, ranges: &[(Option<f64>, Option<f64>)], at: &str) -> Option<Vec<(f64, f64)>> {
+        let read = ranges.iter().enumerate().map(|(nth, (from, to))| {
+            let at = format!("{at}.ranges[{nth}]");
+            let from = from.unwrap_or(0.0);
+            let to = to.unwrap_or(f64::INFINITY);
+            if !(from >= 0.0 && from.is_finite() && to >= 0.0) {
+                let message = "these are no distances".to_owned();
+                self.violate(
+                    at,
+                    Reason::OutOfRange,
+                    message,
+                    "give finite numbers of metres from 0",
+                );
+                return None;
+            }
+            if from > to {
+                self.upside_down(&at);
+                return None;
+            }
+            Some((from, to))
+        });
+        let read: Vec<_> = read.collect();
+        read.into_iter().collect()
+    }
+
+    pub(super) fn interval(&mut self, interval: u32, at: &str) -> Option<()> {
+        if interval == 0 {
+            let message = "is 0".to_owned();
+            let path = format!("{at}.interval");
+            self.violate(path, Reason::OutOfRange, message, "give a width from 1");
+            return None;
+        }
+        Some(())
+    }
+
+    pub(super) fn histogram(
+        &mut self,
+        field: &str,
+        interval: f64,
+        offset: f64,
+        missing: Option<&QueryValue>,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Steps)> {
+        let placed = self.field(field, Wanted::LongOrDouble, missing, at, level);
+        let mut fits = true;
+        if !(interval > 0.0 && interval.is_finite()) {
+            fits = false;
+            let message = format!("{interval} is no width");
+            let path = format!("{at}.interval");
+            self.violate(path, Reason::OutOfRange, message, "give a positive finite number");
+        }
+        if !offset.is_finite() {
+            fits = false;
+            let message = format!("{offset} is no offset");
+            let path = format!("{at}.offset");
+            self.violate(path, Reason::OutOfRange, message, "give a finite number");
+        }
+        let (field, scope) = placed.filter(|_| fits)?;
+        let steps = match field.kind {
+            Kind::Long => Steps::of_long(interval, offset),
+            _ => Steps::Real {
+                interval,
+                offset,
+                long: false,
+            },
+        };
+        Some((field, scope, steps))
+    }
+
+    pub(super) fn stepped(
+        &mut self,
+        (field, scope): Placed,
+        steps: Steps,
+        bounds: &ValueRange,
+        at: &str,
+    ) -> Option<(By, Option<String>)> {
+        let range = self.range(bounds, field.kind, &format!("{at}.bounds"))?;
+        let number = |first: u128| u64::try_from(first).unwrap_or(u64::MAX);
+        let first = bounds.from.is_some().then(|| steps.key(number(range.low)));
+        let end = bounds.to.is_some().then(|| {
+            let end = number(range.high);
+            match &steps {
+                Steps::Real { .. } => double(field.kind, end).to_u64(),
+                Steps::Whole { .. } | Steps::Calendar(_) => end,
+            }
+        });
+        let bounds = Bounds { first, end };
+        Some((By::Steps { field, steps, bounds }, scope))
+    }
+}
+
+fn fullest_first(order: &[crate::aggregate::GroupOrder]) -> Vec<crate::aggregate::GroupOrder> {
+    use crate::aggregate::{GroupOrder, GroupOrderBy};
+
+    if order.is_empty() {
+        return vec![GroupOrder {
+            by: GroupOrderBy::Count,
+            descending: true,
+        }];
+    }
+    order.to_vec()
+}

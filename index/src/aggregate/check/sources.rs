@@ -1,0 +1,162 @@
+//! The sources of composites.
+
+use super::field::Wanted;
+use super::{Check, Level};
+use crate::aggregate::calendar::Calendar;
+use crate::aggregate::column::Kind;
+use crate::aggregate::composite;
+use crate::aggregate::histogram::Steps;
+use crate::aggregate::node::{By, Composite, Shape, Source};
+use crate::aggregate::{CompositeSource, SourceKind, ValueRange};
+use crate::error::{Error, Reason};
+use crate::limits::{MAX_SORTS, MAX_TERMS_GROUPS};
+use crate::page;
+use crate::sort::Standing;
+
+impl Check<'_> {
+    pub(super) fn composite(
+        &mut self,
+        sources: &[CompositeSource],
+        size: usize,
+        after: Option<&str>,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<(Shape, Option<String>)> {
+        if level.number > 1 {
+            let message = "a composite pages through all groups of a search".to_owned();
+            let advice = "put it at the top, or use terms here";
+            self.violate(at.to_owned(), Reason::OutOfRange, message, advice);
+            return None;
+        }
+        let fits = self.size(size, "MAX_TERMS_GROUPS", MAX_TERMS_GROUPS, at);
+        let path = format!("{at}.sources");
+        if sources.is_empty() {
+            let message = "there is none".to_owned();
+            self.violate(path, Reason::Missing, message, "give 1 to 8");
+            return None;
+        }
+        if sources.len() > MAX_SORTS {
+            self.limit(&path, "MAX_SORTS", MAX_SORTS, sources.len());
+            return None;
+        }
+        let mut scopes = Vec::with_capacity(sources.len());
+        let read = sources.iter().enumerate().map(|(nth, source)| {
+            let at = format!("{path}[{nth}]");
+            let (by, scope) = self.source(source, &at, level)?;
+            scopes.push(scope);
+            Some(Source {
+                by,
+                descending: source.descending,
+                include_missing: source.include_missing,
+            })
+        });
+        let read: Vec<_> = read.collect();
+        let read = read.into_iter().collect::<Option<Vec<_>>>()?;
+        fits?;
+        let scope = scopes.first().cloned().flatten();
+        if scopes.iter().any(|other| *other != scope) {
+            let message = "the sources are fields of different objects".to_owned();
+            let advice = "use fields of the document, or of one NESTED field";
+            self.violate(path, Reason::OutsideNestedPath, message, advice);
+            return None;
+        }
+        let fingerprint = composite::fingerprint(self.query, at, sources);
+        let after = match after {
+            None => None,
+            Some(token) => {
+                let standings = page::decode(fingerprint, token).and_then(|standings| {
+                    let fits = standings.len() == read.len()
+                        && read
+                            .iter()
+                            .zip(&standings)
+                            .all(|(source, own)| source.accepts(own));
+                    if fits {
+                        Ok(standings)
+                    } else {
+                        Err(Error::PageTokenInvalid {
+                            detail: "it belongs to other sources",
+                        })
+                    }
+                });
+                match standings {
+                    Ok(standings) => Some(standings),
+                    Err(error) => {
+                        self.refused.get_or_insert(error);
+                        return None;
+                    }
+                }
+            }
+        };
+        let composite = Composite {
+            sources: read,
+            size,
+            fingerprint,
+            after,
+        };
+        Some((Shape::Composite(composite), scope))
+    }
+
+    fn source(
+        &mut self,
+        source: &CompositeSource,
+        at: &str,
+        level: Level<'_>,
+    ) -> Option<(By, Option<String>)> {
+        let missing = source.missing.as_ref();
+        if missing.is_some() && source.include_missing {
+            let message = "there is a value for missing ones, so none is missing".to_owned();
+            let path = format!("{at}.include_missing");
+            self.violate(
+                path,
+                Reason::OutOfRange,
+                message,
+                "use one of missing and include_missing",
+            );
+            return None;
+        }
+        let (at, open) = (format!("{at}.grouping"), ValueRange::default());
+        match &source.kind {
+            SourceKind::Terms => {
+                let at = format!("{at}.terms");
+                let (field, scope) = self.field(&source.field, Wanted::Key, missing, &at, level)?;
+                Some((By::Value(field), scope))
+            }
+            SourceKind::GeoCell { resolution } => {
+                let at = format!("{at}.geo_cell");
+                let (field, scope) = self.cells(&source.field, *resolution, &at, level)?;
+                Some((By::Value(field), scope))
+            }
+            SourceKind::Histogram { interval, offset } => {
+                let at = format!("{at}.histogram");
+                let (field, scope, steps) =
+                    self.histogram(&source.field, *interval, *offset, missing, &at, level)?;
+                self.stepped((field, scope), steps, &open, &at)
+            }
+            SourceKind::DateHistogram {
+                interval,
+                unit,
+                time_zone,
+                offset,
+            } => {
+                let at = format!("{at}.date_histogram");
+                self.interval(*interval, &at)?;
+                let placed = self.field(&source.field, Wanted::Date, missing, &at, level)?;
+                let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
+                self.stepped(placed, steps, &open, &at)
+            }
+        }
+    }
+}
+
+impl Source {
+    /// Whether a page token's value can be one of this key's.
+    fn accepts(&self, standing: &Standing) -> bool {
+        let strings =
+            matches!(&self.by, By::Value(field) if matches!(field.kind, Kind::Keyword | Kind::Attribute));
+        match standing {
+            Standing::Missing => self.include_missing,
+            Standing::Bytes(_) => strings,
+            Standing::Number(_) => !strings,
+        }
+    }
+}

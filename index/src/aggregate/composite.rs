@@ -1,0 +1,405 @@
+//! Groups of several keys, by pages: as many as there are, in memory for one page.
+//!
+//! The documents of a segment are kept as a set of bits while the walk goes on. At its end a first pass over them finds
+//! the lowest keys behind the page before, no more than a page holds, and a second one aggregates their documents. The
+//! lowest keys of all segments are the lowest of those, and each of them is complete: a key that a segment left out has a
+//! page of lower ones in that segment alone.
+
+mod source;
+
+use std::fmt;
+
+use rustc_hash::FxHashMap;
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader, TERMINATED};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::branch::{Branch, Context, Scored};
+use super::column::Raw;
+use super::gathered::Gathered;
+use super::node::{Composite, Node};
+use super::{CompositeSource, Datum};
+use crate::bits::Bits;
+use crate::error::Error;
+use crate::limits::MAX_DOCUMENT_KEYS;
+use crate::page;
+use crate::query::Query;
+use crate::run::Run;
+use crate::sort::Standing;
+use source::OpenSource;
+
+/// Keys of a segment that are held beyond those of a page before the highest are dropped.
+const SPARE_KEYS: usize = 8_192;
+
+/// A number that is the same for the pages of one composite of one query.
+pub(super) fn fingerprint(query: &Query, path: &str, sources: &[CompositeSource]) -> u64 {
+    struct Feed(Xxh3);
+    impl fmt::Write for Feed {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.update(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut feed = Feed(Xxh3::new());
+    // Debug of these types is a complete and unambiguous spelling; writing to a hash can't fail.
+    let _ = fmt::write(&mut feed, format_args!("{query:?}|{path}|{sources:?}"));
+    feed.0.digest()
+}
+
+/// A composite on one segment.
+pub(super) struct SegmentComposite<'a> {
+    composite: &'a Composite,
+    path: &'a str,
+    sources: Vec<OpenSource<'a>>,
+    after: Option<Vec<u128>>,
+    documents: Bits,
+    scored: Scored,
+    inside: Vec<Branch<'a>>,
+}
+
+impl<'a> SegmentComposite<'a> {
+    pub(super) fn open(
+        composite: &'a Composite,
+        path: &'a str,
+        reader: &SegmentReader,
+        inside: Vec<Branch<'a>>,
+        run: &Run,
+    ) -> tantivy::Result<Self> {
+        let sources = composite
+            .sources
+            .iter()
+            .map(|source| OpenSource::open(source, reader, run));
+        let sources = sources.collect::<tantivy::Result<Vec<_>>>()?;
+        let after = composite.after.as_ref().map(|after| {
+            let positions = sources.iter().zip(after);
+            positions
+                .map(|(source, standing)| source.position_of(standing))
+                .collect()
+        });
+        Ok(Self {
+            composite,
+            path,
+            sources,
+            after: after.transpose()?,
+            documents: Bits::new(reader.max_doc()),
+            scored: Scored::default(),
+            inside,
+        })
+    }
+
+    pub(super) fn take(&mut self, docs: &[DocId], context: &Context<'_>) {
+        docs.iter().for_each(|doc| self.documents.insert(*doc));
+        self.scored.add(context);
+    }
+
+    /// The positions of the lowest groups behind the page before, with their counts.
+    fn lowest(&mut self, context: &mut Context<'_>) -> tantivy::Result<FxHashMap<Vec<u128>, u64>> {
+        let wanted = self.composite.size + 1;
+        let mut counts: FxHashMap<Vec<u128>, u64> = FxHashMap::default();
+        let mut highest: Option<Vec<u128>> = None;
+        let after = self.after.clone();
+        self.each(context, |positions, _, _| {
+            let passed = after.as_ref().is_some_and(|after| positions <= after.as_slice());
+            if passed
+                || highest
+                    .as_ref()
+                    .is_some_and(|highest| positions > highest.as_slice())
+            {
+                return Ok(());
+            }
+            match counts.get_mut(positions) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(positions.to_vec(), 1)),
+            }
+            if counts.len() > wanted + SPARE_KEYS {
+                highest = keep_lowest(&mut counts, wanted);
+            }
+            Ok(())
+        })?;
+        keep_lowest(&mut counts, wanted);
+        Ok(counts)
+    }
+
+    /// Gives every key of every document: positions, and the document.
+    fn each(
+        &mut self,
+        context: &mut Context<'_>,
+        mut take: impl FnMut(&[u128], DocId, &mut Context<'_>) -> tantivy::Result<()>,
+    ) -> tantivy::Result<()> {
+        let numbers: Vec<u32> = (0..COLLECT_BLOCK_BUFFER_LEN as u32).collect();
+        let mut next = self.documents.next(0);
+        let mut block = Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN);
+        let mut combination: Vec<u128> = Vec::with_capacity(self.sources.len());
+        let mut positions = vec![Vec::new(); COLLECT_BLOCK_BUFFER_LEN * self.sources.len()];
+        while next != TERMINATED {
+            block.clear();
+            while next != TERMINATED && block.len() < COLLECT_BLOCK_BUFFER_LEN {
+                block.push(next);
+                next = self.documents.next(next + 1);
+            }
+            context.visit(block.len())?;
+            positions.iter_mut().for_each(Vec::clear);
+            let sources = self.sources.len();
+            for (nth, source) in self.sources.iter_mut().enumerate() {
+                let mut room = std::mem::take(&mut source.room);
+                let found =
+                    source
+                        .keys
+                        .read(&block, numbers.get(..block.len()).unwrap_or_default(), &mut room);
+                for (key, number) in found.values.iter().zip(found.slots) {
+                    let position = source.position(*key);
+                    if let Some(own) = positions.get_mut(*number as usize * sources + nth) {
+                        own.push(position);
+                    }
+                }
+                source.room = room;
+            }
+            for (number, doc) in block.iter().enumerate() {
+                let Some(own) = positions.get_mut(number * sources..(number + 1) * sources) else {
+                    continue;
+                };
+                for (own, source) in own.iter_mut().zip(&self.sources) {
+                    if own.is_empty() && source.source.include_missing {
+                        own.push(source.turned(0));
+                    }
+                }
+                let combinations = own.iter().map(Vec::len).fold(1, usize::saturating_mul);
+                if combinations > MAX_DOCUMENT_KEYS {
+                    return Err(context.run.give_up(Error::LimitExceeded {
+                        path: self.path.to_owned(),
+                        limit: "MAX_DOCUMENT_KEYS",
+                        max: MAX_DOCUMENT_KEYS as u64,
+                        actual: combinations as u64,
+                        advice: "use fewer sources that are arrays",
+                    }));
+                }
+                context.visit(combinations)?;
+                combine(own, &mut combination, &mut |positions| {
+                    take(positions, *doc, context)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives every combination of one value of each list.
+fn combine(
+    lists: &[Vec<u128>],
+    begun: &mut Vec<u128>,
+    take: &mut impl FnMut(&[u128]) -> tantivy::Result<()>,
+) -> tantivy::Result<()> {
+    let Some((first, rest)) = lists.split_first() else {
+        return take(begun);
+    };
+    for value in first {
+        begun.push(*value);
+        combine(rest, begun, take)?;
+        begun.pop();
+    }
+    Ok(())
+}
+
+/// Drops all but the lowest; the highest that is left, where some were dropped.
+fn keep_lowest(counts: &mut FxHashMap<Vec<u128>, u64>, wanted: usize) -> Option<Vec<u128>> {
+    if counts.len() <= wanted {
+        return None;
+    }
+    let mut all: Vec<Vec<u128>> = counts.keys().cloned().collect();
+    let (_, highest, _) = all.select_nth_unstable(wanted - 1);
+    let highest = std::mem::take(highest);
+    counts.retain(|positions, _| *positions <= highest);
+    Some(highest)
+}
+
+/// The lowest groups of all segments so far.
+pub(super) struct Pages {
+    /// In order.
+    groups: Vec<Page>,
+    /// How many groups the aggregations inside have seen.
+    places: u32,
+    pub(super) inside: Vec<Gathered>,
+}
+
+struct Page {
+    names: Vec<Option<Raw>>,
+    place: u32,
+    count: u64,
+}
+
+impl Pages {
+    pub(super) fn new(inside: Vec<Gathered>) -> Self {
+        Self {
+            groups: Vec::new(),
+            places: 0,
+            inside,
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        mut segment: SegmentComposite<'_>,
+        node: &Node,
+        context: &mut Context<'_>,
+    ) -> tantivy::Result<()> {
+        let counts = segment.lowest(context)?;
+        let composite = segment.composite;
+        let slots: FxHashMap<Vec<u128>, u32> = counts.keys().cloned().zip(0..).collect();
+        if !segment.inside.is_empty() {
+            let mut inside = std::mem::take(&mut segment.inside);
+            let mut gathering = Gathering {
+                docs: Vec::new(),
+                slots: Vec::new(),
+                scored: std::mem::take(&mut segment.scored),
+                groups: slots.len(),
+            };
+            segment.each(context, |positions, doc, context| {
+                if let Some(slot) = slots.get(positions) {
+                    gathering.docs.push(doc);
+                    gathering.slots.push(*slot);
+                }
+                if gathering.docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
+                    gathering.flush(&mut inside, context)?;
+                }
+                Ok(())
+            })?;
+            gathering.flush(&mut inside, context)?;
+            segment.inside = inside;
+        }
+        let mut places = vec![0; slots.len()];
+        for (positions, names) in named(&segment.sources, slots.keys())? {
+            let known = self
+                .groups
+                .binary_search_by(|page| composite.compare(&page.names, &names));
+            let (Some(slot), Some(count)) = (slots.get(positions), counts.get(positions)) else {
+                continue;
+            };
+            let at = match known {
+                Ok(at) => at,
+                Err(at) => {
+                    let bytes: usize = names
+                        .iter()
+                        .flatten()
+                        .map(|name| name.behind() + size_of::<Raw>())
+                        .sum();
+                    context
+                        .budget
+                        .group(bytes + super::branch::group_bytes(node), node)
+                        .map_err(|error| context.run.give_up(error))?;
+                    let place = self.places;
+                    self.places += 1;
+                    self.groups.insert(
+                        at,
+                        Page {
+                            names,
+                            place,
+                            count: 0,
+                        },
+                    );
+                    at
+                }
+            };
+            if let (Some(page), Some(place)) = (self.groups.get_mut(at), places.get_mut(*slot as usize)) {
+                page.count += count;
+                *place = page.place;
+            }
+        }
+        self.groups.truncate(composite.size + 1);
+        for (own, branch) in self.inside.iter_mut().zip(segment.inside) {
+            own.add(branch, &places, self.places as usize, context)?;
+        }
+        Ok(())
+    }
+
+    /// The groups of the page: keys, where what is inside was gathered, and counts.
+    pub(super) fn shown(
+        &self,
+        composite: &Composite,
+    ) -> impl Iterator<Item = (Vec<Option<Datum>>, u32, u64)> {
+        let shown = self.groups.iter().take(composite.size);
+        shown.map(|page| {
+            let keys = composite.sources.iter().zip(&page.names).map(|(source, name)| {
+                let name = name.as_ref()?;
+                source.by.keys(name).pop().flatten()
+            });
+            (keys.collect(), page.place, page.count)
+        })
+    }
+
+    /// The token of the next page; `None` on the last one.
+    pub(super) fn next_page_token(&self, composite: &Composite) -> Option<String> {
+        let last = composite
+            .size
+            .checked_sub(1)
+            .and_then(|last| self.groups.get(last));
+        let last = last.filter(|_| self.groups.len() > composite.size)?;
+        let standings = last.names.iter().map(|name| match name {
+            None => Standing::Missing,
+            Some(Raw::Number(number)) => Standing::Number(*number),
+            Some(Raw::Bytes(bytes)) => Standing::Bytes(bytes.clone()),
+        });
+        let standings: Vec<Standing> = standings.collect();
+        Some(page::encode(composite.fingerprint, &standings))
+    }
+}
+
+impl Composite {
+    fn compare(&self, one: &[Option<Raw>], other: &[Option<Raw>]) -> std::cmp::Ordering {
+        let by_source = self.sources.iter().zip(one.iter().zip(other));
+        by_source
+            .map(|(source, (one, other))| {
+                let ordering = one.cmp(other);
+                if source.descending {
+                    ordering.reverse()
+                } else {
+                    ordering
+                }
+            })
+            .find(|ordering| ordering.is_ne())
+            .unwrap_or(std::cmp::Ordering::Equal)
+    }
+}
+
+/// Documents on their way to the aggregations inside.
+struct Gathering {
+    docs: Vec<DocId>,
+    slots: Vec<u32>,
+    scored: Scored,
+    groups: usize,
+}
+
+impl Gathering {
+    fn flush(&mut self, inside: &mut [Branch<'_>], context: &mut Context<'_>) -> tantivy::Result<()> {
+        let mut context = context.with(&self.scored);
+        for branch in inside {
+            branch.take(&self.docs, &self.slots, self.groups, &mut context)?;
+        }
+        self.docs.clear();
+        self.slots.clear();
+        Ok(())
+    }
+}
+
+/// A segment's group: its positions, and what its keys are called in every segment.
+type Named<'p> = (&'p Vec<u128>, Vec<Option<Raw>>);
+
+fn named<'p>(
+    sources: &[OpenSource<'_>],
+    groups: impl Iterator<Item = &'p Vec<u128>> + Clone,
+) -> tantivy::Result<Vec<Named<'p>>> {
+    let mut named: Vec<Named<'p>> = groups
+        .clone()
+        .map(|positions| (positions, Vec::with_capacity(sources.len())))
+        .collect();
+    for (nth, source) in sources.iter().enumerate() {
+        let key = |positions: &[u128]| positions.get(nth).and_then(|position| source.key(*position));
+        let mut keys: Vec<u64> = groups.clone().filter_map(|positions| key(positions)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let names = source.keys.names(&keys)?;
+        for (positions, own) in &mut named {
+            let at = key(positions).and_then(|key| keys.binary_search(&key).ok());
+            own.push(at.and_then(|at| names.get(at)).cloned());
+        }
+    }
+    Ok(named)
+}

@@ -1,0 +1,103 @@
+//! One source of a composite on a segment.
+
+use std::cmp::Ordering;
+
+use tantivy::SegmentReader;
+use tantivy::columnar::TermOrdHit;
+
+use crate::aggregate::column::Buffer;
+use crate::aggregate::keys::Keys;
+use crate::aggregate::node::Source;
+use crate::run::Run;
+use crate::sort::{Standing, rank};
+
+/// One source on a segment. Positions are numbers whose order is that of the groups: 0 of documents without a value, and
+/// all turned over when the highest come first.
+pub(super) struct OpenSource<'a> {
+    pub(super) source: &'a Source,
+    pub(super) keys: Keys<'a>,
+    /// The number and the position of a string that the dictionary lacks.
+    stranger: Option<(u64, u64)>,
+    pub(super) room: [Buffer; 2],
+}
+
+impl<'a> OpenSource<'a> {
+    pub(super) fn open(source: &'a Source, reader: &SegmentReader, run: &Run) -> tantivy::Result<Self> {
+        let keys = Keys::open(&source.by, &[], reader, run)?;
+        let mut stranger = None;
+        if let Keys::Values(values) = &keys
+            && let Some((number, bytes)) = values.stranger()
+        {
+            let next = match values.strings() {
+                Some(strings) => match strings.dictionary().term_ord_or_next(bytes)? {
+                    TermOrdHit::Exact(ordinal) | TermOrdHit::Next(ordinal) => {
+                        ordinal.min(strings.num_terms() as u64)
+                    }
+                },
+                None => 0,
+            };
+            let position = rank::before_ordinal(next, Ordering::Equal);
+            stranger = Some((number, position));
+        }
+        Ok(Self {
+            source,
+            keys,
+            stranger,
+            room: Default::default(),
+        })
+    }
+
+    fn has_strings(&self) -> bool {
+        matches!(&self.keys, Keys::Values(values) if values.has_strings())
+    }
+
+    pub(super) fn position(&self, key: u64) -> u128 {
+        let position = match self.stranger {
+            Some((number, position)) if number == key => position,
+            _ if self.has_strings() => rank::of_ordinal(key),
+            _ => key,
+        };
+        self.turned(u128::from(position) + 1)
+    }
+
+    pub(super) fn turned(&self, position: u128) -> u128 {
+        if self.source.descending {
+            !position
+        } else {
+            position
+        }
+    }
+
+    /// The key at a position; `None` of documents without a value.
+    pub(super) fn key(&self, position: u128) -> Option<u64> {
+        let position = u64::try_from(self.turned(position).checked_sub(1)?).ok()?;
+        if !self.has_strings() {
+            return Some(position);
+        }
+        rank::ordinal(position).or(self.stranger.map(|(number, _)| number))
+    }
+
+    /// Where the last key of the page before stands.
+    pub(super) fn position_of(&self, standing: &Standing) -> tantivy::Result<u128> {
+        let position = match (standing, &self.keys) {
+            (Standing::Missing, _) => return Ok(self.turned(0)),
+            (Standing::Number(number), _) => *number,
+            (Standing::Bytes(bytes), Keys::Values(values)) => {
+                let among = values
+                    .stranger()
+                    .map_or(Ordering::Less, |(_, stranger)| bytes.as_slice().cmp(stranger));
+                match values.strings() {
+                    Some(strings) => match strings.dictionary().term_ord_or_next(bytes)? {
+                        TermOrdHit::Exact(ordinal) => rank::of_ordinal(ordinal),
+                        TermOrdHit::Next(ordinal) => {
+                            rank::before_ordinal(ordinal.min(strings.num_terms() as u64), among)
+                        }
+                    },
+                    None => rank::before_ordinal(0, among),
+                }
+            }
+            (Standing::Bytes(_), _) => 0,
+        };
+        Ok(self.turned(u128::from(position) + 1))
+    }
+}

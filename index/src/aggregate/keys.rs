@@ -1,0 +1,182 @@
+//! The groups of a block of documents.
+
+use tantivy::query::{Scorer, Weight};
+use tantivy::{DocId, SegmentReader};
+
+use super::column::{Block, Buffer, Points, Raw, Values};
+use super::frequent::MANY;
+use super::histogram::{Bounds, Recent, Steps};
+use super::node::{By, Range};
+use crate::geo::GeoPoint;
+use crate::run::Run;
+
+/// What documents are grouped by, on one segment.
+pub(super) enum Keys<'a> {
+    Values(Values),
+    Steps {
+        values: Values,
+        steps: &'a Steps,
+        bounds: Bounds,
+        recent: Recent,
+    },
+    Ranges {
+        values: Values,
+        ranges: &'a [Range],
+    },
+    Distances {
+        points: Option<Points>,
+        origin: GeoPoint,
+        ranges: &'a [(f64, f64)],
+    },
+    Filters(Vec<Box<dyn Scorer>>),
+}
+
+impl<'a> Keys<'a> {
+    /// `filters` are those of a grouping by filters.
+    pub(super) fn open(
+        by: &'a By,
+        filters: &[Box<dyn Weight>],
+        reader: &SegmentReader,
+        run: &Run,
+    ) -> tantivy::Result<Self> {
+        Ok(match by {
+            By::Value(field) => Self::Values(Values::open(reader, field, run)?),
+            By::Steps { field, steps, bounds } => Self::Steps {
+                values: Values::open(reader, field, run)?,
+                steps,
+                bounds: *bounds,
+                recent: Recent::default(),
+            },
+            By::Ranges { field, ranges } => Self::Ranges {
+                values: Values::open(reader, field, run)?,
+                ranges,
+            },
+            By::Distances { path, origin, ranges } => Self::Distances {
+                points: Points::open(reader, path)?,
+                origin: *origin,
+                ranges,
+            },
+            By::Filters(_) => {
+                let scorers = filters.iter().map(|filter| filter.scorer(reader, 1.0));
+                Self::Filters(scorers.collect::<tantivy::Result<_>>()?)
+            }
+        })
+    }
+
+    /// The lowest and the highest key, where they are known.
+    pub(super) fn span(&self) -> Option<(u64, u64)> {
+        let up_to = |groups: usize| (0, (groups as u64).saturating_sub(1));
+        match self {
+            Self::Values(values) => values.span(),
+            Self::Steps { .. } => None,
+            Self::Ranges { ranges, .. } => Some(up_to(ranges.len())),
+            Self::Distances { ranges, .. } => Some(up_to(ranges.len())),
+            Self::Filters(filters) => Some(up_to(filters.len())),
+        }
+    }
+
+    /// Whether there may be very many, each a value.
+    pub(super) fn many(&self) -> bool {
+        matches!(self, Self::Values(values) if values.many(MANY))
+    }
+
+    /// The keys of documents, in the order of the documents; each key of a document comes once.
+    pub(super) fn read<'b>(
+        &mut self,
+        docs: &'b [DocId],
+        slots: &'b [u32],
+        room: &'b mut [Buffer; 2],
+    ) -> Block<'b> {
+        let [room, out] = room;
+        match self {
+            Self::Values(values) => return values.read(docs, slots, true, room),
+            Self::Steps {
+                values,
+                steps,
+                bounds,
+                recent,
+            } => {
+                out.clear();
+                let block = values.read(docs, slots, true, room);
+                let mut before = None;
+                for ((value, doc), slot) in block.values.iter().zip(block.docs).zip(block.slots) {
+                    let key = recent.key(steps, *value);
+                    let now = Some((key, *doc, *slot));
+                    if bounds.hold(key) && before != now {
+                        before = now;
+                        out.push(key, *doc, *slot);
+                    }
+                }
+            }
+            Self::Ranges { values, ranges } => {
+                out.clear();
+                let block = values.read(docs, slots, true, room);
+                let mut at = 0;
+                while let (Some(doc), Some(slot)) = (block.docs.get(at), block.slots.get(at)) {
+                    let same = block.docs.iter().zip(block.slots).skip(at);
+                    let length = same
+                        .take_while(|(other, around)| (*other, *around) == (doc, slot))
+                        .count();
+                    let own = block.values.get(at..at + length).unwrap_or_default();
+                    for (nth, range) in ranges.iter().enumerate() {
+                        if own.iter().any(|value| range.holds(*value)) {
+                            out.push(nth as u64, *doc, *slot);
+                        }
+                    }
+                    at += length;
+                }
+            }
+            Self::Distances {
+                points,
+                origin,
+                ranges,
+            } => {
+                out.clear();
+                let Some(points) = points else { return out.block() };
+                for (doc, slot) in docs.iter().zip(slots) {
+                    let distances = points.of(*doc).map(|point| origin.distance_meters(point));
+                    let Some(nearest) = distances.min_by(f64::total_cmp) else {
+                        continue;
+                    };
+                    for (nth, (from, to)) in ranges.iter().enumerate() {
+                        if *from <= nearest && nearest < *to {
+                            out.push(nth as u64, *doc, *slot);
+                        }
+                    }
+                }
+            }
+            Self::Filters(filters) => {
+                out.clear();
+                for (doc, slot) in docs.iter().zip(slots) {
+                    for (nth, filter) in filters.iter_mut().enumerate() {
+                        if filter.doc() < *doc {
+                            filter.seek(*doc);
+                        }
+                        if filter.doc() == *doc {
+                            out.push(nth as u64, *doc, *slot);
+                        }
+                    }
+                }
+            }
+        }
+        out.block()
+    }
+
+    /// What keys, which ascend, are called in every segment.
+    pub(super) fn names(&self, keys: &[u64]) -> tantivy::Result<Vec<Raw>> {
+        match self {
+            Self::Values(values) if values.has_strings() => {
+                let mut names = Vec::with_capacity(keys.len());
+                values.each_string(keys, |bytes| names.push(Raw::Bytes(bytes.to_vec())))?;
+                Ok(names)
+            }
+            _ => Ok(keys.iter().copied().map(Raw::Number).collect()),
+        }
+    }
+}
+
+impl Range {
+    fn holds(&self, value: u64) -> bool {
+        (self.low..self.high).contains(&u128::from(value))
+    }
+}

@@ -1,0 +1,103 @@
+//! Sums, means and extremes while they grow.
+
+use tantivy::columnar::MonotonicallyMappableToU64;
+
+use super::Figure;
+use super::column::{Block, Kind};
+
+/// What is known of the numbers that were taken.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Numbers {
+    pub(super) count: u64,
+    /// Of whole numbers: exact, since 2⁶⁴ of them fit.
+    pub(super) whole: i128,
+    pub(super) double: f64,
+    /// Only valid with a count.
+    lowest: u64,
+    highest: u64,
+}
+
+impl Numbers {
+    /// The lowest and the highest.
+    pub(super) fn extremes(&self) -> Option<(u64, u64)> {
+        (self.count > 0).then_some((self.lowest, self.highest))
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = *other;
+            return;
+        }
+        self.count += other.count;
+        self.whole += other.whole;
+        self.double = bounded(self.double + other.double);
+        self.lowest = self.lowest.min(other.lowest);
+        self.highest = self.highest.max(other.highest);
+    }
+
+    fn bound(&mut self, number: u64) {
+        if self.count == 0 {
+            (self.lowest, self.highest) = (number, number);
+        } else {
+            self.lowest = self.lowest.min(number);
+            self.highest = self.highest.max(number);
+        }
+    }
+}
+
+fn bounded(sum: f64) -> f64 {
+    sum.clamp(f64::MIN, f64::MAX)
+}
+
+/// Adds a block to the numbers of its groups: no more of it than the figure needs.
+pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure: Figure) {
+    let each = |numbers: &mut [Numbers], step: fn(&mut Numbers, u64)| {
+        for (value, slot) in block.values.iter().zip(block.slots) {
+            if let Some(numbers) = numbers.get_mut(*slot as usize) {
+                step(numbers, *value);
+            }
+        }
+    };
+    match (figure, kind) {
+        (Figure::Count | Figure::DistinctCount, _) => {
+            for slot in block.slots {
+                if let Some(numbers) = numbers.get_mut(*slot as usize) {
+                    numbers.count += 1;
+                }
+            }
+        }
+        (Figure::Sum | Figure::Avg, Kind::Double) => {
+            for (value, slot) in block.values.iter().zip(block.slots) {
+                if let Some(numbers) = numbers.get_mut(*slot as usize) {
+                    numbers.count += 1;
+                    numbers.double = bounded(numbers.double + f64::from_u64(*value));
+                }
+            }
+        }
+        (Figure::Sum | Figure::Avg, _) => {
+            for (value, slot) in block.values.iter().zip(block.slots) {
+                if let Some(numbers) = numbers.get_mut(*slot as usize) {
+                    numbers.count += 1;
+                    numbers.whole += i128::from(i64::from_u64(*value));
+                }
+            }
+        }
+        (Figure::Min | Figure::Max, _) => each(numbers, |numbers, value| {
+            numbers.bound(value);
+            numbers.count += 1;
+        }),
+        (Figure::Stats, Kind::Double) => each(numbers, |numbers, value| {
+            numbers.bound(value);
+            numbers.count += 1;
+            numbers.double = bounded(numbers.double + f64::from_u64(value));
+        }),
+        (Figure::Stats, _) => each(numbers, |numbers, value| {
+            numbers.bound(value);
+            numbers.count += 1;
+            numbers.whole += i128::from(i64::from_u64(value));
+        }),
+    }
+}
