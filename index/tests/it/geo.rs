@@ -293,3 +293,116 @@ fn the_nearest_documents_are_the_nearest_of_all() {
         }
     }
 }
+
+fn refusal(index: &Index, request: &SearchRequest) -> String {
+    match index.searcher().search(request, &Cancellation::none()) {
+        Err(error @ Error::InvalidQuery(_)) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A zigzag of 5,000 steep edges and the same one degree farther north: 10,000 vertices, all edges side by side.
+fn zigzag() -> Vec<Place> {
+    let line =
+        |north: i64| (0..5_000).map(move |nth| Place::new((nth % 2) * 100_000_000 + north, nth * 20_000));
+    line(0).chain(line(10_000_000).rev()).collect()
+}
+
+#[test]
+fn large_questions_are_answered_or_refused_by_name() {
+    let mut rng = random_numbers();
+    let (index, mut writer) = index(false);
+    let mut documents = random_documents(&mut rng, 4_000, false);
+    for known in documents.iter_mut().step_by(2) {
+        known.places = vec![Place::new(rng.i64(0..120_000_000), rng.i64(0..100_000_000))];
+    }
+    fill(&mut rng, &mut writer, &mut documents, 3, false);
+    let searcher = index.searcher();
+    let counted = |query: Query| {
+        let request = SearchRequest::new(query).page_size(0).total(TotalRequest::Exact);
+        find(&searcher, &request).total.expect("a total").value
+    };
+    let shape = slow::Shape::Polygon(zigzag());
+    let inside = |known: &&Known| known.places.iter().any(|place| shape.contains(*place));
+    let expected = documents.iter().filter(inside).count();
+    assert!(expected > 50, "{expected}");
+    assert_eq!(counted(shape.query("spot")), expected as u64);
+    let mut vertices: Vec<GeoPoint> = zigzag().iter().map(Place::point).collect();
+    vertices.push(vertices[0]);
+    let field = || "spot".to_owned();
+    let polygon = SearchRequest::new(Query::GeoPolygon {
+        field: field(),
+        vertices,
+    });
+    assert!(refusal(&index, &polygon).contains("MAX_POLYGON_VERTICES"));
+
+    let with_place = documents.iter().filter(|known| !known.places.is_empty()).count() as u64;
+    let half_the_earth = |distance_meters| Query::GeoDistance {
+        field: field(),
+        center: Place::new(0, 0).point(),
+        distance_meters,
+    };
+    assert_eq!(counted(half_the_earth(20_037_508.0)), with_place);
+    let larger = SearchRequest::new(half_the_earth(20_037_600.0));
+    assert!(refusal(&index, &larger).contains("MAX_DISTANCE_METERS"));
+
+    let nearest_to = |count: usize| {
+        let points =
+            (0..count).map(|nth| Place::new(nth as i64 * 5_000_000, nth as i64 * -20_000_000).point());
+        let sort = Sort::GeoDistance {
+            field: field(),
+            points: points.collect(),
+            descending: false,
+        };
+        SearchRequest::new(Query::exists("spot"))
+            .sorted(vec![sort])
+            .page_size(5)
+    };
+    let found = find(&searcher, &nearest_to(100));
+    let Sort::GeoDistance { points, .. } = &nearest_to(100).sort[0] else {
+        panic!("sorted by distance");
+    };
+    let distance = |known: &Known| {
+        let place = known.places.first()?.point();
+        points
+            .iter()
+            .map(|point| point.distance_meters(place))
+            .min_by(f64::total_cmp)
+    };
+    let nearest = documents.iter().filter_map(distance).min_by(f64::total_cmp);
+    assert_eq!(
+        Some(found.hits[0].sort_values[0].clone()),
+        nearest.map(SortValue::Double)
+    );
+    assert!(refusal(&index, &nearest_to(101)).contains("MAX_SORT_POINTS"));
+}
+
+#[test]
+fn areas_and_nearest_searches_stop_when_they_are_told() {
+    let mut rng = random_numbers();
+    let (index, mut writer) = index(false);
+    let mut documents = random_documents(&mut rng, 6_000, false);
+    fill(&mut rng, &mut writer, &mut documents, 1, false);
+    let cancelled = Cancellation::none();
+    cancelled.cancel();
+    let circle = Query::GeoDistance {
+        field: "spot".to_owned(),
+        center: Place::new(0, 0).point(),
+        distance_meters: 9e6,
+    };
+    let near = Sort::GeoDistance {
+        field: "spot".to_owned(),
+        points: vec![Place::new(0, 0).point()],
+        descending: false,
+    };
+    for request in [
+        SearchRequest::new(circle.clone())
+            .page_size(0)
+            .total(TotalRequest::Exact),
+        SearchRequest::new(circle).sorted(vec![near.clone()]),
+        SearchRequest::new(Query::MatchAll).sorted(vec![near]),
+    ] {
+        let stopped = index.searcher().search(&request, &cancelled);
+        assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    }
+}
