@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::batch::{Committed, Durability, RequestRecord, WriteBatch, WrittenRow};
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Table, TableId};
 use crate::change::Change;
 use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
@@ -166,6 +166,14 @@ impl Database {
     /// As there.
     pub async fn changes(&self, after: u64, limit: usize) -> Result<Vec<Change>> {
         self.snapshot().await?.changes(after, limit).await
+    }
+
+    /// [`Snapshot::changes_of`] of a fresh snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn changes_of(&self, table: TableId, after: u64, limit: usize) -> Result<Vec<Change>> {
+        self.snapshot().await?.changes_of(table, after, limit).await
     }
 
     /// [`Snapshot::sequence_at`] of a fresh snapshot.

@@ -19,8 +19,8 @@ use self::projection::Projection;
 pub use self::range::{KeyBound, RangePage, RangeRequest};
 pub use self::rows::Read;
 pub use self::split::{Split, Splits};
-use crate::catalog::Table;
-use crate::change::Change;
+use crate::catalog::{Table, TableId};
+use crate::change::{Change, ChangeKind};
 use crate::database::Shared;
 #[cfg(doc)]
 use crate::error::Error;
@@ -136,6 +136,16 @@ impl Snapshot {
     /// [`Error::ChangesTrimmed`] when some of them are no longer kept, [`Error::Corrupt`].
     pub async fn changes(&self, after: u64, limit: usize) -> Result<Vec<Change>> {
         log::changes(&*self.kv, after, limit).await
+    }
+
+    /// [`Snapshot::changes`] with the rows of one table only: the others aren't decoded. A change without any is there
+    /// all the same.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn changes_of(&self, table: TableId, after: u64, limit: usize) -> Result<Vec<Change>> {
+        let wanted = move |of: TableId, _: ChangeKind, _: &[u8]| of == table;
+        log::changes_until(&*self.kv, after, self.sequence(), limit, Some(&wanted)).await
     }
 
     /// Where the changes since a time begin: reading after this sequence gives every change of that time (nanoseconds
