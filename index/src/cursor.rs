@@ -12,6 +12,9 @@ pub(crate) struct Cursor {
     pub(crate) sequence: u64,
     /// The misfits up to there.
     pub(crate) misfits: MisfitLog,
+    /// What the one who fills the index needs to go on; `None` when everything up to `sequence` is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resume: Option<String>,
 }
 
 impl Cursor {

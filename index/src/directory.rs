@@ -129,6 +129,7 @@ impl Directory for SoftDirectory {
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        crate::priority::lower_if_merging();
         let opened = OpenOptions::new()
             .write(true)
             .create_new(true)

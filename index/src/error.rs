@@ -94,6 +94,15 @@ impl Violations {
         self.unlisted
     }
 
+    /// Gives violations other advice, where `better` has some: for those who know more than the index.
+    pub fn advise(&mut self, better: impl Fn(&Violation) -> Option<String>) {
+        for violation in &mut self.listed {
+            if let Some(advice) = better(violation) {
+                violation.advice = advice;
+            }
+        }
+    }
+
     pub(crate) fn push(&mut self, violation: Violation) {
         if self.listed.len() < MAX_VIOLATIONS {
             self.listed.push(violation);

@@ -34,6 +34,9 @@ pub struct IndexOptions {
     pub writer_memory_bytes: usize,
     /// Compares the checksums of all files while opening: reads the whole index.
     pub verify_checksums: bool,
+    /// What its maker wants to know of an index before he opens it, kept with the schema: [`Kept::label`]. Of an
+    /// index that exists it changes nothing.
+    pub label: String,
     merge: ReclaimingMergePolicy,
 }
 
@@ -42,6 +45,7 @@ impl Default for IndexOptions {
         Self {
             writer_memory_bytes: 128_000_000,
             verify_checksums: false,
+            label: String::new(),
             merge: ReclaimingMergePolicy::default(),
         }
     }
@@ -53,11 +57,48 @@ impl IndexOptions {
     pub fn merging_eagerly(mut self, segments: usize) -> Self {
         self.merge = ReclaimingMergePolicy {
             segments_per_merge: segments.max(2),
-            smallest_level: u32::MAX,
+            smallest_tier: u32::MAX,
+            max_segments: usize::MAX,
             smallest_reclaimed: 1,
         };
         self
     }
+}
+
+/// What an index was made with, as its folder says.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The schema.
+    pub schema: Schema,
+    /// [`IndexOptions::label`].
+    pub label: String,
+}
+
+/// How much of what belongs into an index is in its last commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completeness {
+    /// Nothing was ever committed.
+    Empty,
+    /// Some of it: [`IndexWriter::commit_partial`].
+    Partial {
+        /// Where to go on, as whoever fills the index has put it.
+        resume: String,
+    },
+    /// Everything up to [`Index::applied_sequence`].
+    Complete,
+}
+
+/// How big an index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexSize {
+    /// Documents that searches find.
+    pub documents: u64,
+    /// Bytes of the segments that searches go through; 0 in memory.
+    pub bytes: u64,
+    /// Those segments.
+    pub segments: usize,
+    /// Documents and nested objects that are deleted, but not reclaimed by a merge yet.
+    pub deleted: u64,
 }
 
 /// A search index. Clones are the same index.
@@ -79,6 +120,7 @@ pub(crate) struct Shared {
     reader: IndexReader,
     view: RwLock<Arc<View>>,
     durable: AtomicU64,
+    pub(crate) completeness: Mutex<Completeness>,
     pub(crate) misfits: Mutex<MisfitLog>,
     /// Why the index has to be opened again.
     pub(crate) failed: Mutex<Option<String>>,
@@ -115,8 +157,17 @@ impl Index {
     /// [`Error::Io`].
     pub fn open(folder: &Path, schema: Schema, options: IndexOptions) -> Result<Self, Error> {
         let layout = Layout::new(schema);
-        let (physical, directory) = folder::open(folder, &layout, options.verify_checksums)?;
+        let (physical, directory) = folder::open(folder, &layout, &options)?;
         Self::over(physical, Some(directory), layout, options)
+    }
+
+    /// What the index in `folder` was made with, when this version can open it: [`Index::open`] with that schema then
+    /// gives it. `None` for a folder without an index, and for one of another physical layout.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the checksum is wrong, [`Error::Io`].
+    pub fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
+        folder::kept(folder)
     }
 
     /// An empty index in memory, for tests.
@@ -149,6 +200,13 @@ impl Index {
             .load_metas()
             .map_err(|error| folder::unreadable("the list of segments", error))?;
         let cursor = Cursor::decode(metas.payload.as_deref())?;
+        let completeness = match (&metas.payload, &cursor.resume) {
+            (None, _) => Completeness::Empty,
+            (Some(_), Some(resume)) => Completeness::Partial {
+                resume: resume.clone(),
+            },
+            (Some(_), None) => Completeness::Complete,
+        };
         let reader = physical
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
@@ -170,6 +228,7 @@ impl Index {
                 reader,
                 view: RwLock::new(Arc::new(view)),
                 durable: AtomicU64::new(cursor.sequence),
+                completeness: Mutex::new(completeness),
                 misfits: Mutex::new(cursor.misfits),
                 failed: Mutex::new(None),
                 has_writer: AtomicBool::new(false),
@@ -209,6 +268,33 @@ impl Index {
         self.shared.durable.load(Ordering::Acquire)
     }
 
+    /// How much of what belongs into the index is in its last commit.
+    #[must_use]
+    pub fn completeness(&self) -> Completeness {
+        self.shared.completeness()
+    }
+
+    /// How big the last commit is.
+    ///
+    /// # Errors
+    /// [`Error::Engine`].
+    pub fn size(&self) -> Result<IndexSize, Error> {
+        let searcher = &self.shared.view().searcher;
+        let space = searcher
+            .space_usage()
+            .map_err(|error| Error::engine("measuring the index", error.into()))?;
+        Ok(IndexSize {
+            documents: self.shared.documents(searcher)?,
+            bytes: space.total().get_bytes(),
+            segments: searcher.segment_readers().len(),
+            deleted: searcher
+                .segment_readers()
+                .iter()
+                .map(|segment| u64::from(segment.num_deleted_docs()))
+                .sum(),
+        })
+    }
+
     /// The values that weren't indexed because they don't fit their field.
     #[must_use]
     pub fn misfits(&self) -> MisfitReport {
@@ -225,6 +311,10 @@ impl Index {
 }
 
 impl Shared {
+    pub(crate) fn completeness(&self) -> Completeness {
+        self.completeness.lock().clone()
+    }
+
     pub(crate) fn view(&self) -> Arc<View> {
         Arc::clone(&self.view.read())
     }

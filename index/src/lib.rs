@@ -66,6 +66,7 @@
 //! | `edit_distance` | how many edits make one word of another |
 //! | `cursor` | what a commit says of itself |
 //! | `merge` | which segments are merged, and when |
+//! | `priority` | merges leave the cores to searches |
 
 pub mod aggregate;
 pub mod analyze;
@@ -103,6 +104,7 @@ mod layout;
 mod merge;
 mod plan;
 mod points;
+mod priority;
 mod run;
 mod statistics;
 
@@ -115,9 +117,9 @@ pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};
 pub use geo::GeoPoint;
 pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
-pub use index::{Index, IndexOptions};
+pub use index::{Completeness, Index, IndexOptions, IndexSize, Kept};
 pub use inner_hits::{InnerHit, InnerHitList, InnerHits};
-pub use misfit::{Misfit, MisfitReason, MisfitReport};
+pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};
 pub use profile::{Access, Profile, ProfileNode, ProfiledSegment};
 pub use query::{
     CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,

@@ -3,15 +3,18 @@
 //! tantivy's own policy never merges because of deletes and never touches a segment above 10 million documents again, so
 //! an index under updates grows for ever. This one rewrites any segment, however big, a third of which is deleted.
 
+use std::collections::BTreeMap;
+
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{MergeCandidate, MergePolicy};
 
-/// Segments of one level that are merged together.
+/// Segments of one tier that are merged together, and how many times further each tier reaches than the one below.
 const SEGMENTS_PER_MERGE: usize = 8;
-/// Segments below so many documents are one level.
-const SMALLEST_LEVEL: u32 = 20_000;
-/// A level reaches down to its largest segment's documents divided by this.
-const LEVEL_RATIO: f64 = 1.68;
+/// Segments below so many documents are one tier. Small: an index that is committed thirty times a second rewrites a
+/// document once a tier, and not each time some hundred others come.
+const SMALLEST_TIER: u32 = 512;
+/// Above so many segments the smallest are merged, whatever their tiers: each costs every search something.
+const MAX_SEGMENTS: usize = 40;
 /// Segments above so many documents are merged only to reclaim deletes: a bigger merge would keep one core for minutes.
 const LARGEST_MERGED: u32 = 5_000_000;
 /// Rewritten when more than this part of a segment is deleted.
@@ -23,7 +26,8 @@ const SMALLEST_RECLAIMED: u32 = 1_000;
 #[derive(Clone, Debug)]
 pub(crate) struct ReclaimingMergePolicy {
     pub(crate) segments_per_merge: usize,
-    pub(crate) smallest_level: u32,
+    pub(crate) smallest_tier: u32,
+    pub(crate) max_segments: usize,
     pub(crate) smallest_reclaimed: u32,
 }
 
@@ -31,7 +35,8 @@ impl Default for ReclaimingMergePolicy {
     fn default() -> Self {
         Self {
             segments_per_merge: SEGMENTS_PER_MERGE,
-            smallest_level: SMALLEST_LEVEL,
+            smallest_tier: SMALLEST_TIER,
+            max_segments: MAX_SEGMENTS,
             smallest_reclaimed: SMALLEST_RECLAIMED,
         }
     }
@@ -48,35 +53,45 @@ impl ReclaimingMergePolicy {
     /// Groups of indexes into `sizes` that should become one segment each.
     fn groups(&self, sizes: &[Size]) -> Vec<Vec<usize>> {
         let mut groups = Vec::new();
-        let mut small = Vec::new();
+        let mut tiers: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
         for (at, size) in sizes.iter().enumerate() {
             let deleted = f64::from(size.all.saturating_sub(size.alive)) / f64::from(size.all.max(1));
             if deleted > RECLAIM_AT && size.all >= self.smallest_reclaimed {
                 groups.push(vec![at]);
             } else if size.alive <= LARGEST_MERGED {
-                small.push((size.alive.max(self.smallest_level), at));
+                tiers
+                    .entry(self.tier(size.alive))
+                    .or_default()
+                    .push((size.alive, at));
             }
         }
-        small.sort_unstable_by(|one, other| other.cmp(one));
-        let mut level: Vec<usize> = Vec::new();
-        let mut floor = 0.0;
-        for (documents, at) in small {
-            if f64::from(documents) < floor {
-                self.close(std::mem::take(&mut level), &mut groups);
+        let mut left = Vec::new();
+        for tier in tiers.into_values() {
+            if tier.len() >= self.segments_per_merge {
+                groups.push(tier.into_iter().map(|(_, at)| at).collect());
+            } else {
+                left.extend(tier);
             }
-            if level.is_empty() {
-                floor = f64::from(documents) / LEVEL_RATIO;
-            }
-            level.push(at);
         }
-        self.close(level, &mut groups);
+        // What stays over is what searches go through, beside one segment a group.
+        if left.len() > self.max_segments {
+            left.sort_unstable();
+            let surplus = left.len() - self.max_segments + self.segments_per_merge;
+            groups.push(left.into_iter().take(surplus).map(|(_, at)| at).collect());
+        }
         groups
     }
 
-    fn close(&self, level: Vec<usize>, groups: &mut Vec<Vec<usize>>) {
-        if level.len() >= self.segments_per_merge {
-            groups.push(level);
+    /// The tier of a segment with so many documents, from 0.
+    fn tier(&self, documents: u32) -> u32 {
+        let ratio = u32::try_from(self.segments_per_merge).unwrap_or(u32::MAX).max(2);
+        let mut tier = 0;
+        let mut end = self.smallest_tier.max(1);
+        while documents >= end && end < LARGEST_MERGED {
+            end = end.saturating_mul(ratio);
+            tier += 1;
         }
+        tier
     }
 }
 
@@ -120,13 +135,59 @@ mod tests {
     }
 
     #[test]
-    fn eight_of_a_level_are_merged_and_seven_are_not() {
+    fn eight_of_a_tier_are_merged_and_seven_are_not() {
         assert_eq!(groups(&[(100, 100); 7]), Vec::<Vec<usize>>::new());
         assert_eq!(groups(&[(100, 100); 8]).concat().len(), 8);
-        // 40,000 is another level than 100 (which counts as 20,000).
+        // 600 is the tier above 100.
         let mut mixed = vec![(100, 100); 7];
-        mixed.push((40_000, 40_000));
+        mixed.push((600, 600));
         assert!(groups(&mixed).is_empty());
+    }
+
+    #[test]
+    fn segments_are_few_and_documents_rarely_rewritten_however_commits_are_sized() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let policy = ReclaimingMergePolicy::default();
+        let mut sizes: Vec<u32> = Vec::new();
+        let (mut written, mut rewritten, mut most) = (0_u64, 0_u64, 0);
+        for _ in 0..20_000 {
+            let size = random.u32(1..400);
+            written += u64::from(size);
+            sizes.push(size);
+            let metas: Vec<Size> = sizes
+                .iter()
+                .map(|all| Size {
+                    alive: *all,
+                    all: *all,
+                })
+                .collect();
+            for mut group in policy.groups(&metas) {
+                let merged: u32 = group.iter().map(|at| sizes[*at]).sum();
+                rewritten += u64::from(merged);
+                sizes.push(merged);
+                group.sort_unstable_by(|one, other| other.cmp(one));
+                for at in group {
+                    sizes.swap_remove(at);
+                }
+            }
+            most = most.max(sizes.len());
+        }
+        assert!(most <= MAX_SEGMENTS, "{most} segments");
+        assert!(
+            rewritten < 6 * written,
+            "{rewritten} documents rewritten of {written}"
+        );
+    }
+
+    #[test]
+    fn above_the_cap_the_smallest_are_merged_whatever_their_tiers() {
+        let sizes: Vec<(u32, u32)> = (0..7)
+            .flat_map(|tier| [(400 << (3 * tier).min(13), 5_000_000); 7])
+            .collect();
+        let alive: Vec<(u32, u32)> = sizes.iter().map(|(alive, _)| (*alive, *alive)).collect();
+        let groups = groups(&alive);
+        let left = alive.len() - groups.concat().len() + groups.len();
+        assert!(left <= MAX_SEGMENTS, "{left} of {}", alive.len());
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! What an index knows of its documents: fields, their types, and the fingerprint of it all.
 
 mod analyzer;
+mod change;
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::limits::{MAX_FIELD_NAME_BYTES, MAX_FIELDS, MAX_NESTED_FIELDS, MAX_NESTED_LEVELS};
 
 pub use analyzer::Analyzer;
+pub use change::{AnalyzerChange, drop_field, set_analyzer};
 
 /// Bump when the physical layout of the index changes: folders of another layout are rebuilt.
 const LAYOUT_VERSION: u32 = 3;
 
 /// The type of a field.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FieldKind {
     /// A string, matched as a whole.
     Keyword,
@@ -56,7 +59,7 @@ impl FieldKind {
 }
 
 /// One field of a schema.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Field {
     pub(crate) name: String,
     pub(crate) kind: FieldKind,

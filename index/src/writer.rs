@@ -11,12 +11,15 @@ use tantivy::{TantivyDocument, TantivyError, Term};
 use crate::cursor::Cursor;
 use crate::document::Operation;
 use crate::error::Error;
-use crate::index::Shared;
+use crate::index::{Completeness, Shared};
 use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS};
 use crate::misfit::MisfitLog;
 
 /// How often [`IndexWriter::merge_all`] lets merges under way go first; each leaves fewer segments.
 const MAX_MERGE_ATTEMPTS: u32 = 64;
+
+/// Merges at a time: a big one must not keep small segments from being merged.
+const MERGE_THREADS: usize = 2;
 
 /// Applies changes to an index. Blocking: hold it on a thread of its own.
 ///
@@ -54,7 +57,7 @@ impl IndexWriter {
         // One thread: calls of `run` must not overtake each other, and memory is for one segment.
         let options = IndexWriterOptions::builder()
             .num_worker_threads(1)
-            .num_merge_threads(1)
+            .num_merge_threads(MERGE_THREADS)
             .memory_budget_per_thread(shared.options.writer_memory())
             .build();
         let physical: tantivy::IndexWriter = match shared.physical.writer_with_options(options) {
@@ -121,6 +124,19 @@ impl IndexWriter {
     /// # Errors
     /// [`Error::SequenceWentBack`] below the last commit's, and nothing happens; [`Error::WriterFailed`].
     pub fn commit(&mut self, sequence: u64) -> Result<(), Error> {
+        self.commit_as(sequence, Completeness::Complete)
+    }
+
+    /// [`IndexWriter::commit`] of an index that lacks documents from before `sequence` still. Whoever fills it finds
+    /// `resume` again in [`crate::Index::completeness`], with exactly the documents that he had applied.
+    ///
+    /// # Errors
+    /// As [`IndexWriter::commit`].
+    pub fn commit_partial(&mut self, sequence: u64, resume: String) -> Result<(), Error> {
+        self.commit_as(sequence, Completeness::Partial { resume })
+    }
+
+    fn commit_as(&mut self, sequence: u64, completeness: Completeness) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if sequence < self.committed {
             return Err(Error::SequenceWentBack {
@@ -128,12 +144,16 @@ impl IndexWriter {
                 committed: self.committed,
             });
         }
-        if !self.pending && sequence == self.committed {
+        if !self.pending && sequence == self.committed && completeness == self.shared.completeness() {
             return Ok(());
         }
         let cursor = Cursor {
             sequence,
             misfits: self.misfits.persisted(),
+            resume: match &completeness {
+                Completeness::Partial { resume } => Some(resume.clone()),
+                Completeness::Empty | Completeness::Complete => None,
+            },
         }
         .encode()?;
         let committed = self.physical()?.prepare_commit().and_then(|mut prepared| {
@@ -143,6 +163,7 @@ impl IndexWriter {
         committed.map_err(|error| self.fail("committing", error))?;
         self.pending = false;
         self.committed = sequence;
+        *self.shared.completeness.lock() = completeness;
         *self.shared.misfits.lock() = self.misfits.clone();
         self.shared.refresh(sequence).map_err(|error| self.failed(error))
     }
@@ -168,6 +189,12 @@ impl IndexWriter {
     #[must_use]
     pub fn committed_sequence(&self) -> u64 {
         self.committed
+    }
+
+    /// Segments that searches go through.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.shared.view().searcher.segment_readers().len()
     }
 
     /// Merges all segments into one and waits for it. For bulk loads that have ended, and for tests.

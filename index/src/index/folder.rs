@@ -1,7 +1,7 @@
 //! The folder of an index on disk: whose it is, whether it can be read, and what a crash left behind.
 //!
-//! `souk-index.json` says which schema the index was built for. It is written after the index itself, so a folder
-//! without it is empty or the rest of a creation that a crash cut short.
+//! `souk-index.json` says which schema the index was built for: one line of JSON, and one with its checksum. It is
+//! written after the index itself, so a folder without it is empty or the rest of a creation that a crash cut short.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,10 +11,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tantivy::directory::error::{LockError, OpenReadError};
 use tantivy::{IndexSettings, TantivyError};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::directory::SoftDirectory;
 use crate::error::Error;
+use crate::index::{IndexOptions, Kept};
 use crate::layout::Layout;
+use crate::schema::{Field, Schema};
 
 const MARKER_FILE: &str = "souk-index.json";
 const MARKER_DRAFT: &str = "souk-index.json.draft";
@@ -28,15 +31,24 @@ struct Marker {
     format: u32,
     /// The schema's fingerprint, in hexadecimal.
     fingerprint: String,
+    /// See [`IndexOptions::label`]. From format 2 on.
+    #[serde(default)]
+    label: String,
+    /// The fields of the schema. From format 2 on; read only when they are asked for, since other versions of this
+    /// crate may know other fields.
+    #[serde(default)]
+    fields: serde_json::Value,
 }
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// Without label, fields and checksum.
+const FORMAT_WITHOUT_SCHEMA: u32 = 1;
 
 /// Opens or creates the index in `folder`.
 pub(super) fn open(
     folder: &Path,
     layout: &Layout,
-    verify_checksums: bool,
+    options: &IndexOptions,
 ) -> Result<(tantivy::Index, SoftDirectory), Error> {
     fs::create_dir_all(folder).map_err(|source| Error::Io {
         doing: "creating the index's folder",
@@ -50,7 +62,7 @@ pub(super) fn open(
     let directory =
         SoftDirectory::open(folder).map_err(|error| Error::engine("opening the index's folder", error))?;
     let index = match marker {
-        None => create(folder, layout, &directory)?,
+        None => create(folder, layout, &options.label, &directory)?,
         Some(_) if !has_meta => {
             return Err(Error::Corrupt {
                 detail: format!("{META_FILE} is missing"),
@@ -65,7 +77,7 @@ pub(super) fn open(
             index
         }
     };
-    if verify_checksums {
+    if options.verify_checksums {
         verify(&index)?;
     }
     Ok((index, directory))
@@ -120,7 +132,12 @@ pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
 }
 
 /// Creates an empty index, durably, in a folder that has none. What a creation cut short has left is removed.
-fn create(folder: &Path, layout: &Layout, directory: &SoftDirectory) -> Result<tantivy::Index, Error> {
+fn create(
+    folder: &Path,
+    layout: &Layout,
+    label: &str,
+    directory: &SoftDirectory,
+) -> Result<tantivy::Index, Error> {
     let refused = |source| Error::Io {
         doing: "creating the index",
         source,
@@ -136,18 +153,23 @@ fn create(folder: &Path, layout: &Layout, directory: &SoftDirectory) -> Result<t
     )
     .map_err(|error| Error::engine("creating the index", error))?;
     directory.checkpoint().map_err(refused)?;
-    write_marker(folder, layout).map_err(refused)?;
+    write_marker(folder, layout, label).map_err(refused)?;
     Ok(index)
 }
 
-fn write_marker(folder: &Path, layout: &Layout) -> io::Result<()> {
+fn write_marker(folder: &Path, layout: &Layout, label: &str) -> io::Result<()> {
     let marker = Marker {
         format: FORMAT,
         fingerprint: format!("{:016x}", layout.schema.fingerprint()),
+        label: label.to_owned(),
+        fields: serde_json::to_value(layout.schema.fields())?,
     };
+    let mut content = serde_json::to_vec(&marker)?;
+    let checksum = xxh3_64(&content);
+    content.extend_from_slice(format!("\n{checksum:016x}\n").as_bytes());
     let draft = folder.join(MARKER_DRAFT);
     let mut file = fs::File::create(&draft)?;
-    file.write_all(&serde_json::to_vec(&marker)?)?;
+    file.write_all(&content)?;
     file.sync_all()?;
     fs::rename(&draft, folder.join(MARKER_FILE))?;
     fs::File::open(folder)?.sync_all()
@@ -164,24 +186,53 @@ fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
             });
         }
     };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| Error::Corrupt {
-            detail: format!("{MARKER_FILE} can't be read: {error}"),
-            source: None,
-        })
+    let damaged = |detail: String| Error::Corrupt {
+        detail: format!("{MARKER_FILE} {detail}"),
+        source: None,
+    };
+    let (content, checksum) = match bytes.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (bytes.get(..end), bytes.get(end + 1..)),
+        None => (Some(bytes.as_slice()), None),
+    };
+    let content = content.unwrap_or_default();
+    let marker: Marker =
+        serde_json::from_slice(content).map_err(|error| damaged(format!("can't be read: {error}")))?;
+    match marker.format {
+        FORMAT_WITHOUT_SCHEMA => Ok(Some(marker)),
+        FORMAT => {
+            let expected = format!("{:016x}\n", xxh3_64(content));
+            if checksum == Some(expected.as_bytes()) {
+                Ok(Some(marker))
+            } else {
+                Err(damaged("has another checksum".to_owned()))
+            }
+        }
+        other => Err(damaged(format!(
+            "has format {other}, this version reads {FORMAT_WITHOUT_SCHEMA} and {FORMAT}"
+        ))),
+    }
+}
+
+/// What an index was made with; see [`crate::Index::kept`].
+pub(super) fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
+    let Some(marker) = read_marker(folder)? else {
+        return Ok(None);
+    };
+    // Fields that this version doesn't know, or that it lays out otherwise, are none that it can open.
+    let Ok(fields) = serde_json::from_value::<Vec<Field>>(marker.fields) else {
+        return Ok(None);
+    };
+    let Ok(schema) = Schema::new(fields) else {
+        return Ok(None);
+    };
+    let same = marker.fingerprint == format!("{:016x}", schema.fingerprint());
+    Ok(same.then_some(Kept {
+        schema,
+        label: marker.label,
+    }))
 }
 
 fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
-    if marker.format != FORMAT {
-        return Err(Error::Corrupt {
-            detail: format!(
-                "{MARKER_FILE} has format {}, this version reads {FORMAT}",
-                marker.format
-            ),
-            source: None,
-        });
-    }
     let found = u64::from_str_radix(&marker.fingerprint, 16).map_err(|error| Error::Corrupt {
         detail: format!("{MARKER_FILE} has no fingerprint: {error}"),
         source: None,

@@ -1,11 +1,12 @@
 //! The analyzers that a TEXT field can have, with their parameters.
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::hash_text;
 
 /// How a TEXT field's values, and the texts of queries on it, become tokens. Behaviour and parameters are Tablestore's.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Analyzer {
     /// Each CJK character is a token; runs of letters and digits are one token.
     SingleWord {

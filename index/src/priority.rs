@@ -1,0 +1,54 @@
+//! Merges leave the cores to searches and commits.
+
+/// How the search library begins the names of its merging threads.
+const MERGING: &str = "merge_thread";
+/// What a merging thread yields: of two threads that want one core, it then gets a tenth of it.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
+
+/// Lowers the priority of the calling thread if it merges. The library gives no way to its threads but the files that
+/// they open, so every opening comes by here.
+pub(crate) fn lower_if_merging() {
+    thread_local! {
+        static SEEN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+    if SEEN.replace(true) {
+        return;
+    }
+    let thread = std::thread::current();
+    if thread.name().is_some_and(|name| name.starts_with(MERGING)) {
+        lower();
+    }
+}
+
+/// On Linux a thread has a priority of its own. One that can't be lowered merges all the same.
+#[cfg(target_os = "linux")]
+fn lower() {
+    let already = rustix::process::getpriority_process(None).unwrap_or_default();
+    let _ = rustix::process::setpriority_process(None, NICENESS.max(already));
+}
+
+/// Elsewhere this would slow down the whole process.
+#[cfg(not(target_os = "linux"))]
+fn lower() {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn niceness_of_a_thread(name: &str) -> Option<i32> {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(|| {
+            lower_if_merging();
+            rustix::process::getpriority_process(None).ok()
+        });
+        thread.ok()?.join().ok()?
+    }
+
+    #[test]
+    fn only_merging_threads_are_lowered() {
+        let usual = niceness_of_a_thread("anything");
+        assert!(usual.is_some());
+        assert_eq!(niceness_of_a_thread("merge_thread_0"), usual.max(Some(NICENESS)));
+    }
+}
