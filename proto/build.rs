@@ -3,17 +3,21 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 15] = [
     "souk/media/v1/media.proto",
+    "souk/media/v1/media_index.proto",
     "souk/order/v1/consumer.proto",
     "souk/order/v1/order.proto",
+    "souk/order/v1/order_index.proto",
     "souk/order/v1/person.proto",
     "souk/order/v1/product.proto",
     "souk/order/v1/salesperson.proto",
     "souk/search/v1/aggregation.proto",
+    "souk/search/v1/index.proto",
     "souk/search/v1/query.proto",
     "souk/search/v1/search.proto",
     "souk/shop/v1/shop.proto",
+    "souk/shop/v1/shop_index.proto",
     "souk/type/v1/type.proto",
 ];
 

@@ -12,19 +12,18 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::build;
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
 use crate::export::{SNAPSHOTS_MAX, Snapshots};
 use crate::health;
 pub use crate::health::Health;
-use crate::index_state::IndexState;
-use crate::pump::{Pump, PumpOptions};
+use crate::index_admin;
+use crate::keeper::{FollowOptions, Keeper, Surroundings};
+use crate::log_tail::LogTail;
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
 use crate::table::{Declaration, OpenTable, check_distinct};
-use crate::turns::Turns;
 use crate::views::{VIEWS_MAX, Views};
 
 /// Folder of the store in an engine's directory.
@@ -39,7 +38,7 @@ pub struct EngineConfig {
     pub directory: PathBuf,
     /// The store's options, the clock among them.
     pub storage: DatabaseOptions,
-    /// How often an index takes up changes while nobody waits for them.
+    /// How long an index that keeps up may leave changes unseen while nobody waits for them.
     pub commit_interval: Duration,
     /// Memory of each index's writer for changes that aren't committed, bytes.
     pub writer_memory: usize,
@@ -76,14 +75,16 @@ pub(crate) struct Inner {
     pub(crate) views: Views,
     tables: HashMap<TypeId, Arc<OpenTable>>,
     health: watch::Receiver<Health>,
-    pumps: Mutex<Vec<Pump>>,
+    keepers: Mutex<HashMap<TypeId, Keeper>>,
+    /// Held by whoever changes the design of an index.
+    redesigning: tokio::sync::Mutex<()>,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Pumps hold the database; without this, dropping an engine that wasn't closed would leave its directory locked.
+        // Keepers hold the database; without this, dropping an engine that wasn't closed would leave its directory locked.
         self.closing.cancel();
     }
 }
@@ -104,24 +105,20 @@ impl Engine {
             let table = open_table(&database, declaration).await?;
             open.insert(table.declaration.resource, Arc::new(table));
         }
-        let options = PumpOptions {
-            commit_interval: config.commit_interval,
-            writer_memory: config.writer_memory,
+        let around = Surroundings {
+            tail: Arc::new(LogTail::new(database.clone())),
+            database: database.clone(),
+            options: FollowOptions {
+                commit_interval: config.commit_interval,
+                writer_memory: config.writer_memory,
+            },
+            closing: closing.clone(),
         };
-        let mut pumps = Vec::new();
-        for table in open.values() {
-            let folder = build::Folder(config.directory.join(INDEX).join(table.declaration.name));
-            let pump = Pump::start(
-                Arc::clone(table),
-                database.clone(),
-                folder,
-                options,
-                closing.clone(),
-            );
-            pumps.push(pump.map_err(|source| EngineError::Io {
-                doing: "starting a pump",
-                source,
-            })?);
+        let mut keepers = HashMap::new();
+        for (resource, table) in &open {
+            let folder = config.directory.join(INDEX).join(table.declaration.name);
+            let keeper = Keeper::start(Arc::clone(table), around.clone(), folder).await?;
+            keepers.insert(*resource, keeper);
         }
         let indexes = open.values().map(|table| Arc::clone(&table.index)).collect();
         let health = health::watch(database.watch_health(), indexes, closing.clone());
@@ -136,7 +133,8 @@ impl Engine {
                 views,
                 tables: open,
                 health,
-                pumps: Mutex::new(pumps),
+                keepers: Mutex::new(keepers),
+                redesigning: tokio::sync::Mutex::default(),
                 closing,
             }),
         })
@@ -164,6 +162,25 @@ impl Engine {
         &self.inner.database
     }
 
+    /// The tables that are open.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
+        self.inner.tables.values()
+    }
+
+    /// To be held while the design of an index is changed.
+    pub(crate) fn redesigning(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.redesigning
+    }
+
+    /// Who keeps the index of a table; nobody does when the engine is closing.
+    pub(crate) fn keeper(&self, table: &OpenTable) -> Result<Keeper> {
+        let keepers = self.inner.keepers.lock();
+        keepers
+            .get(&table.declaration.resource)
+            .cloned()
+            .ok_or(EngineError::Closing)
+    }
+
     /// The time by the engine's clock, nanoseconds since the Unix epoch.
     pub(crate) fn now(&self) -> i64 {
         self.inner.clock.now()
@@ -178,8 +195,8 @@ impl Engine {
         self.inner.closing.cancel();
         self.inner.snapshots.clear();
         self.inner.views.clear();
-        let pumps = std::mem::take(&mut *self.inner.pumps.lock());
-        let joined = tokio::task::spawn_blocking(move || pumps.into_iter().for_each(Pump::join));
+        let keepers = std::mem::take(&mut *self.inner.keepers.lock());
+        let joined = tokio::task::spawn_blocking(move || keepers.into_values().for_each(Keeper::join));
         if tokio::time::timeout_at(deadline, joined).await.is_err() {
             warn!("indexes weren't done in time; they resume from their last checkpoints");
         }
@@ -188,14 +205,9 @@ impl Engine {
 }
 
 async fn open_table(database: &Database, declaration: Declaration) -> Result<OpenTable> {
-    let schema = declaration.schema()?;
+    let declared = declaration.design()?;
     let table = database.ensure_table(declaration.table.clone()).await?;
-    let index = Arc::new(IndexState::new(declaration.name));
-    Ok(OpenTable {
-        declaration,
-        table,
-        schema,
-        index,
-        turns: Turns::default(),
-    })
+    let changes = index_admin::read_kept(database, declaration.name).await?;
+    let wanted = index_admin::redesigned(&declared, &changes, declaration.name);
+    Ok(OpenTable::new(declaration, table, changes, wanted))
 }

@@ -28,6 +28,9 @@ use crate::error::{EngineError, Result};
 /// Part of the drain deadline that indexes may use, in percent; the rest after the calls is the store's.
 const INDEXES_SHARE: u32 = (100 - CALLS_SHARE) / 2;
 
+/// How long a process waits for its indexes before it says where it listens.
+const SERVING_WAIT: Duration = Duration::from_secs(10);
+
 /// What a service is to the process around it.
 pub trait Service: Sized + Send + Sync + 'static {
     /// Its `service.name` in telemetry, for example `souk-order`.
@@ -63,6 +66,7 @@ pub async fn start<S: Service>(
 ) -> Result<S> {
     let service = S::open(settings.engine(directory), host.draining()).await?;
     let serving = follow(S::NAME, service.engine(), host);
+    wait_until_serving(S::NAME, service.engine()).await;
     for name in S::SERVICES {
         health.watch(*name, serving.clone());
     }
@@ -81,6 +85,24 @@ async fn close(
     for_indexes: Duration,
 ) -> std::result::Result<(), souk_chassis::host::CloseError> {
     Ok(engine.close(Instant::now() + for_indexes).await?)
+}
+
+/// Waits until an engine serves, so that a process says where it listens when it answers everything. Indexes that have to
+/// be built take longer than [`SERVING_WAIT`]: the log then says that searches have to wait for them, and the process
+/// begins with all that doesn't.
+async fn wait_until_serving(service: &'static str, engine: &Engine) {
+    let mut health = engine.health();
+    let serving = health.wait_for(Health::is_serving);
+    if let Ok(Ok(_)) = tokio::time::timeout(SERVING_WAIT, serving).await {
+        return;
+    }
+    if let Health::NotServing { reason } = engine.health().borrow().clone() {
+        tracing::warn!(
+            service,
+            reason,
+            "begins without its indexes: searches are refused until they are ready"
+        );
+    }
 }
 
 /// Whether an engine serves, from now until the process stops. The reasons why not go to the log.

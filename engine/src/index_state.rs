@@ -1,5 +1,6 @@
 //! What searches and the pump of one index know of each other: how far the index is, and how far somebody needs it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
@@ -7,6 +8,7 @@ use souk_index::{Index, Searcher};
 use tokio::sync::{Notify, watch};
 
 use crate::deadline::Wait;
+use crate::design::Design;
 use crate::error::{EngineError, Result, Waiting};
 
 /// Whether an index answers.
@@ -15,8 +17,38 @@ pub(crate) enum Phase {
     /// It is being opened, or built from the table.
     Building,
     /// It answers, and follows the change log.
-    Serving(Index),
+    Serving(Serving),
     /// It doesn't any more.
+    Failed(String),
+}
+
+/// An index that answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Serving {
+    pub(crate) index: Index,
+    pub(crate) design: Arc<Design>,
+}
+
+/// How far an index is that is built beside the one that answers, if there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Build {
+    pub(crate) step: Step,
+    /// Rows that are in it.
+    pub(crate) rows: u64,
+    /// Rows of the table, about.
+    pub(crate) about: u64,
+    /// It has those rows as of this sequence.
+    pub(crate) sequence: u64,
+}
+
+/// What a build is at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It takes the rows of the table.
+    Reading,
+    /// It has them, and takes the changes since.
+    CatchingUp,
+    /// It has ended, for this reason, and begins again with the process.
     Failed(String),
 }
 
@@ -25,6 +57,7 @@ pub(crate) enum Phase {
 pub(crate) struct IndexState {
     table: &'static str,
     phase: RwLock<Phase>,
+    build: RwLock<Option<Build>>,
     /// Tells of every change of `phase`.
     phase_changed: watch::Sender<()>,
     /// Searches that begin now see every change up to here.
@@ -40,6 +73,7 @@ impl IndexState {
         Self {
             table,
             phase: RwLock::new(Phase::Building),
+            build: RwLock::new(None),
             phase_changed: watch::Sender::new(()),
             applied: watch::Sender::new(0),
             wanted: AtomicU64::new(0),
@@ -60,6 +94,27 @@ impl IndexState {
         self.phase_changed.send_replace(());
         // Whoever waits for a sequence looks at the phase again.
         self.applied.send_modify(|_| ());
+    }
+
+    /// Lets an index answer from now on.
+    pub(crate) fn serve(&self, serving: Serving) {
+        self.set_phase(Phase::Serving(serving));
+    }
+
+    /// The index that answers.
+    pub(crate) fn serving(&self) -> Option<Serving> {
+        match &*self.phase.read() {
+            Phase::Serving(serving) => Some(serving.clone()),
+            Phase::Building | Phase::Failed(_) => None,
+        }
+    }
+
+    pub(crate) fn build(&self) -> Option<Build> {
+        self.build.read().clone()
+    }
+
+    pub(crate) fn set_build(&self, build: Option<Build>) {
+        *self.build.write() = build;
     }
 
     /// Follows the changes of the phase.
@@ -108,8 +163,8 @@ impl IndexState {
         // First the number, then the view: the view may be younger, never older.
         let sequence = self.applied();
         match self.phase() {
-            Phase::Serving(index) => {
-                let searcher = index.searcher();
+            Phase::Serving(serving) => {
+                let searcher = serving.index.searcher();
                 let sequence = sequence.max(searcher.sequence());
                 Ok((searcher, sequence))
             }

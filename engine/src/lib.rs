@@ -14,7 +14,9 @@
 //! | [`wire`] | what every service needs between messages and its domain |
 //! | [`hosting`] | a service as a part of a process |
 //! | [`error`] | what can go wrong; `status` alone says what a client is told |
-//! | `pump`, `build`, `index_state` | the index follows the log, is built from the table, and is waited for |
+//! | `keeper`, `design`, `index_state` | indexes are built from their tables, follow the log, are replaced, and are waited for |
+//! | `index_admin` | indexes as their users see and change them |
+//! | `log_tail` | the end of the change log, read once for all indexes |
 //! | `search_wire`, `search_pool` | messages to searches and back; where searches run |
 //! | `leases`, `views` | what is kept between calls; views that the pages of a search share |
 //! | `stored`, `table`, `turns` | records as rows and documents; open tables; order among writers of one row |
@@ -65,13 +67,15 @@ pub mod views;
 pub mod watch;
 pub mod wire;
 
-mod build;
 mod deadline;
+mod design;
 mod etag;
 mod health;
+mod index_admin;
 mod index_state;
+mod keeper;
 mod leases;
-mod pump;
+mod log_tail;
 mod search_pool;
 mod search_wire;
 mod status;

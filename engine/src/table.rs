@@ -1,14 +1,17 @@
 //! The tables of an engine: as they are declared, and as they are open.
 
 use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use souk_index::{Document, Schema};
-use souk_storage::{Row, Table, TableSchema};
-use xxhash_rust::xxh3::Xxh3;
+use parking_lot::RwLock;
+use souk_index::{Document, Reason, Schema};
+use souk_storage::{PrimaryKey, Row, Table, TableSchema};
 
 use crate::columns::CorruptRow;
+use crate::design::Design;
 use crate::error::{EngineError, Result};
+use crate::index_admin::KeptChanges;
 use crate::index_state::IndexState;
 use crate::resource::Resource;
 use crate::stored;
@@ -45,6 +48,8 @@ pub(crate) struct Declaration {
     document_version: u32,
     /// Makes the document of a row.
     pub(crate) document: fn(&Row) -> Result<Document, CorruptRow>,
+    /// The id in a primary key.
+    pub(crate) id: fn(&PrimaryKey) -> Result<String, CorruptRow>,
 }
 
 impl Declaration {
@@ -56,23 +61,20 @@ impl Declaration {
             fields: stored::fields::<R>(),
             document_version: R::DOCUMENT_VERSION,
             document: stored::to_document::<R>,
+            id: R::id_of,
         }
     }
 
-    /// The schema of the table's index.
+    /// The design of the table's index, as the resource declares it.
     ///
     /// # Errors
     /// [`souk_index::Error::InvalidSchema`].
-    pub(crate) fn schema(&self) -> Result<Schema> {
-        Ok(Schema::new(self.fields.clone())?)
-    }
-
-    /// What tells an index that answers like this declaration from all others.
-    pub(crate) fn fingerprint(&self, schema: &Schema) -> u64 {
-        let mut hash = Xxh3::new();
-        hash.update(&schema.fingerprint().to_be_bytes());
-        hash.update(&self.document_version.to_be_bytes());
-        hash.digest()
+    pub(crate) fn design(&self) -> Result<Design> {
+        Ok(Design {
+            schema: Schema::new(self.fields.clone())?,
+            sources: BTreeMap::new(),
+            document_version: self.document_version,
+        })
     }
 }
 
@@ -81,9 +83,64 @@ impl Declaration {
 pub(crate) struct OpenTable {
     pub(crate) declaration: Declaration,
     pub(crate) table: Table,
-    pub(crate) schema: Schema,
     pub(crate) index: Arc<IndexState>,
     pub(crate) turns: Turns,
+    /// Changes of the declared index, in order.
+    pub(crate) changes: RwLock<KeptChanges>,
+    /// What the index is to be, now or when it is built.
+    wanted: RwLock<Arc<Design>>,
+}
+
+impl OpenTable {
+    pub(crate) fn new(declaration: Declaration, table: Table, changes: KeptChanges, wanted: Design) -> Self {
+        Self {
+            index: Arc::new(IndexState::new(declaration.name)),
+            declaration,
+            table,
+            turns: Turns::default(),
+            changes: RwLock::new(changes),
+            wanted: RwLock::new(Arc::new(wanted)),
+        }
+    }
+
+    /// What the index is to be, now or when it is built.
+    pub(crate) fn wanted(&self) -> Arc<Design> {
+        Arc::clone(&self.wanted.read())
+    }
+
+    /// Makes the index to be of another design: [`crate::keeper::Keeper::redesign`] then does it.
+    pub(crate) fn want(&self, design: Design) {
+        *self.wanted.write() = Arc::new(design);
+    }
+
+    /// Says of fields that the index doesn't have yet that they are coming.
+    pub(crate) fn explained(&self, error: souk_index::Error) -> souk_index::Error {
+        let Some(build) = self.index.build() else {
+            return error;
+        };
+        let mut violations = match error {
+            souk_index::Error::InvalidQuery(violations) => violations,
+            other => return other,
+        };
+        let wanted = self.wanted();
+        violations.advise(|violation| {
+            let field = violation.message.split('`').nth(1)?;
+            let comes = violation.reason == Reason::UnknownField && wanted.schema.resolve(field).is_some();
+            let (rows, about) = (build.rows, build.about);
+            comes.then(|| {
+                format!("it is being added ({rows} of about {about} rows are in): search again later")
+            })
+        });
+        souk_index::Error::InvalidQuery(violations)
+    }
+
+    /// The design that searches are read by: that of the index that answers.
+    pub(crate) fn served(&self) -> Arc<Design> {
+        match self.index.serving() {
+            Some(serving) => serving.design,
+            None => self.wanted(),
+        }
+    }
 }
 
 /// Refuses two declarations of one table.

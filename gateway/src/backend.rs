@@ -164,15 +164,17 @@ mod tests {
             .collect();
         let order = [
             "souk.order.v1.ConsumerService",
+            "souk.order.v1.OrderIndexService",
             "souk.order.v1.OrderService",
             "souk.order.v1.ProductService",
             "souk.order.v1.SalespersonService",
         ];
+        let media = ["souk.media.v1.MediaIndexService", "souk.media.v1.MediaService"];
         assert_eq!(
             routed,
             [
                 ("order", order.map(str::to_owned).to_vec()),
-                ("media", vec!["souk.media.v1.MediaService".to_owned()]),
+                ("media", media.map(str::to_owned).to_vec()),
             ]
         );
     }

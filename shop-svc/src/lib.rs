@@ -25,14 +25,17 @@ use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::hosting::{self, Service};
 use souk_engine::{Engine, EngineConfig, Result, Tables};
+use souk_proto::shop::v1::shop_index_service_server::{self, ShopIndexServiceServer};
 use souk_proto::shop::v1::shop_service_server::{self, ShopServiceServer};
 use tokio_util::sync::CancellationToken;
 
+mod index_api;
 pub mod shop;
 
 /// The command line of `souk-shop-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
+use index_api::IndexApi;
 use shop::{Shop, ShopApi};
 
 /// The shop service on an engine.
@@ -40,17 +43,22 @@ use shop::{Shop, ShopApi};
 pub struct ShopServices {
     engine: Engine,
     shops: ShopServiceServer<ShopApi>,
+    indexes: ShopIndexServiceServer<IndexApi>,
 }
 
 impl Service for ShopServices {
     const NAME: &'static str = "souk-shop";
     const FOLDER: &'static str = "shop";
-    const SERVICES: &'static [&'static str] = &[shop_service_server::SERVICE_NAME];
+    const SERVICES: &'static [&'static str] = &[
+        shop_service_server::SERVICE_NAME,
+        shop_index_service_server::SERVICE_NAME,
+    ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = Engine::open(config, Tables::new().table::<Shop>()).await?;
         let shops = ShopApi::new(engine.collection()?, draining);
         Ok(Self {
+            indexes: ShopIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
             shops: ShopServiceServer::new(shops),
         })
@@ -61,7 +69,7 @@ impl Service for ShopServices {
     }
 
     fn mount(&self, services: Services) -> Services {
-        services.mount(self.shops.clone())
+        services.mount(self.shops.clone()).mount(self.indexes.clone())
     }
 }
 

@@ -21,6 +21,7 @@ mod occupied;
 mod oracle;
 mod readme;
 mod rebuild;
+mod redesign;
 mod trace;
 mod walk;
 

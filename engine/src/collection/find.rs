@@ -42,13 +42,13 @@ impl<R: Resource> Collection<R> {
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
     /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`].
     pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
-        let mut search = search_wire::read(search.unwrap_or_default(), path, &self.open.schema)?;
+        let mut search = search_wire::read(search.unwrap_or_default(), path, &self.open.served().schema)?;
         let kept = self.kept_view(&mut search, path)?;
         let sort = search.request.sort.clone();
         let place = |error| search_wire::index_error(error, path);
         let highlighter = search
             .highlight
-            .map(|highlight| Highlighter::new(&self.open.schema, &search.request.query, highlight))
+            .map(|highlight| Highlighter::new(&self.open.served().schema, &search.request.query, highlight))
             .transpose()
             .map_err(place)?;
         let view = kept.as_ref().map(|(_, view)| view);
@@ -117,7 +117,7 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// As [`Collection::search`].
     pub async fn nearby(&self, request: NearbyRequest<'_>) -> Result<NearPage<R>> {
-        let search = search_wire::nearby(request, &self.open.schema)?;
+        let search = search_wire::nearby(request, &self.open.served().schema)?;
         let answer = self
             .find(
                 search.request,
@@ -235,7 +235,7 @@ impl<R: Resource> Collection<R> {
                 .searches
                 .search(searcher.clone(), request, wait)
                 .await?
-                .map_err(place)?;
+                .map_err(|error| place(self.open.explained(error)))?;
             span.record("souk.hits", result.hits.len());
             Ok(Answer {
                 result,

@@ -31,7 +31,7 @@ impl<R: Resource> Collection<R> {
         request: SuggestRequest<'_>,
         fields: &SuggestFields<'_>,
     ) -> Result<SuggestPage> {
-        let wire = search_wire::suggest(request, fields, &self.open.schema)?;
+        let wire = search_wire::suggest(request, fields, &self.open.served().schema)?;
         let mut page = self.names(&wire, wire.begun.clone(), 0).await?;
         if let (true, Some(near)) = (page.suggestions.is_empty(), &wire.near) {
             page = self.names(&wire, near.clone(), 1).await?;

@@ -24,7 +24,8 @@ const SEARCH_THREADS_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineSettings {
-    /// How often an index takes up changes while nobody waits for them; at most 200 ms.
+    /// How long an index may leave changes unseen while nobody waits for them; at most 200 ms. It takes them up sooner
+    /// when it keeps up with them.
     #[serde(with = "duration")]
     pub commit_interval: Duration,
     /// Searches that run at a time; 0 is twice the number of cores.

@@ -10,6 +10,7 @@ mod highlights;
 mod lifecycle;
 mod model;
 mod note;
+mod redesign;
 mod views;
 mod watch;
 mod writes;

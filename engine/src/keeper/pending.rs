@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use souk_chassis::propagate;
 use souk_index::Operation;
-use souk_storage::{Change, RowChange};
+use souk_storage::Change;
 use tokio::time::Instant;
-use tracing::{Span, error};
+use tracing::Span;
 
-use crate::key;
+use crate::design::Design;
 use crate::table::OpenTable;
 
 /// Most writes that a span links to.
@@ -42,12 +42,17 @@ impl Pending {
     }
 
     /// The operations of changes, of which it then knows.
-    pub(super) fn take_in(&mut self, table: &OpenTable, changes: &[Change]) -> Vec<Operation> {
+    pub(super) fn take_in(
+        &mut self,
+        table: &OpenTable,
+        design: &Design,
+        changes: &[Change],
+    ) -> Vec<Operation> {
         let mut operations = Vec::new();
         for change in changes {
             let before = operations.len();
             let rows = change.rows.iter().filter(|row| row.table == table.table.id());
-            operations.extend(rows.map(|row| operation(table, row)));
+            operations.extend(rows.map(|row| design.operation(table, row)));
             if operations.len() > before
                 && self.traces.len() < LINKS_MAX
                 && let Some(trace) = &change.trace
@@ -66,23 +71,6 @@ impl Pending {
     pub(super) fn link(&self, span: &Span) {
         for trace in &self.traces {
             propagate::link(span, trace);
-        }
-    }
-}
-
-fn operation(table: &OpenTable, change: &RowChange) -> Operation {
-    let gone = || Operation::Delete {
-        key: key::to_document_key(&change.key),
-    };
-    let Some(row) = &change.row else {
-        return gone();
-    };
-    match (table.declaration.document)(row) {
-        Ok(document) => Operation::Upsert(document),
-        Err(corrupt) => {
-            // The row stays readable by those who can; what it was before must not be found any more.
-            error!(table = table.declaration.name, error = %corrupt, "a row can't be indexed");
-            gone()
         }
     }
 }

@@ -1,0 +1,169 @@
+//! An index is changed while it answers, and the process is killed in the middle of it: the change is kept, the build
+//! goes on, and nothing is missing.
+
+use souk_e2e::data::{self, Numbers};
+use souk_e2e::suite::{Layout, Suite};
+use souk_proto::order::v1::order_index_service_client::OrderIndexServiceClient;
+use souk_proto::order::v1::{
+    BatchCreateOrdersRequest, GetOrderIndexRequest, Order, SearchOrdersRequest, UpdateOrderIndexRequest,
+};
+use souk_proto::search::v1::index_change::Kind;
+use souk_proto::search::v1::{
+    AddIndexField, HitsMode, Index, IndexChange, IndexFieldType, IndexPhase, Query, Search, TermQuery,
+    TotalRequest, query, total_request,
+};
+use souk_proto::r#type::v1::{Value, value};
+
+use crate::{SOUK, rounds, seed};
+
+const COLOURS: [&str; 3] = ["红", "绿", "blue"];
+
+fn text(text: &str) -> Value {
+    Value {
+        kind: Some(value::Kind::StringValue(text.to_owned())),
+    }
+}
+
+fn orders(from: u64, count: u64, numbers: &mut Numbers) -> Vec<Order> {
+    let coloured = |number: u64| {
+        let mut order = data::order(number, numbers);
+        let colour = COLOURS[(number % 3) as usize];
+        order.attributes.insert("colour".to_owned(), text(colour));
+        order
+    };
+    (from..from + count).map(coloured).collect()
+}
+
+async fn create(suite: &Suite, orders: Vec<Order>) -> anyhow::Result<i64> {
+    let mut sequence = 0;
+    for orders in orders.chunks(200) {
+        let request = BatchCreateOrdersRequest {
+            orders: orders.to_vec(),
+            omit_resources: true,
+            ..Default::default()
+        };
+        sequence = suite
+            .orders()?
+            .batch_create_orders(request)
+            .await?
+            .into_inner()
+            .sequence;
+    }
+    Ok(sequence)
+}
+
+async fn count(suite: &Suite, query: Option<Query>, min_sequence: i64) -> Result<i64, tonic::Status> {
+    let search = Search {
+        query,
+        min_sequence,
+        hits_mode: HitsMode::None.into(),
+        total: Some(TotalRequest {
+            kind: Some(total_request::Kind::Exact(true)),
+        }),
+        ..Search::default()
+    };
+    let request = SearchOrdersRequest { search: Some(search) };
+    let mut orders = suite
+        .orders()
+        .map_err(|error| tonic::Status::unknown(error.to_string()))?;
+    let answer = orders.search_orders(request).await?.into_inner();
+    Ok(answer.total.map_or(-1, |total| total.value))
+}
+
+fn coloured(colour: &str) -> Option<Query> {
+    Some(Query {
+        kind: Some(query::Kind::Term(TermQuery {
+            field: "colour".to_owned(),
+            value: Some(text(colour)),
+            weight: None,
+        })),
+    })
+}
+
+async fn index(suite: &Suite) -> anyhow::Result<Index> {
+    let mut indexes = OrderIndexServiceClient::new(suite.channel()?);
+    let request = GetOrderIndexRequest {
+        index: "orders".to_owned(),
+    };
+    let answer = indexes.get_order_index(request).await?.into_inner();
+    answer.index.ok_or_else(|| anyhow::anyhow!("no index"))
+}
+
+/// Adds the attribute as a field; gives what the change comes to.
+async fn add_colour(suite: &Suite, validate_only: bool) -> anyhow::Result<(bool, i64)> {
+    let mut indexes = OrderIndexServiceClient::new(suite.channel()?);
+    let add = AddIndexField {
+        field: "colour".to_owned(),
+        r#type: IndexFieldType::Keyword.into(),
+        ..AddIndexField::default()
+    };
+    let request = UpdateOrderIndexRequest {
+        index: "orders".to_owned(),
+        changes: vec![IndexChange {
+            kind: Some(Kind::AddField(add)),
+        }],
+        validate_only,
+    };
+    let answer = indexes.update_order_index(request).await?.into_inner();
+    let effect = answer.effect.ok_or_else(|| anyhow::anyhow!("no effect"))?;
+    Ok((effect.instant, effect.rows_about))
+}
+
+async fn a_change_of_the_index_survives_kills(layout: Layout) -> anyhow::Result<()> {
+    let mut numbers = Numbers::new(seed("redesign"));
+    let mut suite = Suite::start(SOUK, layout).await?;
+    let batches = rounds("SOUK_REDESIGN_BATCHES", 40) as u64;
+    let mut written = batches * 200;
+    let sequence = create(&suite, orders(0, written, &mut numbers)).await?;
+    assert_eq!(count(&suite, None, sequence).await?, written as i64);
+
+    assert_eq!(add_colour(&suite, true).await?, (false, written as i64));
+    assert_eq!(index(&suite).await?.phase(), IndexPhase::Serving, "only asked");
+    assert_eq!(add_colour(&suite, false).await?, (false, written as i64));
+    for _ in 0..3 {
+        suite.kill().await?;
+        suite.start_again().await?;
+        // It answers while it is rebuilt, and sees what is written meanwhile.
+        let sequence = create(&suite, orders(written, 30, &mut numbers)).await?;
+        written += 30;
+        assert_eq!(count(&suite, None, sequence).await?, written as i64);
+    }
+    let found = loop {
+        match count(&suite, coloured("红"), 0).await {
+            Ok(found) => break found,
+            Err(status) => {
+                assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status:?}");
+                let described = index(&suite).await?;
+                let build = described.build;
+                let done = build.map_or(0, |build| build.rows_done);
+                assert!(done <= written as i64 + 90, "{done} of {written}");
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    assert_eq!(found, written.div_ceil(3) as i64);
+    let described = index(&suite).await?;
+    assert_eq!(described.phase(), IndexPhase::Serving);
+    assert_eq!(described.documents, written as i64);
+    assert!(
+        described
+            .fields
+            .iter()
+            .any(|field| field.source == "attributes.colour")
+    );
+    // The restart of a suite whose index is complete keeps the field.
+    suite.stop().await?;
+    suite.start_again().await?;
+    assert_eq!(count(&suite, coloured("红"), 0).await?, found);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_an_index_survives_kills_in_one_process() -> anyhow::Result<()> {
+    a_change_of_the_index_survives_kills(Layout::OneProcess).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_an_index_survives_kills_in_four_processes() -> anyhow::Result<()> {
+    a_change_of_the_index_survives_kills(Layout::FourProcesses).await
+}

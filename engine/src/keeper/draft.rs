@@ -1,0 +1,288 @@
+//! Fills an index from its table, beside the one that answers meanwhile.
+//!
+//! A feed of the store gives the rows, and the changes of those that it has given. The index commits its place in the
+//! feed together with what it took from there, so a build that was cut short goes on from its last checkpoint, without a
+//! row too many or too few, and the log is kept for it.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+use serde::{Deserialize, Serialize};
+use souk_index::{Completeness, Error as IndexError, Index, IndexWriter, Operation};
+use souk_storage::{
+    Direction, Error as StorageError, Feed, FeedBatch, FeedOptions, FeedPhase, FeedRecord, FeedSource,
+    FeedToken, RangeRequest, RecordKind,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::folder;
+use super::{Keeping, Step};
+use crate::design::Design;
+use crate::error::Result;
+use crate::key;
+
+/// Rows and changes that are taken at a time.
+const RECORDS_PER_READ: usize = 2_000;
+/// How often an unfinished index is made durable: what a crash costs at most.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
+/// Changes behind the end of the log at which the index can follow it by itself.
+const NEARLY_CAUGHT_UP: u64 = 10_000;
+
+/// What an unfinished index says of itself.
+#[derive(Serialize, Deserialize)]
+struct Resume {
+    /// The place in the feed, in base64.
+    token: String,
+    /// Rows so far.
+    rows: u64,
+}
+
+/// An index that is being filled.
+struct Draft<'a> {
+    keeping: &'a Keeping,
+    design: &'a Design,
+    feed: Feed,
+    index: Index,
+    writer: IndexWriter,
+    /// Behind what was taken.
+    token: Option<FeedToken>,
+    rows: u64,
+    /// How many rows there are, about.
+    about: u64,
+}
+
+/// The index of a design, complete up to a sequence that the log still continues. `None` when it was asked to stop.
+pub(super) fn fill(
+    keeping: &Keeping,
+    design: &Design,
+    stop: &CancellationToken,
+) -> Result<Option<(Index, IndexWriter)>> {
+    let path = folder::of(&keeping.folder, design.fingerprint());
+    let feed = folder::feed_name(keeping.table.declaration.name, design.fingerprint());
+    fs::create_dir_all(&keeping.folder).map_err(folder::refused("creating the folder of indexes"))?;
+    if let Some(draft) = resume(keeping, design, &path, &feed)? {
+        match draft.run(stop) {
+            Err(error) if is_lost(&error) => {
+                warn!(table = keeping.table.declaration.name, %error, "the build begins anew");
+            }
+            filled => return filled,
+        }
+    }
+    begin(keeping, design, &path, &feed)?.run(stop)
+}
+
+/// Whether an error means that a feed can't be followed any more.
+fn is_lost(error: &crate::error::EngineError) -> bool {
+    matches!(
+        error,
+        crate::error::EngineError::Storage(
+            StorageError::ChangesTrimmed { .. }
+                | StorageError::FeedAheadOfLog { .. }
+                | StorageError::FeedNotFound { .. }
+                | StorageError::Invalid { .. }
+        )
+    )
+}
+
+/// The build that a stop or a crash cut short, if it can go on.
+fn resume<'a>(
+    keeping: &'a Keeping,
+    design: &'a Design,
+    path: &Path,
+    feed: &str,
+) -> Result<Option<Draft<'a>>> {
+    let (true, Some(feed)) = (path.is_dir(), keeping.database.feed(feed)) else {
+        return Ok(None);
+    };
+    let index = match Index::open(path, design.schema.clone(), keeping.index_options(design)) {
+        Ok(index) => index,
+        Err(error @ (IndexError::Corrupt { .. } | IndexError::SchemaMismatch { .. })) => {
+            warn!(table = keeping.table.declaration.name, %error, "the build begins anew");
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let Completeness::Partial { resume } = index.completeness() else {
+        return Ok(None);
+    };
+    let Ok(resume) = serde_json::from_str::<Resume>(&resume) else {
+        return Ok(None);
+    };
+    let Ok(token) = BASE64.decode(&resume.token) else {
+        return Ok(None);
+    };
+    info!(
+        table = keeping.table.declaration.name,
+        rows = resume.rows,
+        "the build goes on"
+    );
+    Ok(Some(Draft {
+        keeping,
+        design,
+        feed,
+        writer: index.writer()?,
+        index,
+        token: Some(FeedToken::from_bytes(token)),
+        rows: resume.rows,
+        about: about(keeping)?,
+    }))
+}
+
+/// A build from the first row on.
+fn begin<'a>(keeping: &'a Keeping, design: &'a Design, path: &Path, feed: &str) -> Result<Draft<'a>> {
+    folder::remove(path)?;
+    let database = &keeping.database;
+    let feed = keeping.runtime.block_on(async {
+        if let Some(old) = database.feed(feed) {
+            old.remove().await?;
+        }
+        let options = FeedOptions::new(FeedSource::BaseAndChanges).table(&keeping.table.table);
+        database.create_feed(feed, options).await
+    })?;
+    let index = Index::open(path, design.schema.clone(), keeping.index_options(design))?;
+    folder::sync(&keeping.folder)?;
+    Ok(Draft {
+        keeping,
+        design,
+        feed,
+        writer: index.writer()?,
+        index,
+        token: None,
+        rows: 0,
+        about: about(keeping)?,
+    })
+}
+
+/// How many rows the table has, about: as many as the index that answers has documents, else at most as many as the
+/// store has rows.
+fn about(keeping: &Keeping) -> Result<u64> {
+    if let Some(serving) = keeping.state().serving() {
+        return Ok(serving.index.size()?.documents);
+    }
+    let statistics = keeping.runtime.block_on(keeping.database.statistics())?;
+    let rows = statistics.spaces.iter();
+    let rows = rows.filter(|space| space.space == souk_storage::kv::Space::Rows);
+    Ok(rows.map(|space| space.entries).sum())
+}
+
+/// The index of a table without rows, which needs no feed. `None` when it has rows.
+pub(super) fn of_empty_table(keeping: &Keeping, design: &Design) -> Result<Option<(Index, IndexWriter)>> {
+    let (is_empty, sequence) = keeping.runtime.block_on(async {
+        let snapshot = keeping.database.snapshot().await?;
+        let first = RangeRequest::all(Direction::Forward).limit(1);
+        let page = snapshot.range(&keeping.table.table, &first).await?;
+        Ok::<_, StorageError>((page.rows.is_empty() && page.next.is_none(), snapshot.sequence()))
+    })?;
+    if !is_empty {
+        return Ok(None);
+    }
+    let path = folder::of(&keeping.folder, design.fingerprint());
+    fs::create_dir_all(&keeping.folder).map_err(folder::refused("creating the folder of indexes"))?;
+    folder::remove(&path)?;
+    let index = Index::open(&path, design.schema.clone(), keeping.index_options(design))?;
+    let mut writer = index.writer()?;
+    writer.commit(sequence)?;
+    writer.checkpoint()?;
+    folder::sync(&keeping.folder)?;
+    Ok(Some((index, writer)))
+}
+
+impl Draft<'_> {
+    fn run(mut self, stop: &CancellationToken) -> Result<Option<(Index, IndexWriter)>> {
+        let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
+        loop {
+            let batch = self.keeping.runtime.block_on(async {
+                match &self.token {
+                    Some(token) => self.feed.read_after(token, RECORDS_PER_READ).await,
+                    None => self.feed.read(RECORDS_PER_READ).await,
+                }
+            })?;
+            self.take(&batch)?;
+            self.tell(&batch);
+            if batch.phase == FeedPhase::Changes && self.is_near(&batch) {
+                self.finish(batch.sequence)?;
+                return Ok(Some((self.index, self.writer)));
+            }
+            let stopped = stop.is_cancelled();
+            if stopped || next_checkpoint <= Instant::now() {
+                self.checkpoint(&batch)?;
+                next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
+            }
+            if stopped {
+                return Ok(None);
+            }
+            self.token = Some(batch.token);
+        }
+    }
+
+    fn is_near(&self, batch: &FeedBatch) -> bool {
+        let behind = self
+            .keeping
+            .database
+            .last_sequence()
+            .saturating_sub(batch.sequence);
+        batch.caught_up || behind <= NEARLY_CAUGHT_UP
+    }
+
+    fn take(&mut self, batch: &FeedBatch) -> Result<()> {
+        let records = batch.records.iter();
+        let operations: Vec<_> = records.filter_map(|record| self.operation(record)).collect();
+        let rows = batch
+            .records
+            .iter()
+            .filter(|record| record.kind == RecordKind::Base);
+        self.rows += u64::try_from(rows.count()).unwrap_or_default();
+        Ok(self.writer.apply(operations)?)
+    }
+
+    fn operation(&self, record: &FeedRecord) -> Option<Operation> {
+        let table = &self.keeping.table;
+        match (&record.row, record.kind) {
+            (Some(row), RecordKind::Base) => self.design.insert(table, row),
+            (Some(row), RecordKind::Change(_)) => Some(self.design.upsert(table, row)),
+            (None, _) => Some(Operation::Delete {
+                key: key::to_document_key(&record.key),
+            }),
+        }
+    }
+
+    fn tell(&self, batch: &FeedBatch) {
+        let step = if batch.phase == FeedPhase::Changes {
+            Step::CatchingUp
+        } else {
+            Step::Reading
+        };
+        let (rows, about) = (self.rows, self.about.max(self.rows));
+        self.keeping.tell(step, rows, about, batch.sequence);
+    }
+
+    /// Makes durable what was taken, and lets the log be trimmed up to there.
+    fn checkpoint(&mut self, batch: &FeedBatch) -> Result<()> {
+        let resume = Resume {
+            token: BASE64.encode(batch.token.as_bytes()),
+            rows: self.rows,
+        };
+        let resume = serde_json::to_string(&resume).unwrap_or_default();
+        self.writer.commit_partial(batch.sequence, resume)?;
+        self.writer.checkpoint()?;
+        self.keeping
+            .runtime
+            .block_on(self.feed.acknowledge(&batch.token))?;
+        Ok(())
+    }
+
+    /// From here on the index is complete up to its sequence. The feed goes on keeping the log until the index has
+    /// taken its place.
+    fn finish(&mut self, sequence: u64) -> Result<()> {
+        self.writer.commit(sequence)?;
+        self.writer.checkpoint()?;
+        let table = self.keeping.table.declaration.name;
+        info!(table, rows = self.rows, sequence, "the index is built");
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! The folders of a table's indexes: `<index>/<table>/<fingerprint of the design>`. An index says itself whether it is
+//! complete; all that nobody needs any more is removed, with the feeds that it was filled from.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use souk_index::{Completeness, Error as IndexError, Index, Kept};
+use tracing::warn;
+
+use super::Keeping;
+use crate::design::Design;
+use crate::error::{EngineError, Result};
+
+/// The folder of the index of a design.
+pub(super) fn of(folder: &Path, fingerprint: u64) -> PathBuf {
+    folder.join(format!("{fingerprint:016x}"))
+}
+
+/// The feed that the index of a design is filled from.
+pub(super) fn feed_name(table: &str, fingerprint: u64) -> String {
+    format!("{}{fingerprint:016x}", feed_prefix(table))
+}
+
+fn feed_prefix(table: &str) -> String {
+    format!("_index_{table}_")
+}
+
+/// A complete index, which the log still continues.
+pub(super) struct Usable {
+    pub(super) index: Index,
+    pub(super) design: Arc<Design>,
+}
+
+/// The index that is wanted, or else the newest of those that are there.
+pub(super) fn find(keeping: &Keeping, wanted: &Arc<Design>) -> Result<Option<Usable>> {
+    let path = of(&keeping.folder, wanted.fingerprint());
+    if path.is_dir()
+        && let Some(index) = open(keeping, &path, wanted)?
+    {
+        return Ok(Some(Usable {
+            index,
+            design: Arc::clone(wanted),
+        }));
+    }
+    let mut newest: Option<Usable> = None;
+    for name in names(&keeping.folder)? {
+        let path = keeping.folder.join(&name);
+        let Some(design) = kept(&path)?.and_then(Design::kept) else {
+            continue;
+        };
+        if name != format!("{:016x}", design.fingerprint()) || design.fingerprint() == wanted.fingerprint() {
+            continue;
+        }
+        let Some(index) = open(keeping, &path, &design)? else {
+            continue;
+        };
+        let is_newer = |than: &Usable| index.durable_sequence() > than.index.durable_sequence();
+        if newest.as_ref().is_none_or(is_newer) {
+            newest = Some(Usable {
+                index,
+                design: Arc::new(design),
+            });
+        }
+    }
+    Ok(newest)
+}
+
+fn kept(path: &Path) -> Result<Option<Kept>> {
+    match Index::kept(path) {
+        Ok(kept) => Ok(kept),
+        Err(IndexError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The index in a folder, unless it can't be used; the log tells why.
+fn open(keeping: &Keeping, path: &Path, design: &Design) -> Result<Option<Index>> {
+    let table = keeping.table.declaration.name;
+    let index = match Index::open(path, design.schema.clone(), keeping.index_options(design)) {
+        Ok(index) => index,
+        Err(error @ (IndexError::Corrupt { .. } | IndexError::SchemaMismatch { .. })) => {
+            warn!(table, %error, "an index can't be used");
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if index.completeness() != Completeness::Complete {
+        return Ok(None);
+    }
+    let has = index.durable_sequence();
+    let (oldest, last) = keeping.runtime.block_on(async {
+        let snapshot = keeping.database.snapshot().await?;
+        Ok::<_, EngineError>((snapshot.oldest_change().await?, snapshot.sequence()))
+    })?;
+    if has > last {
+        warn!(
+            table,
+            has, last, "an index is ahead of the store: it can't be used"
+        );
+        return Ok(None);
+    }
+    if has + 1 < oldest {
+        warn!(
+            table,
+            has, oldest, "an index ends before the log begins: it can't be used"
+        );
+        return Ok(None);
+    }
+    Ok(Some(index))
+}
+
+/// Removes all indexes but those of some designs, and the feeds that only they need.
+pub(super) fn retain(keeping: &Keeping, designs: &[u64], feeds: &[u64]) -> Result<()> {
+    let table = keeping.table.declaration.name;
+    let designs: Vec<String> = designs.iter().map(|each| format!("{each:016x}")).collect();
+    for name in names(&keeping.folder)? {
+        if !designs.contains(&name) {
+            remove(&keeping.folder.join(name))?;
+        }
+    }
+    let feeds: Vec<String> = feeds.iter().map(|each| feed_name(table, *each)).collect();
+    for feed in keeping.database.feeds() {
+        let is_hash = |rest: &str| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let ours = feed.name().strip_prefix(&feed_prefix(table)).is_some_and(is_hash);
+        if ours && !feeds.iter().any(|name| name == feed.name()) {
+            keeping.runtime.block_on(feed.remove())?;
+        }
+    }
+    Ok(())
+}
+
+/// What is in the folder of a table's indexes.
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(refused("listing indexes")(error)),
+    };
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names
+        .collect::<io::Result<_>>()
+        .map_err(refused("listing indexes"))
+}
+
+/// Removes an index. Its name goes first: a merge that is still under way then can't add files to it.
+pub(super) fn remove(folder: &Path) -> Result<()> {
+    let doomed = folder.with_extension("removed");
+    for step in [fs::remove_dir_all(&doomed), fs::rename(folder, &doomed)] {
+        match step {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(refused("removing an old index")(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    match fs::remove_dir_all(&doomed) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(refused("removing an old index")(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync(folder: &Path) -> Result<()> {
+    fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(refused("naming a new index"))
+}
+
+pub(super) fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> EngineError {
+    move |source| EngineError::Io { doing, source }
+}

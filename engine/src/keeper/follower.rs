@@ -1,0 +1,267 @@
+//! One index, following the log.
+//!
+//! Three clocks: changes are taken as soon as they are durable in the store. Searches see them with the next commit,
+//! which begins when the one before has ended and as long again has passed: commits that take longer come less often,
+//! and leave the index thread half of its time at least. Under a load that it can't follow it commits each
+//! [`FollowOptions::commit_interval`], and when somebody waits, at once. A checkpoint each [`CHECKPOINT_INTERVAL`] makes
+//! the index durable, after which the store may trim the log up to there. After a crash the index resumes from its
+//! last checkpoint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use souk_index::{Index, IndexWriter};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::info_span;
+
+use super::pending::Pending;
+use super::{Keeping, Promotion};
+use crate::design::Design;
+use crate::error::Result;
+use crate::index_state::Serving;
+use crate::log_tail::Block;
+
+/// How often an index with changes is made durable.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
+/// Operations after which searches are let see them, whatever the interval: what waits is bounded.
+const OPERATIONS_PER_COMMIT: usize = 20_000;
+/// With more segments than that commits wait for merges, as long as the interval lets them.
+const SEGMENTS_MAX: usize = 64;
+
+/// When a draft asks again whether it may take its place.
+const PROMOTION_RETRY: Duration = Duration::from_millis(20);
+
+/// How an index follows the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FollowOptions {
+    /// The longest that changes may stay unseen while the index keeps up and nobody waits for them.
+    pub(crate) commit_interval: Duration,
+    /// Memory of the writer, bytes.
+    pub(crate) writer_memory: usize,
+}
+
+/// See the module's documentation.
+pub(super) struct Follower {
+    keeping: Arc<Keeping>,
+    design: Arc<Design>,
+    /// Whether it may have to take the place of another.
+    is_draft: bool,
+    sequences: watch::Receiver<u64>,
+    index: Index,
+    writer: IndexWriter,
+    /// Applied, but not seen by searches.
+    pending: Pending,
+    /// The last change that was taken from the log.
+    taken: u64,
+    /// Searches are answered from here on: an index never answers from a state that is older than the process, or than
+    /// the index that answered before.
+    ready_at: u64,
+    /// Whether searches are answered from this index.
+    serves: bool,
+    /// When the next commit may begin.
+    next_commit: Instant,
+    /// When something that isn't durable has to become so.
+    next_checkpoint: Option<Instant>,
+}
+
+impl Follower {
+    /// Follows the log with an index, from where its last commit ends.
+    pub(super) fn new(
+        keeping: Arc<Keeping>,
+        design: Arc<Design>,
+        index: Index,
+        writer: IndexWriter,
+        is_draft: bool,
+    ) -> Self {
+        let mut sequences = keeping.database.subscribe();
+        sequences.mark_changed();
+        Self {
+            taken: index.applied_sequence(),
+            ready_at: keeping.database.last_sequence(),
+            keeping,
+            design,
+            is_draft,
+            sequences,
+            index,
+            writer,
+            pending: Pending::default(),
+            serves: false,
+            next_commit: Instant::now(),
+            next_checkpoint: None,
+        }
+    }
+
+    /// Follows until it is told to stop.
+    pub(super) fn run(mut self, stop: &CancellationToken) -> Result<()> {
+        self.serve_when_ready()?;
+        while !stop.is_cancelled() {
+            let caught_up = self.take_changes()?;
+            if self.must_commit(caught_up) {
+                self.commit()?;
+            }
+            self.serve_when_ready()?;
+            if self.next_checkpoint.is_some_and(|at| at <= Instant::now()) {
+                self.checkpoint()?;
+            }
+            if caught_up {
+                let runtime = self.keeping.runtime.clone();
+                runtime.block_on(self.rest(stop));
+            }
+        }
+        self.close()
+    }
+
+    /// Takes the place of the index that answered before, if there was one, once it is as far.
+    fn serve_when_ready(&mut self) -> Result<()> {
+        if self.serves || self.taken < self.ready_at || !self.pending.is_empty() {
+            return Ok(());
+        }
+        match self.keeping.promote(self.design.fingerprint(), self.is_draft) {
+            Promotion::Later => return Ok(()),
+            Promotion::Alone { reached } if reached > self.taken => {
+                self.ready_at = reached;
+                return Ok(());
+            }
+            Promotion::Alone { .. } => {}
+        }
+        // First the index, then the number: searches may see more than they are told, never less.
+        self.keeping.state().serve(Serving {
+            index: self.index.clone(),
+            design: Arc::clone(&self.design),
+        });
+        self.keeping.state().set_applied(self.taken);
+        self.serves = true;
+        tracing::info!(
+            table = self.keeping.table.declaration.name,
+            sequence = self.taken,
+            "the index serves"
+        );
+        // Durable before what it replaces is removed.
+        self.checkpoint()?;
+        self.keeping.remove_others(&self.design)
+    }
+
+    /// Takes the next changes from the log; `true` when there are no more.
+    fn take_changes(&mut self) -> Result<bool> {
+        self.sequences.borrow_and_update();
+        let table = self.keeping.table.table.id();
+        let read = self.keeping.tail.read(table, self.taken);
+        let Some(block) = self.keeping.runtime.block_on(read)? else {
+            return Ok(true);
+        };
+        self.apply(&block)?;
+        self.taken = block.last();
+        if self.serves && self.pending.is_empty() {
+            // None of the changes concerns this table: what searches see includes them already.
+            self.keeping.state().set_applied(self.taken);
+        }
+        if self.next_checkpoint.is_none() {
+            self.next_checkpoint = Some(Instant::now() + CHECKPOINT_INTERVAL);
+        }
+        Ok(self.taken >= self.keeping.database.last_sequence())
+    }
+
+    fn apply(&mut self, block: &Block) -> Result<()> {
+        let changes = block.behind(self.taken);
+        let operations = self.pending.take_in(&self.keeping.table, &self.design, changes);
+        if !operations.is_empty() {
+            self.writer.apply(operations)?;
+        }
+        Ok(())
+    }
+
+    fn must_commit(&self, caught_up: bool) -> bool {
+        if self.pending.is_empty() {
+            return false;
+        }
+        let state = self.keeping.state();
+        self.pending.operations() >= OPERATIONS_PER_COMMIT
+            || self.pending.age() >= self.keeping.options.commit_interval
+            || (!self.serves && self.taken >= self.ready_at)
+            || (caught_up && self.next_commit <= Instant::now())
+            || state
+                .awaited()
+                .is_some_and(|wanted| caught_up || wanted <= self.taken)
+    }
+
+    /// Lets searches see what is applied.
+    fn commit(&mut self) -> Result<()> {
+        let span = info_span!(
+            "index.apply",
+            otel.kind = "internal",
+            db.system.name = "souk",
+            db.collection.name = self.keeping.table.declaration.name,
+            souk.sequence = self.taken,
+            souk.operations = self.pending.operations(),
+        );
+        self.pending.link(&span);
+        let _entered = span.enter();
+        let began = Instant::now();
+        self.writer.commit(self.taken)?;
+        self.pending = Pending::default();
+        let took = if self.writer.segments() > SEGMENTS_MAX {
+            self.keeping.options.commit_interval
+        } else {
+            began.elapsed()
+        };
+        self.next_commit = Instant::now() + took;
+        if self.serves {
+            self.keeping.state().set_applied(self.taken);
+        }
+        Ok(())
+    }
+
+    /// Makes the index durable, and lets the store trim what is in it.
+    fn checkpoint(&mut self) -> Result<()> {
+        if !self.pending.is_empty() {
+            self.commit()?;
+        }
+        // Moves the position also over changes of other tables, so that the log can be trimmed.
+        self.writer.commit(self.taken)?;
+        self.writer.checkpoint()?;
+        self.next_checkpoint = None;
+        if self.serves {
+            let advanced = self.keeping.consumer.advance(self.index.durable_sequence());
+            self.keeping.runtime.block_on(advanced)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to do.
+    async fn rest(&mut self, stop: &CancellationToken) {
+        let due = match (self.pending.since(), self.next_checkpoint) {
+            (Some(since), _) => Some(self.next_commit.min(since + self.keeping.options.commit_interval)),
+            (None, _) if !self.serves => Some(Instant::now() + PROMOTION_RETRY),
+            (None, checkpoint) => checkpoint,
+        };
+        let due = async {
+            match due {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {}
+            () = stop.cancelled() => {}
+            () = self.keeping.table.index.wake.notified() => {}
+            result = self.sequences.changed() => {
+                if result.is_err() {
+                    stop.cancelled().await;
+                }
+            }
+        }
+    }
+
+    /// When the engine closes, the index is left as it is on the disk. One that was replaced is left to be removed.
+    fn close(mut self) -> Result<()> {
+        if !self.keeping.closing.is_cancelled() {
+            return Ok(());
+        }
+        if self.taken > self.index.durable_sequence() {
+            self.checkpoint()?;
+        }
+        Ok(self.writer.close()?)
+    }
+}

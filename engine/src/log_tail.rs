@@ -1,0 +1,172 @@
+//! The end of the change log, read and decoded once for all indexes of an engine.
+//!
+//! Who follows the log asks for what comes behind his position. At the end of the log the first to ask reads, and the
+//! others find what he read in a window of the last [`WINDOW_BYTES`]. Nobody waits for anybody else than for one such
+//! read: who falls behind the window reads from the log by himself, and decodes the rows of his table only.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use souk_storage::{Change, Database, RowChange, TableId, Value};
+
+use crate::error::Result;
+
+/// Changes that are read at a time.
+const CHANGES_PER_READ: usize = 1_000;
+/// What the window keeps, bytes of keys and values; the block that was read last is kept whatever its size.
+const WINDOW_BYTES: usize = 16 << 20;
+/// What a change and a row of it take beside their values, about.
+const ENTRY_BYTES: usize = 200;
+
+/// The end of the log.
+#[derive(Debug)]
+pub(crate) struct LogTail {
+    database: Database,
+    window: Mutex<Window>,
+    /// Held by the one who reads the end.
+    reading: tokio::sync::Mutex<()>,
+}
+
+/// Some changes in a row, one at least.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// The sequence in front of the first.
+    after: u64,
+    /// The sequence of the last.
+    last: u64,
+    changes: Vec<Change>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    /// Without a gap between them.
+    blocks: VecDeque<Arc<Block>>,
+    bytes: usize,
+}
+
+/// What the window has for a position.
+enum Look {
+    Found(Arc<Block>),
+    /// It begins behind the position.
+    Gone,
+    /// It ends at the position, or in front of it.
+    Ended,
+}
+
+impl LogTail {
+    pub(crate) fn new(database: Database) -> Self {
+        Self {
+            database,
+            window: Mutex::default(),
+            reading: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// Changes behind a position, with the rows of a table at least; `None` at the end of the log. The block may begin
+    /// at the position or in front of it.
+    ///
+    /// # Errors
+    /// What the store refuses, for example changes that are trimmed.
+    pub(crate) async fn read(&self, table: TableId, position: u64) -> Result<Option<Arc<Block>>> {
+        match self.look(position) {
+            Look::Found(block) => return Ok(Some(block)),
+            Look::Gone => return self.read_alone(table, position).await,
+            Look::Ended => {}
+        }
+        let _reading = self.reading.lock().await;
+        match self.look(position) {
+            Look::Found(block) => return Ok(Some(block)),
+            Look::Gone => return self.read_alone(table, position).await,
+            Look::Ended => {}
+        }
+        let changes = self.database.changes(position, CHANGES_PER_READ).await?;
+        let block = Block::new(position, changes);
+        if let Some(block) = &block {
+            self.window.lock().push(Arc::clone(block));
+        }
+        Ok(block)
+    }
+
+    fn look(&self, position: u64) -> Look {
+        self.window.lock().look(position)
+    }
+
+    async fn read_alone(&self, table: TableId, position: u64) -> Result<Option<Arc<Block>>> {
+        let changes = self.database.changes_of(table, position, CHANGES_PER_READ);
+        Ok(Block::new(position, changes.await?))
+    }
+}
+
+impl Block {
+    fn new(after: u64, changes: Vec<Change>) -> Option<Arc<Self>> {
+        let last = changes.last()?.sequence;
+        let bytes = changes.iter().map(weight).sum();
+        Some(Arc::new(Self {
+            after,
+            last,
+            changes,
+            bytes,
+        }))
+    }
+
+    /// The sequence of the last change.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The changes behind a position.
+    pub(crate) fn behind(&self, position: u64) -> &[Change] {
+        let known = self.changes.partition_point(|change| change.sequence <= position);
+        self.changes.get(known..).unwrap_or_default()
+    }
+}
+
+impl Window {
+    fn look(&self, position: u64) -> Look {
+        match (self.blocks.front(), self.blocks.back()) {
+            (Some(first), _) if position < first.after => Look::Gone,
+            (_, Some(last)) if position < last.last => {
+                let at = self.blocks.partition_point(|block| block.last <= position);
+                self.blocks
+                    .get(at)
+                    .map_or(Look::Ended, |block| Look::Found(Arc::clone(block)))
+            }
+            _ => Look::Ended,
+        }
+    }
+
+    fn push(&mut self, block: Arc<Block>) {
+        if self.blocks.back().is_some_and(|last| last.last != block.after) {
+            // Somebody is ahead of all others, for example because his index is the only one that was up to date.
+            self.blocks.clear();
+            self.bytes = 0;
+        }
+        self.bytes += block.bytes;
+        self.blocks.push_back(block);
+        while self.bytes > WINDOW_BYTES && self.blocks.len() > 1 {
+            self.bytes -= self.blocks.pop_front().map_or(0, |block| block.bytes);
+        }
+    }
+}
+
+fn weight(change: &Change) -> usize {
+    change.rows.iter().map(row_weight).sum::<usize>() + ENTRY_BYTES
+}
+
+fn row_weight(change: &RowChange) -> usize {
+    let cells = change.row.iter().flat_map(|row| row.columns().iter());
+    let cells = cells.map(|(name, cells)| {
+        let values = cells.iter().map(|cell| match &cell.value {
+            Value::String(text) => text.len(),
+            Value::Binary(bytes) => bytes.len(),
+            Value::Integer(_) | Value::Double(_) | Value::Boolean(_) => 0,
+        });
+        name.len() + ENTRY_BYTES / 4 * cells.len() + values.sum::<usize>()
+    });
+    ENTRY_BYTES + cells.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests;

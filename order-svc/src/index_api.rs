@@ -1,0 +1,44 @@
+//! The RPCs about the service's indexes.
+
+use souk_engine::Engine;
+use souk_proto::order::v1 as pb;
+use souk_proto::order::v1::order_index_service_server::OrderIndexService;
+use tonic::{Request, Response, Status};
+
+/// `souk.order.v1.OrderIndexService`.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexApi(pub(crate) Engine);
+
+#[tonic::async_trait]
+impl OrderIndexService for IndexApi {
+    async fn list_order_indexes(
+        &self,
+        _: Request<pb::ListOrderIndexesRequest>,
+    ) -> Result<Response<pb::ListOrderIndexesResponse>, Status> {
+        let indexes = self.0.indexes().await?;
+        Ok(Response::new(pb::ListOrderIndexesResponse { indexes }))
+    }
+
+    async fn get_order_index(
+        &self,
+        request: Request<pb::GetOrderIndexRequest>,
+    ) -> Result<Response<pb::GetOrderIndexResponse>, Status> {
+        let index = self.0.index(&request.into_inner().index).await?;
+        Ok(Response::new(pb::GetOrderIndexResponse { index: Some(index) }))
+    }
+
+    async fn update_order_index(
+        &self,
+        request: Request<pb::UpdateOrderIndexRequest>,
+    ) -> Result<Response<pb::UpdateOrderIndexResponse>, Status> {
+        let request = request.into_inner();
+        let update = self
+            .0
+            .update_index(&request.index, &request.changes, request.validate_only);
+        let (index, effect) = update.await?;
+        Ok(Response::new(pb::UpdateOrderIndexResponse {
+            index: Some(index),
+            effect: Some(effect),
+        }))
+    }
+}
