@@ -8,7 +8,8 @@ use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::status::Violations;
-use souk_index::{FieldKind, FieldValue, Object, Schema};
+use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, Schema};
+use souk_proto::search::v1 as pb;
 use souk_proto::r#type::v1::{Value, value::Kind};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -16,8 +17,10 @@ use tonic_types::StatusExt as _;
 
 use crate::columns::ColumnReader;
 use crate::engine::EngineConfig;
+use crate::error::EngineError;
 use crate::hosting::Service;
 use crate::resource::Resource;
+use crate::search_wire;
 use crate::wire::{Attributes, time_to_wire};
 
 /// Characters of random texts: one to four bytes, some that are special elsewhere.
@@ -118,6 +121,41 @@ pub async fn serve<S: Service>() -> Result<Running<S>, Box<dyn std::error::Error
         stack,
         draining,
         _directory: directory,
+    })
+}
+
+/// What a search of an index alone answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The keys of the hits.
+    pub keys: Vec<Vec<u8>>,
+    /// The values by which each was sorted.
+    pub sort_values: Vec<Vec<pb::SortValue>>,
+    /// Gives the next page; empty at the end.
+    pub next_page_token: String,
+    /// How many there are, if asked for.
+    pub total: Option<pb::Total>,
+    /// The aggregations that were asked for.
+    pub aggregations: BTreeMap<String, pb::AggregationResult>,
+}
+
+/// Reads a search and answers it, as a collection does, but from an index without a store.
+///
+/// # Errors
+/// What a collection would refuse.
+pub fn answer(index: &Index, search: pb::Search, cancellation: &Cancellation) -> Result<Answer, EngineError> {
+    let request = search_wire::read(search, "search", index.schema())?.request;
+    let found = index
+        .searcher()
+        .search(&request, cancellation)
+        .map_err(|error| search_wire::index_error(error, "search"))?;
+    let sort_values = |hit: &souk_index::Hit| search_wire::sort_values(&hit.sort_values, &request.sort, "");
+    Ok(Answer {
+        sort_values: found.hits.iter().map(sort_values).collect(),
+        keys: found.hits.into_iter().map(|hit| hit.key).collect(),
+        next_page_token: found.next_page_token.unwrap_or_default(),
+        total: found.total.map(search_wire::total),
+        aggregations: search_wire::aggregations(found.aggregations),
     })
 }
 
