@@ -36,6 +36,7 @@
 //! | `gathered` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |
 //! | `attribute` | clauses on attributes |
+//! | `checked` | clauses of large trees, which look whether they have to stop |
 //! | `selection` | documents of which a column has certain values |
 //! | `filtered` | documents of a query of which columns have certain values |
 //! | `keyword_range` | documents with a KEYWORD between two others |
@@ -48,6 +49,7 @@ mod area;
 mod area_scorer;
 mod attribute;
 mod boolean;
+mod checked;
 mod clause;
 mod conjunction;
 mod dictionary_walk;
@@ -93,6 +95,7 @@ use crate::profile::Trace;
 use crate::query::Query;
 use crate::run::Run;
 use crate::schema::ResolvedField;
+use checked::CheckedQuery;
 use clause::{Clause, ClauseScore};
 pub(crate) use nested::NestedClause;
 
@@ -186,6 +189,8 @@ struct Planner<'a> {
     /// Which of them is being planned.
     inside: Option<usize>,
     trace: Option<Trace>,
+    /// Whether the tree has so many clauses that each has to look whether the search has to stop.
+    many: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -198,6 +203,7 @@ impl<'a> Planner<'a> {
             nested: Vec::new(),
             inside: None,
             trace: None,
+            many: false,
         }
     }
 
@@ -223,7 +229,9 @@ impl<'a> Planner<'a> {
             );
         }
         self.fine()?;
+        self.many = shape.nodes >= checked::MANY_NODES;
         let clause = self.clause(query, scope, path);
+        self.run.check()?;
         self.fine()?;
         clause.ok_or_else(|| Error::Corrupt {
             detail: format!("{path}: the physical schema doesn't fit the logical one"),
@@ -239,8 +247,22 @@ impl<'a> Planner<'a> {
         Err(Error::InvalidQuery(std::mem::take(&mut self.violations)))
     }
 
-    /// Plans a clause, and measures it if that is asked for.
+    /// Plans a clause; `None` also when the search has to stop.
     fn clause(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
+        self.run.check().ok()?;
+        let clause = self.measured(query, scope, path)?;
+        Some(if self.many {
+            Clause {
+                query: Box::new(CheckedQuery::new(clause.query, self.run)),
+                ..clause
+            }
+        } else {
+            clause
+        })
+    }
+
+    /// Plans a clause, and measures it if that is asked for.
+    fn measured(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
         let layout = self.layout;
         let Some(open) = self.trace.as_mut().map(|trace| trace.begin(query, layout)) else {
             return self.unmeasured(query, scope, path);

@@ -176,8 +176,8 @@ pub enum Query {
         /// The clause's weight.
         weight: f32,
     },
-    /// A KEYWORD, or a token of a TEXT, matches the pattern: `*` any run, `?` any one character, `\` escapes.
-    /// Scores the weight.
+    /// A KEYWORD, or a token of a TEXT, matches the pattern: `*` any run, `?` any one character, `\` escapes. `*` alone
+    /// is [`Query::Exists`]. Scores the weight.
     Wildcard {
         /// The field.
         field: String,

@@ -13,6 +13,7 @@ mod aggregations;
 mod attributes;
 mod backups;
 mod bad_input;
+mod bombs;
 mod crash;
 mod drain;
 mod freshness;

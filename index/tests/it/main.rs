@@ -7,8 +7,10 @@
 )]
 
 mod aggregations;
+mod any_schema;
 mod attributes;
 mod blocks;
+mod bombs;
 mod broad;
 mod chinese_phrases;
 mod collapse;

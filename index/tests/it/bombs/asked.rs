@@ -1,0 +1,353 @@
+//! The searches.
+
+use std::ops::Bound;
+
+use souk_index::{
+    Aggregation, ArrayMode, Figure, GeoPoint, Missing, NestedSort, Operator, Query, QueryValue, ScoreMode,
+    SearchRequest, Sort, TotalRequest, limits,
+};
+
+/// What has to come of a search.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expected {
+    /// It is done in time.
+    Done,
+    /// This limit refuses it.
+    Refused(&'static str),
+    /// It is done in time, or refused by this limit: which depends on the size of the index.
+    Either(&'static str),
+}
+
+use Expected::{Done, Either, Refused};
+
+type Bomb = (&'static str, SearchRequest, Expected);
+
+fn any_of(should: Vec<Query>) -> Query {
+    Query::Bool {
+        must: Vec::new(),
+        filter: Vec::new(),
+        should,
+        must_not: Vec::new(),
+        minimum_should_match: None,
+    }
+}
+
+fn from(n: i64) -> Query {
+    Query::range("n", Bound::Included(QueryValue::Integer(n)), Bound::Unbounded)
+}
+
+fn counted(query: Query) -> SearchRequest {
+    SearchRequest::new(query).total(TotalRequest::Exact)
+}
+
+fn star(vertices: usize) -> Query {
+    let vertex = |nth: usize| {
+        let angle = std::f64::consts::TAU * nth as f64 / vertices as f64;
+        let radius = if nth.is_multiple_of(2) { 80.0 } else { 40.0 };
+        GeoPoint::new(radius * angle.sin(), radius * angle.cos()).expect("in range")
+    };
+    Query::GeoPolygon {
+        field: "spot".to_owned(),
+        vertices: (0..vertices).map(vertex).collect(),
+    }
+}
+
+fn groups(field: &str, size: usize, inside: Vec<(String, Aggregation)>) -> Vec<(String, Aggregation)> {
+    let terms = Aggregation::Terms {
+        field: field.to_owned(),
+        size,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations: inside,
+    };
+    vec![("groups".to_owned(), terms)]
+}
+
+fn aggregated(aggregations: Vec<(String, Aggregation)>) -> SearchRequest {
+    SearchRequest::new(Query::MatchAll)
+        .page_size(0)
+        .aggregations(aggregations)
+}
+
+fn cells(resolution: u8, size: usize) -> Vec<(String, Aggregation)> {
+    let cells = Aggregation::GeoCell {
+        field: "spot".to_owned(),
+        resolution,
+        size,
+        aggregations: Vec::new(),
+    };
+    vec![("cells".to_owned(), cells)]
+}
+
+fn distinct(field: &str) -> Vec<(String, Aggregation)> {
+    let figure = Aggregation::Figure {
+        field: field.to_owned(),
+        figure: Figure::DistinctCount,
+        missing: None,
+    };
+    vec![("distinct".to_owned(), figure)]
+}
+
+fn trees() -> Vec<Bomb> {
+    let deep = |levels| (0..levels).fold(from(0), |inside, _| Query::all(vec![inside]));
+    let nested = |levels| {
+        (0..levels).fold(Query::exists("items.qty"), |inside, _| {
+            Query::all(vec![inside, Query::term("items.sku", "7")])
+        })
+    };
+    vec![
+        (
+            "bool of 10,000 clauses",
+            counted(any_of((0..10_000).map(from).collect())),
+            Refused("MAX_QUERY_NODES"),
+        ),
+        (
+            "bool of 1,000 ranges over everything",
+            counted(any_of((0..1_000).map(from).collect())),
+            Done,
+        ),
+        (
+            "bool of 1,000 clauses, 500 have to match",
+            counted(Query::Bool {
+                must: Vec::new(),
+                filter: Vec::new(),
+                should: (0..1_000)
+                    .map(|n| Query::term("kind", format!("kind{}", n % 100).as_str()))
+                    .collect(),
+                must_not: Vec::new(),
+                minimum_should_match: Some(500),
+            }),
+            Done,
+        ),
+        ("100 levels", counted(deep(100)), Refused("MAX_QUERY_DEPTH")),
+        ("31 levels", counted(deep(30)), Done),
+        (
+            "30 levels inside of objects, scored",
+            counted(Query::Nested {
+                path: "items".to_owned(),
+                query: Box::new(nested(14)),
+                score_mode: ScoreMode::Total,
+                weight: 1.0,
+                inner_hits: None,
+            }),
+            Done,
+        ),
+        (
+            "100,000 values",
+            counted(Query::terms("n", 0..100_000)),
+            Refused("MAX_TERMS"),
+        ),
+        (
+            "1,000 clauses of 1,000 values",
+            counted(any_of((0..1_000).map(|_| Query::terms("n", 0..1_000)).collect())),
+            Done,
+        ),
+    ]
+}
+
+fn patterns() -> Vec<Bomb> {
+    let wildcard = |pattern: &str| Query::wildcard("words", pattern);
+    let slop = |text: &str, slop| Query::MatchPhrase {
+        field: "text".to_owned(),
+        text: text.to_owned(),
+        slop,
+        weight: 1.0,
+    };
+    let words = |count: usize| {
+        let words: Vec<String> = (0..count).map(|nth| format!("w{nth}")).collect();
+        words.join(" ")
+    };
+    let text = |text: String| Query::Match {
+        field: "text".to_owned(),
+        text,
+        operator: Operator::Or,
+        minimum_should_match: None,
+        weight: 1.0,
+    };
+    vec![
+        (
+            "*a*b*c*",
+            counted(wildcard("*a*b*c*")),
+            Either("MAX_DICTIONARY_WALK"),
+        ),
+        (
+            "*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b",
+            counted(wildcard("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b")),
+            Either("MAX_DICTIONARY_WALK"),
+        ),
+        (
+            "?*?*?*?*?*?*?*?*?*?*",
+            counted(wildcard("?*?*?*?*?*?*?*?*?*?*")),
+            Either("MAX_DICTIONARY_WALK"),
+        ),
+        (
+            "100 times *x*y*",
+            counted(any_of((0..100).map(|n| wildcard(&format!("*{n}*f*"))).collect())),
+            Either("MAX_DICTIONARY_WALK"),
+        ),
+        (
+            "33 characters of a pattern",
+            counted(wildcard(&"*a".repeat(17))),
+            Refused("MAX_WILDCARD_CHARS"),
+        ),
+        (
+            "suffix of one character",
+            counted(Query::suffix("words", "f")),
+            Either("MAX_DICTIONARY_WALK"),
+        ),
+        (
+            "prefix of one character",
+            counted(Query::prefix("words", "f")),
+            Done,
+        ),
+        ("800 words", counted(text(words(800))), Done),
+        (
+            "5,000 words",
+            counted(text(words(5_000))),
+            Refused("MAX_MATCH_TEXT_BYTES"),
+        ),
+        (
+            "a phrase of the same words with slop",
+            counted(slop("a b c a b c a b c a b c a b c a b c a b c a b c", 256)),
+            Done,
+        ),
+    ]
+}
+
+fn places() -> Vec<Bomb> {
+    vec![
+        (
+            "polygon of 1,000,000 vertices",
+            counted(star(1_000_000)),
+            Refused("MAX_POLYGON_VERTICES"),
+        ),
+        (
+            "polygon of the most vertices",
+            counted(star(limits::MAX_POLYGON_VERTICES)),
+            Done,
+        ),
+        (
+            "as many vertices as a message carries",
+            counted(any_of((0..20).map(|_| star(9_000)).collect())),
+            Either("DEADLINE"),
+        ),
+        (
+            "distance to 100 points, the farthest first",
+            SearchRequest::new(Query::MatchAll)
+                .sorted(vec![Sort::GeoDistance {
+                    field: "spot".to_owned(),
+                    points: (0..100)
+                        .map(|nth| GeoPoint::new(f64::from(nth) / 2.0, f64::from(nth)).expect("in range"))
+                        .collect(),
+                    descending: true,
+                }])
+                .page_size(1_000),
+            Done,
+        ),
+    ]
+}
+
+fn orders() -> Vec<Bomb> {
+    let keys = |count: usize| -> Vec<Sort> {
+        let fields = ["kind", "price", "at", "n", "words"];
+        (0..count)
+            .map(|nth| Sort::field(fields[nth % 5], nth % 2 == 0))
+            .collect()
+    };
+    let nested = Sort::Field {
+        field: "items.qty".to_owned(),
+        descending: true,
+        mode: Some(ArrayMode::Sum),
+        missing: Missing::First,
+        nested: Some(NestedSort {
+            path: "items".to_owned(),
+            filter: Some(Query::wildcard("items.sku", "*1*")),
+        }),
+    };
+    let mut skipping = SearchRequest::new(Query::MatchAll)
+        .sorted(keys(3))
+        .page_size(1_000);
+    skipping.skip = limits::MAX_SKIP;
+    let mut beyond = skipping.clone();
+    beyond.skip += 1;
+    vec![
+        (
+            "32 keys",
+            SearchRequest::new(Query::MatchAll)
+                .sorted(keys(32))
+                .page_size(1_000),
+            Either("MAX_SORTS"),
+        ),
+        (
+            "8 keys over everything",
+            SearchRequest::new(Query::MatchAll)
+                .sorted(keys(8))
+                .page_size(1_000),
+            Done,
+        ),
+        ("page behind 100,000 hits", skipping, Done),
+        ("page behind 100,001 hits", beyond, Refused("MAX_SKIP")),
+        (
+            "page of 1,000,000 hits",
+            SearchRequest::new(Query::MatchAll).page_size(1_000_000),
+            Refused("MAX_PAGE_SIZE"),
+        ),
+        (
+            "by a sum over filtered objects",
+            SearchRequest::new(Query::MatchAll)
+                .sorted(vec![nested])
+                .page_size(1_000),
+            Done,
+        ),
+    ]
+}
+
+fn aggregations() -> Vec<Bomb> {
+    vec![
+        (
+            "groups of every term",
+            aggregated(groups("words", 2_000, Vec::new())),
+            Either("MAX_AGGREGATION_GROUPS"),
+        ),
+        (
+            "groups in groups in groups",
+            aggregated(groups(
+                "kind",
+                2_000,
+                groups("n", 2_000, groups("words", 2_000, Vec::new())),
+            )),
+            Either("MAX_AGGREGATION_GROUPS"),
+        ),
+        (
+            "10,000,000 groups asked for",
+            aggregated(groups("n", 10_000_000, Vec::new())),
+            Refused("MAX_TERMS_GROUPS"),
+        ),
+        (
+            "smallest cells",
+            aggregated(cells(15, 10_000)),
+            Either("MAX_AGGREGATION_GROUPS"),
+        ),
+        (
+            "10,000,000 cells asked for",
+            aggregated(cells(9, 10_000_000)),
+            Refused("MAX_CELL_GROUPS"),
+        ),
+        (
+            "different terms",
+            aggregated(distinct("words")),
+            Either("MAX_AGGREGATION_BYTES"),
+        ),
+        (
+            "different numbers in each group",
+            aggregated(groups("kind", 100, distinct("n"))),
+            Either("MAX_AGGREGATION_BYTES"),
+        ),
+    ]
+}
+
+/// Name, search, and what has to come of it.
+pub(super) fn all() -> Vec<Bomb> {
+    [trees(), patterns(), places(), orders(), aggregations()].concat()
+}
