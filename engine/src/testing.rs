@@ -149,13 +149,16 @@ pub fn answer(index: &Index, search: pb::Search, cancellation: &Cancellation) ->
         .searcher()
         .search(&request, cancellation)
         .map_err(|error| search_wire::index_error(error, "search"))?;
+    let aggregations = search_wire::aggregations(found.aggregations, &|key| {
+        Ok(String::from_utf8_lossy(key).into_owned())
+    })?;
     let sort_values = |hit: &souk_index::Hit| search_wire::sort_values(&hit.sort_values, &request.sort, "");
     Ok(Answer {
         sort_values: found.hits.iter().map(sort_values).collect(),
         keys: found.hits.into_iter().map(|hit| hit.key).collect(),
         next_page_token: found.next_page_token.unwrap_or_default(),
         total: found.total.map(search_wire::total),
-        aggregations: search_wire::aggregations(found.aggregations),
+        aggregations,
     })
 }
 
