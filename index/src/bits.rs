@@ -100,7 +100,9 @@ impl DocSet for BitsDocSet {
             return SeekDangerResult::SeekLowerBound(target);
         }
         if !self.bits.contains(target) {
-            return SeekDangerResult::SeekLowerBound(target + 1);
+            // Behind the last document there is none: callers may go on from the bound one by one.
+            let beyond = target >= self.bits.max_doc;
+            return SeekDangerResult::SeekLowerBound(if beyond { TERMINATED } else { target + 1 });
         }
         self.doc = target;
         SeekDangerResult::Found

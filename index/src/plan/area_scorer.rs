@@ -277,7 +277,8 @@ impl DocSet for AreaDocSet {
             return self.gathered.seek_danger(target);
         }
         if !found.contains(target) {
-            return SeekDangerResult::SeekLowerBound(target + 1);
+            let beyond = target >= found.max_doc;
+            return SeekDangerResult::SeekLowerBound(if beyond { TERMINATED } else { target + 1 });
         }
         self.doc = target;
         SeekDangerResult::Found
