@@ -94,12 +94,8 @@ impl Weight for UnionWeight {
         if clauses.len() < self.needed {
             return Ok(Box::new(EmptyScorer));
         }
-        let behind = clauses
-            .iter()
-            .enumerate()
-            .map(|(nth, scorer)| Reverse((scorer.doc(), nth)));
         let mut scorer = UnionScorer {
-            behind: behind.collect(),
+            behind: Behind::new(&clauses, reader.max_doc()),
             clauses,
             here: Vec::new(),
             needed: self.needed,
@@ -119,13 +115,108 @@ impl Weight for UnionWeight {
     }
 }
 
+/// One of so many clauses has to match a document on average for all of them to be looked at for each document.
+const DENSE_SHARE: u64 = 16;
+
+/// Where the clauses stand that don't stand on the document.
+enum Behind {
+    /// Their documents, those first that come first.
+    Heap(BinaryHeap<Reverse<(DocId, usize)>>),
+    /// The documents of all clauses, in the order of the clauses: where many match each document, looking at all of
+    /// them costs less than putting each into its place again.
+    Row(Vec<DocId>),
+}
+
+impl Behind {
+    fn new(clauses: &[Box<dyn Scorer>], max_doc: DocId) -> Self {
+        let matches = clauses
+            .iter()
+            .map(|scorer| u64::from(scorer.size_hint()))
+            .sum::<u64>();
+        let looks = u64::from(max_doc).saturating_mul(clauses.len() as u64);
+        let docs = clauses.iter().map(|scorer| scorer.doc());
+        if matches.saturating_mul(DENSE_SHARE) >= looks {
+            Self::Row(docs.collect())
+        } else {
+            Self::Heap(docs.enumerate().map(|(nth, doc)| Reverse((doc, nth))).collect())
+        }
+    }
+
+    /// A clause stands on this document now.
+    fn put(&mut self, nth: usize, doc: DocId) {
+        match self {
+            Self::Heap(heap) if doc != TERMINATED => heap.push(Reverse((doc, nth))),
+            Self::Heap(_) => {}
+            Self::Row(docs) => {
+                if let Some(place) = docs.get_mut(nth) {
+                    *place = doc;
+                }
+            }
+        }
+    }
+
+    /// The first document that a clause stands on, and the places of the clauses there, in order.
+    fn next(&mut self, here: &mut Vec<usize>) -> DocId {
+        match self {
+            Self::Heap(heap) => {
+                let Some(Reverse((doc, _))) = heap.peek().copied() else {
+                    return TERMINATED;
+                };
+                while let Some(Reverse((at, nth))) = heap.peek().copied() {
+                    if at != doc {
+                        break;
+                    }
+                    heap.pop();
+                    // Equal documents come in the order of the clauses.
+                    here.push(nth);
+                }
+                doc
+            }
+            Self::Row(docs) => {
+                let doc = docs.iter().copied().min().unwrap_or(TERMINATED);
+                if doc != TERMINATED {
+                    let there = docs.iter().enumerate().filter(|(_, at)| **at == doc);
+                    here.extend(there.map(|(nth, _)| nth));
+                }
+                doc
+            }
+        }
+    }
+
+    /// Clauses that stand before `target` go there or behind it.
+    fn seek(&mut self, target: DocId, clauses: &mut [Box<dyn Scorer>]) {
+        match self {
+            Self::Heap(heap) => {
+                while let Some(Reverse((doc, nth))) = heap.peek().copied() {
+                    if doc >= target {
+                        break;
+                    }
+                    heap.pop();
+                    if let Some(scorer) = clauses.get_mut(nth) {
+                        let doc = scorer.seek(target);
+                        if doc != TERMINATED {
+                            heap.push(Reverse((doc, nth)));
+                        }
+                    }
+                }
+            }
+            Self::Row(docs) => {
+                for (doc, scorer) in docs.iter_mut().zip(clauses) {
+                    if *doc < target {
+                        *doc = scorer.seek(target);
+                    }
+                }
+            }
+        }
+    }
+}
+
 struct UnionScorer {
     /// In their order.
     clauses: Vec<Box<dyn Scorer>>,
     /// Places of the clauses that stand on the document, in order.
     here: Vec<usize>,
-    /// The others with their documents.
-    behind: BinaryHeap<Reverse<(DocId, usize)>>,
+    behind: Behind,
     needed: usize,
     together: Together,
     doc: DocId,
@@ -135,23 +226,11 @@ impl UnionScorer {
     /// Goes to the next document that enough clauses have. None stands on one.
     fn settle(&mut self) -> DocId {
         loop {
-            let Some(Reverse((doc, _))) = self.behind.peek().copied() else {
-                self.doc = TERMINATED;
-                return TERMINATED;
-            };
-            while let Some(Reverse((at, nth))) = self.behind.peek().copied() {
-                if at != doc {
-                    break;
-                }
-                self.behind.pop();
-                // Equal documents come in the order of the clauses.
-                self.here.push(nth);
+            self.doc = self.behind.next(&mut self.here);
+            if self.doc == TERMINATED || self.here.len() >= self.needed {
+                return self.doc;
             }
-            self.doc = doc;
-            if self.here.len() >= self.needed {
-                return doc;
-            }
-            self.leave(doc + 1);
+            self.leave(self.doc + 1);
         }
     }
 
@@ -165,9 +244,7 @@ impl UnionScorer {
                 } else {
                     scorer.seek(target)
                 };
-                if doc != TERMINATED {
-                    self.behind.push(Reverse((doc, nth)));
-                }
+                self.behind.put(nth, doc);
             }
         }
     }
@@ -187,18 +264,7 @@ impl DocSet for UnionScorer {
             return self.doc;
         }
         self.leave(target);
-        while let Some(Reverse((doc, nth))) = self.behind.peek().copied() {
-            if doc >= target {
-                break;
-            }
-            self.behind.pop();
-            if let Some(scorer) = self.clauses.get_mut(nth) {
-                let doc = scorer.seek(target);
-                if doc != TERMINATED {
-                    self.behind.push(Reverse((doc, nth)));
-                }
-            }
-        }
+        self.behind.seek(target, &mut self.clauses);
         self.settle()
     }
 

@@ -98,9 +98,10 @@ fn walks_over_the_dictionary_are_bounded() {
     let model = model();
     let walk = |limit: usize, cancellation: Cancellation, query: &Query| {
         let run = Arc::new(Run::with_walk(cancellation, limit));
-        let plan = plan(&model.layout, &model.parents, &run, query, "query").expect("a plan");
-        let error = model.search(&plan).err()?;
-        Some(run.reason("searching", error))
+        match plan(&model.layout, &model.parents, &run, query, "query") {
+            Ok(plan) => Some(run.reason("searching", model.search(&plan).err()?)),
+            Err(error) => Some(error),
+        }
     };
     let suffix = Query::all(vec![Query::suffix("brand", "77")]);
     // 10,000 values, each in one of two segments.
