@@ -24,6 +24,8 @@ mod checked;
 use checked::{check_page, collapse, planned, position, together};
 
 const SEARCHING: &str = "searching";
+/// Nodes of query trees that take as long for a document as the rest of the walk.
+const NODES_PER_DOCUMENT: u32 = 8;
 /// Matches up to which a bounded total is counted by itself, so that the page may leave out documents. Above, the walk
 /// counts: it looks at the deadline.
 const MAX_COUNTED_AHEAD: u64 = 16_384;
@@ -397,6 +399,12 @@ impl Pass<'_> {
         )
     }
 
+    /// Documents between two looks at the deadline: fewer where an order or a large query tree takes long for each.
+    fn documents_per_check(&self) -> u32 {
+        let nodes = u32::try_from(self.run.planned(0)).unwrap_or(u32::MAX);
+        (self.order.documents_per_check() / (1 + nodes / NODES_PER_DOCUMENT)).max(1)
+    }
+
     /// Gives every match to those that take matches, and counts them.
     fn walk(
         &self,
@@ -423,7 +431,7 @@ impl Pass<'_> {
         let least = |best: &SegmentTop<'_>| best.least_score().filter(|_| self.best_score_first);
         let mut floor = takers.best.as_deref().and_then(least);
         let (mut docs, mut scores) = (Vec::new(), Vec::new());
-        let per_check = self.order.documents_per_check();
+        let per_check = self.documents_per_check();
         let mut told = None;
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
@@ -472,7 +480,7 @@ impl Pass<'_> {
         mut takers: Takers<'_, '_, '_>,
     ) -> tantivy::Result<u64> {
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
-        let per_check = self.order.documents_per_check();
+        let per_check = self.documents_per_check();
         let (mut matches, mut visited) = (0, 0);
         let mut alive = Vec::with_capacity(buffer.len());
         loop {
