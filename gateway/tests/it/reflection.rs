@@ -16,7 +16,9 @@ const ROUTED: [&str; 5] = [
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
+    "souk.media.v1.MediaIndexService",
     "souk.media.v1.MediaService",
+    "souk.shop.v1.ShopIndexService",
     "souk.shop.v1.ShopService",
 ];
 
