@@ -12,7 +12,7 @@ use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse a
 
 use crate::setting::{Layout, Setting};
 
-const ROUTED: [&str; 5] = [
+const ROUTED: [&str; 7] = [
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
