@@ -62,7 +62,7 @@ where
     let (serving, seen) = watch::channel(true);
     health.watch(S::NAME, seen.clone());
     // A process serves its indexes under a name of their own, and is as healthy there.
-    health.watch(&S::NAME.replace("Service", "IndexService"), seen);
+    health.watch(S::NAME.replace("Service", "IndexService"), seen);
     let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)
         .expect("descriptors")
         .mount(service);
