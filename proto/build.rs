@@ -1,9 +1,14 @@
-//! Compiles `proto/` with protox (a protoc in Rust: nothing to install) into `OUT_DIR`.
+//! Compiles `proto/` with protox (a protoc in Rust: nothing to install) into `OUT_DIR`. An RPC without a rule of access,
+//! or with one that contradicts itself, isn't compiled.
 
 use std::error::Error;
 use std::path::PathBuf;
 
-const FILES: [&str; 15] = [
+#[path = "build/access.rs"]
+mod access;
+
+const FILES: [&str; 16] = [
+    "souk/auth/v1/access.proto",
     "souk/media/v1/media.proto",
     "souk/media/v1/media_index.proto",
     "souk/order/v1/consumer.proto",
@@ -30,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .include_imports(true)
         .include_source_info(true)
         .open_files(FILES)?;
+    access::check(&compiler.descriptor_pool())?;
     std::fs::write(
         out.join("descriptors.binpb"),
         compiler.encode_file_descriptor_set(),

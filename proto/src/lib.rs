@@ -21,7 +21,7 @@
 /// and for reading JSON.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.binpb"));
 
-pub use generated::{media, order, search, shop, r#type};
+pub use generated::{auth, media, order, search, shop, r#type};
 
 #[expect(
     missing_docs,
@@ -30,6 +30,11 @@ pub use generated::{media, order, search, shop, r#type};
     reason = "generated: the comments are in the .proto files"
 )]
 mod generated {
+    pub mod auth {
+        pub mod v1 {
+            tonic::include_proto!("souk.auth.v1");
+        }
+    }
     pub mod media {
         pub mod v1 {
             tonic::include_proto!("souk.media.v1");
@@ -56,6 +61,10 @@ mod generated {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "../build/access.rs"]
+mod access;
 
 #[cfg(test)]
 mod tests {
@@ -102,5 +111,46 @@ mod tests {
             .flat_map(|s| s.methods().collect::<Vec<_>>())
             .collect();
         assert!(methods.len() > 40, "{}", methods.len());
+    }
+    /// What the build says of an RPC with these options.
+    fn built_with(options: &str) -> Result<(), String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = format!(
+            "syntax = \"proto3\"; package t; import \"souk/auth/v1/access.proto\"; message M {{}}
+            service S {{ rpc Call(M) returns (M) {{ {options} }} }}"
+        );
+        std::fs::write(folder.path().join("t.proto"), file).expect("written");
+        let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
+        let mut compiler =
+            protox::Compiler::new([folder.path(), std::path::Path::new(protos)]).expect("a compiler");
+        compiler.include_imports(true);
+        compiler.open_files(["t.proto"]).expect("compiles");
+        super::access::check(&compiler.descriptor_pool())
+    }
+
+    #[test]
+    fn an_rpc_without_a_rule_or_with_a_senseless_one_fails_the_build() {
+        let rule = |text: &str| format!("option (souk.auth.v1.access) = {{ {text} }};");
+        assert_eq!(built_with(&rule("all: [ROLE_ADMIN] own: [ROLE_USER]")), Ok(()));
+        for (options, problem) in [
+            (String::new(), "t.S.Call has no rule"),
+            ("option deprecated = true;".to_owned(), "t.S.Call has no rule"),
+            (rule(""), "doesn't let in ROLE_ADMIN"),
+            (rule("own: [ROLE_ADMIN]"), "doesn't let in ROLE_ADMIN"),
+            (
+                rule("all: [ROLE_ADMIN, ROLE_USER] own: [ROLE_USER]"),
+                "names a role twice",
+            ),
+            (
+                rule("all: [ROLE_ADMIN, ROLE_UNSPECIFIED]"),
+                "names ROLE_UNSPECIFIED",
+            ),
+        ] {
+            let error = built_with(&options).expect_err(&options);
+            assert!(
+                error.contains(problem) && error.contains("add to each"),
+                "{error}"
+            );
+        }
     }
 }
