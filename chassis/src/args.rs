@@ -6,6 +6,7 @@
 //! |---|---|---|---|
 //! | `server.listen` | `--listen 127.0.0.1:0` | `SOUK_SERVER__LISTEN` | `[server] listen = "127.0.0.1:0"` |
 //! | `data` | `--data /var/lib/souk` | `SOUK_DATA` | `data = "/var/lib/souk"` |
+//! | `server.tls.cert`, `.key`, `.client_ca` | `--tls-cert`, `--tls-key`, `--tls-client-ca` | `SOUK_SERVER__TLS__CERT` | `[server.tls] cert = "…"` |
 //! | any other, as `server.drain_deadline` | `--set server.drain_deadline=5s` | `SOUK_SERVER__DRAIN_DEADLINE` | `[server] drain_deadline = "5s"` |
 //!
 //! The file is named by `--config` or `SOUK_CONFIG`; there is none by default.
@@ -38,6 +39,40 @@ impl SettingsArgs {
     }
 }
 
+/// Who may read what is sent to a listener.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TlsArgs {
+    /// Certificate chain of the listener, in PEM; turns TLS on.
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Authorities whose clients are let in, in PEM; others aren't then.
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// Listens without TLS where other machines can connect.
+    #[arg(long)]
+    pub allow_plaintext: bool,
+}
+
+impl TlsArgs {
+    /// Adds these flags to `loader`.
+    pub fn flags(&self, loader: Loader) -> Loader {
+        let file = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
+        let plain = self.allow_plaintext.then(|| true.to_string());
+        loader
+            .flag("--tls-cert", "server.tls.cert", file(&self.tls_cert))
+            .flag("--tls-key", "server.tls.key", file(&self.tls_key))
+            .flag(
+                "--tls-client-ca",
+                "server.tls.client_ca",
+                file(&self.tls_client_ca),
+            )
+            .flag("--allow-plaintext", "server.allow_plaintext", plain)
+    }
+}
+
 /// The command line of a service with a database.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServiceArgs {
@@ -47,6 +82,9 @@ pub struct ServiceArgs {
     /// Folder of the service's data; made when it isn't there.
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
+    /// Certificates.
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// File and overrides.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -60,7 +98,7 @@ impl ServiceArgs {
     pub fn load<C: Config>(&self) -> Result<C, ConfigError> {
         let data = self.data.as_ref().map(|data| data.display().to_string());
         let listen = self.listen.map(|listen| listen.to_string());
-        let loader = self.settings.loader();
+        let loader = self.tls.flags(self.settings.loader());
         loader
             .flag("--listen", "server.listen", listen)
             .flag("--data", "data", data)

@@ -15,13 +15,14 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, TimeoutExpired};
 use tower::{Layer as _, Service, ServiceExt as _};
 
-use crate::config::{Problems, duration};
+use crate::config::{ClientTlsConfig, Problems, duration};
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
 use crate::layers::{AnyService, Inner, ResponseFuture, outcome, refuse};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
+use crate::tls::{Connector, TlsError};
 
 /// When to come back to a backend that couldn't be reached.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -39,6 +40,8 @@ pub struct ClientConfig {
     /// Time for the answer to a ping before the connection is given up.
     #[serde(with = "duration")]
     pub keepalive_timeout: Duration,
+    /// Certificates for `https://` addresses.
+    pub tls: ClientTlsConfig,
 }
 
 impl Default for ClientConfig {
@@ -47,6 +50,7 @@ impl Default for ClientConfig {
             connect_timeout: Duration::from_secs(2),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
+            tls: ClientTlsConfig::default(),
         }
     }
 }
@@ -62,14 +66,62 @@ impl ClientConfig {
         for (name, _) in settings.iter().filter(|(_, value)| value.is_zero()) {
             problems.push(&format!("{path}.{name}"), "must be more than zero");
         }
+        self.tls.check(&format!("{path}.tls"), problems);
     }
 }
 
-/// A URI that no channel can be made to.
+/// Why no channel can be made.
 #[derive(Debug, thiserror::Error)]
-#[error("no channel can be made to {uri}; it must be http://host:port")]
-pub struct ClientError {
-    uri: Uri,
+pub enum ClientError {
+    /// The address.
+    #[error("no channel can be made to {uri}; it must be http://host:port or https://host:port")]
+    Address {
+        /// As it was given.
+        uri: String,
+    },
+    /// An address with TLS, and nobody to believe its server by.
+    #[error(
+        "no channel can be made to {uri}: client.tls.ca must name the authorities that its certificate is checked by"
+    )]
+    Authority {
+        /// As it was given.
+        uri: String,
+    },
+    /// The files of `client.tls`.
+    #[error("the files of client.tls can't be used")]
+    Tls(#[source] Box<TlsError>),
+}
+
+/// A channel to the process at `uri`, with nothing around it. It connects at the first call, and again whenever the
+/// connection was lost; with TLS when the address is `https`.
+///
+/// # Errors
+/// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
+pub fn channel(uri: &Uri, config: &ClientConfig) -> Result<Channel, ClientError> {
+    let secure = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        _ => return Err(ClientError::Address { uri: uri.to_string() }),
+    };
+    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
+        return Err(ClientError::Address { uri: uri.to_string() });
+    };
+    let endpoint = Endpoint::from(uri.clone())
+        .connect_timeout(config.connect_timeout)
+        .http2_keep_alive_interval(config.keepalive_interval)
+        .keep_alive_timeout(config.keepalive_timeout)
+        .keep_alive_while_idle(true)
+        .tcp_nodelay(true);
+    if !secure {
+        return Ok(endpoint.connect_lazy());
+    }
+    if !config.tls.has_authority() {
+        return Err(ClientError::Authority { uri: uri.to_string() });
+    }
+    tracing::debug!(%authority, "calls go out with TLS");
+    let connector = Connector::new(uri, &config.tls).map_err(|error| ClientError::Tls(Box::new(error)))?;
+    let connect = tower::service_fn(move |_: Uri| connector.clone().connect());
+    Ok(endpoint.connect_with_connector_lazy(connect))
 }
 
 /// A client's way to a backend. It never fails as a service: what goes wrong is a response with a status, complete with
@@ -84,23 +136,14 @@ impl Client {
     /// connection was lost.
     ///
     /// # Errors
-    /// When `uri` isn't `http://host:port`.
+    /// Those of [`channel`].
     pub fn remote(
         backend: &str,
         uri: &Uri,
         config: &ClientConfig,
         methods: Methods,
     ) -> Result<Self, ClientError> {
-        if uri.scheme_str() != Some("http") || uri.host().is_none() {
-            return Err(ClientError { uri: uri.clone() });
-        }
-        let channel = Endpoint::from(uri.clone())
-            .connect_timeout(config.connect_timeout)
-            .http2_keep_alive_interval(config.keepalive_interval)
-            .keep_alive_timeout(config.keepalive_timeout)
-            .keep_alive_while_idle(true)
-            .tcp_nodelay(true)
-            .connect_lazy();
+        let channel = channel(uri, config)?;
         Ok(Self::over(
             Upstream {
                 channel,

@@ -31,12 +31,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub mod duration;
+mod exposure;
 mod loader;
 mod server;
+mod tls;
 mod tree;
 
 pub use loader::{ConfigError, Loader, Problem, Problems};
 pub use server::{Http2Config, MESSAGE_BYTES_CEILING, MESSAGE_BYTES_FLOOR, ServerConfig};
+pub use tls::{ClientTlsConfig, ServerTlsConfig};
 
 /// Settings of a process.
 pub trait Config: Default + Serialize + DeserializeOwned {

@@ -15,15 +15,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::ServerConfig;
-use crate::server::{self, Stack};
+use crate::server::{self, Listener, Stack};
 use crate::telemetry::{Role, TelemetryGuard};
+use crate::tls::Acceptor;
 
 /// Part of the drain deadline that calls may use, in percent.
 pub const CALLS_SHARE: u32 = 60;
@@ -121,7 +121,7 @@ impl Host {
     /// Serves `stack` on `listener` until `stop`, then drains in order.
     pub async fn run(
         self,
-        listener: TcpListener,
+        listener: Listener,
         stack: Stack,
         config: &ServerConfig,
         stop: impl Future<Output = ()> + Send,
@@ -129,6 +129,10 @@ impl Host {
         match listener.local_addr() {
             Ok(address) => tracing::info!(%address, "serving"),
             Err(error) => tracing::warn!(%error, "serving on an address that can't be told"),
+        }
+        listener.tell();
+        if let Some(tls) = listener.tls() {
+            self.look_at_hangup(tls.clone());
         }
         let stopped_at = Mutex::new(None);
         let draining = self.draining.clone();
@@ -146,6 +150,22 @@ impl Host {
             cut_off.push(format!("{} calls", served.calls_cut_off));
         }
         self.close(deadline, cut_off).await
+    }
+
+    /// Has the certificates looked at whenever SIGHUP comes; they are also looked at as connections come.
+    fn look_at_hangup(&self, tls: Acceptor) {
+        let mut hangup = match signal(SignalKind::hangup()) {
+            Ok(hangup) => hangup,
+            Err(error) => return tracing::warn!(%error, "SIGHUP isn't listened to"),
+        };
+        let stopping = self.stopping();
+        self.spawn("certificates", async move {
+            while let Some(Some(())) = stopping.run_until_cancelled(hangup.recv()).await {
+                let tls = tls.clone();
+                // Files may lie on a disk that answers slowly. That this fails is only a panic, and told by it.
+                let _ = tokio::task::spawn_blocking(move || tls.look()).await;
+            }
+        });
     }
 
     /// Closes what was registered, in a process that never came to serve.

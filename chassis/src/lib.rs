@@ -17,6 +17,7 @@
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
 //! - [`status`]: errors with `ErrorInfo`, field violations, retry delays.
+//! - [`tls`]: TLS and mTLS from files that are read anew when they change.
 //! - [`client`]: a channel to another process, traced, that inherits the deadline of the call it serves.
 //!
 //! # Example
@@ -29,7 +30,7 @@
 //! let health = Health::new();
 //! let services = server::Services::new(descriptors)?; // .mount(OrderServiceServer::new(api))
 //! let stack = server::stack(services, &health, &config)?;
-//! let listener = server::bind(config.listen).await?;
+//! let listener = server::Listener::bind(&config).await?;
 //! let mut host = Host::new(config.drain_deadline);
 //! host.on_close("database", || async { Ok(()) });
 //! let exit = host.run(listener, stack, &config, souk_chassis::host::terminated()?).await;
@@ -50,6 +51,7 @@ pub mod reflection;
 pub mod server;
 pub mod status;
 pub mod telemetry;
+pub mod tls;
 
 #[cfg(test)]
 mod testing;

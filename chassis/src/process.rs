@@ -63,7 +63,7 @@ use std::process::ExitCode;
 
 use crate::config::{ConfigError, ServerConfig};
 use crate::host::{self, Exit, Host};
-use crate::server::{self, BindError, Stack};
+use crate::server::{BindError, Listener, Stack};
 use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
 
 /// Why what a process serves couldn't be made: an error of the service.
@@ -136,7 +136,7 @@ impl Process {
         let mut host = Host::new(config.drain_deadline);
         host.telemetry(telemetry);
         let mut stop = std::pin::pin!(host::terminated().map_err(RunError::System)?);
-        let listener = server::bind(config.listen).await?;
+        let listener = Listener::bind(config).await?;
         let started = tokio::select! {
             started = start(&mut host) => Some(started),
             () = &mut stop => None,

@@ -15,12 +15,10 @@
 //! gateway, so both ways have the same limits, spans and errors. Nobody but [`bind`] binds.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use opentelemetry::metrics::Meter;
-use tokio::net::TcpListener;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::Routes;
@@ -41,8 +39,11 @@ use crate::reflection::{self, ReflectionError};
 
 mod accept;
 mod dispatch;
+mod listener;
+mod opening;
 
 pub use accept::{Served, serve};
+pub use listener::{BindError, Listener, bind};
 
 use dispatch::Dispatch;
 
@@ -220,46 +221,6 @@ pub fn metered_stack(
         gate,
         health: health.clone(),
         methods,
-    })
-}
-
-/// An address that can't be listened on.
-#[derive(Debug, thiserror::Error)]
-#[error("address {address} {advice}")]
-pub struct BindError {
-    address: SocketAddr,
-    advice: &'static str,
-    source: std::io::Error,
-}
-
-/// Listens on `address`; port 0 takes a free port.
-///
-/// # Errors
-/// Names the address and what to do about it.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
-    TcpListener::bind(address).await.map_err(|source| {
-        use std::io::ErrorKind;
-        let known = [
-            (
-                ErrorKind::AddrInUse,
-                "is already in use: stop the process that has it, or set server.listen (--listen) to a free port (0 picks one)",
-            ),
-            (
-                ErrorKind::PermissionDenied,
-                "can't be listened on: ports below 1024 need privileges; set server.listen (--listen) higher",
-            ),
-            (
-                ErrorKind::AddrNotAvailable,
-                "can't be listened on: no interface has it; set server.listen (--listen) to one of this machine, or to 0.0.0.0",
-            ),
-        ];
-        let known = known.into_iter().find(|(kind, _)| *kind == source.kind());
-        let advice = known.map_or("can't be listened on, see the cause; server.listen (--listen) sets it", |(_, advice)| advice);
-        BindError {
-            address,
-            advice,
-            source,
-        }
     })
 }
 

@@ -12,7 +12,6 @@ use http::{Request, Response};
 use prost::Message as _;
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use prost_types::{MethodDescriptorProto, ServiceDescriptorProto};
-use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 use tonic::body::Body;
@@ -24,7 +23,7 @@ use tower::{Service, service_fn};
 use crate::config::ServerConfig;
 use crate::health::Health;
 use crate::layers::ResponseFuture;
-use crate::server::{self, Served, Services, Stack};
+use crate::server::{self, Listener, Served, Services, Stack};
 
 /// `text` of a call that never ends.
 pub(crate) const NEVER: &str = "never";
@@ -142,11 +141,14 @@ pub(crate) struct Running {
 
 /// Serves `stack`; calls have `calls` at the drain.
 pub(crate) async fn serve(stack: Stack, config: &ServerConfig, calls: Duration) -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let config = ServerConfig {
+        listen: ([127, 0, 0, 1], 0).into(),
+        ..config.clone()
+    };
+    let listener = Listener::bind(&config).await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
-    let config = config.clone();
     Running {
         address,
         _stopped: stop.clone().drop_guard(),

@@ -12,25 +12,33 @@ use souk_chassis::server::Stack;
 pub enum Target {
     /// To a stack in this process, with all its layers.
     Local(Stack),
-    /// To another process, by HTTP/2 without TLS.
+    /// To another process, by HTTP/2; with TLS when the address is `https`.
     Remote(Uri),
 }
 
 impl Target {
-    /// The process at `uri`, as in `http://127.0.0.1:50051`.
+    /// The process at `uri`, as in `http://127.0.0.1:50051` or, with TLS, `https://order.internal:50051`.
     ///
     /// # Errors
     /// When it isn't such a URI.
     pub fn remote(uri: &str) -> Result<Self, BackendUriError> {
         let parsed: Option<Uri> = uri.parse().ok();
         let usable = |parsed: &Uri| {
-            parsed.scheme_str() == Some("http")
+            matches!(parsed.scheme_str(), Some("http" | "https"))
                 && parsed.host().is_some_and(|host| !host.is_empty())
                 && matches!(parsed.path(), "" | "/")
         };
         match parsed.filter(usable) {
             Some(uri) => Ok(Self::Remote(uri)),
             None => Err(BackendUriError { uri: uri.to_owned() }),
+        }
+    }
+
+    /// Does it have TLS?
+    pub(crate) fn is_secure(&self) -> bool {
+        match self {
+            Self::Local(_) => false,
+            Self::Remote(uri) => uri.scheme_str() == Some("https"),
         }
     }
 
@@ -50,7 +58,7 @@ impl Target {
 
 /// A backend's address that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{uri}` is no address of a backend; it must be http://host:port")]
+#[error("`{uri}` is no address of a backend; it must be http://host:port or https://host:port")]
 pub struct BackendUriError {
     uri: String,
 }
@@ -127,18 +135,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_http_host_and_port() {
+    fn an_address_is_a_scheme_a_host_and_a_port() {
         for good in [
             "http://127.0.0.1:50051",
             "http://order.internal:1/",
             "http://[::1]:2",
+            "https://order:1",
         ] {
             assert!(Target::remote(good).is_ok(), "{good}");
         }
         for bad in [
             "",
             "127.0.0.1:50051",
-            "https://order:1",
+            "ftp://order:1",
             "http://order:1/path",
             "http://",
             "not a uri",

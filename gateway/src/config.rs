@@ -1,10 +1,11 @@
 //! Settings and command line of the gateway.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use souk_chassis::args::SettingsArgs;
+use souk_chassis::args::{SettingsArgs, TlsArgs};
 use souk_chassis::client::ClientConfig;
 use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
@@ -26,6 +27,18 @@ pub struct GatewayArgs {
     /// Where media are served.
     #[arg(long, value_name = "URI")]
     pub media: Option<String>,
+    /// Authorities that backends at https addresses are believed by, in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub backend_ca: Option<PathBuf>,
+    /// Certificate chain that is shown to backends, in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub backend_cert: Option<PathBuf>,
+    /// Private key of that certificate, in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub backend_key: Option<PathBuf>,
+    /// Certificates of the listener.
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// File and overrides.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -38,8 +51,12 @@ impl GatewayArgs {
     /// All problems of all sources at once; having no backend is one.
     pub fn load(&self) -> Result<GatewayConfig, ConfigError> {
         let listen = self.listen.map(|listen| listen.to_string());
-        let loader = self.settings.loader();
+        let file = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
+        let loader = self.tls.flags(self.settings.loader());
         loader
+            .flag("--backend-ca", "client.tls.ca", file(&self.backend_ca))
+            .flag("--backend-cert", "client.tls.cert", file(&self.backend_cert))
+            .flag("--backend-key", "client.tls.key", file(&self.backend_key))
             .flag("--listen", "server.listen", listen)
             .flag("--order", "order", self.order.clone())
             .flag("--shop", "shop", self.shop.clone())
@@ -58,7 +75,7 @@ pub struct GatewayConfig {
     pub client: ClientConfig,
     /// Logs.
     pub telemetry: TelemetryConfig,
-    /// Address of the order service, `http://host:port`; empty when there is none.
+    /// Address of the order service, `http://host:port` or `https://host:port`; empty when there is none.
     pub order: String,
     /// Address of the shop service.
     pub shop: String,
@@ -94,10 +111,15 @@ impl Config for GatewayConfig {
             ("media", &self.media),
         ];
         for (name, uri) in uris {
-            if !uri.is_empty()
-                && let Err(error) = Target::remote(uri)
-            {
-                problems.push(name, error.to_string());
+            match Target::remote(uri) {
+                _ if uri.is_empty() => {}
+                Ok(target) if target.is_secure() && !self.client.tls.has_authority() => {
+                    let message =
+                        "its certificate must be checked by somebody: name the authorities (--backend-ca)";
+                    problems.push(name, message);
+                }
+                Ok(_) => {}
+                Err(error) => problems.push(name, error.to_string()),
             }
         }
         if uris.iter().all(|(_, uri)| uri.is_empty()) {
@@ -126,6 +148,19 @@ mod tests {
         assert_eq!(config.server.listen.port(), 0);
         let backends = config.backends().expect("a good address");
         assert!(backends.order.is_none() && backends.shop.is_some() && backends.media.is_none());
+    }
+
+    #[test]
+    fn a_backend_with_tls_needs_authorities() {
+        let mut args = GatewayArgs {
+            shop: Some("https://shop:7".to_owned()),
+            ..GatewayArgs::default()
+        };
+        let error = args.load().expect_err("nobody checks its certificate");
+        assert!(error.to_string().contains("--backend-ca"), "{error}");
+        args.backend_ca = Some("ca.pem".into());
+        let config = args.load().expect("good settings");
+        assert_eq!(config.client.tls.ca, PathBuf::from("ca.pem"));
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
-use http::Uri;
-use souk_chassis::client::ClientConfig;
+use souk_chassis::client::{self, ClientConfig, ClientError};
 use souk_chassis::health::Health;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -23,10 +22,19 @@ const PAUSE_MAX: Duration = Duration::from_secs(3);
 
 /// Lets `health` say of each service of `backend` what the backend says, until `stop`. A backend that can't be reached is
 /// not serving.
-pub(crate) fn follow(backend: &Backend, config: &ClientConfig, health: &Health, stop: &CancellationToken) {
+///
+/// # Errors
+/// When no channel can be made to the backend.
+pub(crate) fn follow(
+    backend: &Backend,
+    config: &ClientConfig,
+    health: &Health,
+    stop: &CancellationToken,
+) -> Result<(), ClientError> {
     let channel = match &backend.target {
         Target::Local(_) => None,
-        Target::Remote(uri) => Some(channel(uri, config)),
+        // A connection for health alone: untraced, since a watch is no call of anybody.
+        Target::Remote(uri) => Some(client::channel(uri, config)?),
     };
     for service in &backend.services {
         let (serving, seen) = watch::channel(false);
@@ -46,17 +54,7 @@ pub(crate) fn follow(backend: &Backend, config: &ClientConfig, health: &Health, 
             }
         }
     }
-}
-
-/// A connection for health alone: untraced, since a watch is no call of anybody.
-fn channel(uri: &Uri, config: &ClientConfig) -> Channel {
-    Endpoint::from(uri.clone())
-        .connect_timeout(config.connect_timeout)
-        .http2_keep_alive_interval(config.keepalive_interval)
-        .keep_alive_timeout(config.keepalive_timeout)
-        .keep_alive_while_idle(true)
-        .tcp_nodelay(true)
-        .connect_lazy()
+    Ok(())
 }
 
 async fn relay(states: impl Stream<Item = bool>, serving: watch::Sender<bool>) {

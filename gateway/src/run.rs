@@ -70,20 +70,21 @@ impl Gateway {
         let stop = CancellationToken::new();
         let mut routes = BTreeMap::new();
         for backend in &backends {
+            let unusable = |source| GatewayError::Backend {
+                backend: backend.name,
+                source,
+            };
             let client = backend
                 .target
                 .client(backend.name, &config.client, methods.clone())
-                .map_err(|source| GatewayError::Backend {
-                    backend: backend.name,
-                    source,
-                })?;
+                .map_err(unusable)?;
             routes.extend(
                 backend
                     .services
                     .iter()
                     .map(|service| (service.clone(), client.clone())),
             );
-            monitor::follow(backend, &config.client, &health, &stop);
+            monitor::follow(backend, &config.client, &health, &stop).map_err(unusable)?;
         }
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());

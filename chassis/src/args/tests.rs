@@ -62,3 +62,25 @@ fn a_wrong_setting_names_who_set_it() {
         "{text}"
     );
 }
+
+#[test]
+fn certificates_have_flags_of_their_own() {
+    let config = load(&[
+        "--tls-cert",
+        "c.pem",
+        "--tls-key",
+        "k.pem",
+        "--tls-client-ca",
+        "ca.pem",
+        "--listen",
+        "0.0.0.0:1",
+    ]);
+    let tls = config.expect("good settings").server.tls;
+    assert_eq!(
+        [tls.cert, tls.key, tls.client_ca],
+        ["c.pem", "k.pem", "ca.pem"].map(PathBuf::from)
+    );
+    let open = load(&["--listen", "0.0.0.0:1", "--allow-plaintext"]).expect("good settings");
+    assert!(open.server.allow_plaintext);
+    assert!(load(&["--listen", "0.0.0.0:1"]).is_err());
+}

@@ -60,10 +60,12 @@ fn an_address_is_http_host_and_port() {
         let uri = Uri::from_static(uri);
         Client::remote("order", &uri, &ClientConfig::default(), methods()).map(|_| ())
     };
-    for bad in ["https://order:1", "order:1", "/order"] {
+    for bad in ["ftp://order:1", "order:1", "/order"] {
         let error = make(bad).expect_err(bad);
         assert!(error.to_string().contains("http://host:port"), "{error}");
     }
+    let error = make("https://order:1").expect_err("nobody to believe it by");
+    assert!(error.to_string().contains("client.tls.ca"), "{error}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, duration};
+use super::{Problems, ServerTlsConfig, duration, exposure};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
 pub const MESSAGE_BYTES_CEILING: usize = 4 * 1024 * 1024;
@@ -27,6 +27,11 @@ pub struct ServerConfig {
     pub queue_max: usize,
     /// Connections open at a time; further ones wait in the listener's backlog.
     pub connections_max: usize,
+    /// Connections that haven't come through TLS and the HTTP/2 preface; a further one takes the place of the oldest.
+    pub openings_max: usize,
+    /// Time for a new connection to come through TLS and the HTTP/2 preface.
+    #[serde(with = "duration")]
+    pub opening_timeout: Duration,
     /// Time for a call that names no `grpc-timeout`, until its response headers.
     #[serde(with = "duration")]
     pub deadline_default: Duration,
@@ -42,6 +47,10 @@ pub struct ServerConfig {
     /// Time for the whole drain: calls in flight, then closing what the process owns.
     #[serde(with = "duration")]
     pub drain_deadline: Duration,
+    /// Lets a listener that other machines can reach speak without TLS.
+    pub allow_plaintext: bool,
+    /// Certificates of the listener.
+    pub tls: ServerTlsConfig,
     /// Limits of each HTTP/2 connection.
     pub http2: Http2Config,
 }
@@ -54,11 +63,15 @@ impl Default for ServerConfig {
             concurrency_max: 512,
             queue_max: 1024,
             connections_max: 4096,
+            openings_max: 1024,
+            opening_timeout: Duration::from_secs(10),
             deadline_default: Duration::from_secs(30),
             deadline_max: Duration::from_secs(120),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
             drain_deadline: Duration::from_secs(25),
+            allow_plaintext: false,
+            tls: ServerTlsConfig::default(),
             http2: Http2Config::default(),
         }
     }
@@ -74,6 +87,8 @@ impl ServerConfig {
         let positive = [
             ("concurrency_max", self.concurrency_max == 0),
             ("connections_max", self.connections_max == 0),
+            ("openings_max", self.openings_max == 0),
+            ("opening_timeout", self.opening_timeout.is_zero()),
             ("deadline_default", self.deadline_default.is_zero()),
             ("deadline_max", self.deadline_max.is_zero()),
             ("keepalive_interval", self.keepalive_interval.is_zero()),
@@ -94,6 +109,8 @@ impl ServerConfig {
                 "must not exceed deadline_max",
             );
         }
+        self.tls.check(&format!("{path}.tls"), problems);
+        exposure::check(self, path, problems);
     }
 }
 

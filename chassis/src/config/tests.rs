@@ -198,3 +198,33 @@ fn durations_are_read_and_written_in_units() {
         assert!(duration::parse(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn what_others_can_reach_is_protected_or_said_to_be_open() {
+    let load = |settings: &[&str]| {
+        Loader::new()
+            .overrides(settings.iter().copied())
+            .load::<Settings>()
+    };
+    for near in ["127.0.0.1:0", "127.8.8.8:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+        let listen = format!("server.listen={near}");
+        assert!(load(&[&listen]).is_ok(), "{near}");
+    }
+    for far in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1"] {
+        let listen = format!("server.listen={far}");
+        let error = load(&[&listen]).expect_err(far).to_string();
+        assert!(
+            error.contains("server.listen")
+                && error.contains("--tls-cert")
+                && error.contains("--allow-plaintext"),
+            "{error}"
+        );
+        assert!(load(&[&listen, "server.allow_plaintext=true"]).is_ok(), "{far}");
+        assert!(
+            load(&[&listen, "server.tls.cert=a", "server.tls.key=b"]).is_ok(),
+            "{far}"
+        );
+    }
+    let half = load(&["server.tls.client_ca=ca.pem"]).expect_err("no certificate of its own");
+    assert!(half.to_string().contains("--tls-key"), "{half}");
+}

@@ -18,10 +18,12 @@ impl Events {
     }
 }
 
-async fn listener() -> TcpListener {
-    server::bind(([127, 0, 0, 1], 0).into())
-        .await
-        .expect("a free port")
+async fn listener() -> Listener {
+    Listener::plain(
+        server::bind(([127, 0, 0, 1], 0).into())
+            .await
+            .expect("a free port"),
+    )
 }
 
 #[tokio::test]

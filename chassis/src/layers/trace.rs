@@ -24,6 +24,7 @@ use super::{Inner, ResponseFuture, take_ready};
 use crate::methods::Methods;
 use crate::propagate;
 use crate::telemetry::Role;
+use crate::tls::TlsPeer;
 
 /// `rpc.method` of what no descriptor knows.
 pub const METHOD_OTHER: &str = "_OTHER";
@@ -146,6 +147,8 @@ impl TraceLayer {
             server.port = Empty,
             network.peer.address = Empty,
             network.peer.port = Empty,
+            tls.protocol.version = Empty,
+            souk.peer.name = Empty,
         );
         if method == METHOD_OTHER {
             let original = path.trim_start_matches('/');
@@ -163,6 +166,12 @@ impl TraceLayer {
                         ["network.peer.address", "network.peer.port"],
                         connection.remote_addr,
                     );
+                }
+                if let Some(peer) = request.extensions().get::<TlsPeer>() {
+                    span.record("tls.protocol.version", peer.version);
+                    if let Some(name) = &peer.name {
+                        span.record("souk.peer.name", &**name);
+                    }
                 }
                 // Fails only where no OpenTelemetry layer listens, and then there is no parent to set.
                 let parent = propagate::extract(request.headers());

@@ -14,7 +14,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -23,17 +24,10 @@ use tonic::body::Body;
 use tonic::transport::server::TcpConnectInfo;
 use tower::ServiceExt as _;
 
-use super::Stack;
+use super::opening::{Opening, Openings, begin};
+use super::{Listener, Stack};
 use crate::config::ServerConfig;
-
-/// What every HTTP/2 client sends first (RFC 9113, 3.4).
-const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// Time for a new connection to send its preface; a client that doesn't holds a place for nothing.
-const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Pause between looks at a preface that came in parts.
-const PREFACE_PAUSE: Duration = Duration::from_millis(20);
+use crate::tls::{Acceptor, TlsPeer};
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -51,7 +45,7 @@ pub struct Served {
 /// Serves `stack` on `listener` until `stop`, then drains: NOT_SERVING, no new connections, no new calls, and at most
 /// `calls_deadline` for the calls under way, streams among them. What is left then is cut off.
 pub async fn serve(
-    listener: TcpListener,
+    listener: Listener,
     stack: Stack,
     config: &ServerConfig,
     stop: impl Future<Output = ()> + Send,
@@ -80,6 +74,8 @@ struct Connections {
     stack: Stack,
     http2: http2::Builder<TokioExecutor>,
     places: Arc<Semaphore>,
+    openings: Openings,
+    opening_timeout: Duration,
     tasks: TaskTracker,
     /// Ends connections after their calls.
     goaway: CancellationToken,
@@ -104,6 +100,8 @@ impl Connections {
             stack,
             http2: builder,
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
+            openings: Openings::new(config.openings_max),
+            opening_timeout: config.opening_timeout,
             tasks: TaskTracker::new(),
             goaway: CancellationToken::new(),
             abort: CancellationToken::new(),
@@ -111,14 +109,14 @@ impl Connections {
     }
 
     /// Waits for a place and a connection, and starts serving it.
-    async fn accept(&self, listener: &TcpListener) {
+    async fn accept(&self, listener: &Listener) {
         // The semaphore is never closed; were it, no connection would be taken any more.
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
             return std::future::pending().await;
         };
-        match listener.accept().await {
+        match listener.tcp.accept().await {
             Ok((stream, remote)) => {
-                let connection = self.connection(stream, remote);
+                let connection = self.connection(stream, remote, listener.tls.clone());
                 self.tasks.spawn(async move {
                     connection.await;
                     drop(place);
@@ -133,46 +131,27 @@ impl Connections {
     }
 
     /// Serves one connection to its end.
-    fn connection(&self, stream: TcpStream, remote: SocketAddr) -> impl Future<Output = ()> + use<> {
-        let info = TcpConnectInfo {
-            local_addr: stream.local_addr().ok(),
-            remote_addr: Some(remote),
+    fn connection(
+        &self,
+        stream: TcpStream,
+        remote: SocketAddr,
+        tls: Option<Acceptor>,
+    ) -> impl Future<Output = ()> + use<> {
+        let connection = Connection {
+            info: TcpConnectInfo {
+                local_addr: stream.local_addr().ok(),
+                remote_addr: Some(remote),
+            },
+            remote,
+            stack: self.stack.clone(),
+            http2: self.http2.clone(),
+            opening_deadline: Instant::now() + self.opening_timeout,
+            opening: self.openings.enter(),
+            goaway: self.goaway.clone(),
         };
-        let (stack, http2) = (self.stack.clone(), self.http2.clone());
-        let (goaway, abort) = (self.goaway.clone(), self.abort.clone());
-        let serve = async move {
-            // Small answers must not wait for the next one (Nagle's algorithm).
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY can't be set");
-            }
-            let preface = tokio::time::timeout(PREFACE_TIMEOUT, await_preface(&stream));
-            let preface = tokio::select! {
-                preface = preface => preface,
-                () = goaway.cancelled() => return,
-            };
-            if !matches!(preface, Ok(Ok(true))) {
-                tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
-                return;
-            }
-            let service = service_fn(move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(info.clone());
-                let stack = stack.clone();
-                async move { stack.oneshot(request.map(Body::new)).await as Result<_, Infallible> }
-            });
-            let mut connection = std::pin::pin!(http2.serve_connection(TokioIo::new(stream), service));
-            let ended = tokio::select! {
-                ended = &mut connection => ended,
-                () = goaway.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = ended {
-                tracing::debug!(%remote, %error, "connection failed");
-            }
-        };
+        let abort = self.abort.clone();
         async move {
-            abort.run_until_cancelled(serve).await;
+            abort.run_until_cancelled(connection.run(stream, tls)).await;
         }
     }
 
@@ -195,18 +174,92 @@ impl Connections {
     }
 }
 
-/// Does the connection begin as HTTP/2 does? Waits until that is known.
-async fn await_preface(stream: &TcpStream) -> io::Result<bool> {
-    let mut seen = [0; PREFACE.len()];
-    loop {
-        let count = stream.peek(&mut seen).await?;
-        if count == 0 || seen.get(..count) != PREFACE.get(..count) {
-            return Ok(false);
+/// A connection that was accepted.
+struct Connection {
+    info: TcpConnectInfo,
+    remote: SocketAddr,
+    stack: Stack,
+    http2: http2::Builder<TokioExecutor>,
+    opening: Opening,
+    opening_deadline: Instant,
+    goaway: CancellationToken,
+}
+
+impl Connection {
+    /// To its end; with TLS if there is `tls`.
+    async fn run(self, stream: TcpStream, tls: Option<Acceptor>) {
+        // Small answers must not wait for the next one (Nagle's algorithm).
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY can't be set");
         }
-        if count == PREFACE.len() {
-            return Ok(true);
+        let Some(tls) = tls else {
+            return self.serve(stream, None).await;
+        };
+        match self.within_opening(tls.accept(stream)).await {
+            Some(Ok((stream, peer))) => self.serve(stream, Some(peer)).await,
+            Some(Err(error)) => tracing::debug!(remote = %self.remote, %error, "connection closed: no TLS"),
+            None => {}
         }
-        tokio::time::sleep(PREFACE_PAUSE).await;
+    }
+
+    /// What `step` comes to, or `None` when there is no time or place for it any more.
+    async fn within_opening<T>(&self, step: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = step => Some(done),
+            () = tokio::time::sleep_until(self.opening_deadline) => {
+                tracing::debug!(remote = %self.remote, "connection closed: it took too long to begin");
+                None
+            }
+            () = self.opening.pushed_out() => {
+                tracing::debug!(remote = %self.remote, "connection closed: too many are beginning, and this one is the oldest");
+                None
+            }
+            () = self.goaway.cancelled() => None,
+        }
+    }
+
+    /// HTTP/2 on a stream that is ready for it.
+    async fn serve<S>(self, stream: S, peer: Option<TlsPeer>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Some(begun) = self.within_opening(begin(stream)).await else {
+            return;
+        };
+        let Self {
+            info,
+            remote,
+            stack,
+            http2,
+            opening,
+            goaway,
+            ..
+        } = self;
+        let Ok(Some(stream)) = begun else {
+            tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
+            return;
+        };
+        drop(opening);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let extensions = request.extensions_mut();
+            extensions.insert(info.clone());
+            if let Some(peer) = &peer {
+                extensions.insert(peer.clone());
+            }
+            let stack = stack.clone();
+            async move { stack.oneshot(request.map(Body::new)).await as Result<_, Infallible> }
+        });
+        let mut connection = std::pin::pin!(http2.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            ended = &mut connection => ended,
+            () = goaway.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%remote, %error, "connection failed");
+        }
     }
 }
 

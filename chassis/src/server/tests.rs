@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -188,7 +188,7 @@ async fn an_address_that_is_taken_is_named() {
         text.starts_with(&format!("address {address} is already in use")),
         "{text}"
     );
-    let foreign = SocketAddr::from(([192, 0, 2, 1], 0));
+    let foreign = std::net::SocketAddr::from(([192, 0, 2, 1], 0));
     let text = bind(foreign).await.expect_err("documentation only").to_string();
     assert!(text.contains("no interface has it"), "{text}");
 }

@@ -5,6 +5,8 @@
 
 mod answers;
 mod backends;
+#[path = "../../../chassis/src/tls/testing.rs"]
+mod certificates;
 mod deadlines;
 mod drains;
 mod exports;
@@ -14,4 +16,5 @@ mod outages;
 mod process;
 mod reflection;
 mod setting;
+mod tls;
 mod traces;

@@ -56,7 +56,7 @@ pub(crate) async fn terminate(mut process: Killed) -> Option<i32> {
 }
 
 /// Exit code and standard error of a start that has to fail.
-fn fails(arguments: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn fails(arguments: &[&str]) -> (Option<i32>, String) {
     let mut process = spawn(arguments, &[]);
     let mut text = String::new();
     let stderr = process.0.stderr.as_mut().expect("a pipe");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use souk_chassis::config::ServerConfig;
-use souk_chassis::server::{self, Stack};
+use souk_chassis::server::{self, Listener, Stack};
 use souk_chassis::telemetry::Role;
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
@@ -12,7 +12,6 @@ use souk_gateway::config::GatewayConfig;
 use souk_proto::media::v1::media_service_client::MediaServiceClient;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use souk_proto::shop::v1::{GetShopRequest, Shop};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Endpoint};
@@ -67,11 +66,14 @@ pub(crate) async fn serve(
     address: SocketAddr,
     calls: Duration,
 ) -> Running {
-    let listener = TcpListener::bind(address).await.expect("a free port");
+    let config = ServerConfig {
+        listen: address,
+        ..config.clone()
+    };
+    let listener = Listener::bind(&config).await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
-    let config = config.clone();
     let task = tokio::spawn(async move { server::serve(listener, stack, &config, stopped, calls).await });
     Running {
         address,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use http::Uri;
 use souk_chassis::client::{Client, ClientConfig};
+use souk_chassis::config::ClientTlsConfig;
 use souk_chassis::methods::Methods;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
@@ -58,6 +59,15 @@ pub(super) struct LoadArgs {
     /// Where the service, or the gateway, listens.
     #[arg(long, value_name = "URI", default_value = "http://127.0.0.1:50051")]
     target: Uri,
+    /// Authorities that an https target is believed by, in PEM.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Certificate chain that is shown to the target, in PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Private key of that certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
     /// Batches under way at a time.
     #[arg(long, value_name = "COUNT", default_value_t = STREAMS as u64, value_parser = clap::value_parser!(u64).range(1..=load::STREAMS_MAX as u64))]
     streams: u64,
@@ -116,7 +126,21 @@ impl LoadArgs {
 
     async fn run(&self) -> Result<Report, Failure> {
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
-        let target = Client::remote("souk", &self.target, &ClientConfig::default(), methods)?;
+        let client = ClientConfig {
+            tls: ClientTlsConfig {
+                ca: self.ca.clone().unwrap_or_default(),
+                cert: self.cert.clone().unwrap_or_default(),
+                key: self.key.clone().unwrap_or_default(),
+                ..ClientTlsConfig::default()
+            },
+            ..ClientConfig::default()
+        };
+        if self.ca.is_none() && self.target.scheme_str() == Some("https") {
+            return Err(
+                "an https target needs the authorities that its certificate is checked by: --ca".into(),
+            );
+        }
+        let target = Client::remote("souk", &self.target, &client, methods)?;
         std::fs::create_dir_all(&self.state)?;
         if let Some(path) = self.rejects.as_ref().filter(|_| !self.resume) {
             // Emptied once: several kinds may be written to it.

@@ -1,0 +1,109 @@
+//! Where a server listens, and whether with TLS.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
+use crate::config::ServerConfig;
+use crate::tls::{Acceptor, TlsError};
+
+/// A port that was taken, and what speaks TLS on it, if any.
+#[derive(Debug)]
+pub struct Listener {
+    pub(super) tcp: TcpListener,
+    pub(super) tls: Option<Acceptor>,
+}
+
+impl Listener {
+    /// Takes `server.listen` and reads the certificates of `server.tls`; port 0 takes a free port.
+    ///
+    /// # Errors
+    /// Names the address or the file, and what to do about it.
+    pub async fn bind(config: &ServerConfig) -> Result<Self, BindError> {
+        // The certificates first: who looks at the port finds it closed, not open and dead.
+        let tls = Acceptor::new(&config.tls)?;
+        Ok(Self {
+            tcp: bind(config.listen).await?,
+            tls,
+        })
+    }
+
+    /// Plain text on a port that was taken.
+    pub fn plain(tcp: TcpListener) -> Self {
+        Self { tcp, tls: None }
+    }
+
+    /// Its address, with the port that was taken.
+    ///
+    /// # Errors
+    /// When the operating system can't tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// What speaks TLS on it.
+    pub fn tls(&self) -> Option<&Acceptor> {
+        self.tls.as_ref()
+    }
+
+    /// Says in the log who can read what is sent here.
+    pub(crate) fn tell(&self) {
+        match &self.tls {
+            Some(tls) if tls.asks_clients() => tracing::info!("TLS is on; clients need a certificate"),
+            Some(_) => tracing::info!("TLS is on"),
+            None => tracing::info!(
+                "TLS is off: what is sent can be read on the way; --tls-cert and --tls-key turn it on"
+            ),
+        }
+    }
+}
+
+/// What can't be listened on.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The address.
+    #[error("address {address} {advice}")]
+    Address {
+        /// As it was set.
+        address: SocketAddr,
+        /// What to do.
+        advice: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The certificates.
+    #[error("the files of server.tls (--tls-cert, --tls-key, --tls-client-ca) can't be used")]
+    Tls(#[from] TlsError),
+}
+
+/// Listens on `address`; port 0 takes a free port.
+///
+/// # Errors
+/// Names the address and what to do about it.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).await.map_err(|source| {
+        use io::ErrorKind;
+        let known = [
+            (
+                ErrorKind::AddrInUse,
+                "is already in use: stop the process that has it, or set server.listen (--listen) to a free port (0 picks one)",
+            ),
+            (
+                ErrorKind::PermissionDenied,
+                "can't be listened on: ports below 1024 need privileges; set server.listen (--listen) higher",
+            ),
+            (
+                ErrorKind::AddrNotAvailable,
+                "can't be listened on: no interface has it; set server.listen (--listen) to one of this machine, or to 0.0.0.0",
+            ),
+        ];
+        let known = known.into_iter().find(|(kind, _)| *kind == source.kind());
+        let advice = known.map_or("can't be listened on, see the cause; server.listen (--listen) sets it", |(_, advice)| advice);
+        BindError::Address {
+            address,
+            advice,
+            source,
+        }
+    })
+}

@@ -1,0 +1,149 @@
+//! The beginning of a connection: TLS and the HTTP/2 preface, within a time, and not for too many at once.
+//!
+//! A connection that never gets through its beginning costs its client nothing. So there is room for a few of them, and
+//! who comes when the room is full takes the place of the oldest: honest clients are through in a few round trips.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio_util::sync::CancellationToken;
+
+/// What every HTTP/2 client sends first (RFC 9113, 3.4).
+const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The connections that are being opened. Clones share the room.
+#[derive(Clone, Debug)]
+pub(super) struct Openings {
+    max: usize,
+    room: Arc<Mutex<Room>>,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    next: u64,
+    /// By age, oldest first.
+    open: BTreeMap<u64, CancellationToken>,
+}
+
+impl Openings {
+    /// Room for `max`; at least for one.
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            max: max.max(1),
+            room: Arc::default(),
+        }
+    }
+
+    /// A place for one more, and the oldest loses its own if there is none.
+    pub(super) fn enter(&self) -> Opening {
+        let pushed_out = CancellationToken::new();
+        let mut room = self.room.lock();
+        while room.open.len() >= self.max {
+            if let Some((_, oldest)) = room.open.pop_first() {
+                oldest.cancel();
+            }
+        }
+        let id = room.next;
+        room.next += 1;
+        room.open.insert(id, pushed_out.clone());
+        Opening {
+            id,
+            pushed_out,
+            room: Arc::clone(&self.room),
+        }
+    }
+}
+
+/// A place among the [`Openings`], given back when dropped.
+#[derive(Debug)]
+pub(super) struct Opening {
+    id: u64,
+    pushed_out: CancellationToken,
+    room: Arc<Mutex<Room>>,
+}
+
+impl Opening {
+    /// Completes when a newer one took the place.
+    pub(super) async fn pushed_out(&self) {
+        self.pushed_out.cancelled().await;
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.room.lock().open.remove(&self.id);
+    }
+}
+
+/// Reads the preface of `stream`; `None` as soon as something else comes. The stream has it again for whoever serves it.
+pub(super) async fn begin<S: AsyncRead + Unpin>(mut stream: S) -> io::Result<Option<Begun<S>>> {
+    let mut seen = [0; PREFACE.len()];
+    let mut count = 0;
+    while count < PREFACE.len() {
+        let Some(rest) = seen.get_mut(count..) else { break };
+        let read = stream.read(rest).await?;
+        count += read;
+        if read == 0 || seen.get(..count) != PREFACE.get(..count) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(Begun {
+        again: &PREFACE,
+        stream,
+    }))
+}
+
+/// A connection whose first bytes are read once more.
+#[derive(Debug)]
+pub(super) struct Begun<S> {
+    /// Those that are still to come again.
+    again: &'static [u8],
+    stream: S,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.again.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        let (now, later) = self.again.split_at(self.again.len().min(buffer.remaining()));
+        buffer.put_slice(now);
+        self.again = later;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,22 @@
+//! TLS by rustls, for what listens and for what connects: certificates from files, read anew when the files change.
+//!
+//! TLS 1.3 and 1.2 with rustls's own choice of suites; ALPN `h2` and nothing else. What is in force for a connection is
+//! what the files held when it was made: a change is for connections to come, the maximum age of a connection bounds how
+//! long the old one lasts.
+
+mod acceptor;
+mod connector;
+mod files;
+mod reload;
+
+pub use acceptor::{Acceptor, TlsPeer};
+pub(crate) use connector::Connector;
+pub use files::TlsError;
+
+/// The application protocol of all connections (RFC 9113, 3.2).
+const ALPN_H2: &[u8] = b"h2";
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The client's side of TLS.
+
+use std::io;
+use std::sync::Arc;
+
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::ALPN_H2;
+use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
+use super::reload::Reloading;
+use crate::config::ClientTlsConfig;
+
+/// Port of an `https` address that names none.
+const HTTPS_PORT: u16 = 443;
+
+/// Makes connections with TLS to one server. Clones share the certificates.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    config: Arc<Reloading<ClientConfig>>,
+    /// As in the address, for connecting.
+    host: Arc<str>,
+    port: u16,
+    /// As in the certificate.
+    name: ServerName<'static>,
+}
+
+impl Connector {
+    /// Connections to the host and port of `uri`.
+    ///
+    /// # Errors
+    /// When a file can't be read or used, or no certificate can have the server's name.
+    pub(crate) fn new(uri: &Uri, settings: &ClientTlsConfig) -> Result<Self, TlsError> {
+        let host = uri.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = match settings.server_name.as_str() {
+            "" => host,
+            name => name,
+        };
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name {
+            name: name.to_owned(),
+        })?;
+        let mut files = vec![settings.ca.clone()];
+        if settings.has_certificate() {
+            files.extend([settings.cert.clone(), settings.key.clone()]);
+        }
+        let settings = settings.clone();
+        Ok(Self {
+            config: Arc::new(Reloading::new(files, move || make(&settings))?),
+            host: host.into(),
+            port: uri.port_u16().unwrap_or(HTTPS_PORT),
+            name,
+        })
+    }
+
+    /// A new connection. The caller has the clock.
+    ///
+    /// # Errors
+    /// When nobody answers, or not who should.
+    pub(crate) async fn connect(self) -> io::Result<TokioIo<TlsStream<TcpStream>>> {
+        let stream = TcpStream::connect((&*self.host, self.port)).await?;
+        stream.set_nodelay(true)?;
+        let connector = TlsConnector::from(self.config.current().await);
+        let stream = connector.connect(self.name, stream).await?;
+        if stream.get_ref().1.alpn_protocol() != Some(ALPN_H2) {
+            return Err(io::Error::other("the server doesn't speak HTTP/2 over TLS"));
+        }
+        Ok(TokioIo::new(stream))
+    }
+}
+
+fn make(settings: &ClientTlsConfig) -> Result<ClientConfig, TlsError> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&VERSIONS)
+        .map_err(TlsError::Setup)?
+        .with_root_certificates(authorities(&settings.ca)?);
+    let mut config = if settings.has_certificate() {
+        let (certificates, key) = (certificates(&settings.cert)?, key(&settings.key)?);
+        let with_certificate = builder.with_client_auth_cert(certificates, key);
+        with_certificate.map_err(|source| TlsError::Pair {
+            cert: settings.cert.clone(),
+            key: settings.key.clone(),
+            source,
+        })?
+    } else {
+        builder.with_no_client_auth()
+    };
+    config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    Ok(config)
+}
