@@ -219,6 +219,11 @@ impl<S: Inner> Service<Request<Body>> for Inherit<S> {
     }
 }
 
+/// An extension of responses that were made here because the backend gave none. What they say about coming back is a
+/// guess, not the backend's word.
+#[derive(Clone, Copy, Debug)]
+pub struct NoAnswer;
+
 /// The channel, its errors turned into responses.
 #[derive(Clone)]
 struct Upstream {
@@ -241,7 +246,11 @@ impl Service<Request<Body>> for Upstream {
         Box::pin(async move {
             Ok(match channel.oneshot(request).await {
                 Ok(response) => response.map(|body| Body::new(UpstreamBody { body, backend })),
-                Err(error) => refuse(failure(&backend, error)),
+                Err(error) => {
+                    let mut response = refuse(failure(&backend, error));
+                    response.extensions_mut().insert(NoAnswer);
+                    response
+                }
             })
         })
     }

@@ -30,14 +30,18 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod connection;
 pub mod duration;
 mod exposure;
 mod loader;
+mod rate;
 mod server;
 mod tls;
 mod tree;
 
+pub use connection::ConnectionConfig;
 pub use loader::{ConfigError, Loader, Problem, Problems};
+pub use rate::RateConfig;
 pub use server::{Http2Config, MESSAGE_BYTES_CEILING, MESSAGE_BYTES_FLOOR, ServerConfig};
 pub use tls::{ClientTlsConfig, ServerTlsConfig};
 

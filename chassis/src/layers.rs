@@ -20,6 +20,8 @@ pub mod error_info;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;
+pub mod rate;
+pub mod shed;
 pub mod trace;
 
 #[cfg(test)]

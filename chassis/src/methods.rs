@@ -2,11 +2,12 @@
 //!
 //! Names in telemetry come from here and never from the client: a million made-up paths are one `_OTHER`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
+use prost_types::method_options::IdempotencyLevel;
 
 /// A descriptor set that can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +16,14 @@ pub struct DescriptorError(#[from] prost::DecodeError);
 
 /// The names of the known RPCs, as in `souk.order.v1.OrderService/GetOrder`. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Methods(Arc<BTreeSet<Box<str>>>);
+pub struct Methods(Arc<BTreeMap<Box<str>, Method>>);
+
+/// What the descriptors say of an RPC.
+#[derive(Clone, Copy, Debug)]
+struct Method {
+    /// It changes nothing and takes one message, so that it can be sent again.
+    repeatable: bool,
+}
 
 impl Methods {
     /// The RPCs of those services in the encoded `FileDescriptorSet`s that `serves` accepts by full name.
@@ -26,7 +34,7 @@ impl Methods {
         descriptor_sets: &[&[u8]],
         mut serves: impl FnMut(&str) -> bool,
     ) -> Result<Self, DescriptorError> {
-        let mut names = BTreeSet::new();
+        let mut names = BTreeMap::new();
         for bytes in descriptor_sets {
             for file in FileDescriptorSet::decode(*bytes)?.file {
                 let package = file.package();
@@ -37,7 +45,11 @@ impl Methods {
                     };
                     if serves(&service_name) {
                         let full = |method: &prost_types::MethodDescriptorProto| {
-                            format!("{service_name}/{}", method.name()).into_boxed_str()
+                            let name = format!("{service_name}/{}", method.name()).into_boxed_str();
+                            let level = method.options.as_ref().map(|options| options.idempotency_level());
+                            let safe = level == Some(IdempotencyLevel::NoSideEffects);
+                            let repeatable = safe && !method.client_streaming();
+                            (name, Method { repeatable })
                         };
                         names.extend(service.method.iter().map(full));
                     }
@@ -49,14 +61,20 @@ impl Methods {
 
     /// The known name behind a request path (`/souk.order.v1.OrderService/GetOrder`).
     pub fn known<'a>(&'a self, path: &str) -> Option<&'a str> {
-        self.0
-            .get(path.strip_prefix('/').unwrap_or(path))
-            .map(AsRef::as_ref)
+        let found = self.0.get_key_value(path.strip_prefix('/').unwrap_or(path));
+        found.map(|(name, _)| name.as_ref())
+    }
+
+    /// May the call at this request path be sent again, since it takes one message and changes nothing
+    /// (`idempotency_level = NO_SIDE_EFFECTS`)?
+    pub fn is_repeatable(&self, path: &str) -> bool {
+        let method = self.0.get(path.strip_prefix('/').unwrap_or(path));
+        method.is_some_and(|method| method.repeatable)
     }
 
     /// All known names, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(AsRef::as_ref)
+        self.0.keys().map(AsRef::as_ref)
     }
 
     /// The full names of the services that have a known RPC, sorted.

@@ -6,10 +6,11 @@
 //! | 2 | [`metrics`](crate::layers::metrics) | inside the span, outside all that refuses: refusals are counted |
 //! | 3 | [`drain`](crate::layers::drain) | before any work for a call that must not start; a call counts until its answer is out, panics too |
 //! | 4 | [`catch_panic`](crate::layers::catch_panic) | below what must see the answer, above all that runs or holds something |
-//! | 5 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
-//! | 6 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
-//! | 7 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
-//! | 8 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
+//! | 5 | [`rate`](crate::layers::rate) | the cheapest refusal, before a clock is started or a place taken |
+//! | 6 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
+//! | 7 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
+//! | 8 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
+//! | 9 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
 //!
 //! A [`Stack`] is one cloneable tower service. The same value is served on a listener and called in process by the
 //! gateway, so both ways have the same limits, spans and errors. Nobody but [`bind`] binds.
@@ -32,6 +33,8 @@ use crate::layers::deadline::DeadlineLayer;
 use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
 use crate::layers::metrics::MetricsLayer;
+use crate::layers::rate::RateLayer;
+use crate::layers::shed::Sheds;
 use crate::layers::trace::TraceLayer;
 use crate::layers::{AnyService, Inner, ResponseFuture};
 use crate::methods::{DescriptorError, Methods};
@@ -39,6 +42,9 @@ use crate::reflection::{self, ReflectionError};
 
 mod accept;
 mod dispatch;
+mod frames;
+mod guarded;
+mod lifetime;
 mod listener;
 mod opening;
 
@@ -193,6 +199,7 @@ pub fn metered_stack(
         config.message_bytes_max,
     );
 
+    let sheds = Sheds::new(meter);
     let service = ServiceBuilder::new()
         // Outermost, so that its span and its log line hold everything below, refusals too.
         .layer(TraceLayer::server(methods.clone()))
@@ -203,14 +210,18 @@ pub fn metered_stack(
         .layer(DrainLayer::new(gate.clone()))
         // Below what must see the answer, above all that runs code of the service or holds something for it.
         .layer(CatchPanicLayer)
+        // The cheapest refusal: nothing is begun for a call that is too many.
+        .layer(RateLayer::new(&config.rate, sheds.clone()))
         // Outside concurrency: the time in the queue counts.
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
         // After the cheap refusals, before the first byte of the body is read.
-        .layer(ConcurrencyLayer::new(
-            config.concurrency_max,
-            config.queue_max,
-            bodies_max,
-        ))
+        .layer(
+            ConcurrencyLayer::new(config.concurrency_max, config.queue_max, bodies_max, sheds).adapting(
+                config.concurrency_min,
+                &methods,
+                meter,
+            ),
+        )
         // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
         .layer(ErrorInfoLayer::new(methods.clone()))
         // Message limits and compression, then the services or, in a gateway, the way to them.

@@ -156,7 +156,7 @@ impl StatusBuilder {
         self
     }
 
-    /// Adds `RetryInfo`: the client should come back after `delay`, not before.
+    /// Adds `RetryInfo` and the header [`RETRY_PUSHBACK`]: the client should come back after `delay`, not before.
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.details.set_retry_info(Some(delay));
         self
@@ -205,7 +205,13 @@ impl StatusBuilder {
     pub fn build(mut self) -> Status {
         self.details
             .set_error_info(self.reason.into_owned(), DOMAIN, self.metadata);
+        let retry_after = self.details.retry_info().and_then(|info| info.retry_delay);
         let mut status = Status::with_error_details(self.code, self.message, self.details);
+        if let Some(delay) = retry_after {
+            // Rounded up: coming back early is coming in vain.
+            let millis = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+            status.metadata_mut().insert(RETRY_PUSHBACK, millis.into());
+        }
         if let Some(source) = self.source {
             status.set_source(source);
         }
@@ -227,6 +233,9 @@ impl From<StatusBuilder> for Status {
         builder.build()
     }
 }
+
+/// What tells the retry policies of gRPC clients how many milliseconds to wait (gRFC A6).
+pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 /// The reason in the `ErrorInfo` of `status`, if it has one.
 pub fn reason(status: &Status) -> Option<String> {

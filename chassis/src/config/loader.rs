@@ -11,8 +11,9 @@ use super::{Config, tree};
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
-const RESERVED: [&str; 6] = [
+const RESERVED: [&str; 7] = [
     "SOUK_CONFIG",
+    "SOUK_LONG",
     "SOUK_SEED",
     "SOUK_CRASH_ROUNDS",
     "SOUK_FRESHNESS_WRITES",

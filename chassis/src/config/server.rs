@@ -1,17 +1,21 @@
 //! Settings of a gRPC server, their defaults and their bounds.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, ServerTlsConfig, duration, exposure};
+use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration, exposure};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
 pub const MESSAGE_BYTES_CEILING: usize = 4 * 1024 * 1024;
 
 /// Smallest sensible message limit, in bytes.
 pub const MESSAGE_BYTES_FLOOR: usize = 1024;
+
+/// Sizes of a frame that HTTP/2 allows a server to accept, in bytes (RFC 9113, 4.2).
+const FRAME_BYTES: RangeInclusive<u32> = 16_384..=16_777_215;
 
 /// Settings of one gRPC server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +27,9 @@ pub struct ServerConfig {
     pub message_bytes_max: usize,
     /// Calls being worked on at a time, in the whole process.
     pub concurrency_max: usize,
+    /// Fewest calls being worked on at a time, to which that number falls while calls take longer than usual; 0 leaves it
+    /// where it is.
+    pub concurrency_min: usize,
     /// Calls that may wait for a free place; the next one is shed with RESOURCE_EXHAUSTED.
     pub queue_max: usize,
     /// Connections open at a time; further ones wait in the listener's backlog.
@@ -51,6 +58,10 @@ pub struct ServerConfig {
     pub allow_plaintext: bool,
     /// Certificates of the listener.
     pub tls: ServerTlsConfig,
+    /// Calls in a time.
+    pub rate: RateConfig,
+    /// Times of each connection.
+    pub connection: ConnectionConfig,
     /// Limits of each HTTP/2 connection.
     pub http2: Http2Config,
 }
@@ -61,6 +72,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50051),
             message_bytes_max: MESSAGE_BYTES_CEILING,
             concurrency_max: 512,
+            concurrency_min: 0,
             queue_max: 1024,
             connections_max: 4096,
             openings_max: 1024,
@@ -72,6 +84,8 @@ impl Default for ServerConfig {
             drain_deadline: Duration::from_secs(25),
             allow_plaintext: false,
             tls: ServerTlsConfig::default(),
+            rate: RateConfig::default(),
+            connection: ConnectionConfig::default(),
             http2: Http2Config::default(),
         }
     }
@@ -99,9 +113,17 @@ impl ServerConfig {
                 "http2.header_list_bytes_max",
                 self.http2.header_list_bytes_max == 0,
             ),
+            ("http2.overhead_frames_max", self.http2.overhead_frames_max == 0),
+            ("http2.send_buffer_bytes", self.http2.send_buffer_bytes == 0),
         ];
         for (name, _) in positive.iter().filter(|(_, zero)| *zero) {
             problems.push(&format!("{path}.{name}"), "must be more than zero");
+        }
+        if self.concurrency_min > self.concurrency_max {
+            problems.push(
+                &format!("{path}.concurrency_min"),
+                "must not exceed concurrency_max",
+            );
         }
         if self.deadline_default > self.deadline_max {
             problems.push(
@@ -109,6 +131,15 @@ impl ServerConfig {
                 "must not exceed deadline_max",
             );
         }
+        if !FRAME_BYTES.contains(&self.http2.frame_bytes_max) {
+            let (start, end) = (FRAME_BYTES.start(), FRAME_BYTES.end());
+            problems.push(
+                &format!("{path}.http2.frame_bytes_max"),
+                format!("must be {start} to {end} bytes"),
+            );
+        }
+        self.rate.check(&format!("{path}.rate"), problems);
+        self.connection.check(&format!("{path}.connection"), problems);
         self.tls.check(&format!("{path}.tls"), problems);
         exposure::check(self, path, problems);
     }
@@ -124,6 +155,15 @@ pub struct Http2Config {
     pub pending_reset_streams_max: usize,
     /// Streams reset by us because of the peer's errors before the connection is closed.
     pub local_error_reset_streams_max: usize,
+    /// Frames that ask for nothing (PING, SETTINGS, RST_STREAM, WINDOW_UPDATE, PRIORITY) beyond three for each frame of
+    /// an answer and 100 a second; with more the connection ends.
+    pub overhead_frames_max: u32,
+    /// Size of a frame from the peer, in bytes.
+    pub frame_bytes_max: u32,
+    /// Answer of a stream that is kept for a peer that reads slowly, in bytes; then the service waits.
+    pub send_buffer_bytes: usize,
+    /// Size of the table by which headers are compressed, in bytes, in either direction.
+    pub header_table_bytes: u32,
     /// Size of all headers of a request, in bytes.
     pub header_list_bytes_max: u32,
     /// Flow-control window of a stream, in bytes.
@@ -138,6 +178,10 @@ impl Default for Http2Config {
             streams_max: 256,
             pending_reset_streams_max: 20,
             local_error_reset_streams_max: 256,
+            overhead_frames_max: 2_000,
+            frame_bytes_max: 16 * 1024,
+            send_buffer_bytes: 256 * 1024,
+            header_table_bytes: 4 * 1024,
             header_list_bytes_max: 16 * 1024,
             stream_window_bytes: 1024 * 1024,
             connection_window_bytes: 4 * 1024 * 1024,

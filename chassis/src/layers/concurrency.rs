@@ -11,14 +11,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Request, Response};
+use opentelemetry::metrics::Meter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::outcome::hold_until_end;
+use super::shed::Sheds;
 use super::{Inner, ResponseFuture, is_health, refuse, take_ready};
+use crate::methods::Methods;
 use crate::status::StatusBuilder;
+
+mod adaptive;
+
+use adaptive::Adaptive;
 
 /// When a shed client should come back.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -32,11 +40,14 @@ pub struct ConcurrencyLayer {
     queue_max: usize,
     bodies: Arc<Semaphore>,
     bodies_max: usize,
+    sheds: Sheds,
+    adaptive: Option<Arc<Adaptive>>,
 }
 
 impl ConcurrencyLayer {
     /// `calls_max` at work, `queue_max` waiting for that, `bodies_max` responses being sent, among them open streams.
-    pub fn new(calls_max: usize, queue_max: usize, bodies_max: usize) -> Self {
+    /// What is shed is counted in `sheds`.
+    pub fn new(calls_max: usize, queue_max: usize, bodies_max: usize, sheds: Sheds) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(calls_max.min(Semaphore::MAX_PERMITS))),
             calls_max,
@@ -44,7 +55,28 @@ impl ConcurrencyLayer {
             queue_max,
             bodies: Arc::new(Semaphore::new(bodies_max.min(Semaphore::MAX_PERMITS))),
             bodies_max,
+            sheds,
+            adaptive: None,
         }
+    }
+
+    /// Lets the calls at work be fewer, down to `calls_min`, while those of `methods` take longer than usual; 0 doesn't.
+    #[must_use]
+    pub fn adapting(mut self, calls_min: usize, methods: &Methods, meter: &Meter) -> Self {
+        self.adaptive = (calls_min > 0).then(|| {
+            let places = Arc::clone(&self.calls);
+            Arc::new(Adaptive::new(calls_min, self.calls_max, places, methods, meter))
+        });
+        self
+    }
+
+    fn shed(&self, reason: &'static str, what: &str, limit: usize) -> Status {
+        self.sheds.count(reason);
+        let message = format!("the server is at its limit of {limit} {what}; retry with backoff");
+        StatusBuilder::resource_exhausted(reason, message)
+            .metadata("limit", limit)
+            .retry_after(RETRY_AFTER)
+            .build()
     }
 
     /// A place to work, after waiting if there is room to wait; the deadline layer outside bounds the time.
@@ -53,11 +85,11 @@ impl ConcurrencyLayer {
             return Ok(permit);
         }
         let waiting = Waiting::enter(&self.queue, self.queue_max)
-            .ok_or_else(|| shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))?;
+            .ok_or_else(|| self.shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))?;
         let permit = Arc::clone(&self.calls).acquire_owned().await;
         drop(waiting);
         // The semaphore is never closed; were it, there would be no place.
-        permit.map_err(|_| shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))
+        permit.map_err(|_| self.shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))
     }
 }
 
@@ -77,14 +109,6 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-fn shed(reason: &'static str, what: &str, limit: usize) -> Status {
-    let message = format!("the server is at its limit of {limit} {what}; retry with backoff");
-    StatusBuilder::resource_exhausted(reason, message)
-        .metadata("limit", limit)
-        .retry_after(RETRY_AFTER)
-        .build()
 }
 
 impl<S> Layer<S> for ConcurrencyLayer {
@@ -125,11 +149,22 @@ impl<S: Inner> Service<Request<Body>> for Concurrency<S> {
                 Ok(place) => place,
                 Err(status) => return Ok(refuse(status)),
             };
-            let response = inner.call(request).await?;
-            drop(place);
+            let response = match &layer.adaptive {
+                None => {
+                    let response = inner.call(request).await?;
+                    drop(place);
+                    response
+                }
+                Some(adaptive) => {
+                    let (path, began) = (request.uri().path().to_owned(), Instant::now());
+                    let response = inner.call(request).await?;
+                    adaptive.ended(&path, began.elapsed(), place);
+                    response
+                }
+            };
             Ok(match Arc::clone(&layer.bodies).try_acquire_owned() {
                 Ok(permit) => hold_until_end(response, permit),
-                Err(_) => refuse(shed("RESPONSE_LIMIT", "responses being sent", layer.bodies_max)),
+                Err(_) => refuse(layer.shed("RESPONSE_LIMIT", "responses being sent", layer.bodies_max)),
             })
         })
     }

@@ -24,9 +24,11 @@ use tonic::body::Body;
 use tonic::transport::server::TcpConnectInfo;
 use tower::ServiceExt as _;
 
-use super::opening::{Opening, Openings, begin};
+use super::guarded::{Guarded, Pulse};
+use super::lifetime::{Due, Lifetime};
+use super::opening::{Opening, Openings, PREFACE, begin};
 use super::{Listener, Stack};
-use crate::config::ServerConfig;
+use crate::config::{ConnectionConfig, ServerConfig};
 use crate::tls::{Acceptor, TlsPeer};
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
@@ -76,6 +78,8 @@ struct Connections {
     places: Arc<Semaphore>,
     openings: Openings,
     opening_timeout: Duration,
+    times: Arc<ConnectionConfig>,
+    overhead_frames_max: u32,
     tasks: TaskTracker,
     /// Ends connections after their calls.
     goaway: CancellationToken,
@@ -91,6 +95,9 @@ impl Connections {
             .max_concurrent_streams(config.http2.streams_max)
             .max_pending_accept_reset_streams(config.http2.pending_reset_streams_max)
             .max_local_error_reset_streams(config.http2.local_error_reset_streams_max)
+            .max_frame_size(config.http2.frame_bytes_max)
+            .max_send_buf_size(config.http2.send_buffer_bytes)
+            .header_table_size(config.http2.header_table_bytes)
             .max_header_list_size(config.http2.header_list_bytes_max)
             .initial_stream_window_size(config.http2.stream_window_bytes)
             .initial_connection_window_size(config.http2.connection_window_bytes)
@@ -102,6 +109,8 @@ impl Connections {
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
             openings: Openings::new(config.openings_max),
             opening_timeout: config.opening_timeout,
+            times: Arc::new(config.connection.clone()),
+            overhead_frames_max: config.http2.overhead_frames_max,
             tasks: TaskTracker::new(),
             goaway: CancellationToken::new(),
             abort: CancellationToken::new(),
@@ -147,6 +156,8 @@ impl Connections {
             http2: self.http2.clone(),
             opening_deadline: Instant::now() + self.opening_timeout,
             opening: self.openings.enter(),
+            times: Arc::clone(&self.times),
+            overhead_frames_max: self.overhead_frames_max,
             goaway: self.goaway.clone(),
         };
         let abort = self.abort.clone();
@@ -182,6 +193,8 @@ struct Connection {
     http2: http2::Builder<TokioExecutor>,
     opening: Opening,
     opening_deadline: Instant,
+    times: Arc<ConnectionConfig>,
+    overhead_frames_max: u32,
     goaway: CancellationToken,
 }
 
@@ -232,6 +245,8 @@ impl Connection {
             stack,
             http2,
             opening,
+            times,
+            overhead_frames_max,
             goaway,
             ..
         } = self;
@@ -249,12 +264,28 @@ impl Connection {
             let stack = stack.clone();
             async move { stack.oneshot(request.map(Body::new)).await as Result<_, Infallible> }
         });
+        let pulse = Arc::new(Pulse::new());
+        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &times, fastrand::f64());
+        let stream = Guarded::new(stream, PREFACE.len(), overhead_frames_max, pulse);
         let mut connection = std::pin::pin!(http2.serve_connection(TokioIo::new(stream), service));
-        let ended = tokio::select! {
-            ended = &mut connection => ended,
-            () = goaway.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let mut leaving = false;
+        let ended = loop {
+            tokio::select! {
+                ended = &mut connection => break ended,
+                () = goaway.cancelled(), if !leaving => {
+                    leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                due = lifetime.due() => match due {
+                    Due::Leave(reason) => {
+                        tracing::debug!(%remote, ?reason, "connection is asked to end");
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    Due::Cut(reason) => {
+                        tracing::info!(%remote, reason, "connection cut");
+                        return;
+                    }
+                }
             }
         };
         if let Err(error) = ended {

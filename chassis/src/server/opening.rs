@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 /// What every HTTP/2 client sends first (RFC 9113, 3.4).
-const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The connections that are being opened. Clones share the room.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod abuse;
 mod answers;
 mod backends;
 #[path = "../../../chassis/src/tls/testing.rs"]

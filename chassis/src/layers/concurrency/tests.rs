@@ -5,6 +5,11 @@ use tonic::Code;
 use super::*;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request, stream};
 
+fn layer(calls_max: usize, queue_max: usize, bodies_max: usize) -> ConcurrencyLayer {
+    let meter = opentelemetry::global::meter("test");
+    ConcurrencyLayer::new(calls_max, queue_max, bodies_max, Sheds::new(&meter))
+}
+
 /// A service whose calls end one by one as `go` is notified.
 fn waiting(layer: &ConcurrencyLayer) -> (impl Inner + Sync, Arc<Notify>) {
     let go = Arc::new(Notify::new());
@@ -26,7 +31,7 @@ async fn code(response: Response<Body>) -> (Code, Option<String>) {
 
 #[tokio::test]
 async fn what_is_beyond_the_places_waits_and_beyond_the_queue_is_shed() {
-    let (service, go) = waiting(&ConcurrencyLayer::new(1, 1, 8));
+    let (service, go) = waiting(&layer(1, 1, 8));
     let mut working = Box::pin(call(&service, request(CALL)));
     let mut queued = Box::pin(call(&service, request(CALL)));
     assert!(working.as_mut().now_or_never().is_none());
@@ -57,7 +62,7 @@ async fn what_is_beyond_the_places_waits_and_beyond_the_queue_is_shed() {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_in_the_queue_leaves_its_place_there() {
-    let (service, go) = waiting(&ConcurrencyLayer::new(1, 1, 8));
+    let (service, go) = waiting(&layer(1, 1, 8));
     let mut working = Box::pin(call(&service, request(CALL)));
     assert!(working.as_mut().now_or_never().is_none());
     for _ in 0..3 {
@@ -71,7 +76,7 @@ async fn a_call_that_is_given_up_in_the_queue_leaves_its_place_there() {
 
 #[tokio::test]
 async fn health_passes_a_full_server() {
-    let (service, go) = waiting(&ConcurrencyLayer::new(1, 0, 8));
+    let (service, go) = waiting(&layer(1, 0, 8));
     let mut working = Box::pin(call(&service, request(CALL)));
     assert!(working.as_mut().now_or_never().is_none());
     let mut health = Box::pin(call(&service, request(CHECK)));
@@ -82,7 +87,7 @@ async fn health_passes_a_full_server() {
 
 #[tokio::test]
 async fn open_streams_have_their_own_limit_and_hold_no_place_to_work() {
-    let layer = ConcurrencyLayer::new(1, 0, 2);
+    let layer = layer(1, 0, 2);
     let service = layer.layer(answering(|_| {
         std::future::ready(stream(1, Duration::ZERO, Code::Ok))
     }));

@@ -1,0 +1,193 @@
+//! A connection's bytes, watched on their way: floods are cut short, and whoever serves the connection learns when
+//! something last happened.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::frames::{Budget, DATA, HEADERS, Scan, is_overhead};
+
+/// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, 6.8): 28 bytes of payload, stream 0, whatever was begun may have been done.
+const CALM_DOWN: &[u8] = b"\0\0\x1c\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_idle_frames";
+
+/// What happened on a connection, and when. Shared between its bytes and its clock.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    began: Instant,
+    /// Of HEADERS and DATA in either direction; milliseconds since `began`, plus one; 0 before the first call.
+    last_work: AtomicU64,
+    /// Since when the peer takes no bytes, likewise; 0 while it does.
+    blocked: AtomicU64,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            last_work: AtomicU64::new(0),
+            blocked: AtomicU64::new(0),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    fn at(&self, time: &AtomicU64) -> Option<Instant> {
+        let millis = time.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.began + Duration::from_millis(millis))
+    }
+
+    /// When the connection began.
+    pub(super) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// When a part of a call last passed; `None` before the first call.
+    pub(super) fn last_work(&self) -> Option<Instant> {
+        self.at(&self.last_work)
+    }
+
+    /// A part of a call passes.
+    pub(super) fn note_work(&self) {
+        self.last_work.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// The peer takes no bytes, from now on if not before.
+    pub(super) fn note_blocked(&self) {
+        if self.blocked.load(Ordering::Relaxed) == 0 {
+            self.blocked.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// The peer takes bytes again.
+    fn note_taken(&self) {
+        if self.blocked.load(Ordering::Relaxed) != 0 {
+            self.blocked.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Since when the peer takes no bytes.
+    pub(super) fn blocked(&self) -> Option<Instant> {
+        self.at(&self.blocked)
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Guarded<S> {
+    stream: S,
+    pulse: Arc<Pulse>,
+    inbound: Scan,
+    outbound: Scan,
+    budget: Budget,
+}
+
+impl<S> Guarded<S> {
+    /// Watches `stream`, on which `preface` bytes come before the first frame. `overhead_max` frames that ask for nothing
+    /// may come beyond those that go with answers.
+    pub(super) fn new(stream: S, preface: usize, overhead_max: u32, pulse: Arc<Pulse>) -> Self {
+        Self {
+            stream,
+            pulse,
+            inbound: Scan::after(preface),
+            outbound: Scan::after(0),
+            budget: Budget::new(overhead_max),
+        }
+    }
+
+    /// Notes what was written.
+    fn wrote<'a>(&mut self, written: &Poll<io::Result<usize>>, slices: impl Iterator<Item = &'a [u8]>) {
+        let Poll::Ready(result) = written else {
+            return self.pulse.note_blocked();
+        };
+        self.pulse.note_taken();
+        let mut left = *result.as_ref().unwrap_or(&0);
+        let mut answers = 0;
+        for slice in slices {
+            let now = slice.get(..left.min(slice.len())).unwrap_or_default();
+            left -= now.len();
+            self.outbound.over(now, |kind, _| {
+                answers += u32::from(matches!(kind, DATA | HEADERS))
+            });
+        }
+        if answers > 0 {
+            self.budget.answered(answers);
+            self.pulse.note_work();
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Guarded<S> {
+    /// Tells the peer why, if it can be told at once.
+    fn say_goodbye(&mut self, cx: &mut Context<'_>) {
+        if self.outbound.is_between() {
+            // A peer that takes no bytes has only itself to ask.
+            let _ = Pin::new(&mut self.stream).poll_write(cx, CALM_DOWN);
+            let _ = Pin::new(&mut self.stream).poll_flush(cx);
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let (mut overhead, mut work) = (0, false);
+        let new = buffer.filled().get(before..).unwrap_or_default();
+        self.inbound.over(new, |kind, flags| {
+            overhead += u32::from(is_overhead(kind, flags));
+            work |= matches!(kind, DATA | HEADERS);
+        });
+        if work {
+            self.pulse.note_work();
+        }
+        if overhead > 0 && !self.budget.spend(overhead) {
+            self.say_goodbye(cx);
+            return Poll::Ready(Err(io::Error::other(
+                "the peer sent too many frames that ask for nothing",
+            )));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(&written, std::iter::once(bytes));
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.wrote(&written, slices.iter().map(|slice| &**slice));
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

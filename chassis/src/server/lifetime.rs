@@ -1,0 +1,192 @@
+//! How long a connection lasts: its age, with jitter, and the silence and slowness that are borne.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::guarded::Pulse;
+use crate::config::ConnectionConfig;
+
+/// Share of the maximum age that is drawn by lot, either way, in percent: clients that came together don't leave together.
+const JITTER: u32 = 10;
+
+/// Time for a client that never called to hear that the connection ends; one that doesn't answer is hung up on.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// Why a connection is to be left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It has its age.
+    Old,
+    /// Nothing came for long.
+    Idle,
+    /// No call ever came.
+    Unused,
+}
+
+/// What a connection's time came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Its client is told to make another one; calls under way go on.
+    Leave(Reason),
+    /// It is cut.
+    Cut(&'static str),
+}
+
+/// The clock of one connection.
+#[derive(Debug)]
+pub(super) struct Lifetime {
+    pulse: Arc<Pulse>,
+    old_at: Instant,
+    grace: Duration,
+    idle: Duration,
+    first_call: Duration,
+    stall: Duration,
+    /// Why and when its client was told to leave.
+    leaving: Option<(Reason, Instant)>,
+}
+
+impl Lifetime {
+    /// The limits of `config`; `draw` is from 0 to 1, the lot of this connection's age.
+    pub(super) fn new(pulse: Arc<Pulse>, config: &ConnectionConfig, draw: f64) -> Self {
+        let spread = config.age_max.saturating_mul(JITTER) / 100;
+        let age = config.age_max.saturating_sub(spread) + (spread * 2).mul_f64(draw.clamp(0.0, 1.0));
+        Self {
+            old_at: pulse.began() + age,
+            pulse,
+            grace: config.age_grace,
+            idle: config.idle_max,
+            first_call: config.first_call_timeout,
+            stall: config.write_stall_max,
+            leaving: None,
+        }
+    }
+
+    /// Waits until something is due.
+    pub(super) async fn due(&mut self) -> Due {
+        loop {
+            let now = Instant::now();
+            let (at, due) = self.next(now);
+            if at <= now
+                && let Some(due) = due
+            {
+                if let Due::Leave(reason) = due {
+                    self.leaving = Some((reason, now));
+                }
+                return due;
+            }
+            sleep_until(at).await;
+        }
+    }
+
+    /// The next that may be due; without a name it is only time to look again.
+    fn next(&self, now: Instant) -> (Instant, Option<Due>) {
+        let stall = match self.pulse.blocked() {
+            Some(since) => (since + self.stall, Some(Due::Cut("its client takes no bytes"))),
+            None => (now + self.stall, None),
+        };
+        let last_work = self.pulse.last_work();
+        let age = match self.leaving {
+            Some((Reason::Old, _)) => {
+                let cut = Due::Cut("it is old, and its calls don't end");
+                Some((self.old_at + self.grace, Some(cut)))
+            }
+            Some((Reason::Unused, at)) if last_work.is_none() => Some((
+                at + GOODBYE,
+                Some(Due::Cut("no call came, and its client doesn't leave")),
+            )),
+            // Streams that have nothing to say: those whose client is gone end by pings without an answer.
+            Some((Reason::Idle | Reason::Unused, _)) => None,
+            None => Some((self.old_at, Some(Due::Leave(Reason::Old)))),
+        };
+        let silence = self.leaving.is_none().then(|| match last_work {
+            Some(last) => (last + self.idle, Some(Due::Leave(Reason::Idle))),
+            None => {
+                let at = self.pulse.began() + self.first_call;
+                (at, Some(Due::Leave(Reason::Unused)))
+            }
+        });
+        [Some(stall), age, silence]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
+            .unwrap_or((now + self.stall, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> ConnectionConfig {
+        ConnectionConfig {
+            age_max: Duration::from_secs(1000),
+            age_grace: Duration::from_secs(50),
+            idle_max: Duration::from_secs(5000),
+            first_call_timeout: Duration::from_secs(60),
+            write_stall_max: Duration::from_secs(30),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_call_is_told_to_leave() {
+        let began = Instant::now();
+        let mut lifetime = Lifetime::new(Arc::new(Pulse::new()), &config(), 0.5);
+        assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
+        assert_eq!(began.elapsed().as_secs(), 60);
+        assert!(matches!(lifetime.due().await, Due::Cut(_)));
+        assert_eq!(began.elapsed().as_secs(), 63);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_one_is_told_to_leave_and_cut_after_the_grace() {
+        for (draw, leaves) in [(0.0, 900), (0.5, 1000), (1.0, 1100)] {
+            let began = Instant::now();
+            let pulse = Arc::new(Pulse::new());
+            pulse.note_work();
+            let mut lifetime = Lifetime::new(pulse, &config(), draw);
+            assert_eq!(lifetime.due().await, Due::Leave(Reason::Old));
+            assert_eq!(began.elapsed().as_secs(), leaves);
+            assert!(matches!(lifetime.due().await, Due::Cut(_)));
+            assert_eq!(began.elapsed().as_secs(), leaves + 50);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_one_is_told_to_leave_but_its_streams_are_left_alone() {
+        let began = Instant::now();
+        let pulse = Arc::new(Pulse::new());
+        pulse.note_work();
+        let mut config = config();
+        config.idle_max = Duration::from_secs(300);
+        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config, 0.5);
+        let busy = async {
+            tokio::time::sleep(Duration::from_secs(200)).await;
+            pulse.note_work();
+            std::future::pending::<()>().await;
+        };
+        let due = tokio::select! {
+            due = lifetime.due() => due,
+            () = busy => unreachable!("it never ends"),
+        };
+        assert_eq!(due, Due::Leave(Reason::Idle));
+        assert_eq!(began.elapsed().as_secs(), 500);
+        let later = tokio::time::timeout(Duration::from_secs(1_000_000), lifetime.due()).await;
+        assert!(later.is_err(), "{later:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_takes_no_bytes_is_cut() {
+        let pulse = Arc::new(Pulse::new());
+        pulse.note_work();
+        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        pulse.note_blocked();
+        assert!(matches!(
+            lifetime.due().await,
+            Due::Cut("its client takes no bytes")
+        ));
+        assert_eq!(pulse.began().elapsed().as_secs(), 40);
+    }
+}

@@ -1,0 +1,233 @@
+//! Clients that mean harm, in raw frames, against the gateway as a process: each is ended or borne, while others are
+//! answered and no memory is lost to it.
+//!
+//! Short by default; `SOUK_LONG=1` sends twenty times as much.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use crate::abuse::attacker::{
+    Attacker, CONTINUATION, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, frame, request, settings,
+};
+use crate::abuse::victim::Victim;
+
+mod attacker;
+mod victim;
+
+/// GOAWAY codes (RFC 9113, 7).
+const PROTOCOL_ERROR: u32 = 1;
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+/// How often what is done `short` times in the short form is done in this run.
+fn rounds(short: u32) -> u32 {
+    let long = std::env::var_os("SOUK_LONG").is_some();
+    if long { short * 20 } else { short }
+}
+
+/// Sends what `round` makes of each number until it is cut off; the GOAWAY code, if one arrived.
+async fn flood(address: SocketAddr, times: u32, round: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
+    let mut attacker = Attacker::open(address).await;
+    let mut batch = Vec::new();
+    for number in 0..times {
+        batch.extend(round(number));
+        if batch.len() > 16 * 1024 {
+            if attacker.send(&batch).await.is_err() {
+                break;
+            }
+            batch.clear();
+        }
+    }
+    attacker.end().await
+}
+
+/// Floods end with a word or without: a socket that is closed with bytes unread may lose the word on the way.
+fn assert_calmed(code: Option<u32>) {
+    assert!(matches!(code, None | Some(ENHANCE_YOUR_CALM)), "{code:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_are_cut_short_while_others_are_answered() {
+    let victim = Victim::start(&[]).await;
+    let header = request("/souk.shop.v1.ShopService/GetShop");
+    victim
+        .bears("rapid reset", async {
+            let code = flood(victim.address, rounds(50_000), |number| {
+                let stream = 2 * number + 1;
+                let mut bytes = frame(HEADERS, 0x4, stream, &header);
+                bytes.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+                bytes
+            });
+            assert_calmed(code.await);
+        })
+        .await;
+    victim
+        .bears("pings", async {
+            assert_calmed(flood(victim.address, rounds(50_000), |_| frame(PING, 0, 0, &[7; 8])).await);
+        })
+        .await;
+    victim
+        .bears("settings", async {
+            assert_calmed(flood(victim.address, rounds(50_000), |_| frame(SETTINGS, 0, 0, &[])).await);
+        })
+        .await;
+    victim
+        .bears("priorities", async {
+            let code = flood(victim.address, rounds(50_000), |_| {
+                frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9])
+            });
+            assert_calmed(code.await);
+        })
+        .await;
+    victim
+        .bears("continuations", async {
+            let code = flood(victim.address, rounds(20_000), |number| match number {
+                0 => frame(HEADERS, 0, 1, &header),
+                // A header that isn't finished, and is never to be.
+                _ => frame(CONTINUATION, 0, 1, &[0; 64]),
+            });
+            let code = code.await;
+            assert!(
+                matches!(code, None | Some(ENHANCE_YOUR_CALM | PROTOCOL_ERROR) | Some(9)),
+                "{code:?}"
+            );
+        })
+        .await;
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_that_grow_when_unpacked_are_refused() {
+    let victim = Victim::start(&[]).await;
+    victim
+        .bears("an HPACK bomb", async {
+            let mut attacker = Attacker::open(victim.address).await;
+            // One entry of 3,900 bytes for the table, then references to it of one byte each.
+            let mut seed = request("/souk.shop.v1.ShopService/GetShop");
+            seed.extend([0x40, 1, b'x', 0x7f]);
+            seed.extend([0xbd, 0x1d]); // 3,900 − 127 as HPACK's integer
+            seed.extend([b'a'; 3_900]);
+            let bomb = vec![0xbe; 15_000];
+            let mut sent = attacker.send(&frame(HEADERS, 0x5, 1, &seed)).await;
+            for number in 1..rounds(50) {
+                if sent.is_err() {
+                    break;
+                }
+                sent = attacker.send(&frame(HEADERS, 0x5, 2 * number + 1, &bomb)).await;
+            }
+            attacker.hang_up().await;
+        })
+        .await;
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_open_connections_make_room_and_slow_ones_are_ended() {
+    let settings = [
+        "server.openings_max=64",
+        "server.opening_timeout=500ms",
+        "server.connection.first_call_timeout=500ms",
+    ];
+    let victim = Victim::start(&settings).await;
+    victim
+        .bears("half-open connections", async {
+            let mut open = Vec::new();
+            for _ in 0..rounds(400) {
+                open.push(TcpStream::connect(victim.address).await.expect("a connection"));
+            }
+            assert!(victim.descriptors() < 250, "{} descriptors", victim.descriptors());
+            for stream in open {
+                Attacker::of(stream).end().await;
+            }
+        })
+        .await;
+    victim
+        .bears("a preface that never ends", async {
+            let stream = TcpStream::connect(victim.address).await.expect("a connection");
+            let mut attacker = Attacker::of(stream);
+            attacker.send(b"PRI * HTTP").await.expect("sent");
+            attacker.end().await;
+        })
+        .await;
+    victim
+        .bears("a connection without a call", async {
+            // It is told that it isn't wanted, not just cut.
+            assert_eq!(Attacker::open(victim.address).await.end().await, Some(0));
+        })
+        .await;
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_no_bytes_is_cut_off() {
+    let victim = Victim::start(&["server.connection.write_stall_max=500ms"]).await;
+    victim
+        .bears("a client that never reads", async {
+            let mut attacker = Attacker::unread(victim.address).await;
+            // All windows as wide as can be, and then answers that nobody takes.
+            attacker
+                .send(
+                    &[
+                        settings(4, 0x7fff_ffff),
+                        frame(8, 0, 0, &0x7fff_0000_u32.to_be_bytes()),
+                    ]
+                    .concat(),
+                )
+                .await
+                .expect("sent");
+            let sent: io::Result<()> = async {
+                for number in 0..rounds(400) {
+                    attacker.ask_shop(2 * number + 1, 30_000).await?;
+                    if number % 50 == 49 {
+                        // Requests are paced as a client that reads would: only the answers are too many.
+                        victim.answers(20).await;
+                    }
+                }
+                Ok(())
+            }
+            .await;
+            // Cut off while it still asks, or later.
+            drop(sent);
+            attacker.end().await;
+        })
+        .await;
+    victim
+        .bears("a client whose windows are shut", async {
+            let mut attacker = Attacker::open(victim.address).await;
+            attacker.send(&settings(4, 0)).await.expect("sent");
+            for number in 0..200 {
+                attacker.ask_shop(2 * number + 1, 100).await.expect("sent");
+            }
+            victim.answers(100).await;
+            attacker.hang_up().await;
+        })
+        .await;
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_are_none_are_refused_with_words() {
+    let victim = Victim::start(&[]).await;
+    let cases: [(&str, Vec<u8>); 4] = [
+        ("4 GiB by its prefix", vec![0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]),
+        ("bytes that are no message", vec![0, 0, 0, 0, 3, 0xff, 0xff, 0xff]),
+        ("another type of field", vec![0, 0, 0, 0, 2, 0x08, 7]),
+        ("an unknown compression flag", vec![7, 0, 0, 0, 1, 0]),
+    ];
+    for (what, message) in cases {
+        victim
+            .bears(what, async {
+                let mut attacker = Attacker::open(victim.address).await;
+                attacker.ask_raw(1, &message).await.expect("sent");
+                attacker.answered().await.expect("an answer, not a cut");
+                attacker.hang_up().await;
+            })
+            .await;
+    }
+    victim.end().await;
+}
+
+/// Time for a thing that has to come.
+const PATIENCE: Duration = Duration::from_secs(30);
