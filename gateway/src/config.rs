@@ -11,6 +11,7 @@ use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
 
 use crate::backend::{BackendUriError, Backends, Target};
+use crate::retry::RetryConfig;
 
 /// The command line of the gateway; `souk gateway` has the same.
 #[derive(Clone, Debug, Default, Args)]
@@ -73,6 +74,8 @@ pub struct GatewayConfig {
     pub server: ServerConfig,
     /// The connections to remote backends.
     pub client: ClientConfig,
+    /// Repeating safe calls to them.
+    pub retry: RetryConfig,
     /// Logs.
     pub telemetry: TelemetryConfig,
     /// Address of the order service, `http://host:port` or `https://host:port`; empty when there is none.
@@ -105,6 +108,7 @@ impl Config for GatewayConfig {
     fn check(&self, problems: &mut Problems) {
         self.server.check("server", problems);
         self.client.check("client", problems);
+        self.retry.check("retry", problems);
         let uris = [
             ("order", &self.order),
             ("shop", &self.shop),

@@ -15,19 +15,29 @@ use tonic::body::Body;
 use tower::{Service, ServiceExt as _};
 
 use crate::farewell::Farewell;
+use crate::retry::Retry;
+
+/// The way to a backend.
+#[derive(Clone)]
+pub(crate) enum Way {
+    /// In this process: what it refuses it refuses for good.
+    Direct(Client),
+    /// To another process, which may be restarting.
+    Repeating(Retry),
+}
 
 /// The ways to the backends. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Forward {
     /// By the full name of the service.
-    routes: Arc<BTreeMap<String, Client>>,
+    routes: Arc<BTreeMap<String, Way>>,
     farewell: Farewell,
     /// Ends the monitors with the last clone.
     _monitors: Arc<DropGuard>,
 }
 
 impl Forward {
-    pub(crate) fn new(routes: BTreeMap<String, Client>, farewell: Farewell, monitors: DropGuard) -> Self {
+    pub(crate) fn new(routes: BTreeMap<String, Way>, farewell: Farewell, monitors: DropGuard) -> Self {
         Self {
             routes: Arc::new(routes),
             farewell,
@@ -49,14 +59,17 @@ impl Service<Request<Body>> for Forward {
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         let path = request.uri().path();
         let service = path.strip_prefix('/').and_then(|path| path.split_once('/'));
-        let client = service.and_then(|(service, _)| self.routes.get(service)).cloned();
+        let way = service.and_then(|(service, _)| self.routes.get(service)).cloned();
         let farewell = self.farewell.clone();
         Box::pin(async move {
-            let Some(client) = client else {
+            let Some(way) = way else {
                 // The stack in front sends only routed services here.
                 return Ok(Status::from(unrouted()).into_http());
             };
-            let response = client.oneshot(request).await?;
+            let response = match way {
+                Way::Direct(client) => client.oneshot(request).await?,
+                Way::Repeating(retry) => retry.call(request).await,
+            };
             Ok(response.map(|body| farewell.to(body)))
         })
     }

@@ -5,8 +5,8 @@
 //! the backend's answer byte for byte, streams, errors and trailers included. What the gateway answers itself are limits
 //! (message size, concurrency, time), health and reflection of what it routes, and the calls that nobody serves.
 //!
-//! It is **not** a boundary of trust for content: it never looks into a message. It holds no state, and doesn't retry:
-//! whether a call can be repeated is known to its caller.
+//! It is **not** a boundary of trust for content: it never looks into a message. It holds no state. It repeats calls
+//! that change nothing, and no others: whether those can be repeated is known to their callers.
 //!
 //! # Layout
 //! - [`backend`]: what the gateway routes to, and which services are whose.
@@ -14,6 +14,7 @@
 //! - [`config`]: settings and command line.
 //! - [`run`]: the process.
 //! - `forward`: chooses the backend of a call.
+//! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `farewell`: ends streams that outlive a drain.
 //! - `monitor`: follows the health of the backends.
 //!
@@ -38,6 +39,7 @@ pub mod config;
 mod farewell;
 mod forward;
 mod monitor;
+pub mod retry;
 mod run;
 
 pub use run::{Gateway, GatewayError, run};

@@ -14,11 +14,12 @@ use souk_chassis::server::{self, Services, Stack};
 use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::Backends;
+use crate::backend::{Backends, Target};
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::farewell::Farewell;
-use crate::forward::Forward;
+use crate::forward::{Forward, Way};
 use crate::monitor;
+use crate::retry::Retry;
 
 /// `service.name` of a gateway.
 const SERVICE: &str = "souk-gateway";
@@ -78,11 +79,15 @@ impl Gateway {
                 .target
                 .client(backend.name, &config.client, methods.clone())
                 .map_err(unusable)?;
+            let way = match &backend.target {
+                Target::Local(_) => Way::Direct(client),
+                Target::Remote(_) => Way::Repeating(Retry::new(client, methods.clone(), &config.retry)),
+            };
             routes.extend(
                 backend
                     .services
                     .iter()
-                    .map(|service| (service.clone(), client.clone())),
+                    .map(|service| (service.clone(), way.clone())),
             );
             monitor::follow(backend, &config.client, &health, &stop).map_err(unusable)?;
         }

@@ -16,6 +16,7 @@ mod limits;
 mod outages;
 mod process;
 mod reflection;
+mod service_config;
 mod setting;
 mod tls;
 mod traces;

@@ -1,0 +1,289 @@
+//! Repeats safe calls that a backend has refused or not answered at all.
+//!
+//! Safe is what the contract marks with `idempotency_level = NO_SIDE_EFFECTS`. Only UNAVAILABLE is repeated, the one code
+//! that allows it (AIP-194), and only before the first byte of an answer. The backend's `grpc-retry-pushback-ms` is kept; without
+//! one the pauses grow, with jitter. A budget as in gRFC A6 ends retries while most calls fail, so that a backend that is
+//! down by load isn't held down by them. Each attempt has a CLIENT span of its own, and `grpc-previous-rpc-attempts`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body::Frame;
+use serde::{Deserialize, Serialize};
+use souk_chassis::client::{Client, NoAnswer};
+use souk_chassis::config::{Problems, duration};
+use souk_chassis::layers::deadline::Deadline;
+use souk_chassis::methods::Methods;
+use souk_chassis::status::RETRY_PUSHBACK;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::ServiceExt as _;
+
+/// Says how often a call was sent before (gRFC A6).
+const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";
+
+/// What a full budget holds, in thousandths: a failure costs a whole one.
+const BUDGET_MAX: i64 = 1_000_000;
+
+/// What an answer gives back, in thousandths.
+const PER_ANSWER: i64 = 100;
+
+/// What a failure costs, in thousandths.
+const PER_FAILURE: i64 = 1_000;
+
+/// How safe calls are repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryConfig {
+    /// How often a call is sent at most; with 1 none is repeated.
+    pub attempts_max: u32,
+    /// Pause before the second attempt, when the backend names none; it doubles with each.
+    #[serde(with = "duration")]
+    pub backoff_min: Duration,
+    /// Longest such pause.
+    #[serde(with = "duration")]
+    pub backoff_max: Duration,
+    /// All pauses of a call together; it is answered as it is when the next would be beyond.
+    #[serde(with = "duration")]
+    pub wait_max: Duration,
+    /// Largest request that is kept to be sent again, in bytes.
+    pub body_bytes_max: usize,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self {
+            attempts_max: 6,
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(1),
+            wait_max: Duration::from_secs(3),
+            body_bytes_max: 64 * 1024,
+        }
+    }
+}
+
+impl RetryConfig {
+    /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
+    pub fn check(&self, path: &str, problems: &mut Problems) {
+        if self.attempts_max == 0 {
+            problems.push(
+                &format!("{path}.attempts_max"),
+                "must be at least 1, which repeats nothing",
+            );
+        }
+        if self.backoff_min.is_zero() || self.backoff_min > self.backoff_max {
+            let message = "must be more than zero and at most backoff_max";
+            problems.push(&format!("{path}.backoff_min"), message);
+        }
+    }
+}
+
+/// A way to a backend that repeats. Clones share the budget.
+#[derive(Clone)]
+pub(crate) struct Retry {
+    client: Client,
+    methods: Methods,
+    config: Arc<RetryConfig>,
+    budget: Arc<Budget>,
+}
+
+impl Retry {
+    /// Repeats the calls to `client` that `methods` has as safe.
+    pub(crate) fn new(client: Client, methods: Methods, config: &RetryConfig) -> Self {
+        Self {
+            client,
+            methods,
+            config: Arc::new(config.clone()),
+            budget: Arc::default(),
+        }
+    }
+
+    /// The answer, or the last refusal.
+    pub(crate) async fn call(self, request: Request<Body>) -> Response<Body> {
+        if self.config.attempts_max < 2 || !self.methods.is_repeatable(request.uri().path()) {
+            return self.send(request).await;
+        }
+        let (parts, body) = request.into_parts();
+        let kept = Kept::read(body, self.config.body_bytes_max).await;
+        if !kept.is_whole() {
+            return self.send(Request::from_parts(parts, Body::new(kept))).await;
+        }
+        let (mut attempts, mut waited) = (0_u32, Duration::ZERO);
+        loop {
+            let mut request = Request::from_parts(parts.clone(), Body::new(kept.again()));
+            if attempts > 0 {
+                request.headers_mut().insert(PREVIOUS_ATTEMPTS, attempts.into());
+            }
+            let response = self.clone().send(request).await;
+            attempts += 1;
+            if !is_unavailable(response.headers()) {
+                self.budget.answered();
+                return response;
+            }
+            let Some(pause) = self.pause(&response, attempts) else {
+                return response;
+            };
+            waited += pause;
+            let left = parts
+                .extensions
+                .get::<Deadline>()
+                .map(|deadline| deadline.remaining());
+            if waited > self.config.wait_max || left.is_some_and(|left| left <= pause) {
+                return response;
+            }
+            tracing::debug!(attempts, ?pause, path = %parts.uri.path(), "a safe call is sent again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn send(self, request: Request<Body>) -> Response<Body> {
+        match self.client.oneshot(request).await {
+            Ok(response) => response,
+        }
+    }
+
+    /// The pause before the next attempt; `None` when there is to be none.
+    fn pause(&self, response: &Response<Body>, attempts: u32) -> Option<Duration> {
+        let answered = response.extensions().get::<NoAnswer>().is_none();
+        // Nobody has worked on what nobody answered: it costs nothing.
+        let affordable = !answered || self.budget.failed();
+        if attempts >= self.config.attempts_max || !affordable {
+            return None;
+        }
+        match response.headers().get(RETRY_PUSHBACK).filter(|_| answered) {
+            // Anything but a time says: don't (gRFC A6).
+            Some(pushback) => pushback.to_str().ok()?.parse().ok().map(Duration::from_millis),
+            None => {
+                let doubled = self
+                    .config
+                    .backoff_min
+                    .saturating_mul(1 << attempts.saturating_sub(1).min(16));
+                let jitter = 0.8 + 0.4 * fastrand::f64();
+                Some(doubled.min(self.config.backoff_max).mul_f64(jitter))
+            }
+        }
+    }
+}
+
+/// Is that an answer of headers alone that says UNAVAILABLE?
+fn is_unavailable(headers: &HeaderMap<HeaderValue>) -> bool {
+    let code = headers
+        .get(Status::GRPC_STATUS)
+        .map(|code| Code::from_bytes(code.as_bytes()));
+    code == Some(Code::Unavailable)
+}
+
+/// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.
+#[derive(Debug)]
+struct Budget(AtomicI64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(AtomicI64::new(BUDGET_MAX))
+    }
+}
+
+impl Budget {
+    fn answered(&self) {
+        // Full is how it is almost always: no write then.
+        if self.0.load(Ordering::Relaxed) < BUDGET_MAX {
+            let more = |left: i64| Some((left + PER_ANSWER).min(BUDGET_MAX));
+            let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        }
+    }
+
+    /// Takes for a failure; may it be repeated?
+    fn failed(&self) -> bool {
+        let less = |left: i64| Some((left - PER_FAILURE).max(0));
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        before.unwrap_or_else(|now| now) - PER_FAILURE > BUDGET_MAX / 2
+    }
+}
+
+/// The beginning of a body in memory and, if it is longer than may be kept, the rest as it comes.
+struct Kept {
+    parts: Vec<Bytes>,
+    /// Those given out already.
+    given: usize,
+    rest: Option<Result<Body, Status>>,
+}
+
+impl Kept {
+    /// Reads `body` to its end, or until more than `bytes_max` are there.
+    async fn read(mut body: Body, bytes_max: usize) -> Self {
+        let (mut parts, mut bytes) = (Vec::new(), 0);
+        let rest = loop {
+            if bytes > bytes_max {
+                break Some(Ok(body));
+            }
+            let frame = std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx));
+            match frame.await {
+                None => break None,
+                Some(Err(status)) => break Some(Err(status)),
+                // Requests of gRPC have no trailers.
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        bytes += data.len();
+                        parts.push(data);
+                    }
+                }
+            }
+        };
+        Self {
+            parts,
+            given: 0,
+            rest,
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// The same from its beginning; without the rest, if there is one.
+    fn again(&self) -> Self {
+        Self {
+            parts: self.parts.clone(),
+            given: 0,
+            rest: None,
+        }
+    }
+}
+
+impl http_body::Body for Kept {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if let Some(part) = self.parts.get(self.given).cloned() {
+            self.given += 1;
+            return Poll::Ready(Some(Ok(Frame::data(part))));
+        }
+        match self.rest.take() {
+            None => Poll::Ready(None),
+            Some(Err(status)) => Poll::Ready(Some(Err(status))),
+            Some(Ok(mut body)) => {
+                let frame = Pin::new(&mut body).poll_frame(cx);
+                if !matches!(frame, Poll::Ready(None)) {
+                    self.rest = Some(Ok(body));
+                }
+                frame
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.given >= self.parts.len() && self.rest.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests;
