@@ -3,6 +3,7 @@
 //! Reads see the latest write. A call that carries `min_sequence` waits until its view includes that write, bounded
 //! by the deadline of the call ([`souk_chassis::layers::deadline::Deadline::current`]).
 
+mod clusters;
 mod find;
 mod list;
 mod suggest;

@@ -1,7 +1,5 @@
 //! What can go wrong in the engine, as a type. `crate::status` says what a client is told.
 
-use std::borrow::Cow;
-
 use souk_chassis::status::Violations;
 
 use crate::columns::CorruptRow;
@@ -137,16 +135,6 @@ pub enum EngineError {
         after: u64,
         /// The last sequence.
         last: u64,
-    },
-    /// A part of the API that this version doesn't answer.
-    #[error("{path}: {feature} is not supported; {advice}")]
-    Unsupported {
-        /// Where in the request.
-        path: String,
-        /// What isn't supported.
-        feature: Cow<'static, str>,
-        /// What to use in its place.
-        advice: &'static str,
     },
     /// The time of the call ran out.
     #[error("the deadline passed while waiting: {0:?}")]

@@ -91,8 +91,8 @@ pub use error::{EngineError, Result};
 pub use export::{ExportBlock, ExportRequest};
 pub use resource::{Found, Resource, Stored, Written};
 pub use search::{
-    FoundHit, NearPage, NearbyRequest, SearchPage, SuggestFields, SuggestOrder, SuggestPage, SuggestRequest,
-    Suggestion,
+    ClusterPage, ClusterRequest, ClusterSize, FoundCluster, FoundHit, NearPage, NearbyRequest, SearchPage,
+    SuggestFields, SuggestOrder, SuggestPage, SuggestRequest, Suggestion,
 };
 /// The searchable types that resources are declared with.
 pub use souk_index as index;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use souk_proto::search::v1 as pb;
-use souk_proto::r#type::v1::GeoPoint;
+use souk_proto::r#type::v1::{GeoPoint, GeoRectangle};
 
 use crate::resource::Stored;
 
@@ -133,4 +133,64 @@ pub struct NearPage<R> {
     pub next_page_token: String,
     /// The last write that the search sees.
     pub sequence: i64,
+}
+
+/// What to group on a map; the fields are those of `ClusterXxxRequest`, whose paths errors name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterRequest<'a> {
+    /// The GEO_POINT field, one point a resource.
+    pub field: &'a str,
+    /// The part of the Earth that the map shows.
+    pub viewport: Option<GeoRectangle>,
+    /// How large the clusters are.
+    pub size: Option<ClusterSize>,
+    /// What has to match besides; `None` is everything.
+    pub query: Option<pb::Query>,
+    /// Aggregations over each cluster: at most 8 figures and 5 groupings, in 2 levels.
+    pub aggregations: BTreeMap<String, pb::Aggregation>,
+    /// The order by which the best of a cluster is chosen; empty is by `best_field`, highest first.
+    pub best_by: Vec<pb::Sort>,
+    /// See `best_by`.
+    pub best_field: &'a str,
+    /// How many clusters; 0 and more than [`souk_index::limits::MAX_CELL_GROUPS`] are those.
+    pub max_clusters: i32,
+    /// Wait until the search sees this write.
+    pub min_sequence: i64,
+}
+
+/// How large clusters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterSize {
+    /// A web map's zoom level, 0 to 22.
+    Zoom(i32),
+    /// The H3 resolution, 0 to 15.
+    Resolution(i32),
+}
+
+/// The clusters of a map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterPage<R> {
+    /// The clusters, fullest first.
+    pub clusters: Vec<FoundCluster<R>>,
+    /// The H3 resolution that was used.
+    pub h3_resolution: i32,
+    /// How many resources there are in the viewport.
+    pub total: i64,
+    /// The last write that the search sees.
+    pub sequence: i64,
+}
+
+/// The resources in one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundCluster<R> {
+    /// The H3 cell.
+    pub cell: String,
+    /// The middle of their points.
+    pub center: Option<GeoPoint>,
+    /// How many there are.
+    pub count: i64,
+    /// The best of them; `None` when it was deleted since the index saw it.
+    pub best: Option<Stored<R>>,
+    /// The aggregations over them, by name.
+    pub aggregations: BTreeMap<String, pb::AggregationResult>,
 }

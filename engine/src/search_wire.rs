@@ -13,6 +13,7 @@
 //! | `aggregation`, `grouping`, `figures` | aggregations, and their answers |
 //! | `inner_hits` | which nested objects a hit shows |
 //! | `nearby` | the search behind `NearbyXxxRequest` |
+//! | `clusters` | the search behind `ClusterXxxRequest`, and its answer |
 //! | `suggest` | the searches behind `SuggestXxxRequest` |
 //! | `profile` | how the search ran |
 //! | `result` | sort values and totals |
@@ -30,6 +31,7 @@ use crate::views::VIEW_KEEP_MAX;
 use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, duration, min_sequence, page_size};
 
 mod aggregation;
+mod clusters;
 mod figures;
 mod function_score;
 mod geo;
@@ -46,6 +48,7 @@ mod sort;
 mod suggest;
 mod text;
 
+pub(crate) use clusters::{cluster_error, clusters, found_clusters};
 pub(crate) use figures::aggregations;
 pub(crate) use highlight::fragments;
 pub(crate) use inner_hits::{InnerSorts, inner_hits};
@@ -76,8 +79,7 @@ pub(crate) struct WireSearch {
 /// Reads a search; `path` is where it stands in its request.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] for what the index doesn't answer, else [`EngineError::InvalidQuery`] or
-/// [`EngineError::Invalid`] with all violations.
+/// [`EngineError::InvalidQuery`] or [`EngineError::Invalid`] with all violations.
 pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<WireSearch, EngineError> {
     let at = FieldPath::root(path);
     let mut reader = Reader::new(schema);

@@ -118,7 +118,6 @@ impl From<EngineError> for Status {
             .metadata("after_sequence", after)
             .metadata("last_sequence", last)
             .build(),
-            EngineError::Unsupported { path, feature, advice } => unsupported(&path, &feature, advice),
             EngineError::DeadlineExceeded(waiting) => deadline_exceeded(waiting),
             EngineError::IndexBuilding { table } => StatusBuilder::unavailable(
                 "INDEX_BUILDING",
@@ -201,17 +200,6 @@ fn page_token_invalid(path: &str, detail: &str) -> Status {
         .metadata("field", path)
         .field_violation(path, detail)
         .build()
-}
-
-fn unsupported(path: &str, feature: &str, advice: &str) -> Status {
-    StatusBuilder::unimplemented(
-        "UNSUPPORTED_FEATURE",
-        format!("{path}: {feature} is not supported by this version; {advice}"),
-    )
-    .metadata("field", path)
-    .metadata("feature", feature)
-    .field_violation(path, format!("{feature} is not supported"))
-    .build()
 }
 
 fn deadline_exceeded(waiting: Waiting) -> Status {

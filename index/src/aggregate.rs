@@ -28,7 +28,7 @@
 //! | `ranges`, `histogram`, `calendar` | groups that are made of values |
 //! | `composite` | groups of several keys, by pages |
 //! | `frequent` | groups by a column with very many values |
-//! | `numbers`, `distinct`, `sketch`, `quantiles` | figures while they grow |
+//! | `numbers`, `distinct`, `sketch`, `quantiles`, `centroid` | figures while they grow |
 //! | `budget` | what all aggregations of a request may hold |
 //! | `gathered` | groups and figures over all segments |
 //! | `conclude` | from what was gathered to results: order, size, what is left out |
@@ -37,6 +37,7 @@ mod aggregation;
 mod branch;
 mod budget;
 mod calendar;
+mod centroid;
 mod check;
 mod column;
 mod composite;

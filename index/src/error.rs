@@ -158,16 +158,6 @@ pub enum Error {
     /// The schema is wrong in one or several places.
     #[error("the schema is invalid: {0}")]
     InvalidSchema(Violations),
-    /// A part of the query language that this version doesn't answer.
-    #[error("{path}: {feature} is not supported; {advice}")]
-    Unsupported {
-        /// Where in the request.
-        path: String,
-        /// What isn't supported.
-        feature: &'static str,
-        /// What to use in its place.
-        advice: &'static str,
-    },
     /// A limit that only the data could show was passed.
     #[error("{path}: {actual} is above the limit {limit} of {max}; {advice}")]
     LimitExceeded {
@@ -268,7 +258,6 @@ impl Error {
         match self {
             Self::InvalidQuery(_) => "INVALID_QUERY",
             Self::InvalidSchema(_) => "INVALID_SCHEMA",
-            Self::Unsupported { .. } => "UNSUPPORTED_FEATURE",
             Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
             Self::PageTokenInvalid { .. } => "PAGE_TOKEN_INVALID",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",

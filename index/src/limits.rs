@@ -91,8 +91,12 @@ pub const MAX_SORTS: usize = 32;
 pub const MAX_SORT_POINTS: usize = 100;
 /// Characters of a page token.
 pub const MAX_PAGE_TOKEN_CHARS: usize = 192 * 1024;
-/// Aggregations at one level.
-pub const MAX_AGGREGATIONS: usize = 5;
+/// Figures at one level of aggregations, `top_hits` included. Tablestore: 5.
+pub const MAX_FIGURES: usize = 10;
+/// Groupings at one level of aggregations.
+pub const MAX_GROUPINGS: usize = 5;
+/// Keys of the order of groups.
+pub const MAX_GROUP_ORDERS: usize = 5;
 /// Levels of aggregations, the first included.
 pub const MAX_AGGREGATION_LEVELS: usize = 3;
 /// Groups of a `terms` aggregation in an answer.

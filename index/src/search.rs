@@ -65,7 +65,7 @@ impl Searcher {
     /// else), so they shift when documents are written between two pages.
     ///
     /// # Errors
-    /// [`Error::InvalidQuery`] with every violation of the request, [`Error::Unsupported`], [`Error::PageTokenInvalid`],
+    /// [`Error::InvalidQuery`] with every violation of the request, [`Error::PageTokenInvalid`],
     /// [`Error::LimitExceeded`]; [`Error::DeadlineExceeded`] and [`Error::Cancelled`] when `cancellation` says so;
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn search(

@@ -14,6 +14,7 @@ mod attributes;
 mod backups;
 mod bad_input;
 mod bombs;
+mod clusters;
 mod crash;
 mod drain;
 mod freshness;

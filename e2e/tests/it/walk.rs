@@ -385,13 +385,13 @@ async fn shops(suite: &Suite) -> anyhow::Result<()> {
     };
     let request = shop::ClusterShopsRequest {
         viewport: Some(viewport),
+        size: Some(shop::cluster_shops_request::Size::Zoom(9)),
+        min_sequence: answer.sequence,
         ..Default::default()
     };
-    let rejection = Rejection::of(&shops.cluster_shops(request).await.expect_err("not built yet"))?;
-    assert_eq!(
-        (rejection.code, rejection.reason.as_str()),
-        (Code::Unimplemented, "UNSUPPORTED_FEATURE")
-    );
+    let clusters = shops.cluster_shops(request).await?.into_inner();
+    let counted: i64 = clusters.clusters.iter().map(|cluster| cluster.count).sum();
+    assert!(counted > 0 && counted == clusters.total, "{clusters:?}");
     let one = shops.create_shop(shop::CreateShopRequest {
         shop: Some(data::shop(900, &mut numbers)),
         validate_only: true,

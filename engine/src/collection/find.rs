@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_index::{Cancellation, Highlighter, Object, SearchRequest, SearchResult, Searcher, SortValue};
 use souk_proto::search::v1 as pb;
+use souk_storage::limits::MAX_MULTI_GET_ROWS;
 use souk_storage::{PrimaryKey, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
@@ -38,7 +39,7 @@ impl<R: Resource> Collection<R> {
     /// changed is shown changed. In a view that is kept for several pages, now is when the view was taken.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] with every violation, [`EngineError::Unsupported`], [`EngineError::PageTokenInvalid`],
+    /// [`EngineError::Invalid`] with every violation, [`EngineError::PageTokenInvalid`],
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
     /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`].
     pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
@@ -276,12 +277,16 @@ impl<R: Resource> Collection<R> {
     }
 
     /// The resources behind some keys, as they are at `sequence` or later.
-    async fn hydrate(&self, keys: &[PrimaryKey], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
+    pub(super) async fn hydrate(&self, keys: &[PrimaryKey], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         let snapshot = self.snapshot(signed(sequence)).await?;
-        self.read(&snapshot, keys).await
+        let mut resources = Vec::with_capacity(keys.len());
+        for part in keys.chunks(MAX_MULTI_GET_ROWS) {
+            resources.append(&mut self.read(&snapshot, part).await?);
+        }
+        Ok(resources)
     }
 }
 
@@ -289,11 +294,11 @@ pub(super) fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {
     result.hits.iter().map(|hit| primary_key(&hit.key)).collect()
 }
 
-fn primary_key(document_key: &[u8]) -> Result<PrimaryKey> {
+pub(super) fn primary_key(document_key: &[u8]) -> Result<PrimaryKey> {
     key::from_document_key(document_key).ok_or(EngineError::Defect("the index holds a key that isn't one"))
 }
 
 /// The id of the resource behind a document.
-fn id_of<R: Resource>(document_key: &[u8]) -> Result<String> {
+pub(super) fn id_of<R: Resource>(document_key: &[u8]) -> Result<String> {
     Ok(R::id_of(&primary_key(document_key)?)?)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use souk_chassis::status::FieldPath;
-use souk_index::limits::{MAX_AGGREGATION_LEVELS, MAX_AGGREGATIONS};
+use souk_index::limits::{MAX_AGGREGATION_LEVELS, MAX_FIGURES, MAX_GROUPINGS};
 use souk_index::{Aggregation, Figure, GroupOrder, GroupOrderBy, QueryValue};
 use souk_proto::search::v1::{self as pb, aggregation::Kind, group_order::By};
 use souk_proto::r#type::v1::Value;
@@ -12,6 +12,36 @@ use super::reader::Reader;
 use crate::wire::query_value;
 
 const TOP_HITS_DEFAULT: usize = 1;
+
+/// How many of some aggregations are figures; the others are groupings.
+pub(super) fn figures(aggregations: &BTreeMap<String, pb::Aggregation>) -> usize {
+    let figure = |aggregation: &&pb::Aggregation| match &aggregation.kind {
+        Some(
+            Kind::Terms(_)
+            | Kind::Range(_)
+            | Kind::Filters(_)
+            | Kind::GeoDistance(_)
+            | Kind::Histogram(_)
+            | Kind::DateHistogram(_)
+            | Kind::GeoCell(_)
+            | Kind::Composite(_),
+        ) => false,
+        Some(
+            Kind::Avg(_)
+            | Kind::Max(_)
+            | Kind::Min(_)
+            | Kind::Sum(_)
+            | Kind::Count(_)
+            | Kind::DistinctCount(_)
+            | Kind::Percentiles(_)
+            | Kind::Stats(_)
+            | Kind::GeoCentroid(_)
+            | Kind::TopHits(_),
+        )
+        | None => true,
+    };
+    aggregations.values().filter(figure).count()
+}
 
 impl Reader<'_> {
     /// Reads the aggregations of one level, the first of which is 1; `None` comes with a violation.
@@ -30,13 +60,14 @@ impl Reader<'_> {
             );
             return None;
         }
-        if aggregations.len() > MAX_AGGREGATIONS {
-            self.limit(
-                at.clone(),
-                "MAX_AGGREGATIONS",
-                MAX_AGGREGATIONS,
-                aggregations.len(),
-            );
+        let figures = figures(aggregations);
+        let groupings = aggregations.len() - figures;
+        if figures > MAX_FIGURES {
+            self.limit(at.clone(), "MAX_FIGURES", MAX_FIGURES, figures);
+            return None;
+        }
+        if groupings > MAX_GROUPINGS {
+            self.limit(at.clone(), "MAX_GROUPINGS", MAX_GROUPINGS, groupings);
             return None;
         }
         let read: Vec<_> = aggregations
@@ -74,6 +105,10 @@ impl Reader<'_> {
             ),
             Kind::Stats(stats) => ("stats", Figure::Stats, &stats.field, &stats.missing),
             Kind::Percentiles(percentiles) => return self.percentiles(percentiles, &at.field("percentiles")),
+            Kind::GeoCentroid(middle) => {
+                let field = self.name(&middle.field, &at.field("geo_centroid"), "field");
+                return field.map(|field| Aggregation::GeoCentroid { field });
+            }
             Kind::TopHits(top) => return self.top_hits(top, &at.field("top_hits")),
             _ => return self.grouping(kind, at, level),
         };

@@ -8,7 +8,7 @@ use souk_proto::r#type::v1::{Value, value};
 
 use super::result::count;
 use crate::error::Result;
-use crate::wire::time_to_wire;
+use crate::wire::{point_to_wire, time_to_wire};
 
 /// The answers to aggregations, by name. `id_of` gives the id behind a document's key.
 ///
@@ -59,6 +59,10 @@ fn aggregation(
             typed_values: values.into_iter().map(datum).collect(),
             count: count(values_in_all),
             rank_error_bound,
+        }),
+        AggregationResult::Centroid { point, count: points } => Kind::GeoCentroid(pb::GeoCentroidResult {
+            point: point.map(point_to_wire),
+            count: count(points),
         }),
         AggregationResult::TopHits(hits) => Kind::TopHits(pb::TopHitsResult {
             ids: hits.iter().map(|hit| id_of(&hit.key)).collect::<Result<_>>()?,

@@ -72,7 +72,7 @@ impl Reader<'_> {
         read.into_iter().collect()
     }
 
-    fn corner(&mut self, corner: Option<&wire::GeoPoint>, path: FieldPath) -> Option<GeoPoint> {
+    pub(super) fn corner(&mut self, corner: Option<&wire::GeoPoint>, path: FieldPath) -> Option<GeoPoint> {
         required(corner, path, &mut self.violations, |corner, path, violations| {
             point(corner, path, violations)
         })

@@ -40,6 +40,7 @@ impl Reader<'_> {
             | Kind::DistinctCount(_)
             | Kind::Percentiles(_)
             | Kind::Stats(_)
+            | Kind::GeoCentroid(_)
             | Kind::TopHits(_) => None,
         }
     }

@@ -12,12 +12,16 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::minimum::Minimum;
-use super::{WireSearch, index_error, nearby, nearby_error, read, sort_values, total};
+use super::{
+    WireSearch, cluster_error, clusters, found_clusters, index_error, nearby, nearby_error, read,
+    sort_values, total,
+};
 use crate::error::EngineError;
-use crate::search::NearbyRequest;
+use crate::search::{ClusterRequest, ClusterSize, NearbyRequest};
 
 mod aggregations;
 mod answers;
+mod cluster_requests;
 mod hits;
 mod mistakes;
 mod orders;

@@ -21,15 +21,6 @@ pub(crate) fn rerooted(error: Error, at: impl Fn(&str) -> String) -> EngineError
             }
             EngineError::InvalidQuery(listed)
         }
-        Error::Unsupported {
-            path,
-            feature,
-            advice,
-        } => EngineError::Unsupported {
-            path: at(&path),
-            feature: feature.into(),
-            advice,
-        },
         Error::LimitExceeded {
             path,
             limit,
@@ -55,9 +46,7 @@ pub(crate) fn rerooted(error: Error, at: impl Fn(&str) -> String) -> EngineError
 pub(super) fn status(error: Error) -> Status {
     match error {
         // The same for a request whose fields have no prefix.
-        Error::InvalidQuery(_) | Error::Unsupported { .. } | Error::PageTokenInvalid { .. } => {
-            rerooted(error, str::to_owned).into()
-        }
+        Error::InvalidQuery(_) | Error::PageTokenInvalid { .. } => rerooted(error, str::to_owned).into(),
         Error::LimitExceeded {
             path,
             limit,

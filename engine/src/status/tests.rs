@@ -256,13 +256,6 @@ fn faults_of_the_server_tell_nothing_of_the_inside() {
 
 #[test]
 fn errors_of_the_index() {
-    let unsupported = souk_index::Error::Unsupported {
-        path: "query.function_score".to_owned(),
-        feature: "function_score",
-        advice: "use weights",
-    };
-    let details = tells(unsupported, Code::Unimplemented, "UNSUPPORTED_FEATURE");
-    assert_eq!(fields(&details), ["query.function_score"]);
     let limit = souk_index::Error::LimitExceeded {
         path: "query.suffix.value".to_owned(),
         limit: "MAX_DICTIONARY_WALK",

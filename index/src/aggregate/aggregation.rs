@@ -26,6 +26,12 @@ pub enum Aggregation {
         /// The value of documents without one; absent leaves them out.
         missing: Option<QueryValue>,
     },
+    /// The point in the middle: the direction of the sum of all points, as directions from the centre of the globe. Each
+    /// point of an array counts.
+    GeoCentroid {
+        /// The GEO_POINT field.
+        field: String,
+    },
     /// The first documents in an order of their own.
     TopHits {
         /// How many, 1 to [`crate::limits::MAX_TOP_HITS`].
@@ -242,7 +248,10 @@ impl Aggregation {
     #[must_use]
     pub fn inside(&self) -> &[(String, Aggregation)] {
         match self {
-            Self::Figure { .. } | Self::Percentiles { .. } | Self::TopHits { .. } => &[],
+            Self::Figure { .. }
+            | Self::Percentiles { .. }
+            | Self::GeoCentroid { .. }
+            | Self::TopHits { .. } => &[],
             Self::Terms { aggregations, .. }
             | Self::Range { aggregations, .. }
             | Self::Filters { aggregations, .. }
@@ -251,6 +260,24 @@ impl Aggregation {
             | Self::DateHistogram { aggregations, .. }
             | Self::GeoCell { aggregations, .. }
             | Self::Composite { aggregations, .. } => aggregations,
+        }
+    }
+
+    /// Whether it makes groups.
+    pub(crate) fn is_grouping(&self) -> bool {
+        match self {
+            Self::Figure { .. }
+            | Self::Percentiles { .. }
+            | Self::GeoCentroid { .. }
+            | Self::TopHits { .. } => false,
+            Self::Terms { .. }
+            | Self::Range { .. }
+            | Self::Filters { .. }
+            | Self::GeoDistance { .. }
+            | Self::Histogram { .. }
+            | Self::DateHistogram { .. }
+            | Self::GeoCell { .. }
+            | Self::Composite { .. } => true,
         }
     }
 
@@ -267,6 +294,7 @@ impl Aggregation {
                 Figure::DistinctCount => "distinct_count",
             },
             Self::Percentiles { .. } => "percentiles",
+            Self::GeoCentroid { .. } => "geo_centroid",
             Self::TopHits { .. } => "top_hits",
             Self::Terms { .. } => "terms",
             Self::Range { .. } => "range",

@@ -5,6 +5,7 @@ use tantivy::{DocId, Score, Searcher, SegmentReader};
 
 use super::Figure;
 use super::budget::Budget;
+use super::centroid::{self, Centroid};
 use super::column::{Buffer, Kind, Values};
 use super::composite::SegmentComposite;
 use super::distinct::SegmentDifferent;
@@ -165,6 +166,11 @@ pub(super) enum Work<'a> {
         quantiles: Vec<Quantiles>,
         room: Buffer,
     },
+    Centroids {
+        values: Values,
+        centroids: Vec<Centroid>,
+        room: Buffer,
+    },
     TopHits(GroupTops<'a>),
     Groups(Box<Groups<'a>>),
     Frequent(Box<Frequent<'a>>),
@@ -233,6 +239,11 @@ impl<'a> Branch<'a> {
             Shape::Percentiles { field, .. } => Work::Quantiles {
                 values: Values::open(reader, field, around.run)?,
                 quantiles: Vec::new(),
+                room: Buffer::default(),
+            },
+            Shape::Centroid { field } => Work::Centroids {
+                values: Values::open(reader, field, around.run)?,
+                centroids: Vec::new(),
                 room: Buffer::default(),
             },
             Shape::TopHits { size, .. } => match &armed.order {
@@ -334,6 +345,17 @@ impl<'a> Branch<'a> {
                 }
                 Ok(())
             }
+            Work::Centroids {
+                values,
+                centroids,
+                room,
+            } => {
+                if centroids.len() < groups {
+                    centroids.resize(groups, Centroid::default());
+                }
+                centroid::add(centroids, values.read(docs, slots, false, room));
+                Ok(())
+            }
             Work::TopHits(tops) => {
                 for (doc, slot) in docs.iter().zip(slots) {
                     tops.offer(*doc, context.score(*doc), *slot);
@@ -383,6 +405,7 @@ pub(super) fn group_bytes(node: &Node) -> usize {
     let inside = node.inside.iter().map(|inside| match &inside.shape {
         Shape::Figure { figure, .. } if *figure != Figure::DistinctCount => size_of::<Numbers>(),
         Shape::Figure { .. } | Shape::Percentiles { .. } => size_of::<Quantiles>(),
+        Shape::Centroid { .. } => size_of::<Centroid>(),
         Shape::TopHits { size, .. } => size * 64,
         Shape::Groups(_) | Shape::Composite(_) => 0,
     });

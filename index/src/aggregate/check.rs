@@ -12,7 +12,9 @@ use super::{Aggregation, Figure, GroupOrder, GroupOrderBy};
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::{MAX_AGGREGATION_LEVELS, MAX_AGGREGATIONS, MAX_PERCENTAGES, MAX_TOP_HITS};
+use crate::limits::{
+    MAX_AGGREGATION_LEVELS, MAX_FIGURES, MAX_GROUP_ORDERS, MAX_GROUPINGS, MAX_PERCENTAGES, MAX_TOP_HITS,
+};
 use crate::query::{Query, QueryValue};
 use crate::request::Sort;
 use crate::run::Run;
@@ -80,8 +82,14 @@ impl Check<'_> {
             self.limit(at, "MAX_AGGREGATION_LEVELS", MAX_AGGREGATION_LEVELS, level.number);
             return Vec::new();
         }
-        if aggregations.len() > MAX_AGGREGATIONS {
-            self.limit(at, "MAX_AGGREGATIONS", MAX_AGGREGATIONS, aggregations.len());
+        let groupings = aggregations.iter().filter(|(_, own)| own.is_grouping()).count();
+        let figures = aggregations.len() - groupings;
+        if figures > MAX_FIGURES {
+            self.limit(at, "MAX_FIGURES", MAX_FIGURES, figures);
+            return Vec::new();
+        }
+        if groupings > MAX_GROUPINGS {
+            self.limit(at, "MAX_GROUPINGS", MAX_GROUPINGS, groupings);
             return Vec::new();
         }
         aggregations
@@ -111,6 +119,9 @@ impl Check<'_> {
                 percentages,
                 missing,
             } => self.percentiles(field, percentages, missing.as_ref(), at, level),
+            Aggregation::GeoCentroid { field } => self
+                .field(field, Wanted::Point, None, at, level)
+                .map(|(field, scope)| (Shape::Centroid { field }, scope)),
             Aggregation::TopHits { size, sort } => self.top_hits(*size, sort, at).map(|shape| (shape, None)),
             Aggregation::Composite {
                 sources, size, after, ..
@@ -216,17 +227,6 @@ impl Check<'_> {
         match result {
             Ok(answer) => return Some(answer),
             Err(Error::InvalidQuery(violations)) => self.violations.append(violations.under(at)),
-            Err(Error::Unsupported {
-                path,
-                feature,
-                advice,
-            }) => {
-                self.refused.get_or_insert(Error::Unsupported {
-                    path: format!("{at}.{path}"),
-                    feature,
-                    advice,
-                });
-            }
             Err(other) => drop(self.refused.get_or_insert(other)),
         }
         None
@@ -247,9 +247,9 @@ impl Check<'_> {
     }
 
     fn order(&mut self, order: &[GroupOrder], inside: &[(String, Aggregation)], at: &str) -> Option<()> {
-        if order.len() > MAX_AGGREGATIONS {
+        if order.len() > MAX_GROUP_ORDERS {
             let at = format!("{at}.order");
-            self.limit(&at, "MAX_AGGREGATIONS", MAX_AGGREGATIONS, order.len());
+            self.limit(&at, "MAX_GROUP_ORDERS", MAX_GROUP_ORDERS, order.len());
             return None;
         }
         let mut known = Some(());

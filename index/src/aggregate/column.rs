@@ -387,8 +387,20 @@ fn number(point: GeoPoint, kind: Kind) -> Option<u64> {
             let place = LatLng::new(point.latitude(), point.longitude()).ok()?;
             Some(u64::from(place.to_cell(resolution)))
         }
-        _ => Some((u64::from(point.lat_e7.cast_unsigned()) << 32) | u64::from(point.lon_e7.cast_unsigned())),
+        _ => Some(number_of_point(point)),
     }
+}
+
+fn number_of_point(point: GeoPoint) -> u64 {
+    (u64::from(point.lat_e7.cast_unsigned()) << 32) | u64::from(point.lon_e7.cast_unsigned())
+}
+
+/// The point of a number that [`Kind::Point`] made.
+pub(super) fn point_of_number(number: u64) -> GeoPoint {
+    GeoPoint::from_units(
+        ((number >> 32) as u32).cast_signed(),
+        (number as u32).cast_signed(),
+    )
 }
 
 /// The points of a field on one segment.

@@ -106,6 +106,13 @@ impl Conclusion<'_> {
                     rank_error_bound: found.map_or(0.0, |quantiles| quantiles.rank_error_bound()),
                 }
             }
+            (_, Gathered::Centroids(all), _) => {
+                let centroid = all.get(at).copied().unwrap_or_default();
+                AggregationResult::Centroid {
+                    point: centroid.point(),
+                    count: centroid.count(),
+                }
+            }
             (Shape::TopHits { order, .. }, Gathered::TopHits(all), _) => {
                 let winners = all.get(at).map_or(&[][..], Vec::as_slice);
                 let hits = winners.iter().map(|winner| TopHit {

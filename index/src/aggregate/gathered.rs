@@ -5,6 +5,7 @@ use tantivy::TantivyError;
 
 use super::Figure;
 use super::branch::{Branch, Context, Groups, Work, group_bytes};
+use super::centroid::Centroid;
 use super::column::Raw;
 use super::composite::Pages;
 use super::distinct::Different;
@@ -18,6 +19,7 @@ pub(super) enum Gathered {
     Numbers(Vec<Numbers>),
     Different(Vec<Different>),
     Quantiles(Vec<Quantiles>),
+    Centroids(Vec<Centroid>),
     TopHits(Vec<Vec<Winner>>),
     Groups(Box<GatheredGroups>),
     Composite(Box<Pages>),
@@ -33,6 +35,7 @@ impl Gathered {
             Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => Self::Different(Vec::new()),
             Shape::Figure { .. } => Self::Numbers(Vec::new()),
             Shape::Percentiles { .. } => Self::Quantiles(Vec::new()),
+            Shape::Centroid { .. } => Self::Centroids(Vec::new()),
             Shape::TopHits { .. } => Self::TopHits(Vec::new()),
             Shape::Groups(_) => Self::Groups(Box::new(GatheredGroups {
                 inside: Self::all(&node.inside),
@@ -84,6 +87,15 @@ impl Gathered {
                 for (quantiles, place) in quantiles.into_iter().zip(places) {
                     if let Some(own) = all.get_mut(*place as usize) {
                         own.merge(quantiles, context.budget);
+                    }
+                }
+                Ok(())
+            }
+            (Self::Centroids(all), Work::Centroids { centroids, .. }) => {
+                all.resize(groups.max(all.len()), Centroid::default());
+                for (centroid, place) in centroids.iter().zip(places) {
+                    if let Some(own) = all.get_mut(*place as usize) {
+                        own.merge(centroid);
                     }
                 }
                 Ok(())

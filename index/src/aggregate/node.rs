@@ -40,9 +40,11 @@ impl Node {
     fn wants_scores(&self) -> bool {
         let own = match &self.shape {
             Shape::TopHits { order, .. } => order.wants_scores(),
-            Shape::Figure { .. } | Shape::Percentiles { .. } | Shape::Groups(_) | Shape::Composite(_) => {
-                false
-            }
+            Shape::Figure { .. }
+            | Shape::Percentiles { .. }
+            | Shape::Centroid { .. }
+            | Shape::Groups(_)
+            | Shape::Composite(_) => false,
         };
         own || self.inside.iter().any(Self::wants_scores)
     }
@@ -52,6 +54,7 @@ impl Node {
 pub(super) enum Shape {
     Figure { field: FieldOf, figure: Figure },
     Percentiles { field: FieldOf, percentages: Vec<f64> },
+    Centroid { field: FieldOf },
     TopHits { order: Box<Order>, size: usize },
     Groups(Grouping),
     Composite(Composite),

@@ -1,5 +1,6 @@
 //! What is answered.
 
+use crate::geo::GeoPoint;
 use crate::sort::SortValue;
 
 /// A value in a result.
@@ -53,6 +54,13 @@ pub enum AggregationResult {
         /// 0 when the values are exact; otherwise each stands at a place among all values that is off by at most this
         /// part of their number. It is a bound, not an estimate.
         rank_error_bound: f64,
+    },
+    /// The point in the middle of others.
+    Centroid {
+        /// The point; absent without points, and where they cancel each other out, like the two poles.
+        point: Option<GeoPoint>,
+        /// How many points there are.
+        count: u64,
     },
     /// The first documents of a group, in order.
     TopHits(Vec<TopHit>),

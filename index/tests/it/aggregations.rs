@@ -202,6 +202,92 @@ fn mistakes_are_told_with_their_paths() {
 }
 
 #[test]
+fn figures_and_groupings_have_limits_of_their_own() {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let named = |prefix: &'static str, count: usize, aggregation: Aggregation| {
+        (0..count).map(move |nth| (format!("{prefix}{nth}"), aggregation.clone()))
+    };
+    let asked = |figures, groupings| {
+        let middle = Aggregation::GeoCentroid {
+            field: "spot".to_owned(),
+        };
+        let cells = Aggregation::GeoCell {
+            field: "spot".to_owned(),
+            resolution: 1,
+            size: 1,
+            aggregations: Vec::new(),
+        };
+        let all = named("f", figures, middle).chain(named("g", groupings, cells));
+        let request = SearchRequest::new(Query::MatchAll).aggregations(all.collect());
+        index.searcher().search(&request, &Cancellation::none())
+    };
+    assert_eq!(asked(10, 5).expect("it is allowed").aggregations.len(), 15);
+    for (figures, groupings, limit) in [(11, 0, "MAX_FIGURES"), (0, 6, "MAX_GROUPINGS")] {
+        let refused = asked(figures, groupings);
+        let Err(Error::InvalidQuery(violations)) = refused else {
+            panic!("not refused: {refused:?}");
+        };
+        let violation = violations.listed().first().expect("a violation");
+        assert_eq!(violation.path, "aggregations");
+        assert!(violation.message.contains(limit), "{violation:?}");
+    }
+}
+
+#[test]
+fn the_middle_of_points_is_that_of_their_directions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = Index::open(folder.path(), schema(), IndexOptions::default()).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    let at = |latitude, longitude| souk_index::GeoPoint::new(latitude, longitude).expect("a point");
+    // On both sides of the antimeridian, in two segments; one document has no point.
+    let west = Object::new().with_all("spot", [at(10.0, 178.0), at(-10.0, 178.0)]);
+    let east = Object::new().with_all("spot", [at(0.0, -176.0), at(0.0, -176.0)]);
+    commit(&mut writer, vec![upsert("k1", west)], 1);
+    commit(
+        &mut writer,
+        vec![upsert("k2", east), upsert("k3", Object::new())],
+        2,
+    );
+    let middle = |field: &str| {
+        let middle = Aggregation::GeoCentroid {
+            field: field.to_owned(),
+        };
+        let request = SearchRequest::new(Query::MatchAll).aggregations(vec![("middle".to_owned(), middle)]);
+        index.searcher().search(&request, &Cancellation::none())
+    };
+    let found = middle("spot").expect("it is valid").aggregations;
+    let [
+        (
+            _,
+            AggregationResult::Centroid {
+                point: Some(point),
+                count: 4,
+            },
+        ),
+    ] = found.as_slice()
+    else {
+        panic!("not the middle of four: {found:?}");
+    };
+    // cos 10° at 178, 1 at 184.
+    assert_eq!(point.latitude(), 0.0);
+    assert!((point.longitude() + 178.977_016_2).abs() < 1e-6, "{point:?}");
+    let nothing = middle("items.place").expect("it is valid").aggregations;
+    let none = AggregationResult::Centroid {
+        point: None,
+        count: 0,
+    };
+    assert_eq!(nothing, [("middle".to_owned(), none)]);
+    let refused = middle("n").expect_err("no field of points");
+    let Error::InvalidQuery(violations) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        violations.listed()[0].path,
+        r#"aggregations["middle"].geo_centroid.field"#
+    );
+}
+
+#[test]
 fn cells_count_documents_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let index = Index::open(folder.path(), schema(), IndexOptions::default()).expect("the index opens");

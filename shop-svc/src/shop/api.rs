@@ -5,8 +5,9 @@ use souk_engine::wire::{
     Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
     settled,
 };
-use souk_engine::{Collection, EngineError, ExportRequest, NearbyRequest, SuggestRequest};
+use souk_engine::{ClusterRequest, ClusterSize, Collection, ExportRequest, NearbyRequest, SuggestRequest};
 use souk_proto::shop::v1 as pb;
+use souk_proto::shop::v1::cluster_shops_request::Size;
 use souk_proto::shop::v1::shop_service_server::ShopService;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -172,14 +173,26 @@ impl ShopService for ShopApi {
 
     async fn cluster_shops(
         &self,
-        _request: Request<pb::ClusterShopsRequest>,
+        request: Request<pb::ClusterShopsRequest>,
     ) -> Result<Response<pb::ClusterShopsResponse>, Status> {
-        let unsupported = EngineError::Unsupported {
-            path: "viewport".to_owned(),
-            feature: "ClusterShops".into(),
-            advice: "use SearchShops with a geo_bounding_box query and group the hits",
+        let request = request.into_inner();
+        let size = request.size.map(|size| match size {
+            Size::Zoom(zoom) => ClusterSize::Zoom(zoom),
+            Size::H3Resolution(resolution) => ClusterSize::Resolution(resolution),
+        });
+        let wanted = ClusterRequest {
+            field: document::POSITION,
+            viewport: request.viewport,
+            size,
+            query: request.query,
+            aggregations: request.aggregations,
+            best_by: request.best_by,
+            best_field: document::RATING,
+            max_clusters: request.max_clusters,
+            min_sequence: request.min_sequence,
         };
-        Err(unsupported.into())
+        let page = self.shops.clusters(wanted).await?;
+        Ok(Response::new(wire::clustered(page)))
     }
 
     async fn export_shops(

@@ -11,7 +11,8 @@ pub(super) const POSITION: &str = "position";
 
 /// The name in lower case, by which names are suggested.
 const NAME_FOLDED: &str = "name_folded";
-const RATING: &str = "rating";
+/// The field that the best shop is known by.
+pub(super) const RATING: &str = "rating";
 
 /// How shops' names are suggested.
 pub(super) const SUGGEST: SuggestFields<'static> = SuggestFields {

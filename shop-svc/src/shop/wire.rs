@@ -8,8 +8,8 @@ use souk_engine::wire::{
     check_text, point, point_to_wire, time_to_wire,
 };
 use souk_engine::{
-    ExportBlock, FoundHit, NearPage, ResourceChange, Result, SearchPage, Stored, SuggestPage, Suggestion,
-    WatchEvent,
+    ClusterPage, ExportBlock, FoundCluster, FoundHit, NearPage, ResourceChange, Result, SearchPage, Stored,
+    SuggestPage, Suggestion, WatchEvent,
 };
 use souk_proto::shop::v1 as pb;
 
@@ -196,6 +196,22 @@ pub(super) fn near(page: NearPage<Shop>) -> pb::NearbyShopsResponse {
     pb::NearbyShopsResponse {
         hits: page.hits.into_iter().map(hit).collect(),
         next_page_token: page.next_page_token,
+        sequence: page.sequence,
+    }
+}
+
+pub(super) fn clustered(page: ClusterPage<Shop>) -> pb::ClusterShopsResponse {
+    let cluster = |cluster: FoundCluster<Shop>| pb::ShopCluster {
+        cell: cluster.cell,
+        center: cluster.center,
+        count: cluster.count,
+        best_shop: cluster.best.map(stored),
+        aggregations: cluster.aggregations,
+    };
+    pb::ClusterShopsResponse {
+        clusters: page.clusters.into_iter().map(cluster).collect(),
+        h3_resolution: page.h3_resolution,
+        total: page.total,
         sequence: page.sequence,
     }
 }

@@ -4,11 +4,11 @@ use std::error::Error;
 
 use souk_engine::testing::serve;
 use souk_proto::shop::v1 as pb;
+use souk_proto::shop::v1::cluster_shops_request::Size;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
-use souk_proto::r#type::v1::GeoPoint;
+use souk_proto::r#type::v1::{GeoPoint, GeoRectangle};
 use souk_shop_svc::ShopServices;
 use tonic::Code;
-use tonic_types::StatusExt as _;
 
 type TestResult = Result<(), Box<dyn Error>>;
 
@@ -73,16 +73,71 @@ async fn the_nearest_shops_come_first_page_by_page() -> TestResult {
 }
 
 #[tokio::test]
-async fn clusters_are_refused_as_not_supported() -> TestResult {
+async fn clusters_count_shops_by_cell_and_show_the_best() -> TestResult {
     let running = serve::<ShopServices>().await?;
     let mut shops = ShopServiceClient::new(running.stack.clone());
-    let refused = shops.cluster_shops(pb::ClusterShopsRequest::default()).await;
-    let refused = refused.expect_err("not built yet");
-    let reason = refused.get_details_error_info().map(|info| info.reason);
+    // Three in one cell, of which two are equally good, and one in another.
+    let placed = [
+        ("h1", 0.0, 4.0),
+        ("h3", 0.002, 4.8),
+        ("h2", 0.001, 4.8),
+        ("h4", 5.0, 3.0),
+    ];
+    let made = placed.map(|(id, latitude, rating)| pb::Shop {
+        shop_id: id.to_owned(),
+        position: Some(GeoPoint {
+            latitude,
+            longitude: 20.0,
+        }),
+        rating,
+        ..shop(0)
+    });
+    let request = pb::BatchCreateShopsRequest {
+        shops: made.to_vec(),
+        ..Default::default()
+    };
+    let created = shops.batch_create_shops(request).await?.into_inner();
+    let request = pb::ClusterShopsRequest {
+        viewport: Some(GeoRectangle {
+            top_left: Some(GeoPoint {
+                latitude: 6.0,
+                longitude: 19.0,
+            }),
+            bottom_right: Some(GeoPoint {
+                latitude: -1.0,
+                longitude: 21.0,
+            }),
+        }),
+        size: Some(Size::H3Resolution(4)),
+        min_sequence: created.sequence,
+        ..Default::default()
+    };
+    let answer = shops.cluster_shops(request).await?.into_inner();
+    assert_eq!((answer.total, answer.h3_resolution), (4, 4));
+    assert!(answer.sequence >= created.sequence);
+    let [three, one] = answer.clusters.as_slice() else {
+        return Err(format!("not two clusters: {answer:?}").into());
+    };
+    assert_eq!((three.count, one.count), (3, 1));
+    let center = three.center.ok_or("a centre")?;
+    assert!((center.latitude - 0.001).abs() < 1e-6 && (center.longitude - 20.0).abs() < 1e-6);
+    let second = created.shops.iter().find(|shop| shop.shop_id == "h2");
     assert_eq!(
-        (refused.code(), reason.as_deref()),
-        (Code::Unimplemented, Some("UNSUPPORTED_FEATURE"))
+        three.best_shop.as_ref(),
+        second,
+        "of two equally good ones that with the lower primary key"
     );
+    assert_eq!(
+        one.center,
+        placed.last().map(|_| GeoPoint {
+            latitude: 5.0,
+            longitude: 20.0
+        })
+    );
+
+    let refused = shops.cluster_shops(pb::ClusterShopsRequest::default()).await;
+    let refused = refused.expect_err("no viewport");
+    assert_eq!(refused.code(), Code::InvalidArgument);
     Ok(())
 }
 

@@ -172,6 +172,71 @@ fn top_hits_are_ids() {
     );
 }
 
+#[test]
+fn centroids_are_read_and_answered() {
+    let middle = pb::GeoCentroidAggregation {
+        field: "position".to_owned(),
+    };
+    assert_eq!(
+        read_aggregation(aggregation::Kind::GeoCentroid(middle)),
+        Aggregation::GeoCentroid {
+            field: "position".to_owned(),
+        }
+    );
+    refuses(
+        asked(aggregation::Kind::GeoCentroid(
+            pb::GeoCentroidAggregation::default(),
+        )),
+        "INVALID_QUERY",
+        &[r#"search.aggregations["a"].geo_centroid.field"#],
+    );
+    let found = AggregationResult::Centroid {
+        point: Some(GeoPoint::new(1.5, -2.5).expect("a point")),
+        count: 4,
+    };
+    let expected = pb::GeoCentroidResult {
+        point: at(1.5, -2.5),
+        count: 4,
+    };
+    assert_eq!(
+        answered(found)["a"].kind,
+        Some(aggregation_result::Kind::GeoCentroid(expected))
+    );
+}
+
+#[test]
+fn figures_and_groupings_are_counted_apart() {
+    let search = |figures: usize, groupings: usize| {
+        let count = pb::CountAggregation {
+            field: "type".to_owned(),
+            missing: None,
+        };
+        let terms = pb::TermsAggregation {
+            field: "type".to_owned(),
+            ..pb::TermsAggregation::default()
+        };
+        let figure = |nth| (format!("f{nth}"), aggregation::Kind::Count(count.clone()));
+        let grouping = |nth| (format!("g{nth}"), aggregation::Kind::Terms(terms.clone()));
+        let kinds = (0..figures).map(figure).chain((0..groupings).map(grouping));
+        let aggregations = kinds.map(|(name, kind)| (name, pb::Aggregation { kind: Some(kind) }));
+        pb::Search {
+            aggregations: aggregations.collect(),
+            ..pb::Search::default()
+        }
+    };
+    assert_eq!(read_ok(search(10, 5)).request.aggregations.len(), 15);
+    for (figures, groupings, limit) in [(11, 5, "MAX_FIGURES of 10"), (10, 6, "MAX_GROUPINGS of 5")] {
+        let (status, reason, fields) = refused(search(figures, groupings));
+        assert_eq!(
+            (reason.as_str(), fields),
+            ("INVALID_QUERY", vec!["search.aggregations".to_owned()])
+        );
+        let details = status.get_error_details();
+        let described = &details.bad_request().expect("a BadRequest").field_violations[0].description;
+        assert!(described.contains(limit), "{described}");
+    }
+}
+
 fn read_aggregation(kind: aggregation::Kind) -> Aggregation {
     let read = read(asked(kind), "search", &schema()).expect("it is valid");
     let mut aggregations = read.request.aggregations;

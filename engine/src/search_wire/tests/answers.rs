@@ -3,17 +3,20 @@
 use super::*;
 
 /// An error of the index about a clause at `path`.
-fn unsupported(path: &str) -> souk_index::Error {
-    souk_index::Error::Unsupported {
+fn too_much(path: &str) -> souk_index::Error {
+    souk_index::Error::LimitExceeded {
         path: path.to_owned(),
-        feature: "a feature",
-        advice: "do without",
+        limit: "MAX_SOMETHING",
+        max: 1,
+        actual: 2,
+        advice: "ask for less",
     }
 }
 
 fn path_of(error: EngineError) -> String {
     match error {
-        EngineError::Unsupported { path, .. } | EngineError::PageTokenInvalid { path, .. } => path,
+        EngineError::Index(souk_index::Error::LimitExceeded { path, .. })
+        | EngineError::PageTokenInvalid { path, .. } => path,
         other => panic!("{other:?}"),
     }
 }
@@ -21,7 +24,7 @@ fn path_of(error: EngineError) -> String {
 #[test]
 fn the_index_names_the_paths_of_the_request() {
     assert_eq!(
-        path_of(index_error(unsupported("query.term"), "search")),
+        path_of(index_error(too_much("query.term"), "search")),
         "search.query.term"
     );
     let token = || souk_index::Error::PageTokenInvalid {
@@ -38,8 +41,39 @@ fn the_index_names_the_paths_of_the_request() {
         ("query.bool.filter[0].geo_distance.center", "center"),
         ("page_size", "page_size"),
     ] {
-        assert_eq!(path_of(nearby_error(unsupported(inside))), outside);
+        assert_eq!(path_of(nearby_error(too_much(inside))), outside);
     }
+}
+
+#[test]
+fn errors_about_clusters_name_the_fields_of_their_request() {
+    let groups = r#"aggregations["clusters"].geo_cell"#;
+    for (inside, outside) in [
+        ("query.bool.must[0].term.field", "query.term.field"),
+        (
+            "query.bool.filter[0].geo_bounding_box.top_left",
+            "viewport.top_left",
+        ),
+        ("query", "query"),
+        (groups, "zoom"),
+        (
+            &format!(r#"{groups}.aggregations["best_by"].top_hits.sort[1].field"#),
+            "best_by[1].field",
+        ),
+        (
+            &format!(r#"{groups}.aggregations["=best_by"].top_hits.sort[1].field"#),
+            r#"aggregations["best_by"].top_hits.sort[1].field"#,
+        ),
+        (
+            &format!(r#"{groups}.aggregations["==\"x"].terms"#),
+            r#"aggregations["=\"x"].terms"#,
+        ),
+    ] {
+        assert_eq!(path_of(cluster_error(too_much(inside), "zoom")), outside);
+    }
+    let told = Status::from(cluster_error(too_much(groups), "h3_resolution"));
+    let advice = "h3_resolution: 2 is above the limit MAX_SOMETHING of 1; show a smaller part of the map";
+    assert!(told.message().starts_with(advice), "{told:?}");
 }
 
 #[test]

@@ -23,7 +23,10 @@ pub(super) enum Wanted {
     Number,
     LongOrDouble,
     Date,
-    Point(Resolution),
+    /// Points, each as its two coordinates.
+    Point,
+    /// Points, each as its cell.
+    Cell(Resolution),
 }
 
 impl Wanted {
@@ -39,7 +42,7 @@ impl Wanted {
             FieldKind::Text(_) | FieldKind::Nested(_) => return None,
         };
         match (self, kind) {
-            (Self::Point(resolution), Kind::Point) => Some(Kind::Cell(resolution)),
+            (Self::Cell(resolution), Kind::Point) => Some(Kind::Cell(resolution)),
             (Self::Value, _) => Some(kind),
             (
                 Self::Key,
@@ -47,7 +50,8 @@ impl Wanted {
             )
             | (Self::Number, Kind::Long | Kind::Double | Kind::Date)
             | (Self::LongOrDouble, Kind::Long | Kind::Double)
-            | (Self::Date, Kind::Date) => Some(kind),
+            | (Self::Date, Kind::Date)
+            | (Self::Point, Kind::Point) => Some(kind),
             _ => None,
         }
     }
@@ -59,7 +63,7 @@ impl Wanted {
             Self::Number => "use a LONG, DOUBLE or DATE field",
             Self::LongOrDouble => "use a LONG or DOUBLE field",
             Self::Date => "use a DATE field",
-            Self::Point(_) => "use a GEO_POINT field",
+            Self::Point | Self::Cell(_) => "use a GEO_POINT field",
         }
     }
 }

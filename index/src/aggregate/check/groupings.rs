@@ -83,8 +83,7 @@ impl Check<'_> {
                 ..
             } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
-                let whole_world = Resolution::Zero;
-                let (field, scope) = self.field(field, Wanted::Point(whole_world), None, at, level)?;
+                let (field, scope) = self.field(field, Wanted::Point, None, at, level)?;
                 counted?;
                 let ranges = self.distances(ranges, at)?;
                 let size = Size::Each(ranges.len());
@@ -136,6 +135,7 @@ impl Check<'_> {
             }
             Aggregation::Figure { .. }
             | Aggregation::Percentiles { .. }
+            | Aggregation::GeoCentroid { .. }
             | Aggregation::TopHits { .. }
             | Aggregation::Composite { .. } => return None,
         };
@@ -161,7 +161,7 @@ impl Check<'_> {
             self.violate(path, Reason::OutOfRange, message, "use 0 to 15");
             return None;
         };
-        self.field(field, Wanted::Point(resolution), None, at, level)
+        self.field(field, Wanted::Cell(resolution), None, at, level)
     }
 
     /// Checks how many ranges or filters there are.

@@ -88,7 +88,7 @@ pub(crate) fn aggregations(rng: &mut Rng, scope: &str, level: usize) -> Named {
 }
 
 fn leaf(rng: &mut Rng) -> Aggregation {
-    match rng.u8(..8) {
+    match rng.u8(..9) {
         0 => {
             let field = number(rng);
             Aggregation::Percentiles {
@@ -97,6 +97,9 @@ fn leaf(rng: &mut Rng) -> Aggregation {
                 missing: missing(rng, field),
             }
         }
+        2 => Aggregation::GeoCentroid {
+            field: pick(rng, &POINTS).to_owned(),
+        },
         1 => Aggregation::TopHits {
             size: rng.usize(1..4),
             sort: loop {

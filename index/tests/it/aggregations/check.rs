@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use souk_index::{
-    Aggregation, AggregationResult, Datum, Figure, Group, GroupOrder, GroupOrderBy, QueryValue, Sort,
-    SortValue, TopHit, ValueRange,
+    Aggregation, AggregationResult, Datum, Figure, GeoPoint, Group, GroupOrder, GroupOrderBy, QueryValue,
+    Sort, SortValue, TopHit, ValueRange,
 };
 
 use super::super::reference;
 use super::entities::{Entity, Rank, data, go, rank, scope_of};
-use super::groups::{Members, calendar_of, combinations, groups as group_by, interval};
+use super::groups::{Members, calendar_of, combinations, groups as group_by, interval, points};
 
 type Outcome = Result<(), String>;
 
@@ -35,6 +35,7 @@ fn own_scope(aggregation: &Aggregation, scope: &str) -> String {
     match aggregation {
         Aggregation::Figure { field, .. }
         | Aggregation::Percentiles { field, .. }
+        | Aggregation::GeoCentroid { field }
         | Aggregation::Terms { field, .. }
         | Aggregation::Range { field, .. }
         | Aggregation::GeoDistance { field, .. }
@@ -78,6 +79,9 @@ fn check(
             },
             _,
         ) => percentiles_fit(field, percentages, missing.as_ref(), &own, result),
+        (Aggregation::GeoCentroid { field }, AggregationResult::Centroid { point, count }) => {
+            centroid_fits(field, &own, *point, *count)
+        }
         (Aggregation::TopHits { size, sort }, AggregationResult::TopHits(hits)) => {
             top_hits_fit(*size, sort, &own, hits)
         }
@@ -124,6 +128,26 @@ fn percentiles_fit(
         sorted[place.clamp(1, sorted.len()) - 1].clone()
     });
     *count == sorted.len() as u64 && *rank_error_bound == 0.0 && *values == expected.collect::<Vec<_>>()
+}
+
+/// The middle of points by sums of doubles.
+fn centroid_fits(field: &str, own: &[Entity<'_>], found: Option<GeoPoint>, count: u64) -> bool {
+    let points: Vec<GeoPoint> = own.iter().flat_map(|entity| points(entity, field)).collect();
+    let mut sum = [0.0; 3];
+    for point in &points {
+        let (latitude, longitude) = (point.latitude().to_radians(), point.longitude().to_radians());
+        sum[0] += latitude.cos() * longitude.cos();
+        sum[1] += latitude.cos() * longitude.sin();
+        sum[2] += latitude.sin();
+    }
+    let length = sum.iter().map(|part| part * part).sum::<f64>().sqrt();
+    let Some(found) = found else {
+        return count == points.len() as u64 && length < 1e-9 * (1.0 + count as f64);
+    };
+    let latitude = sum[2].atan2(sum[0].hypot(sum[1])).to_degrees();
+    let longitude = sum[1].atan2(sum[0]).to_degrees();
+    let expected = GeoPoint::new(latitude, longitude).expect("a point");
+    count == points.len() as u64 && found.distance_meters(expected) < 0.05
 }
 
 fn top_hits_fit(size: usize, sorts: &[Sort], own: &[Entity<'_>], hits: &[TopHit]) -> bool {

@@ -14,7 +14,7 @@ use super::entities::{Entity, Rank, data, rank, scope_of};
 /// A group: its keys and its members.
 pub(crate) type Members<'a> = (Vec<Option<Datum>>, Vec<Entity<'a>>);
 
-fn points(entity: &Entity<'_>, field: &str) -> Vec<GeoPoint> {
+pub(crate) fn points(entity: &Entity<'_>, field: &str) -> Vec<GeoPoint> {
     let values = reference::values(entity.object(), scope_of(field), field);
     values
         .iter()
