@@ -2,7 +2,7 @@
 //!
 //! The order is: health NOT_SERVING and the [`draining`](Host::draining) token → no new connections and calls → calls
 //! under way → the [`stopping`](Host::stopping) token and the tasks → what was registered with
-//! [`on_close`](Host::on_close), in that order (stop pumps, commit indexes, sync storage) → telemetry.
+//! [`on_close`](Host::on_close), in that order (stop followers, checkpoint indexes, sync storage) → telemetry.
 //!
 //! Calls get at most [`CALLS_SHARE`] of the deadline: a client that reads slowly must not cost the commit of an index.
 //! Telemetry is flushed in what is left, but at least [`FLUSH_MIN`], the only thing that may end later: without it

@@ -1,4 +1,4 @@
-//! What searches and the pump of one index know of each other: how far the index is, and how far somebody needs it.
+//! What searches and the follower of one index know of each other: how far the index is, and how far somebody needs it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +52,7 @@ pub(crate) enum Step {
     Failed(String),
 }
 
-/// The meeting point of one index's searches and its pump.
+/// The meeting point of one index's searches and its follower.
 #[derive(Debug)]
 pub(crate) struct IndexState {
     table: &'static str,
@@ -64,7 +64,7 @@ pub(crate) struct IndexState {
     applied: watch::Sender<u64>,
     /// The highest sequence that somebody waits for.
     wanted: AtomicU64,
-    /// Wakes the pump when `wanted` has grown.
+    /// Wakes the follower when `wanted` has grown.
     pub(crate) wake: Notify,
 }
 

@@ -70,8 +70,8 @@ async fn what_is_cut_off_is_named_and_costs_the_others_nothing() {
     let config = ServerConfig::default();
     let events = Events::default();
     let mut host = Host::new(Duration::from_millis(500));
-    host.spawn("pump", std::future::pending());
-    host.spawn("pump", std::future::pending());
+    host.spawn("follower", std::future::pending());
+    host.spawn("follower", std::future::pending());
     host.on_close("index", || async { Err("disk full".into()) });
     let closed = events.clone();
     host.on_close("storage", move || async move {
@@ -91,7 +91,7 @@ async fn what_is_cut_off_is_named_and_costs_the_others_nothing() {
     stream.message().await.expect("no error").expect("a message");
     drop(stop);
     let exit = running.await.expect("no panic");
-    assert_eq!(exit.cut_off, ["1 calls", "task pump (2)", "index: disk full"]);
+    assert_eq!(exit.cut_off, ["1 calls", "task follower (2)", "index: disk full"]);
     assert_eq!(events.all(), ["storage"], "it had its chance after the deadline");
     assert_eq!(
         format!("{:?}", std::process::ExitCode::from(exit)),
@@ -115,7 +115,7 @@ async fn a_closer_that_hangs_is_given_up_at_the_deadline() {
 #[tokio::test]
 async fn a_task_that_panics_is_no_longer_waited_for() {
     let host = Host::new(Duration::from_secs(10));
-    host.spawn("pump", async {
+    host.spawn("follower", async {
         std::future::ready(()).await;
         panic!("a wanted panic")
     });
@@ -130,7 +130,7 @@ async fn tasks_and_closers_keep_the_role_they_were_given_in() {
     let mut host = Host::new(Duration::from_secs(10));
     let (in_task, in_closer) = (Arc::clone(&seen), Arc::clone(&seen));
     role.scope(async {
-        host.spawn("pump", async move { in_task.lock().push(Role::current()) });
+        host.spawn("follower", async move { in_task.lock().push(Role::current()) });
         host.on_close("storage", move || async move {
             in_closer.lock().push(Role::current());
             Ok(())
