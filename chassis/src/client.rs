@@ -27,10 +27,15 @@ use crate::tls::{Connector, TlsError};
 /// When to come back to a backend that couldn't be reached.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// Most connections to one process.
+const CONNECTIONS_MAX: usize = 64;
+
 /// Settings of the connections to other processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientConfig {
+    /// Connections to each process; more than one where a server allows fewer streams on each than calls are made at once.
+    pub connections: usize,
     /// Time for a connection to be made.
     #[serde(with = "duration")]
     pub connect_timeout: Duration,
@@ -47,6 +52,7 @@ pub struct ClientConfig {
 impl Default for ClientConfig {
     fn default() -> Self {
         Self {
+            connections: 1,
             connect_timeout: Duration::from_secs(2),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
@@ -65,6 +71,10 @@ impl ClientConfig {
         ];
         for (name, _) in settings.iter().filter(|(_, value)| value.is_zero()) {
             problems.push(&format!("{path}.{name}"), "must be more than zero");
+        }
+        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
+            let message = format!("must be 1 to {CONNECTIONS_MAX}");
+            problems.push(&format!("{path}.connections"), message);
         }
         self.tls.check(&format!("{path}.tls"), problems);
     }

@@ -7,58 +7,78 @@ use souk_chassis::client::{Client, ClientConfig, ClientError};
 use souk_chassis::methods::{DescriptorError, Methods};
 use souk_chassis::server::Stack;
 
+/// Most processes of one backend.
+pub const PROCESSES_MAX: usize = 64;
+
 /// Where the calls of a backend go.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// To a stack in this process, with all its layers.
     Local(Stack),
-    /// To another process, by HTTP/2; with TLS when the address is `https`.
-    Remote(Uri),
+    /// To other processes that serve the same, by HTTP/2; with TLS where the address is `https`.
+    Remote(Vec<Uri>),
 }
 
 impl Target {
-    /// The process at `uri`, as in `http://127.0.0.1:50051` or, with TLS, `https://order.internal:50051`.
+    /// The process at an address as in `http://127.0.0.1:50051` or, with TLS, `https://order.internal:50051`; several
+    /// that serve the same, at most [`PROCESSES_MAX`], with commas between them.
     ///
     /// # Errors
     /// When it isn't such a URI.
-    pub fn remote(uri: &str) -> Result<Self, BackendUriError> {
-        let parsed: Option<Uri> = uri.parse().ok();
+    pub fn remote(uris: &str) -> Result<Self, BackendUriError> {
         let usable = |parsed: &Uri| {
             matches!(parsed.scheme_str(), Some("http" | "https"))
                 && parsed.host().is_some_and(|host| !host.is_empty())
                 && matches!(parsed.path(), "" | "/")
         };
-        match parsed.filter(usable) {
-            Some(uri) => Ok(Self::Remote(uri)),
-            None => Err(BackendUriError { uri: uri.to_owned() }),
+        let parse = |uri: &str| {
+            let parsed: Option<Uri> = uri.trim().parse().ok();
+            parsed
+                .filter(usable)
+                .ok_or_else(|| BackendUriError { uri: uri.to_owned() })
+        };
+        if uris.split(',').count() > PROCESSES_MAX {
+            return Err(BackendUriError { uri: uris.to_owned() });
         }
+        let uris: Result<_, _> = uris.split(',').map(parse).collect();
+        Ok(Self::Remote(uris?))
     }
 
     /// Does it have TLS?
     pub(crate) fn is_secure(&self) -> bool {
         match self {
             Self::Local(_) => false,
-            Self::Remote(uri) => uri.scheme_str() == Some("https"),
+            Self::Remote(uris) => uris.iter().any(|uri| uri.scheme_str() == Some("https")),
         }
     }
 
-    /// The way to it. `name` is for errors and, where it has no address, for spans.
-    pub(crate) fn client(
+    /// The ways to it, each with the number of its process: as many as each is to have connections. `name` is for errors and, where it has no
+    /// address, for spans.
+    pub(crate) fn clients(
         &self,
         name: &str,
         config: &ClientConfig,
-        methods: Methods,
-    ) -> Result<Client, ClientError> {
+        methods: &Methods,
+    ) -> Result<Vec<(usize, Client)>, ClientError> {
         match self {
-            Self::Local(stack) => Ok(Client::local(stack.clone(), name, methods)),
-            Self::Remote(uri) => Client::remote(name, uri, config, methods),
+            Self::Local(stack) => Ok(vec![(0, Client::local(stack.clone(), name, methods.clone()))]),
+            Self::Remote(uris) => uris
+                .iter()
+                .enumerate()
+                .flat_map(|process| std::iter::repeat_n(process, config.connections.max(1)))
+                .map(|(process, uri)| Ok((process, Client::remote(name, uri, config, methods.clone())?)))
+                .collect(),
         }
     }
 }
 
 /// A backend's address that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{uri}` is no address of a backend; it must be http://host:port or https://host:port")]
+#[error(
+    "`{uri}` is no address of a backend; it must be http://host:port or https://host:port, or at most {most} of them with \
+     commas between",
+    most = PROCESSES_MAX
+)]
 pub struct BackendUriError {
     uri: String,
 }
@@ -80,7 +100,7 @@ impl fmt::Debug for Backends {
         for (name, _, target) in self.clone().parts() {
             match target {
                 Target::Local(_) => map.entry(&name, &"in this process"),
-                Target::Remote(uri) => map.entry(&name, &uri),
+                Target::Remote(uris) => map.entry(&name, &uris),
             };
         }
         map.finish()
@@ -141,6 +161,7 @@ mod tests {
             "http://order.internal:1/",
             "http://[::1]:2",
             "https://order:1",
+            "http://order:1,http://order:2, https://order:3",
         ] {
             assert!(Target::remote(good).is_ok(), "{good}");
         }
@@ -148,6 +169,7 @@ mod tests {
             "",
             "127.0.0.1:50051",
             "ftp://order:1",
+            "http://order:1,",
             "http://order:1/path",
             "http://",
             "not a uri",

@@ -19,7 +19,7 @@ pub struct GatewayArgs {
     /// Address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Where orders, consumers, salespersons and products are served, as in http://127.0.0.1:50061.
+    /// Where orders, consumers, salespersons and products are served, as in http://127.0.0.1:50061; several with commas.
     #[arg(long, value_name = "URI")]
     pub order: Option<String>,
     /// Where shops are served.
@@ -78,7 +78,7 @@ pub struct GatewayConfig {
     pub retry: RetryConfig,
     /// Logs.
     pub telemetry: TelemetryConfig,
-    /// Address of the order service, `http://host:port` or `https://host:port`; empty when there is none.
+    /// Address of the order service, `http://host:port` or `https://host:port`, or several with commas between; empty when there is none.
     pub order: String,
     /// Address of the shop service.
     pub shop: String,

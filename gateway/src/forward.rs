@@ -6,38 +6,28 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use souk_chassis::client::Client;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::status::StatusBuilder;
 use tokio_util::sync::DropGuard;
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Service, ServiceExt as _};
+use tower::Service;
 
 use crate::farewell::Farewell;
 use crate::retry::Retry;
-
-/// The way to a backend.
-#[derive(Clone)]
-pub(crate) enum Way {
-    /// In this process: what it refuses it refuses for good.
-    Direct(Client),
-    /// To another process, which may be restarting.
-    Repeating(Retry),
-}
 
 /// The ways to the backends. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Forward {
     /// By the full name of the service.
-    routes: Arc<BTreeMap<String, Way>>,
+    routes: Arc<BTreeMap<String, Retry>>,
     farewell: Farewell,
     /// Ends the monitors with the last clone.
     _monitors: Arc<DropGuard>,
 }
 
 impl Forward {
-    pub(crate) fn new(routes: BTreeMap<String, Way>, farewell: Farewell, monitors: DropGuard) -> Self {
+    pub(crate) fn new(routes: BTreeMap<String, Retry>, farewell: Farewell, monitors: DropGuard) -> Self {
         Self {
             routes: Arc::new(routes),
             farewell,
@@ -66,10 +56,7 @@ impl Service<Request<Body>> for Forward {
                 // The stack in front sends only routed services here.
                 return Ok(Status::from(unrouted()).into_http());
             };
-            let response = match way {
-                Way::Direct(client) => client.oneshot(request).await?,
-                Way::Repeating(retry) => retry.call(request).await,
-            };
+            let response = way.call(request).await;
             Ok(response.map(|body| farewell.to(body)))
         })
     }

@@ -13,6 +13,7 @@
 //! - [`Gateway`]: the front stack over its backends.
 //! - [`config`]: settings and command line.
 //! - [`run`]: the process.
+//! - `balance`: spreads the calls to a backend over its processes.
 //! - `forward`: chooses the backend of a call.
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `farewell`: ends streams that outlive a drain.
@@ -35,6 +36,7 @@
 //! ```
 
 pub mod backend;
+mod balance;
 pub mod config;
 mod farewell;
 mod forward;

@@ -1,5 +1,7 @@
 //! Follows the health of the backends, so that the gateway's own is always at hand.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
@@ -31,10 +33,13 @@ pub(crate) fn follow(
     health: &Health,
     stop: &CancellationToken,
 ) -> Result<(), ClientError> {
-    let channel = match &backend.target {
-        Target::Local(_) => None,
-        // A connection for health alone: untraced, since a watch is no call of anybody.
-        Target::Remote(uri) => Some(client::channel(uri, config)?),
+    let channels: Vec<Channel> = match &backend.target {
+        Target::Local(_) => Vec::new(),
+        // Connections for health alone: untraced, since a watch is no call of anybody.
+        Target::Remote(uris) => {
+            let channels = uris.iter().map(|uri| client::channel(uri, config));
+            channels.collect::<Result<_, _>>()?
+        }
     };
     for service in &backend.services {
         let (serving, seen) = watch::channel(false);
@@ -47,8 +52,14 @@ pub(crate) fn follow(
                 tokio::spawn(stop.clone().run_until_cancelled_owned(relay(states, serving)));
             }
             Target::Remote(_) => {
-                if let Some(channel) = channel.clone() {
-                    let watching = watch_remote(backend.name, channel, service.clone(), serving);
+                let served = Arc::new(Served {
+                    backend: backend.name,
+                    service: service.clone(),
+                    states: channels.iter().map(|_| AtomicBool::new(false)).collect(),
+                    whole: serving,
+                });
+                for (index, channel) in channels.iter().enumerate() {
+                    let watching = watch_remote(channel.clone(), index, Arc::clone(&served));
                     tokio::spawn(stop.clone().run_until_cancelled_owned(watching));
                 }
             }
@@ -67,17 +78,41 @@ async fn relay(states: impl Stream<Item = bool>, serving: watch::Sender<bool>) {
     std::future::pending::<()>().await;
 }
 
-async fn watch_remote(
+/// A service in all processes of a backend: it is served while one of them serves it.
+struct Served {
     backend: &'static str,
-    channel: Channel,
     service: String,
-    serving: watch::Sender<bool>,
-) {
+    /// Of each process.
+    states: Vec<AtomicBool>,
+    whole: watch::Sender<bool>,
+}
+
+impl Served {
+    /// Notes what a process says, and a change of the whole if it is one.
+    fn tell(&self, index: usize, now: bool) {
+        let changed = self.whole.send_if_modified(|was| {
+            // In here, where one is at a time: the last word is about all words before.
+            if let Some(state) = self.states.get(index) {
+                state.store(now, Ordering::Relaxed);
+            }
+            let now = self.states.iter().any(|state| state.load(Ordering::Relaxed));
+            let changed = *was != now;
+            *was = now;
+            changed
+        });
+        if changed {
+            let (backend, service, serving) = (self.backend, &self.service, *self.whole.borrow());
+            tracing::info!(backend, service, serving, "the health of a backend changed");
+        }
+    }
+}
+
+async fn watch_remote(channel: Channel, index: usize, served: Arc<Served>) {
     let mut client = HealthClient::new(channel);
     let mut pause = PAUSE_MIN;
     loop {
         let request = HealthCheckRequest {
-            service: service.clone(),
+            service: served.service.clone(),
         };
         let ended = match client.watch(request).await {
             Ok(response) => {
@@ -86,12 +121,7 @@ async fn watch_remote(
                     match states.message().await {
                         Ok(Some(state)) => {
                             pause = PAUSE_MIN;
-                            tell(
-                                backend,
-                                &service,
-                                &serving,
-                                state.status() == ServingStatus::Serving,
-                            );
+                            served.tell(index, state.status() == ServingStatus::Serving);
                         }
                         Ok(None) => break None,
                         Err(status) => break Some(status),
@@ -100,23 +130,12 @@ async fn watch_remote(
             }
             Err(status) => Some(status),
         };
-        tell(backend, &service, &serving, false);
+        served.tell(index, false);
         if let Some(status) = ended {
+            let (backend, service) = (served.backend, &served.service);
             tracing::debug!(backend, service, %status, "the health of a backend can't be followed");
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
-    }
-}
-
-/// Notes a change, if it is one.
-fn tell(backend: &'static str, service: &str, serving: &watch::Sender<bool>, now: bool) {
-    let changed = serving.send_if_modified(|was| {
-        let changed = *was != now;
-        *was = now;
-        changed
-    });
-    if changed {
-        tracing::info!(backend, service, serving = now, "the health of a backend changed");
     }
 }

@@ -15,14 +15,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
 use serde::{Deserialize, Serialize};
-use souk_chassis::client::{Client, NoAnswer};
+use souk_chassis::client::NoAnswer;
 use souk_chassis::config::{Problems, duration};
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::methods::Methods;
 use souk_chassis::status::RETRY_PUSHBACK;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tower::ServiceExt as _;
+
+use crate::balance::Balance;
 
 /// Says how often a call was sent before (gRFC A6).
 const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";
@@ -68,6 +69,14 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
+    /// No call is repeated.
+    pub fn none() -> Self {
+        Self {
+            attempts_max: 1,
+            ..Self::default()
+        }
+    }
+
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if self.attempts_max == 0 {
@@ -86,17 +95,17 @@ impl RetryConfig {
 /// A way to a backend that repeats. Clones share the budget.
 #[derive(Clone)]
 pub(crate) struct Retry {
-    client: Client,
+    backend: Balance,
     methods: Methods,
     config: Arc<RetryConfig>,
     budget: Arc<Budget>,
 }
 
 impl Retry {
-    /// Repeats the calls to `client` that `methods` has as safe.
-    pub(crate) fn new(client: Client, methods: Methods, config: &RetryConfig) -> Self {
+    /// Repeats the calls to `backend` that `methods` has as safe.
+    pub(crate) fn new(backend: Balance, methods: Methods, config: &RetryConfig) -> Self {
         Self {
-            client,
+            backend,
             methods,
             config: Arc::new(config.clone()),
             budget: Arc::default(),
@@ -106,20 +115,22 @@ impl Retry {
     /// The answer, or the last refusal.
     pub(crate) async fn call(self, request: Request<Body>) -> Response<Body> {
         if self.config.attempts_max < 2 || !self.methods.is_repeatable(request.uri().path()) {
-            return self.send(request).await;
+            return self.backend.call(request, None).await.0;
         }
         let (parts, body) = request.into_parts();
         let kept = Kept::read(body, self.config.body_bytes_max).await;
         if !kept.is_whole() {
-            return self.send(Request::from_parts(parts, Body::new(kept))).await;
+            let request = Request::from_parts(parts, Body::new(kept));
+            return self.backend.call(request, None).await.0;
         }
-        let (mut attempts, mut waited) = (0_u32, Duration::ZERO);
+        let (mut attempts, mut waited, mut before) = (0_u32, Duration::ZERO, None);
         loop {
             let mut request = Request::from_parts(parts.clone(), Body::new(kept.again()));
             if attempts > 0 {
                 request.headers_mut().insert(PREVIOUS_ATTEMPTS, attempts.into());
             }
-            let response = self.clone().send(request).await;
+            let (response, index) = self.backend.call(request, before).await;
+            before = Some(index);
             attempts += 1;
             if !is_unavailable(response.headers()) {
                 self.budget.answered();
@@ -141,12 +152,6 @@ impl Retry {
         }
     }
 
-    async fn send(self, request: Request<Body>) -> Response<Body> {
-        match self.client.oneshot(request).await {
-            Ok(response) => response,
-        }
-    }
-
     /// The pause before the next attempt; `None` when there is to be none.
     fn pause(&self, response: &Response<Body>, attempts: u32) -> Option<Duration> {
         let answered = response.extensions().get::<NoAnswer>().is_none();
@@ -154,6 +159,10 @@ impl Retry {
         let affordable = !answered || self.budget.failed();
         if attempts >= self.config.attempts_max || !affordable {
             return None;
+        }
+        // Another process may answer at once; the one that was asked has spoken for itself alone.
+        if attempts == 1 && self.backend.has_others() {
+            return Some(Duration::ZERO);
         }
         match response.headers().get(RETRY_PUSHBACK).filter(|_| answered) {
             // Anything but a time says: don't (gRFC A6).

@@ -15,11 +15,12 @@ use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backends, Target};
+use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::farewell::Farewell;
-use crate::forward::{Forward, Way};
+use crate::forward::Forward;
 use crate::monitor;
-use crate::retry::Retry;
+use crate::retry::{Retry, RetryConfig};
 
 /// `service.name` of a gateway.
 const SERVICE: &str = "souk-gateway";
@@ -75,14 +76,16 @@ impl Gateway {
                 backend: backend.name,
                 source,
             };
-            let client = backend
+            let clients = backend
                 .target
-                .client(backend.name, &config.client, methods.clone())
+                .clients(backend.name, &config.client, &methods)
                 .map_err(unusable)?;
-            let way = match &backend.target {
-                Target::Local(_) => Way::Direct(client),
-                Target::Remote(_) => Way::Repeating(Retry::new(client, methods.clone(), &config.retry)),
+            let retry = match &backend.target {
+                // What a stack in this process refuses it refuses for good.
+                Target::Local(_) => RetryConfig::none(),
+                Target::Remote(_) => config.retry.clone(),
             };
+            let way = Retry::new(Balance::new(clients), methods.clone(), &retry);
             routes.extend(
                 backend
                     .services

@@ -2,6 +2,7 @@ use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
 
 use http_body_util::{BodyExt as _, Full};
+use souk_chassis::client::Client;
 use souk_chassis::status::StatusBuilder;
 use tokio::time::Instant;
 use tower::service_fn;
@@ -33,7 +34,10 @@ fn refusing(times: usize, refusal: impl Fn() -> Status + Clone + Send + Sync + '
     });
     let methods = Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true).expect("our own descriptors");
     let client = Client::local(backend, "shop", methods.clone());
-    (Retry::new(client, methods, &RetryConfig::default()), seen)
+    (
+        Retry::new(Balance::new([(0, client)]), methods, &RetryConfig::default()),
+        seen,
+    )
 }
 
 fn request(path: &str, body: &'static [u8]) -> Request<Body> {

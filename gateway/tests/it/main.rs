@@ -18,5 +18,6 @@ mod process;
 mod reflection;
 mod service_config;
 mod setting;
+mod several;
 mod tls;
 mod traces;

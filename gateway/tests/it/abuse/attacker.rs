@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use prost::Message as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -82,10 +82,10 @@ impl Attacker {
 
     /// The same, but it never reads.
     pub(crate) async fn unread(address: SocketAddr) -> Self {
-        let (read, write) = TcpStream::connect(address)
-            .await
-            .expect("a connection")
-            .into_split();
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("a small buffer");
+        let stream = socket.connect(address).await.expect("a connection");
+        let (read, write) = stream.into_split();
         let mut attacker = Self {
             write,
             read: tokio::spawn(async { None }),

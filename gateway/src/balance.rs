@@ -1,0 +1,178 @@
+//! Spreads the calls to a backend over its processes and the connections to them.
+//!
+//! Of two processes drawn by lot the one with fewer calls under way gets the call (power of two choices). One that
+//! doesn't answer, or refuses several calls in a row, is left out for a while, longer each time (outlier ejection); when all
+//! are out, all are in again: a wrong guess must not be worse than none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use souk_chassis::client::{Client, NoAnswer};
+use tokio::time::Instant;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::ServiceExt as _;
+
+/// Refusals in a row after which a process is left out; one that doesn't answer at all is at once.
+const REFUSALS_MAX: u32 = 5;
+
+/// How long a process is left out at first; each time in a row doubles it.
+const OUT_MIN: Duration = Duration::from_millis(500);
+
+/// How often that doubles.
+const OUT_DOUBLINGS: u32 = 5;
+
+/// One connection to one process.
+struct Endpoint {
+    client: Client,
+    /// Which process; several connections may lead to it.
+    process: usize,
+    /// Calls without an answer so far.
+    under_way: AtomicUsize,
+    /// Refusals since the last answer.
+    refusals: AtomicU32,
+    /// Times it was left out since the last answer.
+    times_out: AtomicU32,
+    /// Until when it is left out, in milliseconds since the beginning.
+    out_until: AtomicU64,
+}
+
+/// The ways to one backend. Clones share what is known of them.
+#[derive(Clone)]
+pub(crate) struct Balance {
+    endpoints: Arc<[Endpoint]>,
+    began: Instant,
+}
+
+/// A call under way, until dropped.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Balance {
+    /// Calls by `clients`, each with a connection of its own to the process of its number.
+    pub(crate) fn new(clients: impl IntoIterator<Item = (usize, Client)>) -> Self {
+        let endpoint = |(process, client)| Endpoint {
+            client,
+            process,
+            under_way: AtomicUsize::new(0),
+            refusals: AtomicU32::new(0),
+            times_out: AtomicU32::new(0),
+            out_until: AtomicU64::new(0),
+        };
+        Self {
+            endpoints: clients.into_iter().map(endpoint).collect(),
+            began: Instant::now(),
+        }
+    }
+
+    /// Is there another process to turn to?
+    pub(crate) fn has_others(&self) -> bool {
+        let mut processes = self.endpoints.iter().map(|endpoint| endpoint.process);
+        let first = processes.next();
+        processes.any(|process| Some(process) != first)
+    }
+
+    /// Calls one of them, another than that of the attempt before if there is one; says which process.
+    pub(crate) async fn call(
+        &self,
+        request: Request<Body>,
+        before: Option<usize>,
+    ) -> (Response<Body>, usize) {
+        let index = self.pick(before);
+        let Some(endpoint) = self.endpoints.get(index) else {
+            // A backend has an address at least.
+            return (Status::unavailable("the backend has no address").into_http(), 0);
+        };
+        endpoint.under_way.fetch_add(1, Ordering::Relaxed);
+        let under_way = UnderWay(&endpoint.under_way);
+        let Ok(response) = endpoint.client.clone().oneshot(request).await;
+        drop(under_way);
+        self.note(endpoint, &response);
+        (response, endpoint.process)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Two by lot of those that are in, and of them the one with fewer calls.
+    fn pick(&self, before: Option<usize>) -> usize {
+        let [_, _, ..] = *self.endpoints else { return 0 };
+        let now = self.now();
+        let is_other = |endpoint: &Endpoint| Some(endpoint.process) != before;
+        let is_in = |endpoint: &Endpoint| endpoint.out_until.load(Ordering::Relaxed) <= now;
+        // Better another process, even one that is left out, than the same again; better any than none.
+        let wanted: [&dyn Fn(&Endpoint) -> bool; 3] = [
+            &|endpoint| is_other(endpoint) && is_in(endpoint),
+            &is_other,
+            &|_| true,
+        ];
+        let count = |wanted: &dyn Fn(&Endpoint) -> bool| {
+            self.endpoints.iter().filter(|endpoint| wanted(endpoint)).count()
+        };
+        let mut wanted = wanted.into_iter().map(|wanted| (wanted, count(wanted)));
+        let Some((wanted, count)) = wanted.find(|(_, count)| *count > 0) else {
+            return 0;
+        };
+        let nth = |nth: usize| {
+            let all = self.endpoints.iter().enumerate();
+            all.filter(|(_, endpoint)| wanted(endpoint))
+                .nth(nth)
+                .map(|(index, _)| index)
+        };
+        let first = fastrand::usize(..count);
+        // Another than the first, if there is one.
+        let second = (first + if count > 1 { fastrand::usize(1..count) } else { 0 }) % count;
+        let (one, other) = (nth(first), nth(second));
+        let load = |index: usize| {
+            let endpoint = self.endpoints.get(index);
+            endpoint.map_or(usize::MAX, |endpoint| endpoint.under_way.load(Ordering::Relaxed))
+        };
+        match (one, other) {
+            (Some(one), Some(other)) if load(other) < load(one) => other,
+            (one, other) => one.or(other).unwrap_or(0),
+        }
+    }
+
+    /// Learns from how a call ended.
+    fn note(&self, endpoint: &Endpoint, response: &Response<Body>) {
+        let silent = response.extensions().get::<NoAnswer>().is_some();
+        let code = response.headers().get(Status::GRPC_STATUS);
+        let refused = code.is_some_and(|code| Code::from_bytes(code.as_bytes()) == Code::Unavailable);
+        if !silent && !refused {
+            // Written only after something was wrong.
+            if endpoint.refusals.load(Ordering::Relaxed) > 0 {
+                endpoint.refusals.store(0, Ordering::Relaxed);
+                endpoint.times_out.store(0, Ordering::Relaxed);
+            }
+            return;
+        }
+        let refusals = endpoint
+            .refusals
+            .fetch_add(1, Ordering::Relaxed)
+            .saturating_add(1);
+        let now = self.now();
+        // Calls that were under way when it was left out tell nothing new.
+        if (silent || refusals.is_multiple_of(REFUSALS_MAX))
+            && endpoint.out_until.load(Ordering::Relaxed) <= now
+        {
+            let times = endpoint
+                .times_out
+                .fetch_add(1, Ordering::Relaxed)
+                .min(OUT_DOUBLINGS);
+            let out = OUT_MIN.saturating_mul(1 << times).as_millis();
+            let until = now.saturating_add(u64::try_from(out).unwrap_or(u64::MAX));
+            endpoint.out_until.store(until, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
