@@ -14,7 +14,7 @@ use souk_index::{
     ValueRange,
 };
 
-use super::{commit, find, random, random_numbers, reference, schema, upsert};
+use super::{commit, find, random, random_numbers, reference, schema, scope_at, upsert};
 use check::check_all;
 use entities::Entity;
 
@@ -23,7 +23,7 @@ type Documents = BTreeMap<Vec<u8>, Object>;
 fn matching<'a>(query: &Query, documents: &'a Documents) -> Vec<Entity<'a>> {
     let matching = documents
         .iter()
-        .filter(|(_, document)| reference::matches(query, document, ""));
+        .filter(|(_, document)| reference::matches(query, document, scope_at("")));
     matching
         .map(|(key, document)| Entity::document(key, document))
         .collect()

@@ -3,13 +3,9 @@
 //!
 //! A history depends on its seed alone. `SOUK_SEED=n` runs the one history of a seed, `SOUK_LONG=1` many more of them.
 
-mod compare;
-mod queries;
-mod reference;
+pub(crate) mod queries;
 mod sorts;
 mod universe;
-mod value;
-mod words;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +14,9 @@ use std::thread;
 use fastrand::Rng;
 use souk_index::{Document, Index, IndexOptions, IndexWriter, Operation, Schema};
 
-use self::compare::Documents;
 use self::universe::Universe;
-use super::commit;
+use super::compare::Documents;
+use super::{commit, compare};
 
 /// Histories of a normal run, and of a long one.
 const HISTORIES: [u64; 2] = [64, 2_000];

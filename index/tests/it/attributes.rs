@@ -11,6 +11,7 @@ use souk_index::{
     Operation, Query, QueryValue, Reason, Schema, SearchRequest, Sort, SortValue,
 };
 
+use super::value::pick;
 use super::{commit, find, keys, random_numbers, upsert};
 
 const NAMES: [&str; 7] = ["color", "color.shade", "col", "size", "大小", "a b\\\"*", "色.彩"];
@@ -50,10 +51,6 @@ fn schema() -> Schema {
         items,
     ])
     .expect("a schema")
-}
-
-fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
-    from[rng.usize(..from.len())]
 }
 
 fn value(rng: &mut Rng) -> FieldValue {

@@ -8,7 +8,7 @@ use souk_index::{
     Relation, Schema, SearchRequest, Sort, SortValue, TotalRequest, limits,
 };
 
-use super::{commit, find, random, random_numbers, reference, schema, upsert};
+use super::{commit, find, random, random_numbers, reference, schema, scope_at, upsert};
 
 type Documents = BTreeMap<Vec<u8>, Object>;
 
@@ -25,10 +25,11 @@ fn group(document: &Object, field: &str) -> String {
 fn heads(query: &Query, sorts: &[Sort], documents: &Documents, field: &str) -> Vec<Vec<u8>> {
     let matching = documents
         .iter()
-        .filter(|(_, document)| reference::matches(query, document, ""));
+        .filter(|(_, document)| reference::matches(query, document, scope_at("")));
     let mut found: Vec<(&Vec<u8>, Vec<SortValue>, String)> = matching
         .map(|(key, document)| {
-            let value = |sort| reference::sort_value(sort, key, document).expect("not by score");
+            let value =
+                |sort| reference::sort_value(scope_at(""), sort, key, document).expect("not by score");
             (key, sorts.iter().map(value).collect(), group(document, field))
         })
         .collect();
@@ -113,7 +114,7 @@ fn search(rng: &mut Rng, index: &Index, documents: &Documents) {
     let expected: Vec<Vec<u8>> = expected.into_iter().skip(request.skip).collect();
     let matching = documents
         .values()
-        .filter(|document| reference::matches(&request.query, document, ""));
+        .filter(|document| reference::matches(&request.query, document, scope_at("")));
     let matching = matching.count() as u64;
     let mut found: Vec<Vec<u8>> = Vec::new();
     loop {

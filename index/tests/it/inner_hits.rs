@@ -9,7 +9,7 @@ use souk_index::{
     limits,
 };
 
-use super::{commit, find, random, random_numbers, reference, schema, upsert};
+use super::{commit, find, random, random_numbers, reference, schema, scope_at, upsert};
 
 type Documents = BTreeMap<Vec<u8>, Object>;
 /// The places of an object and of those around it, outermost first, and the object.
@@ -128,7 +128,7 @@ fn matching<'a, 'b>(query: &'b Query, objects: &[Placed<'a>], scope: &str, lists
             ..
         } => {
             let mut found = inside(objects, scope, path);
-            found.retain(|(_, object)| reference::matches(query, object, path));
+            found.retain(|(_, object)| reference::matches(query, object, scope_at(path)));
             if let Some(asked) = inner_hits {
                 let name = asked.name.clone().unwrap_or_else(|| path.clone());
                 lists.insert(name, (asked, path.clone(), found.clone()));
@@ -150,22 +150,11 @@ fn matching<'a, 'b>(query: &'b Query, objects: &[Placed<'a>], scope: &str, lists
     }
 }
 
-/// The same order, of objects taken as documents of their own.
-fn of_objects(sort: &Sort, path: &str) -> Sort {
-    let own = |field: &String| field[path.len() + 1..].to_owned();
-    let mut sort = sort.clone();
-    match &mut sort {
-        Sort::Field { field, .. } | Sort::GeoDistance { field, .. } => *field = own(field),
-        Sort::Score { .. } | Sort::PrimaryKey { .. } => {}
-    }
-    sort
-}
-
 fn check(asked: &InnerHits, path: &str, objects: &[Placed<'_>], found: &InnerHitList, context: &str) {
     assert_eq!(found.total, objects.len() as u64, "{context}");
     let rest = objects.len().saturating_sub(asked.offset);
     assert_eq!(found.hits.len(), rest.min(asked.size), "{context}");
-    let sorts: Vec<Sort> = asked.sort.iter().map(|sort| of_objects(sort, path)).collect();
+    let sorts = &asked.sort;
     let by_score = sorts.iter().any(|sort| matches!(sort, Sort::Score { .. }));
     let places: Vec<Vec<usize>> = found
         .hits
@@ -179,7 +168,7 @@ fn check(asked: &InnerHits, path: &str, objects: &[Placed<'_>], found: &InnerHit
     if sorts.is_empty() || by_score {
         // Scores are the index's own: what it shows is in their order.
         let by_score = [Sort::Score { ascending: false }];
-        let sorts = if sorts.is_empty() { &by_score[..] } else { &sorts };
+        let sorts = if sorts.is_empty() { &by_score[..] } else { sorts };
         let values = |nth: usize| {
             let score = SortValue::Double(f64::from(found.hits[nth].score));
             let own = &found.hits[nth].sort_values;
@@ -198,11 +187,12 @@ fn check(asked: &InnerHits, path: &str, objects: &[Placed<'_>], found: &InnerHit
     let mut expected: Vec<(Vec<u8>, Vec<SortValue>, &Vec<usize>)> = objects
         .iter()
         .map(|(places, object)| {
-            let value = |sort| reference::sort_value(sort, b"", object).expect("not by score");
+            let value =
+                |sort| reference::sort_value(scope_at(path), sort, b"", object).expect("not by score");
             (key(places), sorts.iter().map(value).collect(), places)
         })
         .collect();
-    expected.sort_by(|one, other| reference::compare_hits(&sorts, (&one.0, &one.1), (&other.0, &other.1)));
+    expected.sort_by(|one, other| reference::compare_hits(sorts, (&one.0, &one.1), (&other.0, &other.1)));
     let expected = expected.iter().skip(asked.offset).take(asked.size);
     let expected: Vec<_> = expected.map(|(_, values, places)| (*places, values)).collect();
     let values = found.hits.iter().map(|hit| &hit.sort_values);

@@ -14,6 +14,7 @@ mod bombs;
 mod broad;
 mod chinese_phrases;
 mod collapse;
+mod compare;
 mod geo;
 mod highlights;
 mod inner_hits;
@@ -27,11 +28,16 @@ mod scores;
 mod scoring;
 mod sorting;
 mod text_queries;
+mod value;
+
+use std::sync::LazyLock;
 
 use souk_index::{
     Analyzer, Cancellation, Field, FieldKind, Index, IndexWriter, Object, Operation, Query, Schema,
     SearchRequest, SearchResult, Searcher,
 };
+
+use self::reference::Scope;
 
 /// Random numbers from `SOUK_SEED`, or from a seed of this run's own; printed either way.
 fn random_numbers() -> fastrand::Rng {
@@ -78,6 +84,12 @@ fn schema() -> Schema {
         items,
     ];
     Schema::new(fields).expect("the schema is valid")
+}
+
+/// The objects at a path of [`schema`]; `""` are the documents.
+fn scope_at(path: &str) -> Scope<'_> {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(schema);
+    Scope::document(&SCHEMA).inside(path)
 }
 
 fn upsert(key: &str, fields: Object) -> Operation {

@@ -5,62 +5,13 @@ use std::ops::Bound;
 
 use fastrand::Rng;
 use souk_index::{
-    ArrayMode, FieldValue, GeoPoint, Missing, NestedSort, Object, Operator, Query, QueryValue, ScoreMode,
-    Sort,
+    ArrayMode, FieldValue, Missing, NestedSort, Object, Operator, Query, QueryValue, ScoreMode, Sort,
 };
 
-const WORDS: &[&str] = &[
-    "alpha",
-    "alp",
-    "al*a",
-    "Beta",
-    "betamax",
-    "be?a",
-    "中文",
-    "中",
-    "",
-    "\\",
-    "é",
-    "alphabet",
-    "z",
-    "zz",
-    "\u{10ffff}",
-];
+use super::any_schema::queries;
+use super::value::{self, pick};
+
 const TOKENS: &[&str] = &["red", "Green", "blue7", "咖", "啡", "店", "x"];
-const INTEGERS: &[i64] = &[
-    i64::MIN,
-    -7,
-    -1,
-    0,
-    1,
-    2,
-    3,
-    9_007_199_254_740_993,
-    9_007_199_254_740_992,
-    i64::MAX - 1,
-    i64::MAX,
-];
-const DOUBLES: &[f64] = &[
-    -1e300,
-    -1.5,
-    -0.0,
-    0.0,
-    0.5,
-    1.0,
-    2.0,
-    2.5,
-    9_007_199_254_740_992.0,
-    1e18,
-    1e300,
-];
-const TIMES: &[i64] = &[
-    i64::MIN,
-    -1,
-    0,
-    1_000,
-    1_700_000_000_000_000_000,
-    1_700_000_000_000_000_001,
-];
 
 /// The fields of a scope, by type.
 struct Fields {
@@ -109,30 +60,11 @@ fn fields(scope: &str) -> Fields {
     }
 }
 
-fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
-    from[rng.usize(..from.len())]
-}
-
 pub(crate) fn text(rng: &mut Rng) -> String {
     let count = rng.usize(1..6);
     (0..count)
         .map(|_| format!("{}{}", pick(rng, TOKENS), pick(rng, &[" ", "，", "-"])))
         .collect()
-}
-
-fn near(rng: &mut Rng, center: (f64, f64), spread: f64) -> GeoPoint {
-    let latitude = (center.0 + (rng.f64() - 0.5) * spread).clamp(-90.0, 90.0);
-    let longitude = (center.1 + (rng.f64() - 0.5) * spread).clamp(-180.0, 180.0);
-    GeoPoint::new(latitude, longitude).expect("in range")
-}
-
-/// Around Hangzhou, mostly; else anywhere.
-fn point(rng: &mut Rng) -> GeoPoint {
-    if rng.u8(..5) > 0 {
-        near(rng, (30.27, 120.15), 0.4)
-    } else {
-        near(rng, (0.0, 0.0), 360.0)
-    }
 }
 
 fn some(rng: &mut Rng, most: usize, mut value: impl FnMut(&mut Rng) -> FieldValue) -> Vec<FieldValue> {
@@ -142,16 +74,16 @@ fn some(rng: &mut Rng, most: usize, mut value: impl FnMut(&mut Rng) -> FieldValu
 
 /// Doubles come back with -0.0 as 0.0.
 fn double(rng: &mut Rng) -> FieldValue {
-    FieldValue::Double(pick(rng, DOUBLES) + 0.0)
+    FieldValue::Double(value::double(rng) + 0.0)
 }
 
 pub(crate) fn document(rng: &mut Rng) -> Object {
-    let word = |rng: &mut Rng| FieldValue::from(pick(rng, WORDS));
-    let integer = |rng: &mut Rng| FieldValue::Long(pick(rng, INTEGERS));
-    let time = |rng: &mut Rng| FieldValue::Date(pick(rng, TIMES));
+    let word = |rng: &mut Rng| FieldValue::String(value::word(rng));
+    let integer = |rng: &mut Rng| FieldValue::Long(value::integer(rng));
+    let time = |rng: &mut Rng| FieldValue::Date(value::time(rng));
     let flag = |rng: &mut Rng| FieldValue::Boolean(rng.bool());
     let words = |rng: &mut Rng| FieldValue::String(text(rng));
-    let place = |rng: &mut Rng| FieldValue::GeoPoint(point(rng));
+    let place = |rng: &mut Rng| FieldValue::GeoPoint(value::point(rng));
     let part = |rng: &mut Rng| {
         Object::new()
             .with_all("code", some(rng, 1, word))
@@ -192,13 +124,13 @@ fn field_and_value(rng: &mut Rng, scope: &str, ordered: bool) -> (String, Vec<Qu
         let (of, values): (&[&str], Vec<QueryValue>) = match rng.u8(..6) {
             0 => (
                 fields.keyword,
-                two(Box::new(|rng| QueryValue::from(pick(rng, WORDS))), rng),
+                two(Box::new(|rng| QueryValue::String(value::word(rng))), rng),
             ),
             1 => (fields.long, two(Box::new(number), rng)),
             2 => (fields.double, two(Box::new(number), rng)),
             3 => (
                 fields.date,
-                two(Box::new(|rng| QueryValue::Time(pick(rng, TIMES))), rng),
+                two(Box::new(|rng| QueryValue::Time(value::time(rng))), rng),
             ),
             4 if !ordered => (
                 fields.boolean,
@@ -221,9 +153,9 @@ fn field_and_value(rng: &mut Rng, scope: &str, ordered: bool) -> (String, Vec<Qu
 
 fn number(rng: &mut Rng) -> QueryValue {
     if rng.bool() {
-        QueryValue::Integer(pick(rng, INTEGERS))
+        QueryValue::Integer(value::integer(rng))
     } else {
-        QueryValue::Double(pick(rng, DOUBLES))
+        QueryValue::Double(value::asked_double(rng))
     }
 }
 
@@ -267,7 +199,7 @@ fn pattern(rng: &mut Rng, scope: &str) -> Query {
     let word = if text {
         pick(rng, TOKENS).to_lowercase()
     } else {
-        pick(rng, WORDS).to_owned()
+        value::word(rng)
     };
     let chars: Vec<char> = word.chars().collect();
     if chars.is_empty() {
@@ -315,44 +247,6 @@ pub(crate) fn full_text(rng: &mut Rng, scope: &str) -> Query {
     }
 }
 
-fn area(rng: &mut Rng, scope: &str) -> Query {
-    let field = pick(rng, fields(scope).point).to_owned();
-    match rng.u8(..3) {
-        0 => {
-            let distance_meters = pick(rng, &[10.0, 3_000.0, 12_000.0, 9_000_000.0]);
-            Query::GeoDistance {
-                field,
-                center: point(rng),
-                distance_meters,
-            }
-        }
-        1 => {
-            let (a, b) = (point(rng), point(rng));
-            let (north, south) = (a.latitude().max(b.latitude()), a.latitude().min(b.latitude()));
-            Query::GeoBoundingBox {
-                field,
-                top_left: GeoPoint::new(north, a.longitude()).expect("in range"),
-                bottom_right: GeoPoint::new(south, b.longitude()).expect("in range"),
-            }
-        }
-        _ => {
-            // Of a star around its centre, whose edges never cross.
-            let center = near(rng, (30.27, 120.15), 0.4);
-            let count = rng.usize(3..8);
-            let vertices = (0..count).map(|nth| {
-                let angle = std::f64::consts::TAU * nth as f64 / count as f64;
-                let radius = 0.02 + rng.f64() * 0.2;
-                let latitude = center.latitude() + radius * angle.sin();
-                GeoPoint::new(latitude, center.longitude() + radius * angle.cos()).expect("in range")
-            });
-            Query::GeoPolygon {
-                field,
-                vertices: vertices.collect(),
-            }
-        }
-    }
-}
-
 /// A query on the objects of a scope.
 pub(crate) fn query(rng: &mut Rng, scope: &str, depth: u32) -> Query {
     let known = fields(scope);
@@ -369,8 +263,9 @@ pub(crate) fn query(rng: &mut Rng, scope: &str, depth: u32) -> Query {
         2 => {
             let (field, mut values) = field_and_value(rng, scope, false);
             if let Some(QueryValue::String(_)) = values.first() {
-                let more = WORDS.iter().chain(TOKENS).filter(|_| rng.bool());
+                let more = TOKENS.iter().filter(|_| rng.bool());
                 values.extend(more.map(|word| QueryValue::from(*word)));
+                values.extend((0..rng.usize(..9)).map(|_| QueryValue::String(value::word(rng))));
             }
             Query::Terms {
                 field,
@@ -397,7 +292,10 @@ pub(crate) fn query(rng: &mut Rng, scope: &str, depth: u32) -> Query {
             Query::exists(pick(rng, &all))
         }
         7 if !known.text.is_empty() => full_text(rng, scope),
-        8 if !known.point.is_empty() => area(rng, scope),
+        8 if !known.point.is_empty() => {
+            let field = pick(rng, known.point);
+            queries::area(rng, field)
+        }
         7 | 8 => range(rng, scope),
         9 | 10 if !known.nested.is_empty() => {
             let path = pick(rng, known.nested);
@@ -441,10 +339,10 @@ pub(crate) fn query(rng: &mut Rng, scope: &str, depth: u32) -> Query {
 
 fn missing(rng: &mut Rng, field: &str, summed: bool) -> Missing {
     let value = match field {
-        "n" | "m" | "items.qty" | "items.parts.size" => QueryValue::Integer(pick(rng, INTEGERS)),
-        "price" | "items.weight" => QueryValue::Double(pick(rng, DOUBLES) + 0.0),
+        "n" | "m" | "items.qty" | "items.parts.size" => QueryValue::Integer(value::integer(rng)),
+        "price" | "items.weight" => QueryValue::Double(value::double(rng) + 0.0),
         "flag" | "items.fresh" => QueryValue::Boolean(rng.bool()),
-        "at" | "items.parts.made" if !summed => QueryValue::Time(pick(rng, TIMES)),
+        "at" | "items.parts.made" if !summed => QueryValue::Time(value::time(rng)),
         "at" | "items.parts.made" => QueryValue::Time(7),
         _ => QueryValue::from(pick(rng, &["alph", "alpi", "中文", "nowhere", "zzz"])),
     };
@@ -468,7 +366,7 @@ fn sort(rng: &mut Rng) -> Sort {
             };
         }
         2 => {
-            let points = (0..rng.usize(1..4)).map(|_| point(rng)).collect();
+            let points = (0..rng.usize(1..4)).map(|_| value::point(rng)).collect();
             return Sort::GeoDistance {
                 field: "spot".to_owned(),
                 points,

@@ -1,49 +1,65 @@
 //! The reference: what a query matches and how hits are ordered, by brute force over the documents as they were given.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `words` | what a text has of the words and phrases of a query |
+//! | `order` | what documents are sorted by, and which comes first |
+
+mod order;
+mod words;
 
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use souk_index::{
-    ArrayMode, FieldValue, GeoPoint, Missing, NestedSort, Object, Operator, Query, QueryValue, Sort,
-    SortValue,
-};
+use souk_index::{Analyzer, FieldKind, FieldValue, GeoPoint, Object, Operator, Query, QueryValue, Schema};
 
-/// The values of a field, addressed by its full path, on an object of a scope (`""`: the document).
-pub(crate) fn values<'a>(object: &'a Object, scope: &str, field: &str) -> &'a [FieldValue] {
-    let name = if scope.is_empty() {
-        field
-    } else {
-        &field[scope.len() + 1..]
-    };
-    object.values(name.strip_suffix(".raw").unwrap_or(name))
+pub(crate) use order::{compare_hits, sort_value};
+pub(crate) use words::single_words;
+
+/// Where a query stands: on the objects of a NESTED field, or on the documents themselves (`""`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'a> {
+    schema: &'a Schema,
+    path: &'a str,
 }
 
-pub(crate) fn is_text(field: &str) -> bool {
-    field == "text" || field == "items.title"
-}
+impl<'a> Scope<'a> {
+    /// The documents of a schema.
+    pub(crate) fn document(schema: &'a Schema) -> Self {
+        Self { schema, path: "" }
+    }
 
-/// Runs of ASCII letters and digits in lower case, and single other letters.
-pub(crate) fn tokens(text: &str) -> Vec<String> {
-    let mut tokens: Vec<String> = Vec::new();
-    let mut open = false;
-    for c in text.chars() {
-        if c.is_ascii_alphanumeric() {
-            if !open {
-                tokens.push(String::new());
-            }
-            tokens
-                .last_mut()
-                .expect("a token is open")
-                .push(c.to_ascii_lowercase());
-            open = true;
-        } else {
-            open = false;
-            if c.is_alphanumeric() {
-                tokens.push(c.to_string());
-            }
+    /// The objects of a NESTED field, by its full path.
+    pub(crate) fn inside(self, path: &'a str) -> Self {
+        Self { path, ..self }
+    }
+
+    /// Whether a field is TEXT.
+    pub(crate) fn is_text(self, field: &str) -> bool {
+        self.analyzer(field).is_some()
+    }
+
+    fn kind(self, field: &str) -> &'a FieldKind {
+        let resolved = self.schema.resolve(field);
+        &resolved.expect("queries are on fields of the schema").kind
+    }
+
+    fn analyzer(self, field: &str) -> Option<&'a Analyzer> {
+        match self.kind(field) {
+            FieldKind::Text(analyzer) => Some(analyzer),
+            _ => None,
         }
     }
-    tokens
+}
+
+/// The values of a field, addressed by its full path, on an object of a scope. A sub-field has those of its field.
+pub(crate) fn values<'a>(object: &'a Object, scope: Scope<'_>, field: &str) -> &'a [FieldValue] {
+    let rest = if scope.path.is_empty() {
+        field
+    } else {
+        &field[scope.path.len() + 1..]
+    };
+    object.values(rest.split('.').next().unwrap_or(rest))
 }
 
 pub(crate) fn text_of(value: &FieldValue) -> &str {
@@ -54,16 +70,20 @@ pub(crate) fn text_of(value: &FieldValue) -> &str {
 }
 
 /// The strings that patterns and terms see: tokens of a TEXT, whole values of a KEYWORD.
-fn strings(object: &Object, scope: &str, field: &str) -> Vec<String> {
+fn strings(object: &Object, scope: Scope<'_>, field: &str) -> Vec<String> {
     let texts = values(object, scope, field).iter().map(text_of);
-    if is_text(field) {
-        texts.flat_map(tokens).collect()
-    } else {
-        texts.map(str::to_owned).collect()
+    match scope.analyzer(field) {
+        Some(analyzer) => texts.flat_map(|text| words::tokens(analyzer, text)).collect(),
+        None => texts.map(str::to_owned).collect(),
     }
 }
 
-fn integer_against_double(integer: i64, double: f64) -> Ordering {
+/// The texts of a field.
+fn texts<'a>(object: &'a Object, scope: Scope<'_>, field: &str) -> Vec<&'a str> {
+    values(object, scope, field).iter().map(text_of).collect()
+}
+
+pub(crate) fn integer_against_double(integer: i64, double: f64) -> Ordering {
     if double >= 9_223_372_036_854_775_808.0 {
         return Ordering::Less;
     }
@@ -91,8 +111,8 @@ fn compare(value: &FieldValue, with: &QueryValue) -> Ordering {
     }
 }
 
-fn equals_any(object: &Object, scope: &str, field: &str, with: &QueryValue) -> bool {
-    if let (true, QueryValue::String(token)) = (is_text(field), with) {
+fn equals_any(object: &Object, scope: Scope<'_>, field: &str, with: &QueryValue) -> bool {
+    if let (Some(_), QueryValue::String(token)) = (scope.analyzer(field), with) {
         return strings(object, scope, field).contains(token);
     }
     values(object, scope, field)
@@ -125,7 +145,7 @@ fn wildcard(pattern: &[char], text: &[char]) -> bool {
     }
 }
 
-pub(crate) fn points(object: &Object, scope: &str, field: &str) -> Vec<GeoPoint> {
+pub(crate) fn points(object: &Object, scope: Scope<'_>, field: &str) -> Vec<GeoPoint> {
     let point = |value: &FieldValue| match value {
         FieldValue::GeoPoint(point) => *point,
         other => panic!("not a point: {other:?}"),
@@ -158,11 +178,11 @@ fn in_polygon(point: GeoPoint, vertices: &[GeoPoint]) -> bool {
 }
 
 /// The objects of a NESTED field, any number of levels inside `object`.
-pub(crate) fn objects<'a>(object: &'a Object, scope: &str, path: &str) -> Vec<&'a Object> {
-    let rest = if scope.is_empty() {
+pub(crate) fn objects<'a>(object: &'a Object, scope: Scope<'_>, path: &str) -> Vec<&'a Object> {
+    let rest = if scope.path.is_empty() {
         path
     } else {
-        &path[scope.len() + 1..]
+        &path[scope.path.len() + 1..]
     };
     let mut found = vec![object];
     for name in rest.split('.') {
@@ -179,13 +199,18 @@ pub(crate) fn objects<'a>(object: &'a Object, scope: &str, path: &str) -> Vec<&'
 }
 
 /// Whether an object of a scope matches.
-pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
-    let is = |query: &Query| matches(query, object, scope);
+pub(crate) fn matches<'a>(query: &'a Query, object: &Object, scope: Scope<'a>) -> bool {
+    let is = |query: &'a Query| matches(query, object, scope);
     match query {
         Query::MatchAll => true,
         Query::Term { field, value, .. } => equals_any(object, scope, field, value),
         Query::Terms { field, values, .. } => {
             values.iter().any(|value| equals_any(object, scope, field, value))
+        }
+        Query::Range { field, lower, upper } if scope.analyzer(field).is_some() => {
+            strings(object, scope, field)
+                .into_iter()
+                .any(|token| within(&FieldValue::String(token), lower, upper))
         }
         Query::Range { field, lower, upper } => values(object, scope, field)
             .iter()
@@ -195,6 +220,10 @@ pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
         }
         Query::Suffix { field, value, .. } => {
             strings(object, scope, field).iter().any(|s| s.ends_with(value))
+        }
+        // A run of anything alone asks for any value, also a text without a token.
+        Query::Wildcard { field, pattern, .. } if pattern.chars().all(|c| c == '*') => {
+            !values(object, scope, field).is_empty()
         }
         Query::Wildcard { field, pattern, .. } => {
             let pattern: Vec<char> = pattern.chars().collect();
@@ -210,24 +239,22 @@ pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
             minimum_should_match,
             ..
         } => {
-            let wanted = tokens(text);
-            let there = strings(object, scope, field);
-            // A word that the text repeats counts as often.
-            let count = wanted.iter().filter(|token| there.contains(token)).count();
-            let needed = match operator {
-                Operator::And => wanted.len(),
+            let Some(analyzer) = scope.analyzer(field) else {
+                return texts(object, scope, field).contains(&text.as_str());
+            };
+            let needed = |words: usize| match operator {
+                Operator::And => words,
                 Operator::Or => minimum_should_match.unwrap_or(1) as usize,
             };
-            !wanted.is_empty() && count >= needed
+            words::matches(analyzer, text, &texts(object, scope, field), needed)
         }
         Query::MatchPhrase {
             field, text, slop, ..
         } => {
-            assert_eq!(*slop, 0, "the reference knows phrases without slop only");
-            let phrase = tokens(text);
-            let mut texts = values(object, scope, field).iter().map(text_of);
-            !phrase.is_empty()
-                && texts.any(|text| tokens(text).windows(phrase.len()).any(|run| run == phrase))
+            let Some(analyzer) = scope.analyzer(field) else {
+                return texts(object, scope, field).contains(&text.as_str());
+            };
+            words::has_phrase(analyzer, text, u64::from(*slop), &texts(object, scope, field))
         }
         Query::Bool {
             must,
@@ -244,7 +271,7 @@ pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
         }
         Query::Nested { path, query, .. } => objects(object, scope, path)
             .into_iter()
-            .any(|object| matches(query, object, path)),
+            .any(|object| matches(query, object, scope.inside(path))),
         Query::GeoDistance {
             field,
             center,
@@ -263,23 +290,13 @@ pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
             .iter()
             .any(|point| in_polygon(*point, vertices)),
         Query::ConstScore { filter, .. } => is(filter),
-        Query::MatchPhrasePrefix { field, text, .. } if is_text(field) => {
-            let phrase = tokens(text);
-            let stands = |run: &[String]| {
-                let same = run
-                    .iter()
-                    .zip(&phrase)
-                    .take(phrase.len() - 1)
-                    .all(|(a, b)| a == b);
-                same && run[phrase.len() - 1].starts_with(&phrase[phrase.len() - 1])
-            };
-            let mut texts = values(object, scope, field).iter().map(text_of);
-            !phrase.is_empty() && texts.any(|text| tokens(text).windows(phrase.len()).any(stands))
-        }
+        Query::MatchPhrasePrefix { field, text, .. } if scope.analyzer(field).is_some() => scope
+            .analyzer(field)
+            .is_some_and(|analyzer| words::begins_phrase(analyzer, text, &texts(object, scope, field))),
         Query::MatchPhrasePrefix { field, text, .. } => {
             strings(object, scope, field).iter().any(|s| s.starts_with(text))
         }
-        // Not asked here: held against brute force in `text_queries`.
+        // Held against brute force in `text_queries`.
         Query::MatchFuzzy { .. } => panic!("the reference doesn't know misspelled words"),
         Query::DisMax { queries, .. } => queries.iter().any(is),
         Query::Weighted { query, .. } => is(query),
@@ -288,149 +305,4 @@ pub(crate) fn matches(query: &Query, object: &Object, scope: &str) -> bool {
             is(&scored.query)
         }
     }
-}
-
-fn order_of(one: &SortValue, other: &SortValue) -> Ordering {
-    match (one, other) {
-        (SortValue::Long(a), SortValue::Long(b)) | (SortValue::Date(a), SortValue::Date(b)) => a.cmp(b),
-        (SortValue::Double(a), SortValue::Double(b)) => a.partial_cmp(b).expect("no NaN"),
-        (SortValue::Boolean(a), SortValue::Boolean(b)) => a.cmp(b),
-        (SortValue::String(a), SortValue::String(b)) => a.as_bytes().cmp(b.as_bytes()),
-        (SortValue::Key(a), SortValue::Key(b)) => a.cmp(b),
-        (one, other) => panic!("{one:?} against {other:?}"),
-    }
-}
-
-fn sort_value_of(value: &FieldValue) -> SortValue {
-    match value {
-        FieldValue::String(text) => SortValue::String(text.clone()),
-        FieldValue::Long(number) => SortValue::Long(*number),
-        FieldValue::Double(number) => SortValue::Double(*number),
-        FieldValue::Boolean(flag) => SortValue::Boolean(*flag),
-        FieldValue::Date(time) => SortValue::Date(*time),
-        other => panic!("no order: {other:?}"),
-    }
-}
-
-fn sum(values: &[&FieldValue]) -> f64 {
-    let mut integers = 0_i128;
-    let mut doubles = 0.0;
-    for value in values {
-        match value {
-            FieldValue::Long(number) | FieldValue::Date(number) => integers += i128::from(*number),
-            FieldValue::Double(number) => doubles += number,
-            other => panic!("no sum: {other:?}"),
-        }
-    }
-    doubles + integers as f64
-}
-
-fn substitute(missing: &Missing, like: SortSample) -> SortValue {
-    match missing {
-        Missing::First | Missing::Last => SortValue::Missing,
-        Missing::Value(QueryValue::String(text)) => SortValue::String(text.clone()),
-        Missing::Value(QueryValue::Boolean(flag)) => SortValue::Boolean(*flag),
-        Missing::Value(QueryValue::Double(number)) => SortValue::Double(*number),
-        Missing::Value(QueryValue::Time(time)) if !like.averaged => SortValue::Date(*time),
-        Missing::Value(QueryValue::Integer(number)) if !like.averaged && !like.double => {
-            SortValue::Long(*number)
-        }
-        Missing::Value(QueryValue::Integer(number) | QueryValue::Time(number)) => {
-            SortValue::Double(*number as f64)
-        }
-        Missing::Value(QueryValue::Bytes(_)) => panic!("no field holds bytes"),
-    }
-}
-
-struct SortSample {
-    averaged: bool,
-    double: bool,
-}
-
-/// What a document is sorted by. `None` for scores.
-pub(crate) fn sort_value(sort: &Sort, key: &[u8], document: &Object) -> Option<SortValue> {
-    match sort {
-        Sort::Score { .. } => None,
-        Sort::PrimaryKey { .. } => Some(SortValue::Key(key.to_vec())),
-        Sort::GeoDistance {
-            field, points: there, ..
-        } => {
-            let here = points(document, "", field);
-            let pairs = here
-                .iter()
-                .flat_map(|here| there.iter().map(|there| there.distance_meters(*here)));
-            Some(
-                pairs
-                    .min_by(f64::total_cmp)
-                    .map_or(SortValue::Missing, SortValue::Double),
-            )
-        }
-        Sort::Field {
-            field,
-            descending,
-            mode,
-            missing,
-            nested,
-        } => {
-            let all: Vec<&FieldValue> = match nested {
-                None => values(document, "", field).iter().collect(),
-                Some(NestedSort { path, filter }) => objects(document, "", path)
-                    .into_iter()
-                    .filter(|object| filter.as_ref().is_none_or(|filter| matches(filter, object, path)))
-                    .flat_map(|object| values(object, path, field))
-                    .collect(),
-            };
-            let averaged = matches!(mode, Some(ArrayMode::Avg | ArrayMode::Sum));
-            if all.is_empty() {
-                let double = field == "price" || field == "items.weight";
-                return Some(substitute(missing, SortSample { averaged, double }));
-            }
-            let each = all.iter().map(|value| sort_value_of(value));
-            Some(
-                match mode.unwrap_or(if *descending {
-                    ArrayMode::Max
-                } else {
-                    ArrayMode::Min
-                }) {
-                    ArrayMode::Min => each.min_by(order_of).expect("a value"),
-                    ArrayMode::Max => each.max_by(order_of).expect("a value"),
-                    ArrayMode::Sum => SortValue::Double(sum(&all)),
-                    ArrayMode::Avg => SortValue::Double(sum(&all) / all.len() as f64),
-                },
-            )
-        }
-    }
-}
-
-/// Compares two documents by their sort values, then by their keys.
-pub(crate) fn compare_hits(
-    sorts: &[Sort],
-    one: (&[u8], &[SortValue]),
-    other: (&[u8], &[SortValue]),
-) -> Ordering {
-    for (sort, (a, b)) in sorts.iter().zip(one.1.iter().zip(other.1)) {
-        let (descending, missing_first) = match sort {
-            Sort::Field {
-                descending, missing, ..
-            } => (*descending, *missing == Missing::First),
-            Sort::Score { ascending } => (!ascending, false),
-            Sort::PrimaryKey { descending } | Sort::GeoDistance { descending, .. } => (*descending, false),
-        };
-        let towards_missing = if missing_first {
-            Ordering::Less
-        } else {
-            Ordering::Greater
-        };
-        let ordering = match (a == &SortValue::Missing, b == &SortValue::Missing) {
-            (true, true) => Ordering::Equal,
-            (true, false) => towards_missing,
-            (false, true) => towards_missing.reverse(),
-            (false, false) if descending => order_of(b, a),
-            (false, false) => order_of(a, b),
-        };
-        if ordering.is_ne() {
-            return ordering;
-        }
-    }
-    one.0.cmp(other.0)
 }

@@ -10,13 +10,10 @@ use souk_index::{
 };
 
 use super::scoring::Corpus;
+use super::value::pick;
 use super::{commit, find, random, random_numbers, schema};
 
 type Documents = BTreeMap<Vec<u8>, Object>;
-
-fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
-    from[rng.usize(..from.len())]
-}
 
 fn function(rng: &mut Rng) -> ScoreFunction {
     let field = |rng: &mut Rng| pick(rng, &["n", "m", "price", "at"]).to_owned();

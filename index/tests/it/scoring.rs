@@ -7,7 +7,8 @@ use souk_index::{
     FunctionScoreMode, Modifier, Object, Query, QueryValue, ScoreFunction, ScoreMode,
 };
 
-use super::reference::{is_text, matches, objects, points, text_of, tokens, values};
+use super::reference::{matches, objects, points, single_words, text_of, values};
+use super::scope_at;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -48,10 +49,10 @@ impl Texts {
 }
 
 fn words(object: &Object, scope: &str, field: &str) -> Vec<String> {
-    values(object, scope, field)
+    values(object, scope_at(scope), field)
         .iter()
         .map(text_of)
-        .flat_map(tokens)
+        .flat_map(single_words)
         .collect()
 }
 
@@ -63,7 +64,7 @@ impl Corpus {
         let (mut outer, mut inner) = (Texts::default(), Texts::default());
         for document in documents {
             outer.add(document, "", "text");
-            for item in objects(document, "", "items") {
+            for item in objects(document, scope_at(""), "items") {
                 inner.add(item, "items", "items.title");
             }
         }
@@ -79,7 +80,10 @@ impl Corpus {
 
     fn phrase(&self, object: &Object, scope: &str, field: &str, phrase: &[String]) -> f64 {
         let texts = &self.0[field];
-        let each = values(object, scope, field).iter().map(text_of).map(tokens);
+        let each = values(object, scope_at(scope), field)
+            .iter()
+            .map(text_of)
+            .map(single_words);
         let frequency: usize = each
             .map(|words| words.windows(phrase.len()).filter(|run| *run == phrase).count())
             .sum();
@@ -97,7 +101,7 @@ impl Corpus {
                     .is_none_or(|least| score >= least)
                     .then_some(score)
             }
-            query => matches(query, object, scope).then(|| self.score(query, object, scope)),
+            query => matches(query, object, scope_at(scope)).then(|| self.score(query, object, scope)),
         }
     }
 
@@ -120,7 +124,7 @@ impl Corpus {
                 field,
                 value: QueryValue::String(word),
                 weight,
-            } if is_text(field) => f64::from(*weight) * self.word(object, scope, field, word),
+            } if scope_at(scope).is_text(field) => f64::from(*weight) * self.word(object, scope, field, word),
             Query::Term { weight, .. }
             | Query::Terms { weight, .. }
             | Query::Prefix { weight, .. }
@@ -131,13 +135,13 @@ impl Corpus {
                 field, text, weight, ..
             } => {
                 let there = words(object, scope, field);
-                let words = tokens(text).into_iter().filter(|word| there.contains(word));
+                let words = single_words(text).into_iter().filter(|word| there.contains(word));
                 let sum: f64 = words.map(|word| self.word(object, scope, field, &word)).sum();
                 f64::from(*weight) * sum
             }
             Query::MatchPhrase {
                 field, text, weight, ..
-            } => f64::from(*weight) * self.phrase(object, scope, field, &tokens(text)),
+            } => f64::from(*weight) * self.phrase(object, scope, field, &single_words(text)),
             Query::Bool {
                 must,
                 filter,
@@ -157,7 +161,7 @@ impl Corpus {
                 weight,
                 ..
             } => {
-                let inside = objects(object, scope, path);
+                let inside = objects(object, scope_at(scope), path);
                 let scores: Vec<f64> = inside
                     .iter()
                     .filter_map(|object| self.scored(query, object, path))
@@ -241,7 +245,7 @@ fn value(function: &Function, object: &Object, scope: &str) -> Option<f64> {
             modifier,
             missing,
         } => {
-            let number = match values(object, scope, field).first() {
+            let number = match values(object, scope_at(scope), field).first() {
                 Some(FieldValue::Long(number)) => *number as f64,
                 Some(FieldValue::Double(number)) => *number,
                 Some(FieldValue::Date(nanoseconds)) => *nanoseconds as f64 / 1e9,
@@ -269,11 +273,11 @@ fn value(function: &Function, object: &Object, scope: &str) -> Option<f64> {
 
 fn decayed(decay: &Decay, object: &Object, scope: &str) -> f64 {
     let distances: Vec<f64> = match &decay.origin {
-        DecayOrigin::Point(origin) => points(object, scope, &decay.field)
+        DecayOrigin::Point(origin) => points(object, scope_at(scope), &decay.field)
             .iter()
             .map(|point| origin.distance_meters(*point))
             .collect(),
-        DecayOrigin::Value(origin) => values(object, scope, &decay.field)
+        DecayOrigin::Value(origin) => values(object, scope_at(scope), &decay.field)
             .iter()
             .map(|value| match (value, origin) {
                 (FieldValue::Long(a), QueryValue::Integer(b)) => {

@@ -5,7 +5,7 @@ use souk_index::{
     Sort, SortValue, limits,
 };
 
-use super::{commit, find, random, random_numbers, reference, schema, upsert};
+use super::{commit, find, random, random_numbers, reference, schema, scope_at, upsert};
 
 const DOCUMENTS: usize = 150;
 const ORDERS: usize = 60;
@@ -38,7 +38,8 @@ fn orders_of_as_many_keys_as_there_may_be_agree_with_brute_force() {
         let mut expected: Vec<(&Vec<u8>, Vec<SortValue>)> = documents
             .iter()
             .map(|(key, fields)| {
-                let value = |sort| reference::sort_value(sort, key, fields).expect("not by score");
+                let value =
+                    |sort| reference::sort_value(scope_at(""), sort, key, fields).expect("not by score");
                 (key, sorts.iter().map(value).collect())
             })
             .collect();

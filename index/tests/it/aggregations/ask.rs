@@ -7,6 +7,7 @@ use souk_index::{
 };
 
 use super::super::random;
+use super::super::value::pick;
 use super::entities::scope_of;
 
 const KEYS: [&str; 13] = [
@@ -49,10 +50,6 @@ const UNITS: [CalendarUnit; 9] = [
 ];
 
 type Named = Vec<(String, Aggregation)>;
-
-fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
-    from[rng.usize(..from.len())]
-}
 
 fn missing(rng: &mut Rng, field: &str) -> Option<QueryValue> {
     rng.bool().then(|| match field {

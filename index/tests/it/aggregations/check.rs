@@ -7,7 +7,7 @@ use souk_index::{
     Sort, SortValue, TopHit, ValueRange,
 };
 
-use super::super::reference;
+use super::super::{reference, scope_at};
 use super::entities::{Entity, Rank, data, go, rank, scope_of};
 use super::groups::{Members, calendar_of, combinations, groups as group_by, interval, points};
 
@@ -154,7 +154,9 @@ fn top_hits_fit(size: usize, sorts: &[Sort], own: &[Entity<'_>], hits: &[TopHit]
     let mut expected: Vec<(Vec<u8>, Vec<SortValue>)> = own
         .iter()
         .map(|entity| {
-            let value = |sort| reference::sort_value(sort, entity.key, entity.object()).expect("no scores");
+            let value = |sort| {
+                reference::sort_value(scope_at(""), sort, entity.key, entity.object()).expect("no scores")
+            };
             (entity.key.to_vec(), sorts.iter().map(value).collect())
         })
         .collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use souk_index::{Datum, FieldValue, Object, QueryValue};
 
-use super::super::reference;
+use super::super::{reference, scope_at};
 
 /// A document, or a nested object with all that it is inside of.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ pub(crate) fn go<'a>(given: &[Entity<'a>], scope: &str) -> Vec<Entity<'a>> {
         while level.first().is_some_and(|entity| entity.chain.len() < depth) {
             let inside = |entity: &Entity<'a>| {
                 let own = entity.chain.len();
-                let objects = reference::objects(entity.object(), SCOPES[own - 1], SCOPES[own]);
+                let objects = reference::objects(entity.object(), scope_at(SCOPES[own - 1]), SCOPES[own]);
                 let entity = entity.clone();
                 objects.into_iter().enumerate().map(move |(nth, object)| {
                     let mut inner = entity.clone();
@@ -83,7 +83,7 @@ pub(crate) fn go<'a>(given: &[Entity<'a>], scope: &str) -> Vec<Entity<'a>> {
 
 /// The values of a field, or what stands in for none.
 pub(crate) fn data(entity: &Entity<'_>, field: &str, missing: Option<&QueryValue>) -> Vec<Datum> {
-    let values = reference::values(entity.object(), scope_of(field), field);
+    let values = reference::values(entity.object(), scope_at(scope_of(field)), field);
     if values.is_empty() {
         return missing
             .map(|value| substitute(field, value))

@@ -8,14 +8,14 @@ use souk_index::{
     TimeZone, ValueRange,
 };
 
-use super::super::reference;
+use super::super::{reference, scope_at};
 use super::entities::{Entity, Rank, data, rank, scope_of};
 
 /// A group: its keys and its members.
 pub(crate) type Members<'a> = (Vec<Option<Datum>>, Vec<Entity<'a>>);
 
 pub(crate) fn points(entity: &Entity<'_>, field: &str) -> Vec<GeoPoint> {
-    let values = reference::values(entity.object(), scope_of(field), field);
+    let values = reference::values(entity.object(), scope_at(scope_of(field)), field);
     values
         .iter()
         .map(|value| match value {
@@ -97,7 +97,8 @@ fn days_before(month: i128) -> i128 {
 }
 
 fn month_of(day: i128) -> i128 {
-    let mut month = 1970 * 12 + day.div_euclid(30) - 40;
+    // From a month that is surely not behind it: months have 30 to 31 days in the mean.
+    let mut month = 1970 * 12 + day.div_euclid(30).min(day.div_euclid(31)) - 1;
     while days_before(month + 1) <= day {
         month += 1;
     }
@@ -248,7 +249,7 @@ pub(crate) fn groups<'a>(
             Aggregation::Filters { filters, .. } => {
                 let matching = filters.iter().enumerate();
                 matching
-                    .filter(|(_, filter)| reference::matches(filter, entity.object(), scope))
+                    .filter(|(_, filter)| reference::matches(filter, entity.object(), scope_at(scope)))
                     .map(|(at, _)| ((at as i128, String::new()), Vec::new()))
                     .collect()
             }

@@ -8,8 +8,8 @@ use souk_index::{
     Analyzer, FieldKind, GeoPoint, Operator, Query, QueryValue, ResolvedField, Schema, ScoreMode,
 };
 
-use super::reference::integer_against_double;
-use super::value::{self, pick};
+use super::super::reference::integer_against_double;
+use super::super::value::{self, pick};
 
 /// The fields on the objects of a scope, `""` being the documents.
 fn fields<'a>(schema: &'a Schema, scope: &str) -> Vec<&'a ResolvedField> {
@@ -278,7 +278,8 @@ fn inland(rng: &mut Rng) -> GeoPoint {
     }
 }
 
-fn area(rng: &mut Rng, field: &str) -> Query {
+/// An area of any kind that a field's points may lie in.
+pub(crate) fn area(rng: &mut Rng, field: &str) -> Query {
     let field = field.to_owned();
     match rng.u8(..3) {
         0 => Query::GeoDistance {

@@ -3,8 +3,8 @@
 use fastrand::Rng;
 use souk_index::{ArrayMode, FieldKind, Missing, NestedSort, QueryValue, ResolvedField, Schema, Sort};
 
+use super::super::value::{self, pick};
 use super::queries;
-use super::value::{self, pick};
 
 pub(super) fn sorts(rng: &mut Rng, schema: &Schema) -> Vec<Sort> {
     (0..rng.usize(..4)).map(|_| sort(rng, schema)).collect()

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use souk_index::{Analyzer, Field, FieldKind, FieldValue, Object, Schema};
 
-use super::value;
+use super::super::value;
 
 /// Names are used again inside of objects, where they are other fields.
 const NAMES: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h"];

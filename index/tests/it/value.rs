@@ -94,32 +94,32 @@ const EDGES: &[(f64, f64)] = &[
     (0.0, 0.0),
 ];
 
-pub(super) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+pub(crate) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.usize(..from.len())]
 }
 
-pub(super) fn word(rng: &mut Rng) -> String {
+pub(crate) fn word(rng: &mut Rng) -> String {
     if rng.bool() {
         return pick(rng, WORDS).to_owned();
     }
     (0..rng.usize(..5)).map(|_| pick(rng, LETTERS)).collect()
 }
 
-pub(super) fn text(rng: &mut Rng) -> String {
+pub(crate) fn text(rng: &mut Rng) -> String {
     (0..rng.usize(..6))
         .map(|_| format!("{}{}", pick(rng, TOKENS), pick(rng, SEPARATORS)))
         .collect()
 }
 
 /// A text of a query: not empty.
-pub(super) fn asked_text(rng: &mut Rng) -> String {
+pub(crate) fn asked_text(rng: &mut Rng) -> String {
     let text: String = (0..rng.usize(1..4))
         .map(|_| format!("{}{}", pick(rng, TOKENS), pick(rng, &[" ", "", "-"])))
         .collect();
     if rng.u8(..20) == 0 { "!?".to_owned() } else { text }
 }
 
-pub(super) fn integer(rng: &mut Rng) -> i64 {
+pub(crate) fn integer(rng: &mut Rng) -> i64 {
     if rng.bool() {
         pick(rng, INTEGERS)
     } else {
@@ -127,7 +127,7 @@ pub(super) fn integer(rng: &mut Rng) -> i64 {
     }
 }
 
-pub(super) fn double(rng: &mut Rng) -> f64 {
+pub(crate) fn double(rng: &mut Rng) -> f64 {
     if rng.bool() {
         pick(rng, &DOUBLES[SUMMABLE..DOUBLES.len() - SUMMABLE])
     } else {
@@ -136,7 +136,7 @@ pub(super) fn double(rng: &mut Rng) -> f64 {
 }
 
 /// Also the ends of the type: for comparing with.
-pub(super) fn asked_double(rng: &mut Rng) -> f64 {
+pub(crate) fn asked_double(rng: &mut Rng) -> f64 {
     if rng.bool() {
         pick(rng, DOUBLES)
     } else {
@@ -144,7 +144,7 @@ pub(super) fn asked_double(rng: &mut Rng) -> f64 {
     }
 }
 
-pub(super) fn time(rng: &mut Rng) -> i64 {
+pub(crate) fn time(rng: &mut Rng) -> i64 {
     if rng.bool() {
         pick(rng, TIMES)
     } else {
@@ -152,14 +152,14 @@ pub(super) fn time(rng: &mut Rng) -> i64 {
     }
 }
 
-pub(super) fn near(rng: &mut Rng, center: (f64, f64), spread: f64) -> GeoPoint {
+pub(crate) fn near(rng: &mut Rng, center: (f64, f64), spread: f64) -> GeoPoint {
     let latitude = (center.0 + (rng.f64() - 0.5) * spread).clamp(-90.0, 90.0);
     let longitude = (center.1 + (rng.f64() - 0.5) * spread).clamp(-180.0, 180.0);
     GeoPoint::new(latitude, longitude).expect("in range")
 }
 
 /// Around Hangzhou, mostly; else anywhere, or where geometry is hard.
-pub(super) fn point(rng: &mut Rng) -> GeoPoint {
+pub(crate) fn point(rng: &mut Rng) -> GeoPoint {
     match rng.u8(..8) {
         0 => near(rng, (0.0, 0.0), 360.0),
         1 => {

@@ -7,10 +7,10 @@ use souk_index::{
     Hit, Index, IndexWriter, Object, Query, Relation, Schema, SearchRequest, Sort, SortValue, TotalRequest,
 };
 
-use super::super::find;
+use super::find;
 use super::reference::{self, Scope};
 
-pub(super) type Documents = BTreeMap<Vec<u8>, Object>;
+pub(crate) type Documents = BTreeMap<Vec<u8>, Object>;
 
 /// A document that is to be found: its key, and what it is sorted by.
 type Expected = (Vec<u8>, Vec<SortValue>);
@@ -23,7 +23,7 @@ fn expected(schema: &Schema, query: &Query, sorts: &[Sort], documents: &Document
         .map(|(key, document)| {
             // Scores are the index's own; any constant stands for them.
             let value = |sort| {
-                let value = reference::sort_value_in(Scope::document(schema), sort, key, document);
+                let value = reference::sort_value(Scope::document(schema), sort, key, document);
                 value.unwrap_or(SortValue::Double(0.0))
             };
             (key.clone(), sorts.iter().map(value).collect())
@@ -34,7 +34,7 @@ fn expected(schema: &Schema, query: &Query, sorts: &[Sort], documents: &Document
 }
 
 /// Follows all pages of a search, and compares them with what the reference finds. How many documents that are.
-pub(super) fn search(
+pub(crate) fn search(
     rng: &mut Rng,
     index: &Index,
     writer: &mut IndexWriter,

@@ -1,24 +1,21 @@
 //! The reference for full text: what a text has of the words and phrases of a query.
 //!
-//! Tokens are the analyzers' own, which have their own tests; how tokens make a match is written down here again.
+//! Tokens of other analyzers than `single_word` are the analyzers' own, which have their own tests; how tokens make a match
+//! is written down here again.
 
 use souk_index::Analyzer;
 use souk_index::analyze::{Phase, analyze, phrase_analyzer};
 
 /// The tokens of a document's text.
-pub(super) fn tokens(analyzer: &Analyzer, text: &str) -> Vec<String> {
-    let simple = |c: char| c.is_ascii() || ('\u{4e00}'..'\u{9fff}').contains(&c);
-    if *analyzer == Analyzer::single_word() && text.chars().all(simple) {
-        return simple_tokens(text);
-    }
+pub(crate) fn tokens(analyzer: &Analyzer, text: &str) -> Vec<String> {
     placed(analyzer, Phase::Index, text)
         .into_iter()
         .map(|(_, token)| token)
         .collect()
 }
 
-/// Runs of ASCII letters and digits in lower case, and single other letters.
-fn simple_tokens(text: &str) -> Vec<String> {
+/// What `single_word` makes of ASCII and Chinese: runs of ASCII letters and digits in lower case, and single other letters.
+pub(crate) fn single_words(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut open = false;
     for c in text.chars() {
@@ -43,6 +40,12 @@ fn simple_tokens(text: &str) -> Vec<String> {
 
 /// The different tokens of a text with their positions.
 fn placed(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<(usize, String)> {
+    let simple = |c: char| c.is_ascii() || ('\u{4e00}'..'\u{9fff}').contains(&c);
+    if *analyzer == Analyzer::single_word() && text.chars().all(simple) {
+        let mut placed: Vec<_> = single_words(text).into_iter().enumerate().collect();
+        placed.sort();
+        return placed;
+    }
     let tokens = analyze(analyzer, phase, text).into_iter();
     let mut placed: Vec<(usize, String)> = tokens.map(|token| (token.position, token.text)).collect();
     placed.sort();
@@ -59,7 +62,7 @@ fn whole_words(analyzer: &Analyzer, text: &str) -> Vec<String> {
 }
 
 /// Whether some texts have enough of the words of a query.
-pub(super) fn matches(
+pub(crate) fn matches(
     analyzer: &Analyzer,
     query: &str,
     texts: &[&str],
@@ -86,7 +89,7 @@ pub(super) fn matches(
 }
 
 /// Whether one of some texts has the tokens of a phrase at their places, give or take `slop` in all.
-pub(super) fn has_phrase(analyzer: &Analyzer, phrase: &str, slop: u64, texts: &[&str]) -> bool {
+pub(crate) fn has_phrase(analyzer: &Analyzer, phrase: &str, slop: u64, texts: &[&str]) -> bool {
     if let Analyzer::Fuzzy { min_chars, .. } = analyzer {
         // The last word may go on, the first one may have begun: a part of the words, one space between them.
         let wanted = whole_words(analyzer, phrase);
@@ -111,7 +114,7 @@ pub(super) fn has_phrase(analyzer: &Analyzer, phrase: &str, slop: u64, texts: &[
 }
 
 /// Whether one of some texts has a phrase of which the last word may go on.
-pub(super) fn begins_phrase(analyzer: &Analyzer, phrase: &str, texts: &[&str]) -> bool {
+pub(crate) fn begins_phrase(analyzer: &Analyzer, phrase: &str, texts: &[&str]) -> bool {
     let analyzer = &phrase_analyzer(analyzer).unwrap_or_else(|| analyzer.clone());
     let wanted = placed(analyzer, Phase::Query, phrase);
     let Some(((last_place, last), before)) = wanted.split_last() else {
