@@ -121,6 +121,8 @@ pub struct Stack {
     gate: DrainGate,
     health: Health,
     methods: Methods,
+    /// Whether its listener takes HTTP/1.1, too.
+    http1: bool,
 }
 
 impl Stack {
@@ -143,6 +145,17 @@ impl Stack {
     /// The RPCs this stack knows, health and reflection among them.
     pub fn methods(&self) -> &Methods {
         &self.methods
+    }
+
+    /// This stack behind `front`, which brings other protocols than gRPC to it; its listener then takes HTTP/1.1 besides
+    /// HTTP/2. What the front answers by itself is under no layer.
+    #[must_use]
+    pub fn behind(self, front: impl Inner + Sync) -> Self {
+        Self {
+            service: AnyService::new(front),
+            http1: true,
+            ..self
+        }
     }
 }
 
@@ -232,6 +245,7 @@ pub fn metered_stack(
         gate,
         health: health.clone(),
         methods,
+        http1: false,
     })
 }
 

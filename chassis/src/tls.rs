@@ -1,6 +1,6 @@
 //! TLS by rustls, for what listens and for what connects: certificates from files, read anew when the files change.
 //!
-//! TLS 1.3 and 1.2 with rustls's own choice of suites; ALPN `h2` and nothing else. What is in force for a connection is
+//! TLS 1.3 and 1.2 with rustls's own choice of suites; ALPN `h2`, and `http/1.1` where a server takes it. What is in force for a connection is
 //! what the files held when it was made: a change is for connections to come, the maximum age of a connection bounds how
 //! long the old one lasts.
 
@@ -15,6 +15,9 @@ pub use files::TlsError;
 
 /// The application protocol of all connections (RFC 9113, 3.2).
 const ALPN_H2: &[u8] = b"h2";
+
+/// HTTP/1.1 in the handshake.
+const ALPN_HTTP1: &[u8] = b"http/1.1";
 
 #[cfg(test)]
 mod testing;

@@ -11,7 +11,7 @@ use super::{Config, tree};
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 8] = [
     "SOUK_CONFIG",
     "SOUK_LONG",
     "SOUK_SEED",
@@ -19,6 +19,7 @@ const RESERVED: [&str; 7] = [
     "SOUK_FRESHNESS_WRITES",
     "SOUK_ORACLE_SEARCHES",
     "SOUK_GRPCURL",
+    "SOUK_CLIENT_TOOLS",
 ];
 
 /// Most bytes of a settings file.
@@ -56,6 +57,11 @@ pub struct Problems {
 }
 
 impl Problems {
+    /// Was nothing noted?
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Notes a problem of the setting at `path`; its origin is found from the path.
     pub fn push(&mut self, path: &str, message: impl Into<String>) {
         let set_here = |set: &str| {

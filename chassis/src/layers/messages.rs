@@ -29,6 +29,7 @@ mod encoding;
 mod frame;
 
 pub use encoding::Encoding;
+pub use frame::{framed, take_plain};
 
 use decode::{CheckedBody, DecodedBody};
 use encode::EncodedBody;

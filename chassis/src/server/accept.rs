@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
-use hyper::server::conn::http2;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -26,13 +26,19 @@ use tower::ServiceExt as _;
 
 use super::guarded::{Guarded, Pulse};
 use super::lifetime::{Due, Lifetime};
-use super::opening::{Opening, Openings, PREFACE, begin};
+use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
 use crate::tls::{Acceptor, TlsPeer};
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Time for the headers of a request of HTTP/1.1, from the end of the one before: an idle connection ends then, too.
+const HTTP1_HEADERS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Least bytes that hyper reads the headers of HTTP/1.1 into.
+const HTTP1_BUFFER_BYTES_MIN: usize = 8 * 1024;
 
 /// Time for a client without a call to hear that the connection ends; one that doesn't answer is hung up on.
 const GOODBYE: Duration = Duration::from_secs(3);
@@ -75,6 +81,7 @@ pub async fn serve(
 struct Connections {
     stack: Stack,
     http2: http2::Builder<TokioExecutor>,
+    http1: http1::Builder,
     places: Arc<Semaphore>,
     openings: Openings,
     opening_timeout: Duration,
@@ -106,6 +113,7 @@ impl Connections {
         Self {
             stack,
             http2: builder,
+            http1: http1_builder(config),
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
             openings: Openings::new(config.openings_max),
             opening_timeout: config.opening_timeout,
@@ -154,6 +162,7 @@ impl Connections {
             remote,
             stack: self.stack.clone(),
             http2: self.http2.clone(),
+            http1: self.http1.clone(),
             opening_deadline: Instant::now() + self.opening_timeout,
             opening: self.openings.enter(),
             times: Arc::clone(&self.times),
@@ -191,6 +200,7 @@ struct Connection {
     remote: SocketAddr,
     stack: Stack,
     http2: http2::Builder<TokioExecutor>,
+    http1: http1::Builder,
     opening: Opening,
     opening_deadline: Instant,
     times: Arc<ConnectionConfig>,
@@ -208,7 +218,7 @@ impl Connection {
         let Some(tls) = tls else {
             return self.serve(stream, None).await;
         };
-        match self.within_opening(tls.accept(stream)).await {
+        match self.within_opening(tls.accept(stream, self.stack.http1)).await {
             Some(Ok((stream, peer))) => self.serve(stream, Some(peer)).await,
             Some(Err(error)) => tracing::debug!(remote = %self.remote, %error, "connection closed: no TLS"),
             None => {}
@@ -231,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// HTTP/2 on a stream that is ready for it.
+    /// HTTP/2 on a stream that is ready for it, or HTTP/1.1 if the stack takes it.
     async fn serve<S>(self, stream: S, peer: Option<TlsPeer>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -244,15 +254,20 @@ impl Connection {
             remote,
             stack,
             http2,
+            http1,
             opening,
             times,
             overhead_frames_max,
             goaway,
             ..
         } = self;
-        let Ok(Some(stream)) = begun else {
-            tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
-            return;
+        let (stream, speaks_http2) = match begun {
+            Ok(Beginning::Http2(stream)) => (stream, true),
+            Ok(Beginning::Other(stream)) if stack.http1 => (stream, false),
+            Ok(Beginning::Other(_) | Beginning::Nothing) | Err(_) => {
+                tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
+                return;
+            }
         };
         drop(opening);
         let service = service_fn(move |mut request: Request<Incoming>| {
@@ -264,6 +279,20 @@ impl Connection {
             let stack = stack.clone();
             async move { stack.oneshot(request.map(Body::new)).await as Result<_, Infallible> }
         });
+        if !speaks_http2 {
+            let mut connection = std::pin::pin!(http1.serve_connection(TokioIo::new(stream), service));
+            let ended = tokio::select! {
+                ended = &mut connection => ended,
+                () = goaway.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%remote, %error, "connection of HTTP/1.1 failed");
+            }
+            return;
+        }
         let pulse = Arc::new(Pulse::new());
         let mut lifetime = Lifetime::new(Arc::clone(&pulse), &times, fastrand::f64());
         let stream = Guarded::new(stream, PREFACE.len(), overhead_frames_max, pulse);
@@ -292,6 +321,17 @@ impl Connection {
             tracing::debug!(%remote, %error, "connection failed");
         }
     }
+}
+
+/// The limits of HTTP/1.1: one request at a time, its headers in time and as small as those of HTTP/2.
+fn http1_builder(config: &ServerConfig) -> http1::Builder {
+    let header_bytes = usize::try_from(config.http2.header_list_bytes_max).unwrap_or(usize::MAX);
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HTTP1_HEADERS_TIMEOUT)
+        .max_buf_size(header_bytes.max(HTTP1_BUFFER_BYTES_MIN));
+    builder
 }
 
 /// Errors of accept that concern one connection only.

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
@@ -80,29 +81,43 @@ impl Drop for Opening {
     }
 }
 
-/// Reads the preface of `stream`; `None` as soon as something else comes. The stream has it again for whoever serves it.
-pub(super) async fn begin<S: AsyncRead + Unpin>(mut stream: S) -> io::Result<Option<Begun<S>>> {
+/// Reads as much of `stream` as says how it begins. The stream has it again for whoever serves it.
+pub(super) async fn begin<S: AsyncRead + Unpin>(mut stream: S) -> io::Result<Beginning<S>> {
     let mut seen = [0; PREFACE.len()];
     let mut count = 0;
     while count < PREFACE.len() {
         let Some(rest) = seen.get_mut(count..) else { break };
         let read = stream.read(rest).await?;
         count += read;
-        if read == 0 || seen.get(..count) != PREFACE.get(..count) {
-            return Ok(None);
+        let so_far = seen.get(..count).unwrap_or_default();
+        if read == 0 {
+            return Ok(Beginning::Nothing);
+        }
+        if Some(so_far) != PREFACE.get(..count) {
+            let again = Bytes::copy_from_slice(so_far);
+            return Ok(Beginning::Other(Begun { again, stream }));
         }
     }
-    Ok(Some(Begun {
-        again: &PREFACE,
-        stream,
-    }))
+    let again = Bytes::from_static(&PREFACE);
+    Ok(Beginning::Http2(Begun { again, stream }))
+}
+
+/// How a connection begins.
+#[derive(Debug)]
+pub(super) enum Beginning<S> {
+    /// With the preface.
+    Http2(Begun<S>),
+    /// With something else.
+    Other(Begun<S>),
+    /// It ended before that was known.
+    Nothing,
 }
 
 /// A connection whose first bytes are read once more.
 #[derive(Debug)]
 pub(super) struct Begun<S> {
     /// Those that are still to come again.
-    again: &'static [u8],
+    again: Bytes,
     stream: S,
 }
 
@@ -115,9 +130,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
         if self.again.is_empty() {
             return Pin::new(&mut self.stream).poll_read(cx, buffer);
         }
-        let (now, later) = self.again.split_at(self.again.len().min(buffer.remaining()));
-        buffer.put_slice(now);
-        self.again = later;
+        let length = self.again.len().min(buffer.remaining());
+        buffer.put_slice(&self.again.split_to(length));
         Poll::Ready(Ok(()))
     }
 }

@@ -162,6 +162,39 @@ async fn what_is_not_http2_is_hung_up_on() {
 }
 
 #[tokio::test]
+async fn behind_a_front_http1_is_taken_too() {
+    let config = ServerConfig::default();
+    let stack = echo(&config);
+    let stack = stack.clone().behind(stack);
+    let running = serve_on_a_port(stack, &config, CALLS).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    // In two parts: the first could be the beginning of the preface.
+    for part in [
+        "P",
+        "OST /test.Echo/Shout HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    ] {
+        stream.write_all(part.as_bytes()).await.expect("sent");
+        stream.flush().await.expect("sent");
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("grpc-status: 12"), "{answer}");
+
+    let mut large = TcpStream::connect(running.address).await.expect("a connection");
+    let headers = format!("GET / HTTP/1.1\r\nx-large: {}\r\n\r\n", "x".repeat(64 << 10));
+    // It may hang up before it has read all of it.
+    let _ = large.write_all(headers.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = large.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+    assert_eq!(
+        say_to(connect(running.address), "hello").await.expect("an echo"),
+        "hello"
+    );
+}
+
+#[tokio::test]
 async fn connections_beyond_the_limit_wait_for_a_place() {
     let config = ServerConfig {
         connections_max: 1,

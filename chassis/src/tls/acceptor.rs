@@ -9,9 +9,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::ALPN_H2;
 use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
 use super::reload::Reloading;
+use super::{ALPN_H2, ALPN_HTTP1};
 use crate::config::ServerTlsConfig;
 
 /// Longest name of a client, in bytes; a longer one isn't told.
@@ -64,12 +64,24 @@ impl Acceptor {
         self.config.look();
     }
 
-    /// The handshake. Nothing here ends it when the client falls silent: the caller has the clock.
+    /// The handshake, with HTTP/1.1 as a choice if `http1`. Nothing here ends it when the client falls silent: the caller
+    /// has the clock.
     ///
     /// # Errors
     /// When it fails.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<(TlsStream<TcpStream>, TlsPeer)> {
-        let acceptor = TlsAcceptor::from(self.config.current().await);
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+        http1: bool,
+    ) -> io::Result<(TlsStream<TcpStream>, TlsPeer)> {
+        let mut config = self.config.current().await;
+        if http1 {
+            // What is in the configuration is shared by its copies, sessions among them.
+            Arc::make_mut(&mut config)
+                .alpn_protocols
+                .push(ALPN_HTTP1.to_vec());
+        }
+        let acceptor = TlsAcceptor::from(config);
         let stream = acceptor.accept(stream).await?;
         let (_, session) = stream.get_ref();
         let certificate = session.peer_certificates().and_then(|chain| chain.first());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 use tonic::Status;
 use tonic::transport::Channel;
 
@@ -113,24 +114,51 @@ async fn a_server_that_isnt_who_it_should_be_gets_no_call() {
     failure(connect(running.address)).await;
 }
 
-#[tokio::test]
-async fn what_speaks_no_http2_over_tls_is_refused_in_the_handshake() {
-    let authority = Authority::new();
-    let running = server(&config(authority.issue("server", &["127.0.0.1"]))).await;
+/// A handshake of a client that speaks HTTP/1.1 alone.
+async fn handshake_of_http1(
+    authority: &Authority,
+    address: SocketAddr,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let roots = files::authorities(&authority.ca()).expect("good files");
     let builder = rustls::ClientConfig::builder_with_provider(files::provider());
     let builder = builder
         .with_protocol_versions(&files::VERSIONS)
         .expect("versions");
     let mut client = builder.with_root_certificates(roots).with_no_client_auth();
-    client.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let stream = TcpStream::connect(running.address).await.expect("a connection");
+    client.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
+    let stream = TcpStream::connect(address).await.expect("a connection");
     let name = ServerName::try_from("127.0.0.1").expect("a name");
-    let error = tokio_rustls::TlsConnector::from(Arc::new(client))
+    tokio_rustls::TlsConnector::from(Arc::new(client))
         .connect(name, stream)
+        .await
+}
+
+#[tokio::test]
+async fn what_speaks_no_http2_over_tls_is_refused_in_the_handshake() {
+    let authority = Authority::new();
+    let running = server(&config(authority.issue("server", &["127.0.0.1"]))).await;
+    let error = handshake_of_http1(&authority, running.address)
         .await
         .expect_err("no common protocol");
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
+}
+
+#[tokio::test]
+async fn behind_a_front_http1_is_spoken_over_tls_too() {
+    let authority = Authority::new();
+    let config = config(authority.issue("server", &["127.0.0.1"]));
+    let stack = echo(&config);
+    let running = serve(stack.clone().behind(stack), &config, CALLS).await;
+    let mut stream = handshake_of_http1(&authority, running.address)
+        .await
+        .expect("a common protocol");
+    let request = "POST /test.Echo/Shout HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let said = say_to(secure(running.address, believing(authority.ca())), "hello").await;
+    assert_eq!(said.expect("an echo"), "hello");
 }
 
 #[tokio::test]
@@ -147,7 +175,7 @@ async fn changed_certificates_are_for_connections_to_come() {
     let accepting = tokio::spawn(async move {
         // Whether each comes through is what its client sees.
         while let Ok((stream, _)) = tcp.accept().await {
-            let _ = acceptor_of_server.accept(stream).await;
+            let _ = acceptor_of_server.accept(stream, false).await;
         }
     });
     let handshake = async |name: &str| {

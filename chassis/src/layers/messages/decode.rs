@@ -57,14 +57,21 @@ impl http_body::Body for CheckedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-            && let Err(status) = this.scanner.scan(data, this.bytes_max)
-        {
-            this.body = Body::empty();
-            return Poll::Ready(Some(Err(this.complaint.raise(status))));
-        }
-        Poll::Ready(frame)
+        let wrong = match &frame {
+            Some(Ok(frame)) => frame
+                .data_ref()
+                .and_then(|data| this.scanner.scan(data, this.bytes_max).err()),
+            // What was in front of this layer couldn't make messages of what it read.
+            Some(Err(status)) => Some(status.clone()),
+            None => None,
+        };
+        Poll::Ready(match wrong {
+            Some(status) => {
+                this.body = Body::empty();
+                Some(Err(this.complaint.raise(status)))
+            }
+            None => frame,
+        })
     }
 
     fn is_end_stream(&self) -> bool {

@@ -54,7 +54,7 @@ impl Encoding {
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub(super) fn pack(self, message: &[u8]) -> io::Result<Vec<u8>> {
+    pub fn pack(self, message: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip => {
                 let level = flate2::Compression::new(u32::from(LEVEL));
@@ -70,7 +70,7 @@ impl Encoding {
     ///
     /// # Errors
     /// When it isn't what it says.
-    pub(super) fn unpack(self, message: &[u8], bytes_max: usize) -> io::Result<Option<Bytes>> {
+    pub fn unpack(self, message: &[u8], bytes_max: usize) -> io::Result<Option<Bytes>> {
         match self {
             Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(message), bytes_max),
             Self::Zstd => {

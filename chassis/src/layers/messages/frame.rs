@@ -120,3 +120,31 @@ pub(super) fn next(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<(He
     buffer.advance(HEADER_BYTES);
     Ok(Some((header, buffer.split_to(header.bytes).freeze())))
 }
+
+/// `message` in a frame of its own, not compressed.
+pub fn framed(message: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(HEADER_BYTES + message.len());
+    Header {
+        compressed: false,
+        bytes: message.len(),
+    }
+    .write(&mut out);
+    out.extend_from_slice(message);
+    out.freeze()
+}
+
+/// Takes the next whole message off the front of `buffer`; `None` while it isn't all there. For answers to calls that
+/// asked for none compressed.
+///
+/// # Errors
+/// As soon as its header is there, when it is malformed, compressed, or announces more than `bytes_max` bytes.
+pub fn take_plain(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<Bytes>, Status> {
+    match next(buffer, bytes_max)? {
+        Some((Header { compressed: true, .. }, _)) => {
+            let message = "the service compressed its answer, and wasn't asked to";
+            Err(StatusBuilder::internal(message).build())
+        }
+        Some((_, message)) => Ok(Some(message)),
+        None => Ok(None),
+    }
+}
