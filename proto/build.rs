@@ -1,13 +1,17 @@
 //! Compiles `proto/` with protox (a protoc in Rust: nothing to install) into `OUT_DIR`. An RPC without a rule of access,
-//! or with one that contradicts itself, isn't compiled.
+//! or with one that contradicts itself, or without a path for HTTP, isn't compiled.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 #[path = "build/access.rs"]
 mod access;
+#[path = "build/paths.rs"]
+mod paths;
 
-const FILES: [&str; 16] = [
+const FILES: [&str; 18] = [
+    "google/api/annotations.proto",
+    "google/api/http.proto",
     "souk/auth/v1/access.proto",
     "souk/media/v1/media.proto",
     "souk/media/v1/media_index.proto",
@@ -36,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .include_source_info(true)
         .open_files(FILES)?;
     access::check(&compiler.descriptor_pool())?;
+    paths::check(&compiler.descriptor_pool())?;
     std::fs::write(
         out.join("descriptors.binpb"),
         compiler.encode_file_descriptor_set(),

@@ -65,6 +65,9 @@ mod generated {
 #[cfg(test)]
 #[path = "../build/access.rs"]
 mod access;
+#[cfg(test)]
+#[path = "../build/paths.rs"]
+mod paths;
 
 #[cfg(test)]
 mod tests {
@@ -112,11 +115,18 @@ mod tests {
             .collect();
         assert!(methods.len() > 40, "{}", methods.len());
     }
+
     /// What the build says of an RPC with these options.
     fn built_with(options: &str) -> Result<(), String> {
+        super::access::check(&compiled_with(options))
+    }
+
+    /// A contract of one RPC with these options.
+    fn compiled_with(options: &str) -> DescriptorPool {
         let folder = tempfile::tempdir().expect("a folder");
         let file = format!(
-            "syntax = \"proto3\"; package t; import \"souk/auth/v1/access.proto\"; message M {{}}
+            "syntax = \"proto3\"; package t; import \"souk/auth/v1/access.proto\";
+            import \"google/api/annotations.proto\"; message M {{}}
             service S {{ rpc Call(M) returns (M) {{ {options} }} }}"
         );
         std::fs::write(folder.path().join("t.proto"), file).expect("written");
@@ -125,7 +135,18 @@ mod tests {
             protox::Compiler::new([folder.path(), std::path::Path::new(protos)]).expect("a compiler");
         compiler.include_imports(true);
         compiler.open_files(["t.proto"]).expect("compiles");
-        super::access::check(&compiler.descriptor_pool())
+        compiler.descriptor_pool()
+    }
+
+    #[test]
+    fn an_rpc_without_a_path_for_http_fails_the_build() {
+        let with = compiled_with("option (google.api.http) = {get: \"/v1/calls\"};");
+        assert_eq!(super::paths::check(&with), Ok(()));
+        let error = super::paths::check(&compiled_with("")).expect_err("no path");
+        assert!(
+            error.contains("t.S.Call") && error.contains("add to each"),
+            "{error}"
+        );
     }
 
     #[test]
