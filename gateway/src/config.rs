@@ -11,6 +11,7 @@ use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
 
 use crate::backend::{BackendUriError, Backends, Target};
+use crate::origins::WebConfig;
 use crate::retry::RetryConfig;
 
 /// The command line of the gateway; `souk gateway` has the same.
@@ -40,6 +41,9 @@ pub struct GatewayArgs {
     /// Certificates of the listener.
     #[command(flatten)]
     pub tls: TlsArgs,
+    /// Web pages that may call from browsers, as in https://shop.example; several with commas.
+    #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
+    pub web_origins: Vec<String>,
     /// File and overrides.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -52,18 +56,26 @@ impl GatewayArgs {
     /// All problems of all sources at once; having no backend is one.
     pub fn load(&self) -> Result<GatewayConfig, ConfigError> {
         let listen = self.listen.map(|listen| listen.to_string());
+        let origins = origins_setting(&self.web_origins);
         let file = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
         let loader = self.tls.flags(self.settings.loader());
         loader
             .flag("--backend-ca", "client.tls.ca", file(&self.backend_ca))
             .flag("--backend-cert", "client.tls.cert", file(&self.backend_cert))
             .flag("--backend-key", "client.tls.key", file(&self.backend_key))
+            .flag("--web-origins", "web.origins", origins)
             .flag("--listen", "server.listen", listen)
             .flag("--order", "order", self.order.clone())
             .flag("--shop", "shop", self.shop.clone())
             .flag("--media", "media", self.media.clone())
             .load()
     }
+}
+
+/// The value of `web.origins` for these; `None` leaves the setting as it is.
+fn origins_setting(origins: &[String]) -> Option<String> {
+    let list = || serde_json::to_string(origins).ok();
+    if origins.is_empty() { None } else { list() }
 }
 
 /// Settings of a gateway.
@@ -78,6 +90,8 @@ pub struct GatewayConfig {
     pub retry: RetryConfig,
     /// Logs.
     pub telemetry: TelemetryConfig,
+    /// Calls from web pages.
+    pub web: WebConfig,
     /// Address of the order service, `http://host:port` or `https://host:port`, or several with commas between; empty when there is none.
     pub order: String,
     /// Address of the shop service.
@@ -109,6 +123,7 @@ impl Config for GatewayConfig {
         self.server.check("server", problems);
         self.client.check("client", problems);
         self.retry.check("retry", problems);
+        self.web.check("web", problems);
         let uris = [
             ("order", &self.order),
             ("shop", &self.shop),
@@ -165,6 +180,25 @@ mod tests {
         args.backend_ca = Some("ca.pem".into());
         let config = args.load().expect("good settings");
         assert_eq!(config.client.tls.ca, PathBuf::from("ca.pem"));
+    }
+
+    #[test]
+    fn origins_are_named_and_checked() {
+        let args = GatewayArgs {
+            shop: Some("http://127.0.0.1:7".to_owned()),
+            web_origins: vec!["https://shop.example".to_owned(), "http://localhost:*".to_owned()],
+            ..GatewayArgs::default()
+        };
+        assert_eq!(args.load().expect("good settings").web.origins, args.web_origins);
+        let wrong = GatewayArgs {
+            web_origins: vec!["shop.example".to_owned()],
+            ..args
+        };
+        let text = wrong.load().expect_err("no scheme").to_string();
+        assert!(
+            text.contains("--web-origins: web.origins[0]: `shop.example`"),
+            "{text}"
+        );
     }
 
     #[test]

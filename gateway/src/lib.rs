@@ -1,11 +1,13 @@
 //! The one front door of Souk: routes calls by path, without decoding them, to services in this process or elsewhere.
 //!
+//! Calls come by gRPC or, over HTTP/1.1 or HTTP/2, by gRPC-Web or as JSON.
+//!
 //! Each call has a SERVER span by the layers of the chassis, as on every server, and a CLIENT span around what is
 //! forwarded. The backend gets the caller's trace context, baggage, metadata and what is left of its time; the caller gets
 //! the backend's answer byte for byte, streams, errors and trailers included. What the gateway answers itself are limits
 //! (message size, concurrency, time), health and reflection of what it routes, and the calls that nobody serves.
 //!
-//! It is **not** a boundary of trust for content: it never looks into a message. It holds no state. It repeats calls
+//! It is **not** a boundary of trust for content: it never looks into a message, but to write JSON as one. It holds no state. It repeats calls
 //! that change nothing, and no others: whether those can be repeated is known to their callers.
 //!
 //! # Layout
@@ -14,6 +16,10 @@
 //! - [`config`]: settings and command line.
 //! - [`run`]: the process.
 //! - `balance`: spreads the calls to a backend over its processes.
+//! - `front`: takes other protocols than gRPC to the front stack.
+//! - `grpc_web`: gRPC-Web, for browsers.
+//! - `json`: JSON over HTTP; `openapi`: the document about it.
+//! - [`origins`]: which web pages may call.
 //! - `forward`: chooses the backend of a call.
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `farewell`: ends streams that outlive a drain.
@@ -38,10 +44,17 @@
 pub mod backend;
 mod balance;
 pub mod config;
+mod connection;
 mod farewell;
 mod forward;
+mod front;
+mod grpc_web;
+mod json;
 mod monitor;
+mod openapi;
+pub mod origins;
 pub mod retry;
 mod run;
 
+pub use json::RouteError;
 pub use run::{Gateway, GatewayError, run};

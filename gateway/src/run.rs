@@ -19,6 +19,8 @@ use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::farewell::Farewell;
 use crate::forward::Forward;
+use crate::front::Front;
+use crate::json::RouteError;
 use crate::monitor;
 use crate::retry::{Retry, RetryConfig};
 
@@ -37,6 +39,9 @@ pub enum GatewayError {
     /// The contract's descriptors lack something.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),
+    /// The contract's rules for HTTP can't be used.
+    #[error(transparent)]
+    Routes(#[from] RouteError),
     /// An address can't be used.
     #[error("backend {backend}")]
     Backend {
@@ -54,8 +59,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway to `backends`. Of `config`, the limits of the server and the settings of the client are used. Make it in
-    /// the runtime: it follows the health of its backends.
+    /// A gateway to `backends`. Of `config`, the limits of the server, the settings of the client and of web pages are
+    /// used. Make it in the runtime: it follows the health of its backends.
     ///
     /// # Errors
     /// When the address of a backend can't be used.
@@ -97,8 +102,10 @@ impl Gateway {
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
         let services = Services::new(FILE_DESCRIPTOR_SET)?.forward(names, forward);
+        let stack = server::stack(services, &health, &config.server)?;
+        let front = Front::new(stack.clone(), config)?;
         Ok(Self {
-            stack: server::stack(services, &health, &config.server)?,
+            stack: stack.behind(front),
         })
     }
 

@@ -13,7 +13,10 @@ use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::status::StatusBuilder;
 use souk_proto::media::v1::{GetMediaRequest, GetMediaResponse, Media};
-use souk_proto::shop::v1::{ExportShopsRequest, ExportShopsResponse, GetShopRequest, GetShopResponse, Shop};
+use souk_proto::shop::v1::{
+    CreateShopRequest, CreateShopResponse, ExportShopsRequest, ExportShopsResponse, GetShopRequest,
+    GetShopResponse, Shop,
+};
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -94,6 +97,17 @@ impl Service<Request<Body>> for Shops {
                     Ok(tonic::server::Grpc::new(codec)
                         .unary(service_fn(get_shop), request)
                         .await)
+                }
+                "/souk.shop.v1.ShopService/CreateShop" => {
+                    let codec = ProstCodec::<CreateShopResponse, CreateShopRequest>::default();
+                    let create = service_fn(|request: tonic::Request<CreateShopRequest>| {
+                        let created = CreateShopResponse {
+                            shop: request.into_inner().shop,
+                            ..Default::default()
+                        };
+                        std::future::ready(Ok::<_, tonic::Status>(tonic::Response::new(created)))
+                    });
+                    Ok(tonic::server::Grpc::new(codec).unary(create, request).await)
                 }
                 "/souk.shop.v1.ShopService/ExportShops" => {
                     let codec = ProstCodec::<ExportShopsResponse, ExportShopsRequest>::default();

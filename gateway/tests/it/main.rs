@@ -6,12 +6,14 @@
 mod abuse;
 mod answers;
 mod backends;
+mod browser;
 #[path = "../../../chassis/src/tls/testing.rs"]
 mod certificates;
 mod deadlines;
 mod drains;
 mod exports;
 mod health;
+mod json;
 mod limits;
 mod outages;
 mod process;
@@ -21,3 +23,4 @@ mod setting;
 mod several;
 mod tls;
 mod traces;
+mod web;

@@ -10,6 +10,7 @@ use souk_chassis::host::Exit;
 use souk_chassis::methods::Methods;
 use souk_chassis::process::{RunError, StartError};
 use souk_engine::hosting::Settings;
+use souk_gateway::origins::WebConfig;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
 use super::{ready, serve};
@@ -66,7 +67,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
     let settings: Settings = args.service.load()?;
     serve::process()
         .run(&settings.telemetry, &settings.server, async |host| {
-            let gateway = serve::start(&settings, host).await?;
+            let gateway = serve::start(&settings, &WebConfig::loopback(), host).await?;
             let stack = gateway.stack();
             let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
             let target = Client::local(stack.clone(), "souk", methods);

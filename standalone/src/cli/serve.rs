@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use souk_chassis::args::ServiceArgs;
+use souk_chassis::config::{ConfigError, Problems};
 use souk_chassis::health::Health;
 use souk_chassis::host::{Exit, Host};
 use souk_chassis::process::{Process, RunError, StartError};
@@ -13,6 +14,7 @@ use souk_engine::hosting::{self, Service, Settings};
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
+use souk_gateway::origins::WebConfig;
 use souk_meta_svc::MediaServices;
 use souk_order_svc::OrderServices;
 use souk_proto::FILE_DESCRIPTOR_SET;
@@ -27,11 +29,28 @@ pub(super) struct ServeArgs {
     /// Time between two backups [default: 1h].
     #[arg(long, value_name = "DURATION", requires = "backup_to")]
     backup_every: Option<String>,
+    /// Web pages that may call from browsers, as in https://shop.example; several with commas.
+    #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
+    web_origins: Vec<String>,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
 impl ServeArgs {
+    /// The pages that may call.
+    fn web(&self) -> Result<WebConfig, ConfigError> {
+        let web = WebConfig {
+            origins: self.web_origins.clone(),
+        };
+        let mut problems = Problems::default();
+        web.check("--web-origins", &mut problems);
+        if problems.is_empty() {
+            Ok(web)
+        } else {
+            Err(problems.into())
+        }
+    }
+
     /// The flags of their own stand for settings that every service has.
     fn service(self) -> ServiceArgs {
         let mut service = self.service;
@@ -54,16 +73,21 @@ pub(super) fn process() -> Process {
 
 /// Runs everything until it is told to stop.
 pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
+    let web = args.web()?;
     let settings: Settings = args.service().load()?;
     process()
         .run(&settings.telemetry, &settings.server, async |host| {
-            Ok(start(&settings, host).await?.stack())
+            Ok(start(&settings, &web, host).await?.stack())
         })
         .await
 }
 
-/// Opens the three services, each in its own folder, and the gateway over them.
-pub(super) async fn start(settings: &Settings, host: &mut Host) -> Result<Gateway, StartError> {
+/// Opens the three services, each in its own folder, and the gateway over them, for the pages of `web`.
+pub(super) async fn start(
+    settings: &Settings,
+    web: &WebConfig,
+    host: &mut Host,
+) -> Result<Gateway, StartError> {
     let backends = Backends {
         order: Some(backend::<OrderServices>(settings, host).await?),
         shop: Some(backend::<ShopServices>(settings, host).await?),
@@ -71,6 +95,7 @@ pub(super) async fn start(settings: &Settings, host: &mut Host) -> Result<Gatewa
     };
     let config = GatewayConfig {
         server: settings.server.clone(),
+        web: web.clone(),
         ..GatewayConfig::default()
     };
     Ok(Gateway::new(&config, backends)?)

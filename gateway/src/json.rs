@@ -1,0 +1,191 @@
+//! JSON over HTTP for every RPC with one request, by its option `google.api.http`; streams answer with server-sent events.
+//!
+//! Everything is read from the descriptors: no RPC is named here. A request becomes a gRPC call to the stack behind, so its
+//! span, its limits and its errors are those of every call: JSON is read when the stack wants the message, and the answer
+//! is written when the stack has let it go.
+//!
+//! - `route`: the rules, and which paths they have; `template`: paths.
+//! - `request`, `parameters`: JSON, path and query to a message.
+//! - `answer`, `events`, `error`: messages, streams and errors to JSON.
+
+use std::sync::Arc;
+
+use http::header::{self, HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use prost_reflect::DescriptorPool;
+use souk_chassis::layers::ResponseFuture;
+use souk_chassis::server::Stack;
+use souk_chassis::status::StatusBuilder;
+use tonic::Status;
+use tonic::body::Body;
+use tower::ServiceExt as _;
+
+use crate::connection::leave_connection;
+
+mod answer;
+mod error;
+mod events;
+mod parameters;
+mod request;
+mod route;
+mod template;
+
+pub use route::RouteError;
+
+pub(crate) use error::{JSON, whole};
+pub(crate) use route::{BodyUse, Route, field_path, read_all};
+
+use request::{Call, Form, JsonBody};
+
+/// Headers of a request that are about its JSON, or about a browser, and not for the service.
+const OF_THE_FORM: [HeaderName; 11] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::COOKIE,
+    header::EXPECT,
+    header::ORIGIN,
+    HeaderName::from_static("grpc-accept-encoding"),
+    HeaderName::from_static("grpc-encoding"),
+    HeaderName::from_static(events::LAST_EVENT_ID),
+];
+
+/// The descriptors of the contract, and of the details of errors.
+///
+/// # Errors
+/// When they are damaged.
+pub(crate) fn pool() -> Result<DescriptorPool, RouteError> {
+    let mut pool = DescriptorPool::decode(souk_proto::FILE_DESCRIPTOR_SET)?;
+    pool.decode_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
+    Ok(pool)
+}
+
+/// All that can be called by HTTP. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Json {
+    stack: Stack,
+    routes: Arc<Vec<Arc<Route>>>,
+    pool: DescriptorPool,
+    bytes_max: usize,
+}
+
+impl Json {
+    /// Calls of `routes` to `stack`; requests and answers have at most `bytes_max` bytes.
+    pub(crate) fn new(stack: Stack, routes: Vec<Route>, pool: DescriptorPool, bytes_max: usize) -> Self {
+        Self {
+            stack,
+            routes: Arc::new(routes.into_iter().map(Arc::new).collect()),
+            pool,
+            bytes_max,
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
+        match self.find(&request) {
+            Ok(call) => self.forward(call, request),
+            Err(refusal) => Box::pin(std::future::ready(Ok(*refusal))),
+        }
+    }
+
+    /// The call that a request is, or the refusal of what is none.
+    fn find(&self, request: &Request<Body>) -> Result<Call, Box<Response<Body>>> {
+        let path = request.uri().path();
+        let mut others: Vec<&Method> = Vec::new();
+        for route in self.routes.iter() {
+            let Some(variables) = route.template.matches(path) else {
+                continue;
+            };
+            if route.http != *request.method() {
+                others.push(&route.http);
+                continue;
+            }
+            let form = Form::read(request.headers())
+                .map_err(|status| Box::new(error::response(&self.pool, &status)))?;
+            let mut variables: Vec<_> = variables
+                .into_iter()
+                .map(|(field, value)| (field.to_owned(), value))
+                .collect();
+            variables.extend(events::resumed(route, request.headers()));
+            return Ok(Call {
+                route: Arc::clone(route),
+                variables,
+                query: request.uri().query().unwrap_or_default().to_owned(),
+                form,
+                bytes_max: self.bytes_max,
+            });
+        }
+        Err(Box::new(self.unknown(request, &others)))
+    }
+
+    /// The refusal of a path that there isn't, or not with this method.
+    fn unknown(&self, request: &Request<Body>, others: &[&Method]) -> Response<Body> {
+        let (method, path) = (request.method(), request.uri().path());
+        if others.is_empty() {
+            let message = format!("there is no {method} {path}; /openapi.json says what there is");
+            return error::response(
+                &self.pool,
+                &StatusBuilder::not_found("PATH_UNKNOWN", message).build(),
+            );
+        }
+        let allowed = others
+            .iter()
+            .map(|method| method.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        let message = format!("{path} has no {method}; it has {allowed}");
+        let status = StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message)
+            .metadata("methods", &allowed)
+            .build();
+        error::allowing(error::response(&self.pool, &status), &allowed)
+    }
+
+    /// Sends a call on, and writes its answer.
+    fn forward(&self, call: Call, request: Request<Body>) -> ResponseFuture {
+        let encoding = answer::accepted(request.headers());
+        let route = Arc::clone(&call.route);
+        let request = match grpc_request(call, request) {
+            Ok(request) => request,
+            Err(status) => return Box::pin(std::future::ready(Ok(error::response(&self.pool, &status)))),
+        };
+        let (stack, pool, bytes_max) = (self.stack.clone(), self.pool.clone(), self.bytes_max);
+        Box::pin(async move {
+            let response = stack.oneshot(request).await?;
+            Ok(if route.streams() {
+                events::stream(response, &route, &pool, bytes_max)
+            } else {
+                answer::unary(response, route.method.output(), &pool, bytes_max, encoding).await
+            })
+        })
+    }
+}
+
+/// The gRPC request of a call; headers that aren't about its form go on, as metadata.
+fn grpc_request(call: Call, request: Request<Body>) -> Result<Request<Body>, Status> {
+    let path = PathAndQuery::try_from(call.route.path.as_str()).map_err(|error| {
+        StatusBuilder::internal("the call has no path in gRPC")
+            .source(error)
+            .build()
+    })?;
+    let (mut parts, body) = request.into_parts();
+    leave_connection(&mut parts.headers);
+    leave_form(&mut parts.headers);
+    parts.method = Method::POST;
+    parts.uri = Uri::from(path);
+    parts.version = Version::HTTP_2;
+    Ok(Request::from_parts(parts, Body::new(JsonBody::new(body, call))))
+}
+
+fn leave_form(headers: &mut HeaderMap) {
+    for name in &OF_THE_FORM {
+        headers.remove(name);
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Server streams as server-sent events: `data` is a message as JSON, `id` says where a client goes on.
+//!
+//! The stream ends with an event `end`, or `error` with a `google.rpc.Status`: a browser's `EventSource` would call again
+//! at once, and should be closed at either. When the connection broke, it calls again with the `id` of the last event,
+//! which becomes the field of the request by which the RPC goes on.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Response};
+use http_body::Frame;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use souk_chassis::layers::messages::take_plain;
+use souk_chassis::status::StatusBuilder;
+use tokio::time::{Instant, Sleep};
+use tonic::Status;
+use tonic::body::Body;
+
+use super::route::Route;
+use super::{answer, error};
+
+/// Silence after which a comment is sent, so that neither client nor proxies give the stream up.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Header with the `id` of the last event that a client saw.
+pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
+
+/// By what streams go on: a field of their messages, and the field of the request that takes its value.
+const RESUMES: [(&str, &str); 2] = [("resume_token", "resume_token"), ("sequence", "after_sequence")];
+
+/// The fields by which the stream of `route` goes on, of the answer and of the request.
+fn resumes(route: &Route) -> Option<(&'static str, &'static str)> {
+    let (output, input) = (route.method.output(), route.method.input());
+    RESUMES
+        .into_iter()
+        .find(|(from, to)| output.get_field_by_name(from).is_some() && input.get_field_by_name(to).is_some())
+}
+
+/// The variable that a client which comes back sets.
+pub(crate) fn resumed(route: &Route, headers: &HeaderMap) -> Option<(String, String)> {
+    let id = headers
+        .get(LAST_EVENT_ID)?
+        .to_str()
+        .ok()
+        .filter(|id| !id.is_empty())?;
+    let (_, to) = resumes(route).filter(|_| route.streams())?;
+    Some((to.to_owned(), id.to_owned()))
+}
+
+/// The answer to a call that streams.
+pub(crate) fn stream(
+    response: Response<Body>,
+    route: &Route,
+    pool: &DescriptorPool,
+    bytes_max: usize,
+) -> Response<Body> {
+    let (parts, body) = response.into_parts();
+    if let Some(status) = answer::status_of(&parts.headers) {
+        let mut response = error::response(pool, &status);
+        response.headers_mut().extend(answer::metadata(&parts.headers));
+        return response;
+    }
+    let events = Events {
+        body: Some(body),
+        kind: route.method.output(),
+        id: resumes(route).map(|(from, _)| from),
+        pool: pool.clone(),
+        bytes_max,
+        buffer: BytesMut::new(),
+        heartbeat: Box::pin(tokio::time::sleep(HEARTBEAT)),
+        told: parts.headers.contains_key(Status::GRPC_STATUS),
+    };
+    let mut response = Response::new(Body::new(events));
+    *response.headers_mut() = answer::metadata(&parts.headers);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// A body of messages as a body of events.
+struct Events {
+    /// `None` once it has ended.
+    body: Option<Body>,
+    kind: MessageDescriptor,
+    /// The field that is the `id`.
+    id: Option<&'static str>,
+    pool: DescriptorPool,
+    bytes_max: usize,
+    buffer: BytesMut,
+    heartbeat: Pin<Box<Sleep>>,
+    /// Whether the headers have said already that the call went well.
+    told: bool,
+}
+
+impl Events {
+    /// The next whole message as an event.
+    fn message(&mut self) -> Result<Option<Bytes>, Status> {
+        let Some(message) = take_plain(&mut self.buffer, self.bytes_max)? else {
+            return Ok(None);
+        };
+        let message = answer::decode(self.kind.clone(), &message)?;
+        let id = self.id.and_then(|field| read_id(&message, field));
+        Ok(Some(event(None, id.as_deref(), &answer::write(&message)?)))
+    }
+
+    /// The last event.
+    fn end(&mut self, status: Option<&Status>) -> Bytes {
+        self.body = None;
+        match status {
+            Some(status) => event(Some("error"), None, &error::json(&self.pool, status)),
+            None => event(Some("end"), None, b"{}"),
+        }
+    }
+}
+
+/// The `id` of an event.
+fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {
+    let value = message.get_field_by_name(field)?;
+    let text = value.as_str().map(str::to_owned);
+    text.or_else(|| value.as_i64().map(|number| number.to_string()))
+        .filter(|id| !id.is_empty() && !id.contains(['\n', '\r', '\0']))
+}
+
+/// An event; `json` has no line breaks.
+fn event(name: Option<&str>, id: Option<&str>, json: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len() + 64);
+    for (field, value) in [("event", name), ("id", id)] {
+        if let Some(value) = value {
+            out.extend_from_slice(field.as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"\n");
+        }
+    }
+    out.extend_from_slice(b"data: ");
+    out.extend_from_slice(json);
+    out.extend_from_slice(b"\n\n");
+    out.freeze()
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        if this.body.is_none() {
+            return Poll::Ready(None);
+        }
+        let next = loop {
+            match this.message() {
+                Ok(Some(event)) => break event,
+                Ok(None) => {}
+                Err(status) => break this.end(Some(&status)),
+            }
+            let Some(body) = &mut this.body else {
+                return Poll::Ready(None);
+            };
+            match Pin::new(body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => this.buffer.extend_from_slice(&data),
+                    Err(frame) => {
+                        let status = frame.trailers_ref().and_then(answer::status_of);
+                        break this.end(status.as_ref());
+                    }
+                },
+                Poll::Ready(Some(Err(status))) => break this.end(Some(&status)),
+                Poll::Ready(None) if this.told => break this.end(None),
+                Poll::Ready(None) => {
+                    let cut =
+                        StatusBuilder::internal("the service ended its stream without a status").build();
+                    break this.end(Some(&cut));
+                }
+                Poll::Pending if this.heartbeat.as_mut().poll(cx).is_ready() => {
+                    break Bytes::from_static(b":\n\n");
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        };
+        this.heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
+        Poll::Ready(Some(Ok(Frame::data(next))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_lines_with_an_empty_one_behind() {
+        assert_eq!(event(None, Some("7"), b"{}"), "id: 7\ndata: {}\n\n");
+        assert_eq!(event(Some("end"), None, b"{}"), "event: end\ndata: {}\n\n");
+    }
+}

@@ -1,0 +1,224 @@
+use super::*;
+
+fn routes() -> Vec<Route> {
+    read_all(&pool().expect("our own descriptors")).expect("our own rules")
+}
+
+#[test]
+fn every_rpc_has_a_path_and_no_path_is_of_two() {
+    let pool = pool().expect("our own descriptors");
+    let routes = read_all(&pool).expect("our own rules");
+    for service in pool
+        .services()
+        .filter(|service| service.full_name().starts_with("souk."))
+    {
+        for method in service.methods() {
+            let known = routes.iter().any(|route| route.method == method);
+            assert!(known, "{} can't be called by HTTP", method.full_name());
+        }
+    }
+    for (index, one) in routes.iter().enumerate() {
+        for other in routes
+            .iter()
+            .skip(index + 1)
+            .filter(|other| other.http == one.http)
+        {
+            assert!(
+                !one.template.overlaps(&other.template),
+                "{} and {} share a path",
+                one.method.full_name(),
+                other.method.full_name()
+            );
+        }
+    }
+}
+
+#[test]
+fn streams_go_on_by_fields_that_their_messages_have() {
+    for route in routes().iter().filter(|route| route.streams()) {
+        let headers = [(
+            HeaderName::from_static(events::LAST_EVENT_ID),
+            HeaderValue::from_static("7"),
+        )];
+        let resumed = events::resumed(route, &headers.into_iter().collect());
+        assert!(resumed.is_some(), "{}", route.path);
+    }
+}
+
+/// The request that `method path` with `body` becomes, as JSON again; or the reason and the message of its refusal.
+fn request(method: Method, path: &str, body: &str) -> Result<serde_json::Value, (String, String)> {
+    let uri: Uri = path.parse().expect("a path");
+    let route = routes()
+        .into_iter()
+        .find(|route| route.http == method && route.template.matches(uri.path()).is_some())
+        .expect("a route");
+    let variables = route.template.matches(uri.path()).expect("a match");
+    let variables = variables
+        .into_iter()
+        .map(|(field, value)| (field.to_owned(), value))
+        .collect();
+    let headers = [(header::CONTENT_TYPE, JSON)];
+    let call = Call {
+        route: Arc::new(route),
+        variables,
+        query: uri.query().unwrap_or_default().to_owned(),
+        form: Form::read(&headers.into_iter().collect()).expect("JSON"),
+        bytes_max: 1 << 20,
+    };
+    match call.message(body.as_bytes()) {
+        Ok(message) => Ok(serde_json::to_value(message).expect("JSON")),
+        Err(status) => {
+            let reason = souk_chassis::status::reason(&status).expect("a reason");
+            Err((reason, status.message().to_owned()))
+        }
+    }
+}
+
+#[test]
+fn path_query_and_body_make_one_message() {
+    use serde_json::json;
+    let cases = [
+        (
+            Method::GET,
+            "/v1/orders/o%2F1?min_sequence=7",
+            "",
+            json!({"orderId": "o/1", "minSequence": "7"}),
+        ),
+        (
+            Method::GET,
+            "/v1/shops:batchGet?shop_ids=a&shop_ids=b+c",
+            "",
+            json!({"shopIds": ["a", "b c"]}),
+        ),
+        (
+            Method::GET,
+            "/v1/shops:nearby?center.latitude=60.5&center.longitude=-2&query.term.field=type&query.term.value.string_value=%E5%A5%B6",
+            "",
+            json!({"center": {"latitude": 60.5, "longitude": -2.0},
+                "query": {"term": {"field": "type", "value": {"stringValue": "奶"}}}}),
+        ),
+        (
+            Method::POST,
+            "/v1/shops?validate_only=true",
+            r#"{"shop_id":"h1","averagePriceCents":"900"}"#,
+            json!({"shop": {"shopId": "h1", "averagePriceCents": "900"}, "validateOnly": true}),
+        ),
+        (
+            Method::PATCH,
+            "/v1/shops/h1?update_mask=name,average_price_cents&etag=e",
+            r#"{"name":"n","shop_id":"other"}"#,
+            json!({"shop": {"shopId": "h1", "name": "n"}, "updateMask": "name,averagePriceCents", "etag": "e"}),
+        ),
+        (Method::POST, "/v1/shops:search", "", json!({})),
+        (
+            Method::POST,
+            "/v1/shops:search",
+            r#"{"search":{"query":{"matchAll":{}},"pageSize":3,"hitsMode":"HITS_MODE_KEYS"}}"#,
+            json!({"search": {"query": {"matchAll": {}}, "pageSize": 3, "hitsMode": "HITS_MODE_KEYS"}}),
+        ),
+        (
+            Method::GET,
+            "/v1/orders:watch?after_sequence=0",
+            "",
+            json!({"afterSequence": "0"}),
+        ),
+    ];
+    for (method, path, body, message) in cases {
+        assert_eq!(request(method, path, body), Ok(message), "{path}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let cases = [
+        (
+            Method::GET,
+            "/v1/orders/o1?colour=red",
+            "",
+            "PARAMETER_UNKNOWN",
+            "`colour`",
+        ),
+        (
+            Method::GET,
+            "/v1/orders/o1?min_sequence=many",
+            "",
+            "PARAMETER_MALFORMED",
+            "`min_sequence`",
+        ),
+        (
+            Method::GET,
+            "/v1/orders/o1?min_sequence=1&min_sequence=2",
+            "",
+            "PARAMETER_MALFORMED",
+            "once",
+        ),
+        (
+            Method::GET,
+            "/v1/shops:nearby?center=1",
+            "",
+            "PARAMETER_MALFORMED",
+            "center.latitude",
+        ),
+        (
+            Method::GET,
+            "/v1/orders/o1?min_sequence=%ff",
+            "",
+            "QUERY_MALFORMED",
+            "UTF-8",
+        ),
+        (Method::GET, "/v1/orders/o1", "{}", "BODY_UNEXPECTED", "query"),
+        (
+            Method::POST,
+            "/v1/shops?shop.name=n",
+            "{}",
+            "PARAMETER_UNKNOWN",
+            "body",
+        ),
+        (
+            Method::POST,
+            "/v1/shops:search?page_size=1",
+            "{}",
+            "PARAMETER_UNKNOWN",
+            "body",
+        ),
+        (
+            Method::POST,
+            "/v1/shops:search",
+            r#"{"search":{"colour":1}}"#,
+            "JSON_MALFORMED",
+            "colour",
+        ),
+        (
+            Method::POST,
+            "/v1/shops:search",
+            r#"{"search":"#,
+            "JSON_MALFORMED",
+            "line 1",
+        ),
+        (
+            Method::POST,
+            "/v1/shops:search",
+            "{} {}",
+            "JSON_MALFORMED",
+            "trailing",
+        ),
+        (
+            Method::POST,
+            "/v1/shops",
+            r#"{"rating":"high"}"#,
+            "JSON_MALFORMED",
+            "line 1",
+        ),
+    ];
+    for (method, path, body, reason, words) in cases {
+        let (given, message) = request(method, path, body).expect_err(path);
+        assert_eq!(given, reason, "{path}: {message}");
+        assert!(message.contains(words), "{path}: {message}");
+    }
+    let many = "min_sequence=1&".repeat(parameters::PARAMETERS_MAX + 1);
+    let (reason, _) = request(Method::GET, &format!("/v1/orders/o1?{many}"), "").expect_err("too many");
+    assert_eq!(reason, "TOO_MANY_PARAMETERS");
+    let deep = r#"{"search":{"query":"#.to_owned() + &r#"{"bool":{"must":["#.repeat(100);
+    let (reason, _) = request(Method::POST, "/v1/shops:search", &deep).expect_err("too deep");
+    assert_eq!(reason, "MESSAGE_TOO_DEEP");
+}

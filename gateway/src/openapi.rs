@@ -1,0 +1,209 @@
+//! The OpenAPI 3.1 document of the calls by HTTP and JSON, made of the descriptors; their comments are its descriptions.
+//!
+//! - `comments`: the comments of the `.proto` files, by what they are about.
+//! - `schema`: messages and enums as JSON Schema, by the JSON mapping of protocol buffers.
+
+use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, ServiceDescriptor};
+use serde_json::{Map, Value, json};
+
+use crate::json::{BodyUse, Route};
+
+mod comments;
+mod schema;
+
+use comments::Comments;
+use schema::Schemas;
+
+/// The message that errors are.
+const ERROR: &str = "google.rpc.Status";
+
+/// What the document says about all calls.
+const ABOUT: &str = "Searchable data for a marketplace: orders, shops on the map, media. Each call is the gRPC call of \
+    the same name; requests and answers are in the JSON mapping of protocol buffers: fields in camelCase or as in the \
+    .proto files, 64-bit integers as strings, enums by name. A time limit is given by the header `grpc-timeout`, as in \
+    `500m`; streams answer with server-sent events and go on after `Last-Event-ID`.";
+
+/// The document of `routes`.
+pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
+    let comments = Comments::read(pool);
+    let mut schemas = Schemas::new(&comments);
+    let mut paths = Map::new();
+    let mut services: Vec<ServiceDescriptor> = Vec::new();
+    let mut last = (String::new(), 0);
+    for route in routes {
+        let service = route.method.parent_service();
+        if !services.contains(service) {
+            services.push(service.clone());
+        }
+        // Further ways to call the same RPC have names of their own.
+        let name = route.method.full_name().to_owned();
+        last = if last.0 == name {
+            (name, last.1 + 1)
+        } else {
+            (name, 0)
+        };
+        let mut id = format!("{}_{}", service.name(), route.method.name());
+        if last.1 > 0 {
+            id = format!("{id}_{}", last.1);
+        }
+        let operation = operation(route, &id, &comments, &mut schemas);
+        let path = paths
+            .entry(route.template.open_api())
+            .or_insert_with(|| json!({}));
+        if let Value::Object(path) = path {
+            path.insert(route.http.as_str().to_ascii_lowercase(), operation);
+        }
+    }
+    let error = match pool.get_message_by_name(ERROR) {
+        Some(message) => schemas.message(&message),
+        None => json!({"type": "object"}),
+    };
+    let tags: Vec<Value> = services
+        .iter()
+        .map(|service| {
+            let about = comments.of(&service.parent_file(), service.path());
+            json!({"name": service.full_name(), "description": about})
+        })
+        .collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Souk", "version": env!("CARGO_PKG_VERSION"), "description": ABOUT},
+        "servers": [{"url": "/"}],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": schemas.finish(),
+            "responses": {
+                "Error": {
+                    "description": "The call failed: its code, what was wrong, and details (google.rpc.Status).",
+                    "content": {"application/json": {"schema": error}},
+                },
+            },
+        },
+    })
+}
+
+fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas<'_>) -> Value {
+    let method = &route.method;
+    let about = comments.of(&method.parent_file(), method.path());
+    let summary = about.split_inclusive(". ").next().unwrap_or_default();
+    let summary = summary.lines().collect::<Vec<_>>().join(" ");
+    let mut operation = Map::new();
+    operation.insert("operationId".to_owned(), json!(id));
+    operation.insert("tags".to_owned(), json!([method.parent_service().full_name()]));
+    operation.insert("summary".to_owned(), json!(summary.trim()));
+    operation.insert("description".to_owned(), json!(about));
+    let parameters = parameters(route, schemas);
+    if !parameters.is_empty() {
+        operation.insert("parameters".to_owned(), Value::Array(parameters));
+    }
+    let body = match &route.body {
+        BodyUse::None => None,
+        BodyUse::Whole => Some(schemas.message(&method.input())),
+        BodyUse::Field(field) => Some(schemas.field(field)),
+    };
+    if let Some(schema) = body {
+        let content = json!({"application/json": {"schema": schema}});
+        operation.insert(
+            "requestBody".to_owned(),
+            json!({"required": true, "content": content}),
+        );
+    }
+    let output = schemas.message(&method.output());
+    let content = if route.streams() {
+        json!({"text/event-stream": {"schema": {
+            "type": "string",
+            "description": "Events, the `data` of each a message; the last is an `end` or an `error`.",
+            "contentMediaType": "application/json",
+            "contentSchema": output,
+        }}})
+    } else {
+        json!({"application/json": {"schema": output}})
+    };
+    let answered = comments.of(&method.output().parent_file(), method.output().path());
+    operation.insert(
+        "responses".to_owned(),
+        json!({
+            "200": {"description": answered, "content": content},
+            "default": {"$ref": "#/components/responses/Error"},
+        }),
+    );
+    Value::Object(operation)
+}
+
+/// The fields of the path, and those of the query but for messages that hold messages: their fields can be named, too,
+/// but there is no end to them.
+fn parameters(route: &Route, schemas: &mut Schemas<'_>) -> Vec<Value> {
+    let input = route.method.input();
+    let in_path: Vec<&str> = route.template.fields().collect();
+    let mut parameters = Vec::new();
+    for name in &in_path {
+        if let Some(leaf) = crate::json::field_path(&input, name).and_then(|fields| fields.last().cloned()) {
+            parameters.push(parameter(name, "path", true, &leaf, schemas));
+        }
+    }
+    if route.body == BodyUse::Whole {
+        return parameters;
+    }
+    for field in input.fields() {
+        let is_body = matches!(&route.body, BodyUse::Field(body) if *body == field);
+        if is_body || in_path.contains(&field.name()) {
+            continue;
+        }
+        match nested(&field) {
+            None if is_single(&field) => {
+                parameters.push(parameter(field.name(), "query", false, &field, schemas))
+            }
+            None => {}
+            Some(message) => {
+                for inner in message.fields().filter(is_single) {
+                    let name = format!("{}.{}", field.name(), inner.name());
+                    parameters.push(parameter(&name, "query", false, &inner, schemas));
+                }
+            }
+        }
+    }
+    parameters
+}
+
+/// The message of a field of which all fields are values.
+fn nested(field: &FieldDescriptor) -> Option<MessageDescriptor> {
+    match field.kind() {
+        Kind::Message(message) if !field.is_list() && !field.is_map() && !schema::is_text(&message) => {
+            let of_values = message.fields().all(|inner| is_single(&inner));
+            of_values.then_some(message)
+        }
+        _ => None,
+    }
+}
+
+/// Can it be one parameter?
+fn is_single(field: &FieldDescriptor) -> bool {
+    match field.kind() {
+        Kind::Message(message) => schema::is_text(&message),
+        _ => !field.is_map(),
+    }
+}
+
+fn parameter(
+    name: &str,
+    place: &str,
+    required: bool,
+    field: &FieldDescriptor,
+    schemas: &mut Schemas<'_>,
+) -> Value {
+    let mut schema = schemas.field(field);
+    let about = schema
+        .as_object_mut()
+        .and_then(|schema| schema.remove("description"));
+    json!({
+        "name": name,
+        "in": place,
+        "required": required,
+        "description": about.unwrap_or_default(),
+        "schema": schema,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Which web pages may call the gateway from a browser, and what they may see of its answers (CORS).
+//!
+//! A browser asks before it lets a page of another origin call; without an origin in the settings no page may. Programs
+//! that aren't browsers aren't concerned: this protects the users of browsers, and isn't a protection of the gateway.
+
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Method, Uri};
+use serde::{Deserialize, Serialize};
+use souk_chassis::config::Problems;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+/// How long a browser remembers that a page may call.
+const PREFLIGHT_AGE: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// Most origins in the settings.
+pub const ORIGINS_MAX: usize = 64;
+
+/// Pages that are served on the machine itself, on any port: those that the demo answers to.
+pub const LOOPBACK: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
+/// Answer headers that pages may read: how a call ended, and in which trace.
+const EXPOSED: [HeaderName; 5] = [
+    HeaderName::from_static("grpc-status"),
+    HeaderName::from_static("grpc-message"),
+    HeaderName::from_static("grpc-status-details-bin"),
+    HeaderName::from_static("traceparent"),
+    RETRY_AFTER,
+];
+
+/// Request headers that pages may send: those of gRPC-Web clients, keys, trace context.
+const SENT: [HeaderName; 11] = [
+    ACCEPT,
+    AUTHORIZATION,
+    CONTENT_TYPE,
+    HeaderName::from_static("baggage"),
+    HeaderName::from_static("grpc-timeout"),
+    HeaderName::from_static("last-event-id"),
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-grpc-web"),
+    HeaderName::from_static("x-user-agent"),
+];
+
+/// Settings of calls from web pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebConfig {
+    /// Origins of the pages that may call, as in `https://shop.example`; a port of `*` is any port, `*` alone is every
+    /// page. None by default. At most [`ORIGINS_MAX`].
+    pub origins: Vec<String>,
+}
+
+impl WebConfig {
+    /// For pages on this machine alone.
+    pub fn loopback() -> Self {
+        Self {
+            origins: LOOPBACK.map(str::to_owned).to_vec(),
+        }
+    }
+
+    /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
+    pub fn check(&self, path: &str, problems: &mut Problems) {
+        if self.origins.len() > ORIGINS_MAX {
+            let count = self.origins.len();
+            problems.push(
+                &format!("{path}.origins"),
+                format!("has {count} origins; at most {ORIGINS_MAX} can be"),
+            );
+        }
+        for (index, origin) in self.origins.iter().enumerate() {
+            if Pattern::read(origin).is_none() {
+                let words = format!(
+                    "`{origin}` is no origin; it must be https://host, http://host:port or `*`, without a path"
+                );
+                problems.push(&format!("{path}.origins[{index}]"), words);
+            }
+        }
+    }
+
+    /// Answers preflights, and marks the answers that allowed pages may read.
+    pub(crate) fn layer(&self) -> CorsLayer {
+        let patterns: Vec<Pattern> = self
+            .origins
+            .iter()
+            .filter_map(|origin| Pattern::read(origin))
+            .collect();
+        let allowed = move |origin: &HeaderValue| {
+            let origin = origin.to_str().unwrap_or_default();
+            patterns.iter().any(|pattern| pattern.matches(origin))
+        };
+        CorsLayer::new()
+            .allow_origin(AllowOrigin::predicate(move |origin, _| allowed(origin)))
+            .allow_methods([
+                Method::GET,
+                Method::POST,
+                Method::PATCH,
+                Method::PUT,
+                Method::DELETE,
+            ])
+            .allow_headers(SENT)
+            .expose_headers(EXPOSED)
+            .max_age(PREFLIGHT_AGE)
+    }
+}
+
+/// An origin in the settings.
+#[derive(Debug, PartialEq, Eq)]
+enum Pattern {
+    Every,
+    One(String),
+    /// All ports of `scheme://host`.
+    AnyPort(String),
+}
+
+impl Pattern {
+    fn read(text: &str) -> Option<Self> {
+        if text == "*" {
+            return Some(Self::Every);
+        }
+        let (address, any_port) = match text.strip_suffix(":*") {
+            Some(address) => (address, true),
+            None => (text, false),
+        };
+        let uri: Uri = address.parse().ok()?;
+        let host = uri.host().filter(|host| !host.is_empty())?;
+        let scheme = uri
+            .scheme_str()
+            .filter(|scheme| matches!(*scheme, "http" | "https"))?;
+        let plain = match uri.port_u16() {
+            Some(_) if any_port => return None,
+            Some(port) => format!("{scheme}://{host}:{port}"),
+            None => format!("{scheme}://{host}"),
+        };
+        // Browsers write origins in lower case, without a path, not even `/`.
+        if !plain.eq_ignore_ascii_case(address) {
+            return None;
+        }
+        let plain = plain.to_ascii_lowercase();
+        Some(if any_port {
+            Self::AnyPort(plain)
+        } else {
+            Self::One(plain)
+        })
+    }
+
+    fn matches(&self, origin: &str) -> bool {
+        match self {
+            Self::Every => true,
+            Self::One(one) => one == origin,
+            Self::AnyPort(host) => origin.strip_prefix(host.as_str()).is_some_and(|rest| {
+                rest.is_empty()
+                    || rest.strip_prefix(':').is_some_and(|port| {
+                        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+                    })
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_match_by_scheme_host_and_port() {
+        let matches = |pattern: &str, origin: &str| Pattern::read(pattern).expect(pattern).matches(origin);
+        assert!(matches("https://Shop.example", "https://shop.example"));
+        assert!(matches("http://127.0.0.1:3000", "http://127.0.0.1:3000"));
+        assert!(matches("http://localhost:*", "http://localhost:5173"));
+        assert!(matches("http://localhost:*", "http://localhost"));
+        assert!(matches("http://[::1]:*", "http://[::1]:80"));
+        assert!(matches("*", "null"));
+        for (pattern, origin) in [
+            ("https://shop.example", "http://shop.example"),
+            ("https://shop.example", "https://shop.example.evil"),
+            ("https://shop.example", "https://shop.example:8443"),
+            ("http://localhost:*", "http://localhost.evil:80"),
+            ("http://localhost:*", "http://localhost:80.evil"),
+            ("http://localhost:*", "null"),
+        ] {
+            assert!(!matches(pattern, origin), "{pattern} {origin}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_origin_is_a_problem_of_its_setting() {
+        for bad in [
+            "",
+            "shop.example",
+            "ftp://a",
+            "https://a/",
+            "https://a/b",
+            "https://",
+            "http://a:1:*",
+        ] {
+            assert_eq!(Pattern::read(bad), None, "{bad}");
+        }
+        for good in LOOPBACK {
+            assert!(Pattern::read(good).is_some(), "{good}");
+        }
+    }
+}
