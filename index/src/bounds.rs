@@ -31,6 +31,8 @@ const SLACK: Score = 1.000_01;
 pub(crate) struct Bounds {
     blocks: Vec<Block>,
     highest: Score,
+    /// The highest frequency.
+    frequency: u32,
 }
 
 /// Entries of a list one after the other.
@@ -45,7 +47,7 @@ struct Block {
 
 impl Bounds {
     fn measure(reader: &SegmentReader, word: &Term) -> tantivy::Result<Self> {
-        let (mut blocks, mut highest) = (Vec::new(), 0.0);
+        let (mut blocks, mut highest, mut frequency) = (Vec::new(), 0.0, 0);
         let index = reader.inverted_index(word.field())?;
         let lengths = reader.fieldnorms_readers().get_field(word.field())?;
         let lengths = lengths.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1));
@@ -59,10 +61,10 @@ impl Bounds {
                     frequency: 0,
                 };
                 for _ in 0..BLOCK {
-                    let frequency = postings.term_freq();
-                    let density = norms.density(lengths.fieldnorm_id(doc), frequency);
+                    let times = postings.term_freq();
+                    let density = norms.density(lengths.fieldnorm_id(doc), times);
                     block.density = Score::max(block.density, density);
-                    block.frequency = block.frequency.max(frequency);
+                    block.frequency = block.frequency.max(times);
                     block.last = doc;
                     doc = postings.advance();
                     if doc == TERMINATED {
@@ -70,10 +72,15 @@ impl Bounds {
                     }
                 }
                 highest = Score::max(highest, block.density);
+                frequency = frequency.max(block.frequency);
                 blocks.push(block);
             }
         }
-        Ok(Self { blocks, highest })
+        Ok(Self {
+            blocks,
+            highest,
+            frequency,
+        })
     }
 
     fn bytes(&self) -> usize {
@@ -166,6 +173,11 @@ impl Ceiling {
     pub(crate) fn at_length(&self, code: u8) -> Score {
         let block = self.bounds.blocks.get(self.at);
         block.map_or(0.0, |block| self.bm25.score(code, block.frequency) * SLACK)
+    }
+
+    /// What any document scores at most when its length has this code.
+    pub(crate) fn highest_at_length(&self, code: u8) -> Score {
+        self.bm25.score(code, self.bounds.frequency) * SLACK
     }
 
     fn of_block(&self) -> Score {

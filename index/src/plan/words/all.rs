@@ -3,7 +3,10 @@
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
-use super::cursor::Cursor;
+use super::cursor::{CODES, Cursor, first_too_long};
+
+/// A little less than 1: what sums in single precision may gain over sums in double precision.
+const ROUNDING: f64 = 1.0 - 1e-6;
 
 /// The intersection of words: the rarest leads.
 ///
@@ -19,7 +22,7 @@ pub(super) struct AllWords {
     window: Window,
 }
 
-/// Documents up to one of which the same bounds apply.
+/// Documents up to one of which the same bounds apply: a block of the leading word.
 #[derive(Clone, Copy)]
 struct Window {
     last: DocId,
@@ -31,7 +34,7 @@ impl Window {
     /// Everything, with nothing known of it.
     const WHOLE: Self = Self {
         last: TERMINATED,
-        too_long: u8::MAX as u16 + 1,
+        too_long: CODES,
     };
 }
 
@@ -58,7 +61,7 @@ impl AllWords {
 
     pub(super) fn raise_floor(&mut self, floor: Score) -> tantivy::Result<()> {
         self.cursors.iter_mut().try_for_each(Cursor::measure)?;
-        self.floor = Some(f64::from(floor));
+        self.floor = Some(f64::from(floor) * ROUNDING);
         self.window = self.window_from(self.doc.saturating_add(1).min(TERMINATED));
         Ok(())
     }
@@ -66,45 +69,67 @@ impl AllWords {
     /// Goes to the first match from `target` on.
     fn settle(&mut self, target: DocId) -> DocId {
         let mut candidate = target;
-        'candidates: while candidate < TERMINATED {
+        while candidate < TERMINATED {
             if candidate > self.window.last {
                 self.window = self.window_from(candidate);
             }
-            if self.window.too_long == 0 {
-                candidate = self.window.last.saturating_add(1);
+            let Window { last, too_long } = self.window;
+            if too_long == 0 {
+                candidate = last.saturating_add(1);
                 continue;
             }
-            let mut leads = true;
-            for nth in &self.order {
-                let Some(cursor) = self.cursors.get_mut(*nth) else {
-                    continue;
-                };
-                let doc = cursor.seek(candidate);
-                if doc > candidate && !leads {
-                    candidate = doc;
-                    continue 'candidates;
-                }
-                if leads {
-                    if doc > self.window.last {
-                        candidate = doc;
-                        continue 'candidates;
-                    }
-                    candidate = doc;
-                    if doc == TERMINATED {
-                        break 'candidates;
-                    }
-                    if u16::from(cursor.length()) >= self.window.too_long {
-                        candidate += 1;
-                        continue 'candidates;
-                    }
-                    leads = false;
-                }
+            let Some(leading) = self.leading() else {
+                break;
+            };
+            candidate = leading.seek_short(candidate, last, too_long);
+            if candidate > last || candidate == TERMINATED {
+                continue;
             }
-            self.doc = candidate;
-            return candidate;
+            if !self.hopeful(candidate) {
+                candidate += 1;
+                continue;
+            }
+            let Some(behind) = self.missed(candidate) else {
+                self.doc = candidate;
+                return candidate;
+            };
+            candidate = behind;
         }
         self.doc = TERMINATED;
         TERMINATED
+    }
+
+    fn leading(&mut self) -> Option<&mut Cursor> {
+        self.cursors.get_mut(*self.order.first()?)
+    }
+
+    /// Asks the words behind the leading one for a document: where the first that lacks it goes on.
+    fn missed(&mut self, doc: DocId) -> Option<DocId> {
+        self.order.iter().skip(1).find_map(|nth| {
+            let found = self.cursors.get_mut(*nth)?.seek(doc);
+            (found > doc).then_some(found)
+        })
+    }
+
+    /// Whether the document that the leading word stands on can reach the floor, as far as its length and the blocks of
+    /// the other words tell.
+    fn hopeful(&mut self, doc: DocId) -> bool {
+        let Some(floor) = self.floor else {
+            return true;
+        };
+        let mut sum = 0.0;
+        for (place, nth) in self.order.iter().enumerate() {
+            let Some(cursor) = self.cursors.get_mut(*nth) else {
+                continue;
+            };
+            sum += if place == 0 {
+                f64::from(cursor.score())
+            } else {
+                cursor.bound(doc);
+                cursor.at_length(cursor.length_of(doc))
+            };
+        }
+        sum >= floor
     }
 
     /// What is known of the documents from `doc` on.
@@ -113,33 +138,32 @@ impl AllWords {
             return Window::WHOLE;
         };
         let (mut bound, mut last) = (0.0, TERMINATED);
-        for cursor in &mut self.cursors {
-            let (most, until) = cursor.bound(doc);
-            bound += most;
-            last = last.min(until);
-        }
-        let reaches = |code: u16| {
-            let code = u8::try_from(code).unwrap_or(u8::MAX);
-            self.cursors
-                .iter()
-                .map(|cursor| cursor.at_length(code))
-                .sum::<f64>()
-                >= floor
-        };
-        let (mut low, mut high) = (0, Window::WHOLE.too_long);
-        if bound < floor {
-            high = 0;
-        }
-        // Scores fall with lengths: the first code that is too long lies between the two.
-        while low < high {
-            let middle = u16::midpoint(low, high);
-            if reaches(middle) {
-                low = middle + 1;
+        for (place, nth) in self.order.iter().enumerate() {
+            let Some(cursor) = self.cursors.get_mut(*nth) else {
+                continue;
+            };
+            if place == 0 {
+                (bound, last) = cursor.bound(doc);
             } else {
-                high = middle;
+                bound += cursor.highest();
             }
         }
-        Window { last, too_long: high }
+        if bound < floor {
+            return Window { last, too_long: 0 };
+        }
+        let at_length = |code: u8| {
+            let of = |(place, nth): (usize, &usize)| {
+                self.cursors.get(*nth).map_or(0.0, |cursor| match place {
+                    0 => cursor.at_length(code),
+                    _ => cursor.highest_at_length(code),
+                })
+            };
+            self.order.iter().enumerate().map(of).sum::<f64>()
+        };
+        Window {
+            last,
+            too_long: first_too_long(|code| at_length(code) >= floor),
+        }
     }
 }
 

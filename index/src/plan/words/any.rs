@@ -5,10 +5,10 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::all::AllWords;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, first_too_long};
 
-/// A little less than 1: what differences of sums may lose.
-const ROUNDING: f64 = 1.0 - 1e-9;
+/// A little less than 1: what differences of sums may lose, and sums in single precision gain.
+const ROUNDING: f64 = 1.0 - 1e-6;
 
 /// The union of words, of which `needed` have to be there.
 pub(super) struct AnyWords {
@@ -55,13 +55,23 @@ impl AnyWords {
             return all.raise_floor(floor);
         }
         self.cursors.iter_mut().try_for_each(Cursor::measure)?;
-        self.floor = Some(f64::from(floor));
+        let lowered = f64::from(floor) * ROUNDING;
+        self.floor = Some(lowered);
         let together: f64 = self.cursors.iter().map(Cursor::highest).sum();
-        let needed = |cursor: &Cursor| together - cursor.highest() < f64::from(floor) * ROUNDING;
+        let needed = |cursor: &Cursor| together - cursor.highest() < lowered;
         if self.cursors.iter().all(needed) {
             let mut all = AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors));
             all.raise_floor(floor)?;
             self.all = Some(all);
+            return Ok(());
+        }
+        let at_length = |code| {
+            let of = self.cursors.iter().map(|cursor| cursor.highest_at_length(code));
+            of.sum::<f64>()
+        };
+        let too_long = first_too_long(|code| at_length(code) >= lowered);
+        for cursor in &mut self.cursors {
+            cursor.pass_over(too_long);
         }
         Ok(())
     }
@@ -75,6 +85,8 @@ impl AnyWords {
             };
             if let Some(skip) = self.hopeless(&pivot) {
                 self.move_first(pivot.end, skip);
+            } else if self.too_long(&pivot) {
+                self.move_first(pivot.end, pivot.doc + 1);
             } else if self.order.first().is_some_and(|(doc, _)| *doc == pivot.doc) {
                 self.doc = pivot.doc;
                 return pivot.doc;
@@ -132,6 +144,20 @@ impl AnyWords {
         // Behind the next word's document, that word counts too.
         let next = self.order.get(pivot.end).map_or(TERMINATED, |(doc, _)| *doc);
         Some(until.saturating_add(1).min(next))
+    }
+
+    /// Whether the pivot's text is too long to reach the floor with the words that may be in it. After [`Self::hopeless`],
+    /// which leaves the words' bounds on the pivot's blocks.
+    fn too_long(&self, pivot: &Pivot) -> bool {
+        let Some(floor) = self.floor else {
+            return false;
+        };
+        let words = self.order.iter().take(pivot.end);
+        let most = words.filter_map(|(_, nth)| {
+            let cursor = self.cursors.get(*nth)?;
+            Some(cursor.at_length(cursor.length_of(pivot.doc)))
+        });
+        most.sum::<f64>() < floor
     }
 
     /// Moves the first `count` cursors that stand before `target` to it.

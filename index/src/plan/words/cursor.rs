@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
 use crate::bm25::Bm25;
 use crate::bounds::Ceiling;
@@ -27,6 +27,25 @@ pub(super) struct Cursor {
     count: u32,
     source: Source,
     ceiling: Option<Ceiling>,
+    /// Texts with this code of their length, or a higher one, are passed over.
+    too_long: u16,
+}
+
+/// Codes of lengths end before it.
+pub(super) const CODES: u16 = u8::MAX as u16 + 1;
+
+/// The first code of lengths that `reaches` nothing any more; scores fall with lengths.
+pub(super) fn first_too_long(reaches: impl Fn(u8) -> bool) -> u16 {
+    let (mut low, mut high) = (0, CODES);
+    while low < high {
+        let middle = u16::midpoint(low, high);
+        if reaches(u8::try_from(middle).unwrap_or(u8::MAX)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    high
 }
 
 impl Cursor {
@@ -44,6 +63,7 @@ impl Cursor {
             count,
             source,
             ceiling: None,
+            too_long: CODES,
         }
     }
 
@@ -57,17 +77,45 @@ impl Cursor {
     }
 
     pub(super) fn advance(&mut self) -> DocId {
-        self.postings.advance()
+        self.postings.advance();
+        self.pass_long()
     }
 
     /// Goes to the first document from `target` on, if it isn't behind it already.
     pub(super) fn seek(&mut self, target: DocId) -> DocId {
-        let doc = self.postings.doc();
-        if doc < target {
-            self.postings.seek(target)
-        } else {
-            doc
+        if self.postings.doc() < target {
+            self.postings.seek(target);
         }
+        self.pass_long()
+    }
+
+    /// From now on passes over texts with this code of their length, or a higher one.
+    pub(super) fn pass_over(&mut self, too_long: u16) {
+        self.too_long = too_long;
+    }
+
+    /// Goes to the first document from here on whose text isn't too long.
+    fn pass_long(&mut self) -> DocId {
+        let mut doc = self.postings.doc();
+        if self.too_long < CODES {
+            while doc != TERMINATED && u16::from(self.lengths.fieldnorm_id(doc)) >= self.too_long {
+                doc = self.postings.advance();
+            }
+        }
+        doc
+    }
+
+    /// The first document from `target` on, up to `last`, whose text's code is below `too_long`; or the first behind
+    /// `last`.
+    pub(super) fn seek_short(&mut self, target: DocId, last: DocId, too_long: u16) -> DocId {
+        let mut doc = self.postings.doc();
+        if doc < target {
+            doc = self.postings.seek(target);
+        }
+        while doc <= last && doc != TERMINATED && u16::from(self.lengths.fieldnorm_id(doc)) >= too_long {
+            doc = self.postings.advance();
+        }
+        doc
     }
 
     /// How many documents have the word, deleted ones included.
@@ -119,8 +167,16 @@ impl Cursor {
         ceiling.map_or(f64::INFINITY, |ceiling| f64::from(ceiling.at_length(code)))
     }
 
-    /// The code of the length of the document that it stands on.
-    pub(super) fn length(&self) -> u8 {
-        self.lengths.fieldnorm_id(self.postings.doc())
+    /// What any document scores at most when its length has this code.
+    pub(super) fn highest_at_length(&self, code: u8) -> f64 {
+        let ceiling = self.ceiling.as_ref();
+        ceiling.map_or(f64::INFINITY, |ceiling| {
+            f64::from(ceiling.highest_at_length(code))
+        })
+    }
+
+    /// The code of the length of a document's text.
+    pub(super) fn length_of(&self, doc: DocId) -> u8 {
+        self.lengths.fieldnorm_id(doc)
     }
 }
