@@ -1,7 +1,7 @@
 //! What searches and the follower of one index know of each other: how far the index is, and how far somebody needs it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use souk_index::{Index, Searcher};
@@ -66,6 +66,8 @@ pub(crate) struct IndexState {
     wanted: AtomicU64,
     /// Wakes the follower when `wanted` has grown.
     pub(crate) wake: Notify,
+    /// Whether its segments are as few as they become while nobody writes.
+    consolidated: AtomicBool,
 }
 
 impl IndexState {
@@ -78,6 +80,7 @@ impl IndexState {
             applied: watch::Sender::new(0),
             wanted: AtomicU64::new(0),
             wake: Notify::new(),
+            consolidated: AtomicBool::new(false),
         }
     }
 
@@ -132,6 +135,15 @@ impl IndexState {
     pub(crate) fn set_applied(&self, sequence: u64) {
         self.applied
             .send_modify(|applied| *applied = sequence.max(*applied));
+    }
+
+    pub(crate) fn set_consolidated(&self, consolidated: bool) {
+        self.consolidated.store(consolidated, Ordering::Release);
+    }
+
+    /// Whether its segments are as few as they become while nobody writes.
+    pub(crate) fn is_consolidated(&self) -> bool {
+        self.consolidated.load(Ordering::Acquire)
     }
 
     /// Searches that begin now see every change up to here.

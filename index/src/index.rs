@@ -60,6 +60,7 @@ impl IndexOptions {
             smallest_tier: u32::MAX,
             max_segments: usize::MAX,
             smallest_reclaimed: 1,
+            ..ReclaimingMergePolicy::default()
         };
         self
     }

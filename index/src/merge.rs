@@ -4,6 +4,8 @@
 //! an index under updates grows for ever. This one rewrites any segment, however big, a third of which is deleted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{MergeCandidate, MergePolicy};
@@ -17,6 +19,8 @@ const SMALLEST_TIER: u32 = 512;
 const MAX_SEGMENTS: usize = 40;
 /// Segments above so many documents are merged only to reclaim deletes: a bigger merge would keep one core for minutes.
 const LARGEST_MERGED: u32 = 5_000_000;
+/// While nobody writes: documents that are rewritten for each that is merged with them.
+const REWRITTEN_PER_NEW: u64 = 4;
 /// Rewritten when more than this part of a segment is deleted.
 const RECLAIM_AT: f64 = 1.0 / 3.0;
 /// Smaller segments aren't worth a rewrite of their own: the next merge of their level takes them.
@@ -29,6 +33,8 @@ pub(crate) struct ReclaimingMergePolicy {
     pub(crate) smallest_tier: u32,
     pub(crate) max_segments: usize,
     pub(crate) smallest_reclaimed: u32,
+    /// Whether nobody writes, so that few segments are worth more merges.
+    pub(crate) resting: Arc<AtomicBool>,
 }
 
 impl Default for ReclaimingMergePolicy {
@@ -38,6 +44,7 @@ impl Default for ReclaimingMergePolicy {
             smallest_tier: SMALLEST_TIER,
             max_segments: MAX_SEGMENTS,
             smallest_reclaimed: SMALLEST_RECLAIMED,
+            resting: Arc::default(),
         }
     }
 }
@@ -82,6 +89,35 @@ impl ReclaimingMergePolicy {
         groups
     }
 
+    /// The segments that should become one while nobody writes. The smallest ones, and larger ones as long as what is
+    /// smaller is a fair part of them: a document is rewritten when its segment grows by a quarter at least.
+    fn consolidated(sizes: &[Size]) -> Vec<usize> {
+        let mut by_size: Vec<(u32, usize)> = sizes
+            .iter()
+            .enumerate()
+            .map(|(at, size)| (size.alive, at))
+            .collect();
+        by_size.sort_unstable();
+        let (mut sum, mut end) = (0, 0);
+        for (place, (alive, _)) in by_size.iter().enumerate() {
+            let together = sum + u64::from(*alive);
+            if together > u64::from(LARGEST_MERGED) {
+                break;
+            }
+            if place > 0 && u64::from(*alive) <= sum * REWRITTEN_PER_NEW {
+                end = place + 1;
+            }
+            sum = together;
+        }
+        by_size.truncate(end);
+        by_size.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Whether segments become fewer while nobody writes.
+    pub(crate) fn consolidates(segments: &[SegmentMeta]) -> bool {
+        !Self::consolidated(&sizes(segments)).is_empty()
+    }
+
     /// The tier of a segment with so many documents, from 0.
     fn tier(&self, documents: u32) -> u32 {
         let ratio = u32::try_from(self.segments_per_merge).unwrap_or(u32::MAX).max(2);
@@ -95,16 +131,22 @@ impl ReclaimingMergePolicy {
     }
 }
 
+fn sizes(segments: &[SegmentMeta]) -> Vec<Size> {
+    let size = |segment: &SegmentMeta| Size {
+        alive: segment.num_docs(),
+        all: segment.max_doc(),
+    };
+    segments.iter().map(size).collect()
+}
+
 impl MergePolicy for ReclaimingMergePolicy {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
-        let sizes: Vec<Size> = segments
-            .iter()
-            .map(|segment| Size {
-                alive: segment.num_docs(),
-                all: segment.max_doc(),
-            })
-            .collect();
-        self.groups(&sizes)
+        let sizes = sizes(segments);
+        let mut groups = self.groups(&sizes);
+        if groups.is_empty() && self.resting.load(Ordering::Acquire) {
+            groups.extend(Some(Self::consolidated(&sizes)).filter(|group| !group.is_empty()));
+        }
+        groups
             .into_iter()
             .map(|group| {
                 MergeCandidate(
@@ -204,6 +246,30 @@ mod tests {
     fn big_segments_are_left_alone() {
         assert!(groups(&[(6_000_000, 6_000_000); 9]).is_empty());
         assert_eq!(groups(&[(5_000_000, 5_000_000); 8]).len(), 1);
+    }
+
+    #[test]
+    fn an_index_that_rests_becomes_one_segment_unless_little_is_new() {
+        let consolidated = |alive: &[u32]| {
+            let sizes: Vec<Size> = alive
+                .iter()
+                .map(|all| Size {
+                    alive: *all,
+                    all: *all,
+                })
+                .collect();
+            let mut chosen = ReclaimingMergePolicy::consolidated(&sizes);
+            chosen.sort_unstable();
+            chosen
+        };
+        assert_eq!(consolidated(&[200, 20, 200, 10, 20, 200]), [0, 1, 2, 3, 4, 5]);
+        assert!(consolidated(&[1, 2_000_000]).is_empty());
+        assert_eq!(consolidated(&[1, 2_000_000, 1, 4]), [0, 2, 3]);
+        assert!(consolidated(&[7]).is_empty() && consolidated(&[]).is_empty());
+        assert!(
+            consolidated(&[3_000_000, 3_000_000]).is_empty(),
+            "a merge of minutes"
+        );
     }
 
     #[test]

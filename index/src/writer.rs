@@ -3,7 +3,7 @@
 mod block;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
 use tantivy::{TantivyDocument, TantivyError, Term};
@@ -13,6 +13,7 @@ use crate::document::Operation;
 use crate::error::Error;
 use crate::index::{Completeness, Shared};
 use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS};
+use crate::merge::ReclaimingMergePolicy;
 use crate::misfit::MisfitLog;
 
 /// How often [`IndexWriter::merge_all`] lets merges under way go first; each leaves fewer segments.
@@ -37,6 +38,8 @@ pub struct IndexWriter {
     committed: u64,
     /// With the misfits of pending changes.
     misfits: MisfitLog,
+    /// Of the merge policy: whether nobody writes.
+    resting: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for IndexWriter {
@@ -70,7 +73,12 @@ impl IndexWriter {
                 return Err(Error::engine("opening the writer", error));
             }
         };
-        physical.set_merge_policy(Box::new(shared.options.merge_policy()));
+        let policy = ReclaimingMergePolicy {
+            resting: Arc::default(),
+            ..shared.options.merge_policy()
+        };
+        let resting = Arc::clone(&policy.resting);
+        physical.set_merge_policy(Box::new(policy));
         let committed = shared.view().sequence;
         let misfits = shared.misfits.lock().clone();
         Ok(Self {
@@ -79,6 +87,7 @@ impl IndexWriter {
             pending: false,
             committed,
             misfits,
+            resting,
         })
     }
 
@@ -99,6 +108,7 @@ impl IndexWriter {
             });
         }
         operations.iter().try_for_each(check_key)?;
+        self.resting.store(false, Ordering::Release);
         for operation in operations {
             let layout = &self.shared.layout;
             // One `run` a document: its nested objects, itself and the delete of its predecessor go into one segment,
@@ -147,10 +157,20 @@ impl IndexWriter {
         if !self.pending && sequence == self.committed && completeness == self.shared.completeness() {
             return Ok(());
         }
+        self.write_cursor(sequence, &completeness)?;
+        self.pending = false;
+        self.committed = sequence;
+        *self.shared.completeness.lock() = completeness;
+        *self.shared.misfits.lock() = self.misfits.clone();
+        self.shared.refresh(sequence).map_err(|error| self.failed(error))
+    }
+
+    /// Commits what was applied, and how far that is.
+    fn write_cursor(&mut self, sequence: u64, completeness: &Completeness) -> Result<(), Error> {
         let cursor = Cursor {
             sequence,
             misfits: self.misfits.persisted(),
-            resume: match &completeness {
+            resume: match completeness {
                 Completeness::Partial { resume } => Some(resume.clone()),
                 Completeness::Empty | Completeness::Complete => None,
             },
@@ -161,11 +181,7 @@ impl IndexWriter {
             prepared.commit()
         });
         committed.map_err(|error| self.fail("committing", error))?;
-        self.pending = false;
-        self.committed = sequence;
-        *self.shared.completeness.lock() = completeness;
-        *self.shared.misfits.lock() = self.misfits.clone();
-        self.shared.refresh(sequence).map_err(|error| self.failed(error))
+        Ok(())
     }
 
     /// Makes the last commit durable. Takes as long as the disk needs: call it every few seconds, and before the change
@@ -195,6 +211,28 @@ impl IndexWriter {
     #[must_use]
     pub fn segments(&self) -> usize {
         self.shared.view().searcher.segment_readers().len()
+    }
+
+    /// Merges segments in the background, far enough that searches go through few, and lets searches see what was merged
+    /// since. For times in which nobody writes; whether there is something left to do, so that it should be called again
+    /// soon.
+    ///
+    /// # Errors
+    /// [`Error::WriterFailed`].
+    pub fn consolidate(&mut self) -> Result<bool, Error> {
+        check_failed(&self.shared)?;
+        let segments = self.shared.physical.searchable_segment_metas();
+        let segments = segments.map_err(|error| self.fail("listing segments", error))?;
+        let consolidates = ReclaimingMergePolicy::consolidates(&segments);
+        if consolidates && !self.resting.swap(true, Ordering::AcqRel) {
+            // The library looks for merges when it commits, and after each merge.
+            self.write_cursor(self.committed, &self.shared.completeness())?;
+        }
+        if self.segments() != segments.len() {
+            let refreshed = self.shared.refresh(self.committed);
+            refreshed.map_err(|error| self.failed(error))?;
+        }
+        Ok(consolidates)
     }
 
     /// Merges all segments into one and waits for it. For bulk loads that have ended, and for tests.

@@ -58,6 +58,7 @@ pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb:
                 .map_err(|_| EngineError::Defect("measuring an index panicked"))??;
             described.documents = signed(size.documents);
             described.bytes = signed(size.bytes);
+            described.merging = !table.index.is_consolidated();
             described.segments = i64::try_from(size.segments).unwrap_or(i64::MAX);
             misfits(table, serving.index.misfits(), &mut described);
         }

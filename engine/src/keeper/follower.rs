@@ -2,9 +2,10 @@
 //!
 //! Three clocks: changes are taken as soon as they are durable in the store. Searches see them with the next commit,
 //! which begins when the one before has ended and as long again has passed: commits that take longer come less often,
-//! and leave the index thread half of its time at least. Under a load that it can't follow it commits each
-//! [`FollowOptions::commit_interval`], and when somebody waits, at once. A checkpoint each [`CHECKPOINT_INTERVAL`] makes
-//! the index durable, after which the store may trim the log up to there. After a crash the index resumes from its
+//! and leave the index thread half of its time at least. While it can't follow the load, nothing that it commits is fresh:
+//! it commits each [`CATCH_UP_INTERVAL`], for large segments, which need fewer merges; and when somebody waits, at once.
+//! A checkpoint each [`CHECKPOINT_INTERVAL`]
+//! makes the index durable, after which the store may trim the log up to there. After a crash the index resumes from its
 //! last checkpoint.
 
 use std::sync::Arc;
@@ -25,10 +26,17 @@ use crate::log_tail::Block;
 
 /// How often an index with changes is made durable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
+/// An index that hasn't been at the log's end for so long can't follow the load.
+const BEHIND_AFTER: Duration = Duration::from_secs(1);
+/// How often it commits then.
+const CATCH_UP_INTERVAL: Duration = Duration::from_secs(2);
 /// Operations after which searches are let see them, whatever the interval: what waits is bounded.
-const OPERATIONS_PER_COMMIT: usize = 20_000;
+const OPERATIONS_PER_COMMIT: usize = 250_000;
 /// With more segments than that commits wait for merges, as long as the interval lets them.
 const SEGMENTS_MAX: usize = 64;
+
+/// How long nobody writes before the index is consolidated, and between two looks at how far that has come.
+const REST: Duration = Duration::from_secs(1);
 
 /// When a draft asks again whether it may take its place.
 const PROMOTION_RETRY: Duration = Duration::from_millis(20);
@@ -60,10 +68,16 @@ pub(super) struct Follower {
     ready_at: u64,
     /// Whether searches are answered from this index.
     serves: bool,
+    /// When it last was at the log's end.
+    caught_up_at: Instant,
     /// When the next commit may begin.
     next_commit: Instant,
     /// When something that isn't durable has to become so.
     next_checkpoint: Option<Instant>,
+    /// When the index has rested long enough to be consolidated; `None` when it is.
+    next_consolidation: Option<Instant>,
+    /// Whether merges of a consolidation were begun.
+    consolidating: bool,
 }
 
 impl Follower {
@@ -88,8 +102,11 @@ impl Follower {
             writer,
             pending: Pending::default(),
             serves: false,
+            caught_up_at: Instant::now(),
             next_commit: Instant::now(),
             next_checkpoint: None,
+            next_consolidation: Some(Instant::now() + REST),
+            consolidating: false,
         }
     }
 
@@ -98,12 +115,18 @@ impl Follower {
         self.serve_when_ready()?;
         while !stop.is_cancelled() {
             let caught_up = self.take_changes()?;
+            if caught_up {
+                self.caught_up_at = Instant::now();
+            }
             if self.must_commit(caught_up) {
                 self.commit()?;
             }
             self.serve_when_ready()?;
             if self.next_checkpoint.is_some_and(|at| at <= Instant::now()) {
                 self.checkpoint()?;
+            }
+            if self.next_consolidation.is_some_and(|at| at <= Instant::now()) {
+                self.consolidate()?;
             }
             if caught_up {
                 let runtime = self.keeping.runtime.clone();
@@ -177,8 +200,13 @@ impl Follower {
             return false;
         }
         let state = self.keeping.state();
+        let interval = if self.caught_up_at.elapsed() > BEHIND_AFTER {
+            CATCH_UP_INTERVAL
+        } else {
+            self.keeping.options.commit_interval
+        };
         self.pending.operations() >= OPERATIONS_PER_COMMIT
-            || self.pending.age() >= self.keeping.options.commit_interval
+            || self.pending.age() >= interval
             || (!self.serves && self.taken >= self.ready_at)
             || (caught_up && self.next_commit <= Instant::now())
             || state
@@ -207,6 +235,8 @@ impl Follower {
             began.elapsed()
         };
         self.next_commit = Instant::now() + took;
+        self.next_consolidation = Some(Instant::now() + REST);
+        self.keeping.state().set_consolidated(false);
         if self.serves {
             self.keeping.state().set_applied(self.taken);
         }
@@ -229,12 +259,37 @@ impl Follower {
         Ok(())
     }
 
+    /// Merges what searches go through, while nobody writes.
+    fn consolidate(&mut self) -> Result<()> {
+        if !self.pending.is_empty() {
+            // The commit sets the clock again.
+            self.next_consolidation = None;
+            return Ok(());
+        }
+        let merges = self.writer.consolidate()?;
+        if merges || self.consolidating {
+            // The files of merged segments stay until the index is durable without them.
+            self.next_checkpoint = Some(
+                Instant::now()
+                    + if merges {
+                        CHECKPOINT_INTERVAL
+                    } else {
+                        Duration::ZERO
+                    },
+            );
+        }
+        self.consolidating = merges;
+        self.next_consolidation = merges.then(|| Instant::now() + REST);
+        self.keeping.state().set_consolidated(!merges);
+        Ok(())
+    }
+
     /// Waits until there is something to do.
     async fn rest(&mut self, stop: &CancellationToken) {
         let due = match (self.pending.since(), self.next_checkpoint) {
             (Some(since), _) => Some(self.next_commit.min(since + self.keeping.options.commit_interval)),
             (None, _) if !self.serves => Some(Instant::now() + PROMOTION_RETRY),
-            (None, checkpoint) => checkpoint,
+            (None, checkpoint) => [checkpoint, self.next_consolidation].into_iter().flatten().min(),
         };
         let due = async {
             match due {
