@@ -1,22 +1,34 @@
 //! Where searches run: blocking and bounded, stopped when their call is.
+//!
+//! A search that takes as long as a change of threads runs where its call does; which those are is told by the ones
+//! before. Others have a thread of their own.
 
+mod durations;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use souk_index::{Cancellation, SearchRequest, SearchResult, Searcher};
 use tokio::sync::Semaphore;
 use tracing::Span;
 
+use self::durations::Durations;
 use crate::deadline::Wait;
 use crate::error::{EngineError, Result, Waiting};
 
 /// Searches that may wait for a place; further ones are refused.
 const WAITING_MAX: usize = 1_024;
+/// How long the thread of a call may search. What takes longer begins anew on another.
+const BRIEF_MAX: Duration = Duration::from_micros(500);
 
 /// Places to search in.
 #[derive(Debug)]
 pub(crate) struct SearchPool {
     places: Semaphore,
     waiting: AtomicUsize,
+    durations: Arc<Durations>,
 }
 
 /// Stops the search when the call is dropped.
@@ -44,6 +56,7 @@ impl SearchPool {
         Self {
             places: Semaphore::new(if places == 0 { 2 * cores } else { places }),
             waiting: AtomicUsize::new(0),
+            durations: Arc::default(),
         }
     }
 
@@ -57,8 +70,39 @@ impl SearchPool {
         request: SearchRequest,
         wait: Wait,
     ) -> Result<Result<SearchResult, souk_index::Error>> {
-        self.run(wait, move |cancellation| view.search(&request, cancellation))
-            .await
+        let class = request.class();
+        if self.durations.are_brief(class)
+            && let Some(result) = self.search_here(class, &view, &request, wait)?
+        {
+            return Ok(result);
+        }
+        let durations = Arc::clone(&self.durations);
+        self.run(wait, move |cancellation| {
+            let began = Instant::now();
+            let result = view.search(&request, cancellation);
+            durations.note(class, began.elapsed());
+            result
+        })
+        .await
+    }
+
+    /// Searches on the thread of the call; `None` when that takes too long. Nothing can cancel it meanwhile.
+    fn search_here(
+        &self,
+        class: u64,
+        view: &Searcher,
+        request: &SearchRequest,
+        wait: Wait,
+    ) -> Result<Option<Result<SearchResult, souk_index::Error>>> {
+        let began = Instant::now();
+        let end = began + BRIEF_MAX;
+        let deadline = wait.until().map(tokio::time::Instant::into_std);
+        let cancellation = Cancellation::at(deadline.map_or(end, |deadline| deadline.min(end)));
+        let result = catch_unwind(AssertUnwindSafe(|| view.search(request, &cancellation)));
+        self.durations.note(class, began.elapsed());
+        let result = result.map_err(|_| EngineError::Defect("a search panicked"))?;
+        let is_over = matches!(result, Err(souk_index::Error::DeadlineExceeded));
+        Ok((!is_over || deadline.is_some_and(|deadline| deadline <= Instant::now())).then_some(result))
     }
 
     /// Does some of a search's work on a place of its own, until the deadline of the call.

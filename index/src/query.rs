@@ -1,5 +1,6 @@
 //! The query tree: what a search asks for, field by field like the API.
 
+mod class;
 mod function_score;
 
 use std::ops::Bound;
@@ -323,6 +324,43 @@ pub enum Query {
 }
 
 impl Query {
+    /// The queries directly inside of this one.
+    pub(crate) fn clauses(&self) -> Vec<&Query> {
+        match self {
+            Self::Bool {
+                must,
+                filter,
+                should,
+                must_not,
+                ..
+            } => must.iter().chain(filter).chain(should).chain(must_not).collect(),
+            Self::Nested { query, .. }
+            | Self::ConstScore { filter: query, .. }
+            | Self::Weighted { query, .. } => vec![query],
+            Self::FunctionScore(scored) => {
+                let functions = scored.functions.iter();
+                let filters = functions.filter_map(|function| function.filter.as_ref());
+                filters.chain([&scored.query]).collect()
+            }
+            Self::DisMax { queries, .. } => queries.iter().collect(),
+            Self::MatchAll
+            | Self::Term { .. }
+            | Self::Terms { .. }
+            | Self::Range { .. }
+            | Self::Prefix { .. }
+            | Self::Suffix { .. }
+            | Self::Wildcard { .. }
+            | Self::Exists { .. }
+            | Self::Match { .. }
+            | Self::MatchFuzzy { .. }
+            | Self::MatchPhrase { .. }
+            | Self::MatchPhrasePrefix { .. }
+            | Self::GeoDistance { .. }
+            | Self::GeoBoundingBox { .. }
+            | Self::GeoPolygon { .. } => Vec::new(),
+        }
+    }
+
     /// A [`Query::Term`] of weight 1.
     #[must_use]
     pub fn term(field: impl Into<String>, value: impl Into<QueryValue>) -> Self {

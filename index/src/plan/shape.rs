@@ -21,49 +21,7 @@ pub(super) fn measure(query: &Query) -> Shape {
     while let Some((query, depth)) = open.pop() {
         shape.nodes += 1;
         shape.depth = shape.depth.max(depth);
-        match query {
-            Query::Bool {
-                must,
-                filter,
-                should,
-                must_not,
-                ..
-            } => {
-                open.extend(
-                    must.iter()
-                        .chain(filter)
-                        .chain(should)
-                        .chain(must_not)
-                        .map(|clause| (clause, depth + 1)),
-                );
-            }
-            Query::Nested { query, .. }
-            | Query::ConstScore { filter: query, .. }
-            | Query::Weighted { query, .. } => open.push((query, depth + 1)),
-            Query::FunctionScore(scored) => {
-                let filters = scored
-                    .functions
-                    .iter()
-                    .filter_map(|function| function.filter.as_ref());
-                open.extend(filters.chain([&scored.query]).map(|query| (query, depth + 1)));
-            }
-            Query::DisMax { queries, .. } => open.extend(queries.iter().map(|query| (query, depth + 1))),
-            Query::MatchAll
-            | Query::Term { .. }
-            | Query::Terms { .. }
-            | Query::Range { .. }
-            | Query::Prefix { .. }
-            | Query::Suffix { .. }
-            | Query::Wildcard { .. }
-            | Query::Exists { .. }
-            | Query::Match { .. }
-            | Query::MatchFuzzy { .. }
-            | Query::MatchPhrase { .. }
-            | Query::MatchPhrasePrefix { .. }
-            | Query::GeoDistance { .. }
-            | Query::GeoBoundingBox { .. }
-            | Query::GeoPolygon { .. } => {}
-        }
+        open.extend(query.clauses().into_iter().map(|query| (query, depth + 1)));
     }
     shape
 }
