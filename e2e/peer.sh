@@ -47,6 +47,7 @@ load_all() {
     local -A folders=([orders]=order [shops]=shop [media]=media)
     rm -rf "$dir/db" "$dir/state"
     start
+    "$release/examples/peer" words "$(address)"
     for kind in orders shops media; do seconds+=("$(load "$kind" "$(wc -l <"$data/$kind.ndjson")")"); done
     stop
     for kind in orders shops media; do

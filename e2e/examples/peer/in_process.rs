@@ -13,6 +13,7 @@ use souk_order_svc::OrderServices;
 use souk_order_svc::order::{Order, OrderApi, References};
 use souk_order_svc::person::{Consumer, Person, Salesperson};
 use souk_order_svc::product::Product;
+use souk_proto::search::v1::IndexChange;
 use souk_shop_svc::ShopServices;
 use souk_shop_svc::shop::{Shop, ShopApi};
 use tokio::time::Instant;
@@ -35,6 +36,29 @@ impl<A> Served<A> {
             .wait_for(Health::is_serving)
             .await
             .context("the engine went away")?;
+        Ok(())
+    }
+
+    /// Changes an index, which has no documents yet.
+    pub(crate) async fn redesign(&self, index: &str, changes: &[IndexChange]) -> anyhow::Result<()> {
+        self.ready().await?;
+        self.engine.update_index(index, changes, false).await?;
+        while let Some(build) = self.engine.index(index).await?.build {
+            anyhow::ensure!(
+                build.failure.is_empty(),
+                "the index can't be built: {}",
+                build.failure
+            );
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the segments of an index are as few as they become. Lucene merges before it closes, too.
+    pub(crate) async fn merged(&self, index: &str) -> anyhow::Result<()> {
+        while self.engine.index(index).await?.merging {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         Ok(())
     }
 

@@ -33,7 +33,7 @@ use tonic::{Request, Status};
 
 use super::in_process::{Served, media, orders, shops};
 use super::rows::{MediaRow, OrderRow, ShopRow};
-use super::{count, setting};
+use super::{count, setting, words};
 
 /// Threads that read rows.
 const THREADS: usize = 2;
@@ -156,7 +156,12 @@ impl Batches for MediaApi {
 pub(crate) fn all(data: &Path, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
-    one(&runtime, data, folder, || runtime.block_on(orders(folder)))?;
+    let cut = async || {
+        let orders = orders(folder).await?;
+        orders.redesign(words::INDEX, &words::changes()).await?;
+        Ok(orders)
+    };
+    one(&runtime, data, folder, || runtime.block_on(cut()))?;
     one(&runtime, data, folder, || runtime.block_on(shops(folder)))?;
     one(&runtime, data, folder, || runtime.block_on(media(folder)))
 }
@@ -192,10 +197,12 @@ fn one<A: Batches>(
     let seen = runtime.block_on(served.api.seen(last))?.unwrap_or_default();
     anyhow::ensure!(seen.value == rows, "searches see {} of {rows}", seen.value);
     let searchable = began.elapsed();
+    runtime.block_on(served.merged(A::KIND))?;
+    let merged = began.elapsed();
     runtime.block_on(served.close())?;
     let seconds = began.elapsed().as_secs_f64();
     eprintln!(
-        "{}: written after {written:.2?}, searchable after {searchable:.2?}, on the disk after {seconds:.2}s",
+        "{}: written after {written:.2?}, searchable after {searchable:.2?}, merged after {merged:.2?}, on the disk after {seconds:.2}s",
         A::KIND
     );
     let of = |part: &str| bytes(&folder.join(A::FOLDER).join(part));

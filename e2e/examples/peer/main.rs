@@ -3,6 +3,7 @@
 //! `peer query http://127.0.0.1:50051 QUERIES OUT_JSON ANSWERS_TSV` answers every question once (checksum and answers),
 //! warms up, and measures with 1 and with 4 clients in a closed loop, each with a connection and a thread of its own.
 //! `peer await http://127.0.0.1:50051 orders LAST_ID ROWS` returns when searches see the last row, and all of them.
+//! `peer words http://127.0.0.1:50051` has product names cut into words as the others do, before there are any.
 //! With a folder in the place of the address, `query` opens the databases in it and calls the services' handlers in
 //! this process: what a server runs below its network. `peer load DATA FOLDER` fills such a folder from the rows in DATA.
 //!
@@ -13,9 +14,11 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 use souk_proto::media::v1::{GetMediaRequest, SearchMediaRequest};
+use souk_proto::order::v1::order_index_service_client::OrderIndexServiceClient;
 use souk_proto::order::v1::{GetOrderRequest, SearchOrdersRequest};
 use souk_proto::search::v1::{HitsMode, Search, TotalRequest, total_request};
 use souk_proto::shop::v1::{GetShopRequest, SearchShopsRequest};
+use tokio::runtime::Builder;
 
 mod answer;
 mod bench;
@@ -24,6 +27,7 @@ mod load;
 mod question;
 mod rows;
 mod session;
+mod words;
 
 use question::Call;
 use session::{Session, Target};
@@ -96,6 +100,14 @@ fn main() -> anyhow::Result<()> {
             bench::query(&target, queries, out, answers)?;
             target.close()
         }
+        ["words", address] => {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let mut indexes = OrderIndexServiceClient::connect((*address).to_owned()).await?;
+                indexes.update_order_index(words::request()).await?;
+                anyhow::Ok(())
+            })
+        }
         ["load", data, folder] => load::all(Path::new(data), Path::new(folder)),
         ["await", address, kind, last, rows] => {
             let target = Target::open(address)?;
@@ -105,7 +117,7 @@ fn main() -> anyhow::Result<()> {
         }
         _ => anyhow::bail!(
             "usage: peer query ADDRESS|FOLDER QUERIES OUT_JSON ANSWERS_TSV | peer await ADDRESS KIND LAST_ID ROWS | peer \
-             load DATA FOLDER"
+             words ADDRESS | peer load DATA FOLDER"
         ),
     }
 }

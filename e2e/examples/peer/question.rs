@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::media::v1::SearchMediaRequest;
 use souk_proto::order::v1::{GetOrderRequest, SearchOrdersRequest};
-use souk_proto::search::v1::{HitsMode, Search};
+use souk_proto::search::v1::{FieldSort, HitsMode, Search, Sort, sort};
 use souk_proto::shop::v1::{NearbyShopsRequest, SearchShopsRequest};
 
 use super::setting;
@@ -42,6 +42,26 @@ impl Call {
         })
     }
 
+    /// Ends a given order in the id ascending, as the comparison's rules say and the other databases do. The messages of
+    /// its file leave ties to Souk, whose orders end in the stored key, which begins with a hash of the id.
+    fn end_in_id(&mut self) {
+        let id = match self {
+            Self::SearchOrders(_) => "order_id",
+            Self::SearchShops(_) => "shop_id",
+            Self::SearchMedia(_) => "media_id",
+            Self::GetOrder(_) | Self::NearbyShops(_) => return,
+        };
+        if let Some(search) = self.search_mut().filter(|search| !search.sort.is_empty()) {
+            let by_id = FieldSort {
+                field: id.to_owned(),
+                ..FieldSort::default()
+            };
+            search.sort.push(Sort {
+                kind: Some(sort::Kind::Field(by_id)),
+            });
+        }
+    }
+
     pub(crate) fn search_mut(&mut self) -> Option<&mut Search> {
         match self {
             Self::SearchOrders(request) => request.search.as_mut(),
@@ -69,7 +89,12 @@ impl Question {
             class: class.to_owned(),
             n: element["n"].as_u64().context("a question has a number")?,
             text: request.to_string(),
-            call: Call::from_json(pool, rpc, request).with_context(|| format!("{rpc} {request}"))?,
+            call: {
+                let mut call =
+                    Call::from_json(pool, rpc, request).with_context(|| format!("{rpc} {request}"))?;
+                call.end_in_id();
+                call
+            },
         })
     }
 
