@@ -48,7 +48,8 @@ pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb:
             if build.is_some() {
                 described.fields_to_be = fields::fields(&wanted);
             }
-            let applied = table.index.applied();
+            // As searches do: an index that has just begun to answer may be ahead of the number.
+            let applied = table.index.applied().max(serving.index.applied_sequence());
             described.sequence = signed(applied);
             described.lag_changes = signed(last.saturating_sub(applied));
             described.lag = Some(duration_to_wire(lag(engine, applied).await?));
