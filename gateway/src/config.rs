@@ -41,7 +41,7 @@ pub struct GatewayArgs {
     /// Certificates of the listener.
     #[command(flatten)]
     pub tls: TlsArgs,
-    /// Web pages that may call from browsers, as in https://shop.example; several with commas.
+    /// Web pages that may call from browsers, as in `https://shop.example`; several with commas.
     #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
     pub web_origins: Vec<String>,
     /// File and overrides.
