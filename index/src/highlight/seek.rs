@@ -1,6 +1,6 @@
 //! What is looked for in a field: its part of the query tree.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::ops::{Bound, RangeBounds as _};
 
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts};
@@ -141,11 +141,11 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
             minimum_should_match,
             weight,
         } if field == path && short(text) => {
-            let words: BTreeSet<Vec<Placed>> = analyze(analyzer, Phase::Query, text)
+            // A word that the text repeats counts as often, as in the search.
+            let words: Vec<Word> = analyze(analyzer, Phase::Query, text)
                 .iter()
-                .map(|token| query_parts(analyzer, text, token))
+                .map(|token| Word::Parts(query_parts(analyzer, text, token)))
                 .collect();
-            let words: Vec<Word> = words.into_iter().map(Word::Parts).collect();
             enough(words, *operator, *minimum_should_match, *weight)
         }
         Query::MatchFuzzy {
@@ -158,7 +158,7 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
             weight,
         } if field == path && short(text) => {
             let tokens = analyze(analyzer, Phase::Query, text);
-            let words: BTreeSet<String> = tokens.into_iter().map(|token| token.text).collect();
+            let words = tokens.into_iter().map(|token| token.text);
             let near = |word: String| match fuzziness.edits(&word) {
                 0 => Word::Parts(vec![(0, word)]),
                 edits => Word::Near {
@@ -167,7 +167,7 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
                     word,
                 },
             };
-            let words: Vec<Word> = words.into_iter().take(MAX_FUZZY_WORDS).map(near).collect();
+            let words: Vec<Word> = words.take(MAX_FUZZY_WORDS).map(near).collect();
             enough(words, *operator, *minimum_should_match, *weight)
         }
         Query::MatchPhrase {

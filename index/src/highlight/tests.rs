@@ -126,6 +126,31 @@ fn what_must_not_match_is_not_marked() {
 }
 
 #[test]
+fn a_word_that_is_asked_for_twice_counts_twice() {
+    // As searches count: found by a random comparison with them.
+    let both = Query::Match {
+        field: "text".to_owned(),
+        text: "tea 9 tea".to_owned(),
+        operator: Operator::Or,
+        minimum_should_match: Some(2),
+        weight: 1.0,
+    };
+    let near = Query::MatchFuzzy {
+        field: "text".to_owned(),
+        text: "tea 9 tea".to_owned(),
+        operator: Operator::Or,
+        minimum_should_match: Some(2),
+        fuzziness: crate::query::Fuzziness::Auto,
+        prefix_length: 1,
+        weight: 1.0,
+    };
+    for query in [both, near] {
+        assert_eq!(whole("text", &query, "milk tea"), "milk <em>tea</em>");
+        assert_eq!(whole("text", &query, "milk 9"), "");
+    }
+}
+
+#[test]
 fn long_texts_are_cut_at_words() {
     let text = format!("{}needle {}", "hay stack ".repeat(30), "straw ".repeat(40));
     let query = Query::match_text("text", "needle");

@@ -134,6 +134,8 @@ impl Tokens {
             there += usize::from(!found.is_empty());
             all.extend(found);
         }
+        all.sort_unstable();
+        all.dedup();
         if there < needed { Vec::new() } else { all }
     }
 
