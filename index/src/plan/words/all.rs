@@ -3,10 +3,7 @@
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
-use super::cursor::{CODES, Cursor, first_too_long};
-
-/// A little less than 1: what sums in single precision may gain over sums in double precision.
-const ROUNDING: f64 = 1.0 - 1e-6;
+use super::cursor::{CODES, Cursor, ROUNDING, first_too_long};
 
 /// The intersection of words: the rarest leads.
 ///

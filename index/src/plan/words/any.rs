@@ -5,10 +5,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::all::AllWords;
-use super::cursor::{Cursor, first_too_long};
-
-/// A little less than 1: what differences of sums may lose, and sums in single precision gain.
-const ROUNDING: f64 = 1.0 - 1e-6;
+use super::cursor::{Cursor, ROUNDING, first_too_long};
 
 /// The union of words, of which `needed` have to be there.
 pub(super) struct AnyWords {

@@ -19,6 +19,9 @@ pub(super) struct Source {
     pub(super) statistics: Arc<Statistics>,
 }
 
+/// A little less than 1: what sums may lose by rounding, or gain in single precision, between a floor and a bound.
+pub(super) const ROUNDING: f64 = 1.0 - 1e-6;
+
 /// Walks a word's documents, and scores them.
 pub(super) struct Cursor {
     postings: SegmentPostings,
@@ -77,32 +80,18 @@ impl Cursor {
     }
 
     pub(super) fn advance(&mut self) -> DocId {
-        self.postings.advance();
-        self.pass_long()
+        let next = self.postings.advance();
+        self.seek_short(next, TERMINATED, self.too_long)
     }
 
     /// Goes to the first document from `target` on, if it isn't behind it already.
     pub(super) fn seek(&mut self, target: DocId) -> DocId {
-        if self.postings.doc() < target {
-            self.postings.seek(target);
-        }
-        self.pass_long()
+        self.seek_short(target, TERMINATED, self.too_long)
     }
 
     /// From now on passes over texts with this code of their length, or a higher one.
     pub(super) fn pass_over(&mut self, too_long: u16) {
         self.too_long = too_long;
-    }
-
-    /// Goes to the first document from here on whose text isn't too long.
-    fn pass_long(&mut self) -> DocId {
-        let mut doc = self.postings.doc();
-        if self.too_long < CODES {
-            while doc != TERMINATED && u16::from(self.lengths.fieldnorm_id(doc)) >= self.too_long {
-                doc = self.postings.advance();
-            }
-        }
-        doc
     }
 
     /// The first document from `target` on, up to `last`, whose text's code is below `too_long`; or the first behind
@@ -112,7 +101,8 @@ impl Cursor {
         if doc < target {
             doc = self.postings.seek(target);
         }
-        while doc <= last && doc != TERMINATED && u16::from(self.lengths.fieldnorm_id(doc)) >= too_long {
+        let is_long = |doc| too_long < CODES && u16::from(self.lengths.fieldnorm_id(doc)) >= too_long;
+        while doc <= last && doc != TERMINATED && is_long(doc) {
             doc = self.postings.advance();
         }
         doc
