@@ -4,8 +4,7 @@
 //! which begins when the one before has ended and as long again has passed: commits that take longer come less often,
 //! and leave the index thread half of its time at least. While it can't follow the load, nothing that it commits is fresh:
 //! it commits each [`CATCH_UP_INTERVAL`], for large segments, which need fewer merges; and when somebody waits, at once.
-//! A checkpoint each [`CHECKPOINT_INTERVAL`]
-//! makes the index durable, after which the store may trim the log up to there. After a crash the index resumes from its
+//! A checkpoint each [`CHECKPOINT_INTERVAL`] makes the index durable, after which the store may trim the log up to there. After a crash the index resumes from its
 //! last checkpoint.
 
 use std::sync::Arc;
@@ -267,16 +266,9 @@ impl Follower {
             return Ok(());
         }
         let merges = self.writer.consolidate()?;
-        if merges || self.consolidating {
+        if self.consolidating && !merges {
             // The files of merged segments stay until the index is durable without them.
-            self.next_checkpoint = Some(
-                Instant::now()
-                    + if merges {
-                        CHECKPOINT_INTERVAL
-                    } else {
-                        Duration::ZERO
-                    },
-            );
+            self.next_checkpoint = Some(Instant::now());
         }
         self.consolidating = merges;
         self.next_consolidation = merges.then(|| Instant::now() + REST);
