@@ -19,8 +19,13 @@ pub(super) fn signed(number: u64) -> i64 {
 
 /// An index as it is now.
 pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb::Index> {
-    let build = table.index.build();
     let wanted = table.wanted();
+    // What has taken its place already is no build any more: searches may find it before that is noted.
+    let serves_wanted = table
+        .index
+        .serving()
+        .is_some_and(|serving| serving.design.fingerprint() == wanted.fingerprint());
+    let build = table.index.build().filter(|_| !serves_wanted);
     let mut described = pb::Index {
         index: table.declaration.name.to_owned(),
         ..pb::Index::default()
