@@ -85,6 +85,9 @@ pub struct ServiceArgs {
     /// Certificates.
     #[command(flatten)]
     pub tls: TlsArgs,
+    /// Listens beyond this machine although nobody has to say who they are.
+    #[arg(long)]
+    pub insecure_allow_anonymous: bool,
     /// File and overrides.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -98,10 +101,16 @@ impl ServiceArgs {
     pub fn load<C: Config>(&self) -> Result<C, ConfigError> {
         let data = self.data.as_ref().map(|data| data.display().to_string());
         let listen = self.listen.map(|listen| listen.to_string());
+        let anonymous = self.insecure_allow_anonymous.then(|| "true".to_owned());
         let loader = self.tls.flags(self.settings.loader());
         loader
             .flag("--listen", "server.listen", listen)
             .flag("--data", "data", data)
+            .flag(
+                "--insecure-allow-anonymous",
+                "auth.insecure_allow_anonymous",
+                anonymous,
+            )
             .load()
     }
 }

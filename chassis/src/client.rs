@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, Uri};
+use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use opentelemetry::metrics::Meter;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,18 @@ impl Client {
     pub fn local(service: impl Inner + Sync, name: &str, methods: Methods) -> Self {
         let address = Uri::try_from(name).unwrap_or_else(|_| Uri::from_static("local"));
         Self::over(service, &address, methods)
+    }
+
+    /// The same with a header on each call, for example credentials.
+    #[must_use]
+    pub fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
+        let service = self.service.map_request(move |mut request: Request<Body>| {
+            request.headers_mut().insert(name.clone(), value.clone());
+            request
+        });
+        Self {
+            service: AnyService::new(service),
+        }
     }
 
     fn over(service: impl Inner + Sync, peer: &Uri, methods: Methods) -> Self {

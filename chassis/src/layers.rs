@@ -12,6 +12,7 @@ use tonic::body::Body;
 use tower::Service;
 use tower::util::BoxCloneSyncService;
 
+pub mod admission;
 pub mod catch_panic;
 pub mod concurrency;
 pub mod deadline;

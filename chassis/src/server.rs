@@ -8,14 +8,16 @@
 //! | 4 | [`catch_panic`](crate::layers::catch_panic) | below what must see the answer, above all that runs or holds something |
 //! | 5 | [`rate`](crate::layers::rate) | the cheapest refusal, before a clock is started or a place taken |
 //! | 6 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
-//! | 7 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
-//! | 8 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
-//! | 9 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
+//! | 7 | [`admission`](crate::layers::admission) | before those who aren't let in take a place from others |
+//! | 8 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
+//! | 9 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
+//! | 10 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
 //!
 //! A [`Stack`] is one cloneable tower service. The same value is served on a listener and called in process by the
 //! gateway, so both ways have the same limits, spans and errors. Nobody but [`bind`] binds.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
@@ -27,6 +29,7 @@ use tower::{Service, ServiceBuilder};
 
 use crate::config::ServerConfig;
 use crate::health::{self, Health};
+use crate::layers::admission::{AdmissionLayer, Admit};
 use crate::layers::catch_panic::CatchPanicLayer;
 use crate::layers::concurrency::ConcurrencyLayer;
 use crate::layers::deadline::DeadlineLayer;
@@ -68,6 +71,7 @@ pub struct Services {
     descriptors: Vec<u8>,
     forwarded: Vec<String>,
     forwarder: Option<AnyService>,
+    admit: Option<Arc<dyn Admit>>,
 }
 
 impl Services {
@@ -84,6 +88,7 @@ impl Services {
             descriptors: descriptors.to_vec(),
             forwarded: Vec::new(),
             forwarder: None,
+            admit: None,
         })
     }
 
@@ -110,6 +115,13 @@ impl Services {
     pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner + Sync) -> Self {
         self.forwarded = names;
         self.forwarder = Some(AnyService::new(forwarder));
+        self
+    }
+
+    /// Lets in only whom `admit` lets in, to health and reflection, too. A second call replaces the first.
+    #[must_use]
+    pub fn admission(mut self, admit: impl Admit) -> Self {
+        self.admit = Some(Arc::new(admit));
         self
     }
 }
@@ -227,6 +239,8 @@ pub fn metered_stack(
         .layer(RateLayer::new(&config.rate, sheds.clone()))
         // Outside concurrency: the time in the queue counts.
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
+        // Before anybody takes a place: strangers don't crowd out those who are known.
+        .layer(AdmissionLayer::new(services.admit))
         // After the cheap refusals, before the first byte of the body is read.
         .layer(
             ConcurrencyLayer::new(config.concurrency_max, config.queue_max, bodies_max, sheds).adapting(

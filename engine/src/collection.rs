@@ -60,12 +60,14 @@ impl<R: Resource> Collection<R> {
     pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R>>> {
         let span = self.storage_span("get");
         async {
+            let scope = self.scope()?;
             let key = R::key(id)?;
             let snapshot = self.snapshot(min_sequence).await?;
             let row = snapshot.get(&self.open.table, &key).await?;
-            let row = row.ok_or_else(|| not_found::<R>(id))?;
+            let stored = row.as_ref().map(from_row::<R>).transpose()?;
+            let stored = stored.filter(|stored| scope.sees(&stored.resource));
             Ok(Written {
-                value: from_row(&row)?,
+                value: stored.ok_or_else(|| not_found::<R>(id))?,
                 sequence: signed(snapshot.sequence()),
             })
         }
@@ -80,6 +82,7 @@ impl<R: Resource> Collection<R> {
     pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R>>> {
         let span = self.storage_span("get_batch");
         async {
+            let scope = self.scope()?;
             let keys = ids.iter().map(|id| R::key(id)).collect::<Result<Vec<_>, _>>()?;
             let snapshot = self.snapshot(min_sequence).await?;
             let rows = snapshot.multi_get(&self.open.table, &keys).await?;
@@ -88,8 +91,9 @@ impl<R: Resource> Collection<R> {
                 missing: Vec::new(),
             };
             for (id, row) in ids.iter().zip(rows) {
-                match row {
-                    Some(row) => found.found.push(from_row(&row)?),
+                let stored = row.as_ref().map(from_row::<R>).transpose()?;
+                match stored.filter(|stored| scope.sees(&stored.resource)) {
+                    Some(stored) => found.found.push(stored),
                     None => found.missing.push(id.clone()),
                 }
             }
@@ -121,19 +125,23 @@ impl<R: Resource> Collection<R> {
         Ok(self.inner.database.snapshot().await?)
     }
 
-    /// The resources of some keys, as they are in one snapshot.
+    /// The resources of some keys, as they are in one snapshot: those that the call may meet.
     pub(crate) async fn read(
         &self,
         snapshot: &Snapshot,
         keys: &[PrimaryKey],
     ) -> Result<Vec<Option<Stored<R>>>> {
+        let scope = self.scope()?;
         let span = self.storage_span("get_batch");
         let rows = snapshot
             .multi_get(&self.open.table, keys)
             .instrument(span)
             .await?;
         rows.iter()
-            .map(|row| Ok(row.as_ref().map(from_row).transpose()?))
+            .map(|row| {
+                let stored = row.as_ref().map(from_row::<R>).transpose()?;
+                Ok(stored.filter(|stored| scope.sees(&stored.resource)))
+            })
             .collect()
     }
 

@@ -44,6 +44,9 @@ pub struct EngineConfig {
     pub writer_memory: usize,
     /// Searches that run at a time; 0 is twice the number of cores.
     pub search_threads: usize,
+    /// Every call has a caller (`souk_access::Caller`): one that lost it on the way is refused, instead of meeting all
+    /// rows.
+    pub guarded: bool,
 }
 
 impl EngineConfig {
@@ -55,6 +58,7 @@ impl EngineConfig {
             commit_interval: Duration::from_millis(200),
             writer_memory: 64 << 20,
             search_threads: 0,
+            guarded: false,
         }
     }
 }
@@ -73,6 +77,8 @@ pub(crate) struct Inner {
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
+    /// Whether every call has a caller.
+    pub(crate) guarded: bool,
     tables: HashMap<TypeId, Arc<OpenTable>>,
     health: watch::Receiver<Health>,
     keepers: Mutex<HashMap<TypeId, Keeper>>,
@@ -131,6 +137,7 @@ impl Engine {
                 searches: SearchPool::new(config.search_threads),
                 snapshots,
                 views,
+                guarded: config.guarded,
                 tables: open,
                 health,
                 keepers: Mutex::new(keepers),

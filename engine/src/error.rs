@@ -1,5 +1,6 @@
 //! What can go wrong in the engine, as a type. `crate::status` says what a client is told.
 
+use souk_access::Role;
 use souk_chassis::status::Violations;
 
 use crate::columns::CorruptRow;
@@ -44,6 +45,32 @@ pub enum EngineError {
         name: &'static str,
         /// The id that was asked for.
         id: String,
+    },
+    /// The call may only meet own rows, and its role has none here.
+    #[error("the role {role} has no {name} of its own")]
+    NoOwnRows {
+        /// The resource's name.
+        name: &'static str,
+        /// The caller's role.
+        role: Role,
+    },
+    /// The call would write a row that isn't its caller's own.
+    #[error("the {field} of the {name} isn't the caller's")]
+    NotOwn {
+        /// The resource's name.
+        name: &'static str,
+        /// The field that names the owner.
+        field: &'static str,
+        /// The caller's role.
+        role: Role,
+    },
+    /// The index doesn't have the field that tells own rows from others.
+    #[error("the index of {table:?} has no usable field {field}")]
+    OwnerNotIndexed {
+        /// The table.
+        table: &'static str,
+        /// The field that names the owner.
+        field: &'static str,
     },
     /// A row with the id is there already.
     #[error("{name} {id:?} exists already")]

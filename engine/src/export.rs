@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, stream};
 use souk_chassis::status::Violations;
-use souk_storage::{Direction, PrimaryKey, RangeRequest, Snapshot};
+use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Snapshot};
 use tracing::Instrument as _;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,6 +16,7 @@ use crate::error::{EngineError, Result};
 use crate::key;
 use crate::leases::Leases;
 use crate::resource::{Resource, Stored};
+use crate::scope::Scope;
 use crate::stored::{from_row, signed};
 use crate::token::{self, TokenKind};
 use crate::wire;
@@ -64,6 +65,8 @@ pub struct ExportBlock<R> {
 
 /// Where an export is.
 struct Cursor {
+    /// What is exported.
+    scope: Scope,
     lease: u64,
     snapshot: Snapshot,
     slice: Slice,
@@ -76,6 +79,8 @@ enum Next {
     Beginning,
     /// The slice from this key on.
     Key(PrimaryKey),
+    /// The slice after this key.
+    After(PrimaryKey),
     /// Nothing.
     End,
 }
@@ -108,6 +113,7 @@ impl<R: Resource> Collection<R> {
 
     async fn begin_export(&self, request: &ExportRequest) -> Result<Cursor> {
         let mut violations = Violations::new();
+        let scope = self.scope()?;
         let slice = Slice::read(
             request.slice_count,
             request.slice,
@@ -124,7 +130,12 @@ impl<R: Resource> Collection<R> {
                 snapshot,
             )
         } else {
-            let payload = open_token::<R>(TokenKind::Snapshot, "snapshot_token", &request.snapshot_token)?;
+            let payload = open_token::<R>(
+                &scope,
+                TokenKind::Snapshot,
+                "snapshot_token",
+                &request.snapshot_token,
+            )?;
             let lease = payload
                 .try_into()
                 .map(u64::from_be_bytes)
@@ -135,6 +146,7 @@ impl<R: Resource> Collection<R> {
             )
         };
         Ok(Cursor {
+            scope,
             lease,
             snapshot,
             slice,
@@ -143,7 +155,8 @@ impl<R: Resource> Collection<R> {
     }
 
     fn resume_export(&self, resume_token: &str) -> Result<Cursor> {
-        let payload = open_token::<R>(TokenKind::Resume, "resume_token", resume_token)?;
+        let scope = self.scope()?;
+        let payload = open_token::<R>(&scope, TokenKind::Resume, "resume_token", resume_token)?;
         let (lease, rest) = payload
             .split_first_chunk::<8>()
             .ok_or_else(|| malformed("resume_token"))?;
@@ -152,9 +165,15 @@ impl<R: Resource> Collection<R> {
         let next = if key.is_empty() {
             Next::End
         } else {
-            Next::Key(key::from_document_key(key).ok_or_else(|| malformed("resume_token"))?)
+            let key = key::from_document_key(key).ok_or_else(|| malformed("resume_token"))?;
+            if scope.is_limited() {
+                Next::After(key)
+            } else {
+                Next::Key(key)
+            }
         };
         Ok(Cursor {
+            scope,
             lease,
             snapshot: self
                 .inner
@@ -167,6 +186,42 @@ impl<R: Resource> Collection<R> {
     }
 
     async fn next_block(&self, cursor: &mut Cursor) -> Result<Option<ExportBlock<R>>> {
+        if matches!(cursor.next, Next::End) {
+            return Ok(None);
+        }
+        loop {
+            let page = self.next_rows(cursor).await?;
+            let items = page.rows.iter().map(|row| Ok(from_row(row)?));
+            let mut items = items.collect::<Result<Vec<Stored<R>>>>()?;
+            items.retain(|stored| cursor.scope.sees(&stored.resource));
+            // What a limited export is resumed from is a row that its caller has seen: the next key may be another's.
+            let resume = match (&page.next, items.last()) {
+                (None, _) => None,
+                (Some(next), _) if !cursor.scope.is_limited() => Some(next.clone()),
+                (Some(_), Some(last)) => Some(R::key(last.resource.id())?),
+                (Some(next), None) => {
+                    cursor.next = Next::Key(next.clone());
+                    continue;
+                }
+            };
+            let mut payload = cursor.lease.to_be_bytes().to_vec();
+            cursor.slice.encode(&mut payload);
+            if let Some(key) = &resume {
+                payload.extend(key::to_document_key(key));
+            }
+            cursor.next = page.next.map_or(Next::End, Next::Key);
+            let lease = cursor.lease.to_be_bytes();
+            return Ok(Some(ExportBlock {
+                items,
+                resume_token: seal_token::<R>(&cursor.scope, TokenKind::Resume, &payload),
+                snapshot_token: seal_token::<R>(&cursor.scope, TokenKind::Snapshot, &lease),
+                sequence: signed(cursor.snapshot.sequence()),
+            }));
+        }
+    }
+
+    /// The rows from where the cursor is; whoever calls moves it on.
+    async fn next_rows(&self, cursor: &Cursor) -> Result<RangePage> {
         let (start, end) = cursor.slice.bounds()?;
         let mut request = RangeRequest {
             start,
@@ -175,43 +230,33 @@ impl<R: Resource> Collection<R> {
             bytes: BLOCK_BYTES,
             ..RangeRequest::all(Direction::Forward)
         };
-        match std::mem::replace(&mut cursor.next, Next::End) {
-            Next::Beginning => {}
-            Next::Key(key) => request = request.resume(key),
-            Next::End => return Ok(None),
+        if let Next::Key(key) | Next::After(key) = &cursor.next {
+            request = request.resume(key.clone());
         }
         if self.inner.closing.is_cancelled() {
             return Err(EngineError::Closing);
         }
         self.inner.snapshots.touch(cursor.lease);
         let page = cursor.snapshot.range(&self.open.table, &request);
-        let page = page.instrument(self.storage_span("export")).await?;
-        let mut resume = cursor.lease.to_be_bytes().to_vec();
-        cursor.slice.encode(&mut resume);
-        if let Some(key) = page.next {
-            resume.extend(key::to_document_key(&key));
-            cursor.next = Next::Key(key);
+        let mut page = page.instrument(self.storage_span("export")).await?;
+        if let Next::After(key) = &cursor.next {
+            page.rows.retain(|row| row.key != *key);
         }
-        let items = page
-            .rows
-            .iter()
-            .map(|row| Ok(from_row(row)?))
-            .collect::<Result<_>>()?;
-        Ok(Some(ExportBlock {
-            items,
-            resume_token: seal_token::<R>(TokenKind::Resume, &resume),
-            snapshot_token: seal_token::<R>(TokenKind::Snapshot, &cursor.lease.to_be_bytes()),
-            sequence: signed(cursor.snapshot.sequence()),
-        }))
+        Ok(page)
     }
 }
 
-fn seal_token<R: Resource>(kind: TokenKind, payload: &[u8]) -> String {
-    token::seal(kind, xxh3_64(R::TABLE.as_bytes()), payload)
+fn seal_token<R: Resource>(scope: &Scope, kind: TokenKind, payload: &[u8]) -> String {
+    token::seal(kind, scope.bind(xxh3_64(R::TABLE.as_bytes())), payload)
 }
 
-fn open_token<R: Resource>(kind: TokenKind, path: &'static str, token: &str) -> Result<Vec<u8>> {
-    token::open(kind, xxh3_64(R::TABLE.as_bytes()), token)
+fn open_token<R: Resource>(
+    scope: &Scope,
+    kind: TokenKind,
+    path: &'static str,
+    token: &str,
+) -> Result<Vec<u8>> {
+    token::open(kind, scope.bind(xxh3_64(R::TABLE.as_bytes())), token)
         .map_err(|detail| EngineError::ExportTokenInvalid { path, detail })
 }
 

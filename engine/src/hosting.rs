@@ -6,6 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use souk_access::rules::RulesError;
+use souk_access::{CredentialKeys, Part, Reloaded, Rules, ServiceGuard};
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health as ServerHealth;
@@ -53,7 +55,11 @@ pub trait Service: Sized + Send + Sync + 'static {
     fn mount(&self, services: Services) -> Services;
 }
 
+/// How a service knows the callers that a gateway let in; `None` where everybody may do everything.
+pub type Credentials = Option<Reloaded<CredentialKeys>>;
+
 /// Opens a service in `directory` and ties it to a process: its health shows in `health`, `host` drains and closes it.
+/// With `credentials`, mount it [`guarded`]: a call without a caller meets no row.
 ///
 /// # Errors
 /// What the engine refuses, for example a directory that another process has open.
@@ -63,8 +69,11 @@ pub async fn start<S: Service>(
     server: &ServerConfig,
     host: &mut Host,
     health: &ServerHealth,
+    credentials: &Credentials,
 ) -> Result<S> {
-    let service = S::open(settings.engine(directory), host.draining()).await?;
+    let mut config = settings.engine(directory);
+    config.guarded = credentials.is_some();
+    let service = S::open(config, host.draining()).await?;
     let serving = follow(S::NAME, service.engine(), host);
     wait_until_serving(S::NAME, service.engine()).await;
     for name in S::SERVICES {
@@ -78,6 +87,17 @@ pub async fn start<S: Service>(
     let for_indexes = server.drain_deadline.saturating_mul(INDEXES_SHARE) / 100;
     host.on_close(S::NAME, move || close(engine, for_indexes));
     Ok(service)
+}
+
+/// Lets in only whom a gateway with the same keys let in.
+///
+/// # Errors
+/// When an RPC of the contract has no rule.
+pub fn guarded(services: Services, credentials: Credentials) -> std::result::Result<Services, RulesError> {
+    Ok(match credentials {
+        Some(keys) => services.admission(ServiceGuard::new(Rules::of_the_contract()?, keys)),
+        None => services,
+    })
 }
 
 async fn close(
@@ -139,12 +159,21 @@ fn follow(service: &'static str, engine: &Engine, host: &Host) -> watch::Receive
 /// Why it can't start.
 pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, RunError> {
     let settings: Settings = args.load()?;
+    settings.auth.checked(Part::Service, settings.server.listen)?;
     Process::new(S::NAME)
         .run(&settings.telemetry, &settings.server, async |host| {
             let health = ServerHealth::new();
             let server = &settings.server;
-            let service = start::<S>(&settings.data, &settings.engine, server, host, &health).await?;
+            let credentials = settings.auth.credential_keys()?;
+            if credentials.is_none() {
+                tracing::warn!(
+                    "authentication is off: whoever reaches this port may do everything; see docs/SECURITY.md"
+                );
+            }
+            let engine = &settings.engine;
+            let service = start::<S>(&settings.data, engine, server, host, &health, &credentials).await?;
             let services = service.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
+            let services = guarded(services, credentials)?;
             Ok(server::stack(services, &health, server)?)
         })
         .await

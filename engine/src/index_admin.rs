@@ -123,6 +123,21 @@ fn planned(table: &OpenTable, changes: &[pb::IndexChange]) -> Result<(Vec<pb::In
     let mut design = (*table.wanted()).clone();
     let path = FieldPath::root("changes");
     for (at, change) in changes.iter().enumerate().take(CHANGES_MAX) {
+        if let Some(pb::index_change::Kind::DropField(drop)) = &change.kind
+            && table
+                .declaration
+                .owners
+                .iter()
+                .any(|(_, owner)| *owner == drop.field)
+        {
+            let message = format!(
+                "`{}` says whose a row is: searches of callers that see own rows only need it; leave it in",
+                drop.field
+            );
+            let at = path.index(at).field("drop_field").field("field");
+            violations.push(at, "FIELD_NEEDED", message);
+            continue;
+        }
         if let Some(changed) = changes::apply(&design, change, &path.index(at), &mut violations) {
             design = changed;
             changes::add(&mut kept, change);

@@ -17,6 +17,7 @@
 //! | `keeper`, `design`, `index_state` | indexes are built from their tables, follow the log, are replaced, and are waited for |
 //! | `index_admin` | indexes as their users see and change them |
 //! | `log_tail` | the end of the change log, read once for all indexes |
+//! | `scope` | which rows a call meets: all, or its caller's own |
 //! | `search_wire`, `search_pool` | messages to searches and back; where searches run |
 //! | `leases`, `views` | what is kept between calls; views that the pages of a search share |
 //! | `stored`, `table`, `turns` | records as rows and documents; open tables; order among writers of one row |
@@ -76,6 +77,7 @@ mod index_state;
 mod keeper;
 mod leases;
 mod log_tail;
+mod scope;
 mod search_pool;
 mod search_wire;
 mod status;

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use souk_access::Role;
 use souk_index::{Field, Object};
 use souk_storage::{PrimaryKey, TableSchema};
 
@@ -23,6 +24,16 @@ pub trait Resource: Clone + Debug + PartialEq + Send + Sync + 'static {
     /// To be raised when [`Resource::to_document`] makes other documents from the same rows without a change of
     /// [`Resource::fields`]: the index is then rebuilt.
     const DOCUMENT_VERSION: u32 = 1;
+
+    /// Whose rows callers of a role meet where the rule of an RPC says `own`: a KEYWORD field, which is a column of the
+    /// same name or the id. A role that isn't here has no rows of its own: its calls are refused.
+    const OWNERS: &'static [(Role, &'static str)] = &[];
+
+    /// The value of that field for a role of [`Resource::OWNERS`].
+    fn owner(&self, role: Role) -> Option<&str> {
+        let _ = role;
+        None
+    }
 
     /// The id, unique in the table.
     fn id(&self) -> &str;

@@ -37,6 +37,27 @@ impl From<EngineError> for Status {
                     .resource(name, &id, "doesn't exist")
                     .build()
             }
+            EngineError::NoOwnRows { name, role } => StatusBuilder::new(
+                tonic::Code::PermissionDenied,
+                "NO_OWN_ROWS",
+                format!("the role {role} has no {name} of its own; use credentials of another role"),
+            )
+            .metadata("role", role)
+            .build(),
+            EngineError::NotOwn { field, role, .. } => StatusBuilder::new(
+                tonic::Code::PermissionDenied,
+                "NOT_OWN",
+                format!("{field} must be the id that the credentials are for: the role {role} writes rows of its own only"),
+            )
+            .metadata("field", field)
+            .metadata("role", role)
+            .build(),
+            EngineError::OwnerNotIndexed { table, field } => StatusBuilder::failed_precondition(
+                "OWNER_NOT_INDEXED",
+                format!("searches for own rows need {field} in the index of {table}; add it again as it was declared"),
+            )
+            .metadata("field", field)
+            .build(),
             EngineError::AlreadyExists { name, id } => StatusBuilder::already_exists(
                 reason(name, "ALREADY_EXISTS"),
                 format!("{name} {id:?} exists already; choose another id, or update it"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use souk_access::Role;
 use souk_index::{Document, Reason, Schema};
 use souk_storage::{PrimaryKey, Row, Table, TableSchema};
 
@@ -46,6 +47,8 @@ pub(crate) struct Declaration {
     pub(crate) table: TableSchema,
     fields: Vec<souk_index::Field>,
     document_version: u32,
+    /// The fields that say whose a row is.
+    pub(crate) owners: &'static [(Role, &'static str)],
     /// Makes the document of a row.
     pub(crate) document: fn(&Row) -> Result<Document, CorruptRow>,
     /// The id in a primary key.
@@ -60,6 +63,7 @@ impl Declaration {
             table: R::table(),
             fields: stored::fields::<R>(),
             document_version: R::DOCUMENT_VERSION,
+            owners: R::OWNERS,
             document: stored::to_document::<R>,
             id: R::id_of,
         }

@@ -44,21 +44,26 @@ pub(crate) struct ViewToken {
 }
 
 impl ViewToken {
-    /// The token's text, for a search of `table`.
-    pub(crate) fn seal(&self, table: &str) -> String {
+    /// The token's text, for searches with a fingerprint.
+    pub(crate) fn seal(&self, fingerprint: u64) -> String {
         let payload = [&self.number.to_be_bytes(), self.inner.as_bytes()].concat();
-        token::seal(TokenKind::View, xxh3_64(table.as_bytes()), &payload)
+        token::seal(TokenKind::View, fingerprint, &payload)
     }
 
-    /// Reads a token; `None` when it isn't one of a kept view of `table`: then it is the index's to read.
-    pub(crate) fn open(table: &str, text: &str) -> Option<Self> {
-        let payload = token::open(TokenKind::View, xxh3_64(table.as_bytes()), text).ok()?;
+    /// Reads a token; `None` when it isn't one of a kept view with this fingerprint: then it is the index's to read.
+    pub(crate) fn open(fingerprint: u64, text: &str) -> Option<Self> {
+        let payload = token::open(TokenKind::View, fingerprint, text).ok()?;
         let (number, inner) = payload.split_first_chunk::<8>()?;
         Some(Self {
             number: u64::from_be_bytes(*number),
             inner: String::from_utf8(inner.to_vec()).ok()?,
         })
     }
+}
+
+/// What tokens of views of a table have in common, before they belong to a caller's scope.
+pub(crate) fn fingerprint(table: &str) -> u64 {
+    xxh3_64(table.as_bytes())
 }
 
 /// The view of a token.
@@ -85,7 +90,7 @@ pub(crate) fn finish(views: &Views, number: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::ViewToken;
+    use super::{ViewToken, fingerprint};
 
     #[test]
     fn a_token_of_a_view_is_told_from_all_others() {
@@ -93,11 +98,12 @@ mod tests {
             number: 7,
             inner: "AbC-_9".to_owned(),
         };
-        let text = token.seal("orders");
-        assert_eq!(ViewToken::open("orders", &text), Some(token));
-        assert_eq!(ViewToken::open("shops", &text), None);
+        let orders = fingerprint("orders");
+        let text = token.seal(orders);
+        assert_eq!(ViewToken::open(orders, &text), Some(token));
+        assert_eq!(ViewToken::open(fingerprint("shops"), &text), None);
         for other in ["", "AbC-_9", &text[1..], &format!("{text}A")] {
-            assert_eq!(ViewToken::open("orders", other), None, "{other}");
+            assert_eq!(ViewToken::open(orders, other), None, "{other}");
         }
     }
 }

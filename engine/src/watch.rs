@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
 use crate::resource::{Resource, Stored};
+use crate::scope::Scope;
 use crate::stored::{Record, from_row, signed};
 
 /// Changes that are read from the log at a time; what a stream holds in memory is bounded.
@@ -40,6 +41,8 @@ pub struct ResourceChange<R> {
 
 /// Where a watch is.
 struct Follower<R> {
+    /// What is told.
+    scope: Scope,
     collection: Collection<R>,
     after: u64,
     sequences: watch::Receiver<u64>,
@@ -58,6 +61,7 @@ impl<R: Resource> Collection<R> {
         &self,
         after_sequence: Option<i64>,
     ) -> Result<impl Stream<Item = Result<WatchEvent<R>>> + Send + use<R>> {
+        let scope = self.scope()?;
         let sequences = self.inner.database.subscribe();
         let last = *sequences.borrow();
         let mut events = VecDeque::new();
@@ -73,6 +77,7 @@ impl<R: Resource> Collection<R> {
             }
         };
         let follower = Follower {
+            scope,
             collection: self.clone(),
             after,
             sequences,
@@ -135,14 +140,25 @@ impl<R: Resource> Follower<R> {
         }
     }
 
+    /// May the watcher know of this? The log doesn't say whose a deleted row was, so deletions are told only to those
+    /// who may meet all rows.
+    fn tells(&self, change: &ResourceChange<R>) -> bool {
+        match &change.stored {
+            Some(stored) => self.scope.sees(&stored.resource),
+            None => !self.scope.is_limited(),
+        }
+    }
+
     fn take_in(&mut self, changes: &[Change]) -> Result<()> {
         let table = self.collection.open.table.id();
         for (at, change) in changes.iter().enumerate() {
             let rows = change.rows.iter().filter(|row| row.table == table);
+            let mut told = rows.map(resource_change).collect::<Result<Vec<_>>>()?;
+            told.retain(|change| self.tells(change));
             let event = WatchEvent {
                 sequence: signed(change.sequence),
                 commit_time: change.time,
-                changes: rows.map(resource_change).collect::<Result<_>>()?,
+                changes: told,
             };
             let is_last = at + 1 == changes.len();
             if is_last || !event.changes.is_empty() {

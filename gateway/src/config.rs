@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use souk_access::{AuthConfig, Part};
 use souk_chassis::args::{SettingsArgs, TlsArgs};
 use souk_chassis::client::ClientConfig;
 use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
@@ -44,6 +45,9 @@ pub struct GatewayArgs {
     /// Web pages that may call from browsers, as in `https://shop.example`; several with commas.
     #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
     pub web_origins: Vec<String>,
+    /// Listens beyond this machine although nobody has to say who they are.
+    #[arg(long)]
+    pub insecure_allow_anonymous: bool,
     /// File and overrides.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -57,6 +61,7 @@ impl GatewayArgs {
     pub fn load(&self) -> Result<GatewayConfig, ConfigError> {
         let listen = self.listen.map(|listen| listen.to_string());
         let origins = origins_setting(&self.web_origins);
+        let anonymous = self.insecure_allow_anonymous.then(|| "true".to_owned());
         let file = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
         let loader = self.tls.flags(self.settings.loader());
         loader
@@ -68,6 +73,11 @@ impl GatewayArgs {
             .flag("--order", "order", self.order.clone())
             .flag("--shop", "shop", self.shop.clone())
             .flag("--media", "media", self.media.clone())
+            .flag(
+                "--insecure-allow-anonymous",
+                "auth.insecure_allow_anonymous",
+                anonymous,
+            )
             .load()
     }
 }
@@ -84,6 +94,8 @@ fn origins_setting(origins: &[String]) -> Option<String> {
 pub struct GatewayConfig {
     /// The listener and its limits.
     pub server: ServerConfig,
+    /// Who is let in.
+    pub auth: AuthConfig,
     /// The connections to remote backends.
     pub client: ClientConfig,
     /// Repeating safe calls to them.
@@ -121,6 +133,8 @@ impl GatewayConfig {
 impl Config for GatewayConfig {
     fn check(&self, problems: &mut Problems) {
         self.server.check("server", problems);
+        self.auth
+            .check(Part::Gateway, "auth", self.server.listen, problems);
         self.client.check("client", problems);
         self.retry.check("retry", problems);
         self.web.check("web", problems);

@@ -11,6 +11,7 @@
 //! that change nothing, and no others: whether those can be repeated is known to their callers.
 //!
 //! # Layout
+//! - [`auth`]: who calls, and whether they may.
 //! - [`backend`]: what the gateway routes to, and which services are whose.
 //! - [`Gateway`]: the front stack over its backends.
 //! - [`config`]: settings and command line.
@@ -41,6 +42,7 @@
 //! # let _ = stack; Ok(()) }
 //! ```
 
+pub mod auth;
 pub mod backend;
 mod balance;
 pub mod config;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use souk_access::{CredentialKeys, Reloaded};
 use souk_chassis::client::ClientError;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
@@ -14,6 +15,7 @@ use souk_chassis::server::{self, Services, Stack};
 use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::{AuthError, GatewayGuard};
 use crate::backend::{Backends, Target};
 use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
@@ -42,6 +44,9 @@ pub enum GatewayError {
     /// The contract's rules for HTTP can't be used.
     #[error(transparent)]
     Routes(#[from] RouteError),
+    /// Callers can't be known.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
     /// An address can't be used.
     #[error("backend {backend}")]
     Backend {
@@ -59,12 +64,25 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway to `backends`. Of `config`, the limits of the server, the settings of the client and of web pages are
-    /// used. Make it in the runtime: it follows the health of its backends.
+    /// A gateway to `backends`. Of `config`, the limits of the server, the settings of the client, of web pages and of callers
+    /// are used. Make it in the runtime: it follows the health of its backends, and the files of keys.
     ///
     /// # Errors
-    /// When the address of a backend can't be used.
+    /// When the address of a backend or a file of keys can't be used.
     pub fn new(config: &GatewayConfig, backends: Backends) -> Result<Self, GatewayError> {
+        let credentials = config.auth.credential_keys().map_err(AuthError::from)?;
+        Self::with_credentials(config, backends, credentials)
+    }
+
+    /// [`Gateway::new`], where the backends know by other keys than those of the settings who calls.
+    ///
+    /// # Errors
+    /// As [`Gateway::new`].
+    pub fn with_credentials(
+        config: &GatewayConfig,
+        backends: Backends,
+        credentials: Option<Reloaded<CredentialKeys>>,
+    ) -> Result<Self, GatewayError> {
         let backends = backends.with_services(FILE_DESCRIPTOR_SET)?;
         let names: Vec<String> = backends
             .iter()
@@ -73,6 +91,7 @@ impl Gateway {
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |name| {
             names.iter().any(|known| known == name)
         })?;
+        let guard = GatewayGuard::new(&config.auth, credentials, methods.clone())?;
         let health = Health::new();
         let stop = CancellationToken::new();
         let mut routes = BTreeMap::new();
@@ -101,7 +120,9 @@ impl Gateway {
         }
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
-        let services = Services::new(FILE_DESCRIPTOR_SET)?.forward(names, forward);
+        let services = Services::new(FILE_DESCRIPTOR_SET)?
+            .forward(names, forward)
+            .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;
         let front = Front::new(stack.clone(), config)?;
         Ok(Self {

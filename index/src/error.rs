@@ -103,6 +103,15 @@ impl Violations {
         }
     }
 
+    /// Moves violations below the path `from` below `to`: for those who put a query around the one they were given.
+    pub fn lift(&mut self, from: &str, to: &str) {
+        for violation in &mut self.listed {
+            if let Some(rest) = violation.path.strip_prefix(from) {
+                violation.path = format!("{to}{rest}");
+            }
+        }
+    }
+
     pub(crate) fn push(&mut self, violation: Violation) {
         if self.listed.len() < MAX_VIOLATIONS {
             self.listed.push(violation);

@@ -1,5 +1,6 @@
 //! Media items: what is known of a file, and what analyses found in it.
 
+use souk_access::Role;
 use souk_engine::index::{Field, GeoPoint, Object};
 use souk_engine::storage::TableSchema;
 use souk_engine::wire::Attributes;
@@ -59,6 +60,11 @@ impl Resource for Media {
     const TABLE: &'static str = "media";
     const NAME: &'static str = "media";
     const ID_FIELD: &'static str = "media_id";
+    const OWNERS: &'static [(Role, &'static str)] = &[(Role::User, "user_id")];
+
+    fn owner(&self, role: Role) -> Option<&str> {
+        (role == Role::User).then_some(&self.user_id)
+    }
 
     fn id(&self) -> &str {
         &self.media_id

@@ -1,5 +1,6 @@
 //! Orders: a consumer buys a quantity of a product from a salesperson.
 
+use souk_access::Role;
 use souk_engine::index::{Field, Object};
 use souk_engine::storage::TableSchema;
 use souk_engine::wire::Attributes;
@@ -59,6 +60,16 @@ impl Resource for Order {
     const TABLE: &'static str = "orders";
     const NAME: &'static str = "order";
     const ID_FIELD: &'static str = "order_id";
+    const OWNERS: &'static [(Role, &'static str)] =
+        &[(Role::Consumer, "consumer_id"), (Role::Seller, "salesperson_id")];
+
+    fn owner(&self, role: Role) -> Option<&str> {
+        match role {
+            Role::Consumer => Some(&self.consumer_id),
+            Role::Seller => Some(&self.salesperson_id),
+            Role::Admin | Role::Operator | Role::Reader | Role::User => None,
+        }
+    }
 
     fn id(&self) -> &str {
         &self.order_id

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
+use souk_access::Role;
 use souk_engine::index::{Field, Object};
 use souk_engine::storage::TableSchema;
 use souk_engine::wire::Attributes;
@@ -26,6 +27,8 @@ pub trait Part: Clone + Debug + PartialEq + Send + Sync + 'static {
     const TABLE: &'static str;
     /// The resource's name, which is also the field that holds it in requests.
     const NAME: &'static str;
+    /// The role of those who are one of them.
+    const ROLE: Role;
 }
 
 /// People who buy.
@@ -35,6 +38,7 @@ pub enum Consumer {}
 impl Part for Consumer {
     const TABLE: &'static str = "consumers";
     const NAME: &'static str = "consumer";
+    const ROLE: Role = Role::Consumer;
 }
 
 /// People who sell.
@@ -44,6 +48,7 @@ pub enum Salesperson {}
 impl Part for Salesperson {
     const TABLE: &'static str = "salespersons";
     const NAME: &'static str = "salesperson";
+    const ROLE: Role = Role::Seller;
 }
 
 /// A person in one part.
@@ -69,6 +74,11 @@ impl<P: Part> Resource for Person<P> {
     const TABLE: &'static str = P::TABLE;
     const NAME: &'static str = P::NAME;
     const ID_FIELD: &'static str = "id";
+    const OWNERS: &'static [(Role, &'static str)] = &[(P::ROLE, "id")];
+
+    fn owner(&self, role: Role) -> Option<&str> {
+        (role == P::ROLE).then_some(&self.id)
+    }
 
     fn id(&self) -> &str {
         &self.id

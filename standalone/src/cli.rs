@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod demo;
 mod load;
+mod make_key;
 mod ready;
 mod restore;
 mod serve;
@@ -91,6 +92,15 @@ A backup is there as a whole or not at all. What `order-svc`, `shop-svc` and `me
 Every byte is verified before the data is there. Search indexes aren't part of a backup: they are built from the rows
 at the first start.")]
     Restore(restore::RestoreArgs),
+    /// Makes an API key for callers of a gateway: prints it once, and the line for the file of `auth.keys`.
+    #[command(after_help = "Examples:
+  souk make-key --id back-office --role operator --add-to keys
+  souk make-key --id web --role consumer --subject c0001
+  souk serve --set auth.keys=keys
+  grpcurl -plaintext -H 'x-api-key: souk_…' localhost:50051 list")]
+    MakeKey(make_key::MakeKeyArgs),
+    /// Makes the key by which services know the calls of their gateway, for the file of `auth.credential_key`.
+    MakeCredentialKey,
     /// Counts rows, bytes, versions, index entries and changes of stopped services.
     Stats(stats::StatsArgs),
 }
@@ -112,6 +122,8 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(&args),
         Command::Backup(args) => backup::main(&args),
         Command::Restore(args) => restore::main(&args),
+        Command::MakeKey(args) => make_key::main(&args),
+        Command::MakeCredentialKey => make_key::credential_key(),
         Command::Stats(args) => stats::main(&args),
     }
 }

@@ -11,8 +11,10 @@ use super::{Config, tree};
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
-const RESERVED: [&str; 8] = [
+const RESERVED: [&str; 10] = [
+    "SOUK_API_KEY",
     "SOUK_CONFIG",
+    "SOUK_CREDENTIAL_KEY",
     "SOUK_LONG",
     "SOUK_SEED",
     "SOUK_CRASH_ROUNDS",

@@ -15,6 +15,7 @@ use crate::deadline::Wait;
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::resource::{Resource, Stored};
+use crate::scope::Scope;
 use crate::search::{FoundHit, NearPage, NearbyRequest, SearchPage};
 use crate::search_wire::{self, Steps, WireSearch, micros};
 use crate::stored::signed;
@@ -153,8 +154,9 @@ impl<R: Resource> Collection<R> {
 
     /// The view that the token of a search is for, with its number: the index's own token is left in its place.
     fn kept_view(&self, search: &mut WireSearch, path: &str) -> Result<Option<(u64, View)>> {
+        let fingerprint = self.scope()?.bind(views::fingerprint(R::TABLE));
         let token = search.request.after.as_deref();
-        let Some(token) = token.and_then(|token| ViewToken::open(R::TABLE, token)) else {
+        let Some(token) = token.and_then(|token| ViewToken::open(fingerprint, token)) else {
             return Ok(None);
         };
         let view = views::kept(&self.inner.views, token.number, search.keep_view)?;
@@ -198,10 +200,12 @@ impl<R: Resource> Collection<R> {
             }
             (None, None) => return Ok(inner),
         };
-        Ok(ViewToken { number, inner }.seal(R::TABLE))
+        let fingerprint = self.scope()?.bind(views::fingerprint(R::TABLE));
+        Ok(ViewToken { number, inner }.seal(fingerprint))
     }
 
-    /// Searches the index, or a view that is kept of it; `place` puts an error of the index under the paths of the request.
+    /// Searches what the call may meet of the index, or of a view that is kept of it; `place` puts an error of the index
+    /// under the paths of the request.
     pub(super) async fn find(
         &self,
         request: SearchRequest,
@@ -221,6 +225,7 @@ impl<R: Resource> Collection<R> {
             souk.wait_micros = tracing::field::Empty,
         );
         async {
+            let (scope, request) = self.scoped_search(request)?;
             let wait = Wait::of_call();
             let began = Instant::now();
             let (searcher, sequence) = match view {
@@ -236,7 +241,7 @@ impl<R: Resource> Collection<R> {
                 .searches
                 .search(searcher.clone(), request, wait)
                 .await?
-                .map_err(|error| place(self.open.explained(error)))?;
+                .map_err(|error| place(self.explained(&scope, error)))?;
             span.record("souk.hits", result.hits.len());
             Ok(Answer {
                 result,
@@ -248,6 +253,15 @@ impl<R: Resource> Collection<R> {
         }
         .instrument(span)
         .await
+    }
+
+    /// An error of the index as one of what was asked for. How far a new index is counts the rows of all: those who may
+    /// not meet them all aren't told.
+    fn explained(&self, scope: &Scope, error: souk_index::Error) -> souk_index::Error {
+        match scope.is_limited() {
+            true => scope.unrestricted(error),
+            false => self.open.explained(error),
+        }
     }
 
     /// What matched in each of some rows.

@@ -71,7 +71,8 @@ impl<R: Resource> Collection<R> {
             &mut violations,
         );
         wire::settled(violations)?;
-        let fingerprint = request.fingerprint(R::TABLE);
+        let scope = self.scope()?;
+        let fingerprint = scope.bind(request.fingerprint(R::TABLE));
         let after = match request.page_token {
             "" => None,
             sealed => {
@@ -85,6 +86,25 @@ impl<R: Resource> Collection<R> {
             }
         };
         let snapshot = self.snapshot(request.min_sequence).await?;
+        let indexes = &self.open.declaration.table.indexes;
+        let index = indexes.iter().find(|index| index.name == request.index);
+        let columns = index.map_or(&[][..], |index| &index.columns);
+        match scope.owns_prefix(columns, request.prefix) {
+            Some(true) => {}
+            // As if there were no rows.
+            Some(false) => {
+                return Ok(ListPage {
+                    items: Vec::new(),
+                    next_page_token: String::new(),
+                    sequence: signed(snapshot.sequence()),
+                });
+            }
+            None => {
+                return Err(EngineError::Defect(
+                    "a list of own rows by an index that can't tell them",
+                ));
+            }
+        }
         let page = snapshot
             .index_range(
                 &self.open.table,

@@ -14,6 +14,7 @@ use super::{Collection, not_found};
 use crate::error::{EngineError, Result};
 use crate::etag;
 use crate::resource::{Resource, Stored, Written};
+use crate::scope::Scope;
 use crate::stored::{Record, from_row, signed, to_row};
 use crate::wire::{self, RequestId};
 
@@ -53,7 +54,7 @@ impl<R: Resource> Collection<R> {
         let Some(id) = request_id else {
             return Ok(None);
         };
-        let request = request_record::<R>(id, creation);
+        let request = request_record::<R>(id, creation, &self.scope()?);
         let Some(committed) = self.inner.database.replayed(&request).await? else {
             return Ok(None);
         };
@@ -102,6 +103,7 @@ impl<R: Resource> Collection<R> {
     }
 
     async fn rehearse_creation(&self, resource: R) -> Result<Written<Stored<R>>> {
+        self.scope()?.check_written(&resource)?;
         let snapshot = self.snapshot(0).await?;
         let key = R::key(resource.id())?;
         if snapshot.get(&self.open.table, &key).await?.is_some() {
@@ -122,6 +124,10 @@ impl<R: Resource> Collection<R> {
         answer: bool,
     ) -> Result<Written<Vec<Stored<R>>>> {
         check_distinct(&resources)?;
+        let scope = self.scope()?;
+        resources
+            .iter()
+            .try_for_each(|resource| scope.check_written(resource))?;
         let record = Record::created(self.inner.clock.now());
         let mut batch = WriteBatch::new();
         for resource in &resources {
@@ -132,7 +138,7 @@ impl<R: Resource> Collection<R> {
             batch = batch.write(&self.open.table, operation, Condition::must_not_exist());
         }
         if let Some(id) = request_id {
-            batch = batch.request(request_record::<R>(id, creation));
+            batch = batch.request(request_record::<R>(id, creation, &scope));
         }
         let committed = self.commit(batch).await.map_err(|error| {
             let StoreError::ConditionFailed { write, .. } = error else {
@@ -176,11 +182,13 @@ impl<R: Resource> Collection<R> {
             Err(StoreError::ChangesTrimmed { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        let scope = self.scope()?;
         let rows = changes.iter().filter(|change| change.sequence == sequence);
         let rows = rows.flat_map(|change| &change.rows);
         rows.filter(|row| row.table == self.open.table.id())
             .filter_map(|row| row.row.as_ref())
             .map(|row| Ok(from_row(row)?))
+            .filter(|stored| !matches!(stored, Ok(Stored { resource, .. }) if !scope.sees::<R>(resource)))
             .collect::<Result<Vec<_>>>()
             .map(Some)
     }
@@ -197,6 +205,7 @@ impl<R: Resource> Collection<R> {
         etag: Option<&str>,
         change: impl Fn(R) -> Result<R, E> + Send + Sync,
     ) -> Result<Written<Stored<R>>> {
+        let scope = self.scope()?;
         let key = R::key(id)?;
         let _turn = self.open.turns.take(&key).await;
         for _ in 0..UPDATE_ATTEMPTS {
@@ -206,8 +215,13 @@ impl<R: Resource> Collection<R> {
                 .instrument(self.storage_span("get"))
                 .await?;
             let row = row.ok_or_else(|| not_found::<R>(id))?;
+            let current = from_row::<R>(&row)?.resource;
+            if !scope.sees(&current) {
+                return Err(not_found::<R>(id));
+            }
             check_etag::<R>(id, etag, row.revision)?;
-            let changed = change(from_row::<R>(&row)?.resource).map_err(Into::into)?;
+            let changed = change(current).map_err(Into::into)?;
+            scope.check_written(&changed)?;
             if changed.id() != id {
                 return Err(EngineError::Defect("an update changed the id of its resource"));
             }
@@ -242,6 +256,10 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`].
     pub async fn delete(&self, id: &str, etag: Option<&str>) -> Result<Written<()>> {
+        let scope = self.scope()?;
+        if scope.is_limited() {
+            return self.delete_own(&scope, id, etag).await;
+        }
         let mut condition = Condition::must_exist();
         if let Some(given) = etag {
             // An etag that isn't one equals no revision: none is 0.
@@ -262,6 +280,42 @@ impl<R: Resource> Collection<R> {
         }
     }
 
+    /// Deletes a resource that the call may meet, as it was looked at.
+    async fn delete_own(&self, scope: &Scope, id: &str, etag: Option<&str>) -> Result<Written<()>> {
+        let key = R::key(id)?;
+        let _turn = self.open.turns.take(&key).await;
+        for _ in 0..UPDATE_ATTEMPTS {
+            let snapshot = self.inner.database.snapshot().await?;
+            let row = snapshot
+                .get(&self.open.table, &key)
+                .instrument(self.storage_span("get"))
+                .await?;
+            let row = row.ok_or_else(|| not_found::<R>(id))?;
+            if !scope.sees(&from_row::<R>(&row)?.resource) {
+                return Err(not_found::<R>(id));
+            }
+            check_etag::<R>(id, etag, row.revision)?;
+            let operation = RowOperation::Delete { key: key.clone() };
+            let batch = WriteBatch::of(&self.open.table, operation, Condition::revision(row.revision));
+            match self.commit(batch).await {
+                Ok(committed) => {
+                    return Ok(Written {
+                        value: (),
+                        sequence: signed(committed.sequence),
+                    });
+                }
+                // Somebody was faster: it may be another's by now, or gone.
+                Err(StoreError::ConditionFailed { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(EngineError::Contended {
+            name: R::NAME,
+            id: id.to_owned(),
+            attempts: UPDATE_ATTEMPTS,
+        })
+    }
+
     async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
         let span = self.storage_span("commit");
         async {
@@ -279,10 +333,10 @@ impl<R: Resource> Collection<R> {
 }
 
 /// What is kept of a creation, to know it again.
-fn request_record<R: Resource>(id: RequestId, creation: Creation) -> RequestRecord {
+fn request_record<R: Resource>(id: RequestId, creation: Creation, scope: &Scope) -> RequestRecord {
     RequestRecord {
         id: id.id,
-        fingerprint: id.fingerprint_for(R::TABLE, creation.operation()),
+        fingerprint: scope.bind(id.fingerprint_for(R::TABLE, creation.operation())),
         // What was answered is read from the change log, which is kept as long.
         reply: Bytes::new(),
     }

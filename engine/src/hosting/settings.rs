@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use souk_access::AuthConfig;
 use souk_chassis::config::{Config, Problems, ServerConfig, duration};
 use souk_chassis::telemetry::TelemetryConfig;
 use souk_storage::limits::{MAX_RETENTION, MIN_RETENTION};
@@ -96,6 +97,8 @@ pub struct Settings {
     pub data: PathBuf,
     /// The listener and its limits.
     pub server: ServerConfig,
+    /// Who is let in.
+    pub auth: AuthConfig,
     /// Logs.
     pub telemetry: TelemetryConfig,
     /// The store and the indexes.
@@ -107,6 +110,7 @@ impl Default for Settings {
         Self {
             data: PathBuf::from("souk-data"),
             server: ServerConfig::default(),
+            auth: AuthConfig::default(),
             telemetry: TelemetryConfig::default(),
             engine: EngineSettings::default(),
         }

@@ -79,6 +79,31 @@ fn violations_share_one_reason_and_tell_their_own() {
 }
 
 #[test]
+fn what_isnt_the_callers_is_refused_by_field_and_role() {
+    let (name, field, role) = ("order", "consumer_id", souk_access::Role::Consumer);
+    let refused = tells(
+        EngineError::NotOwn { name, field, role },
+        Code::PermissionDenied,
+        "NOT_OWN",
+    );
+    let metadata = refused.error_info().map(|info| info.metadata.clone());
+    let metadata = metadata.unwrap_or_default();
+    assert_eq!(metadata.get("field").map(String::as_str), Some(field));
+    assert_eq!(metadata.get("role").map(String::as_str), Some("consumer"));
+    tells(
+        EngineError::NoOwnRows { name, role },
+        Code::PermissionDenied,
+        "NO_OWN_ROWS",
+    );
+    let table = "orders";
+    tells(
+        EngineError::OwnerNotIndexed { table, field },
+        Code::FailedPrecondition,
+        "OWNER_NOT_INDEXED",
+    );
+}
+
+#[test]
 fn resources_are_named() {
     let (name, id) = ("order", || "o1".to_owned());
     let missing = tells(

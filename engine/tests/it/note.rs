@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use souk_access::Role;
 use souk_engine::index::{Analyzer, Field, FieldKind, Object};
 use souk_engine::storage::{SecondaryIndexSchema, TableSchema};
 use souk_engine::{
@@ -36,6 +37,11 @@ impl Resource for Note {
     const TABLE: &'static str = "notes";
     const NAME: &'static str = "note";
     const ID_FIELD: &'static str = "note_id";
+    const OWNERS: &'static [(Role, &'static str)] = &[(Role::User, "author")];
+
+    fn owner(&self, role: Role) -> Option<&str> {
+        (role == Role::User).then_some(&self.author)
+    }
 
     fn id(&self) -> &str {
         &self.id
@@ -80,7 +86,12 @@ impl Resource for Note {
 
 /// An engine with notes in a directory, serving.
 pub(crate) async fn open(directory: &Path) -> (Engine, Collection<Note>) {
-    let engine = Engine::open(EngineConfig::new(directory), Tables::new().table::<Note>())
+    open_with(EngineConfig::new(directory)).await
+}
+
+/// [`open`] with settings.
+pub(crate) async fn open_with(config: EngineConfig) -> (Engine, Collection<Note>) {
+    let engine = Engine::open(config, Tables::new().table::<Note>())
         .await
         .expect("the engine opens");
     let mut health = engine.health();

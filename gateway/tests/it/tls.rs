@@ -92,13 +92,23 @@ async fn tls_goes_all_the_way_and_new_certificates_need_no_restart() {
 
 #[tokio::test]
 async fn what_others_can_reach_needs_tls_or_a_word() {
-    let arguments = ["--listen", "0.0.0.0:0", "--shop", "http://127.0.0.1:9"];
+    let arguments = [
+        "--listen",
+        "0.0.0.0:0",
+        "--shop",
+        "http://127.0.0.1:9",
+        "--insecure-allow-anonymous",
+    ];
     let (code, text) = crate::process::fails(&arguments);
     assert_eq!(code, Some(1), "{text}");
     assert!(
         text.contains("--tls-cert") && text.contains("--allow-plaintext"),
         "{text}"
     );
+    // Plain text is one thing, callers that nobody knows are another: each has its word.
+    let (code, text) = crate::process::fails(&[&arguments[..4], &["--allow-plaintext"]].concat());
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("--insecure-allow-anonymous"), "{text}");
     let mut process = spawn(&[&arguments[..], &["--allow-plaintext"]].concat(), &[]);
     listening(&mut process);
     assert_eq!(terminate(process).await, Some(0));

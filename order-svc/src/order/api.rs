@@ -55,6 +55,8 @@ impl OrderService for OrderApi {
         let id = request_id(&request.request_id, &request, "request_id", &mut violations);
         let draft = wire::one_draft(request.order.as_ref(), self.clock.now(), &mut violations);
         let draft = checked(draft, violations)?;
+        self.orders
+            .check_writable(draft.iter().map(|draft| &draft.given))?;
         // What it refers to may have gone since.
         if !request.validate_only
             && let Some(first) = self.orders.created_before(id, Creation::One).await?
@@ -81,6 +83,8 @@ impl OrderService for OrderApi {
         let id = request_id(&request.request_id, &request, "request_id", &mut violations);
         let drafts = wire::drafts(&request.orders, self.clock.now(), &mut violations);
         let drafts = checked(drafts, violations)?;
+        self.orders
+            .check_writable(drafts.iter().map(|draft| &draft.given))?;
         if let Some(first) = self.orders.created_before(id, Creation::Batch).await? {
             let orders = if request.omit_resources {
                 Vec::new()

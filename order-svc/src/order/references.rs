@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures_util::future::{try_join_all, try_join3};
+use souk_access::by_the_service;
 use souk_chassis::status::Violations;
 use souk_engine::wire::{GET_BATCH_MAX, checked};
 use souk_engine::{Collection, Engine, EngineError, Resource, Result};
@@ -38,14 +39,15 @@ impl References {
     /// [`EngineError::UnknownReference`] for the first id that doesn't exist; [`EngineError::Invalid`] when a total
     /// can't be computed.
     pub async fn complete(&self, drafts: Vec<Draft>) -> Result<Vec<Order>> {
-        let (consumers, salespersons, products) = try_join3(
+        // Whoever orders needn't be allowed to look up whom from: only names and prices come of it.
+        let (consumers, salespersons, products) = by_the_service(try_join3(
             read(&self.consumers, drafts.iter().filter_map(Draft::consumer_wanted)),
             read(
                 &self.salespersons,
                 drafts.iter().filter_map(Draft::salesperson_wanted),
             ),
             read(&self.products, drafts.iter().filter_map(Draft::product_wanted)),
-        )
+        ))
         .await?;
         let mut violations = Violations::new();
         let mut orders = Vec::with_capacity(drafts.len());

@@ -4,8 +4,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use souk_access::Part;
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::client::Client;
+use souk_chassis::config::{ConfigError, Problems};
 use souk_chassis::host::Exit;
 use souk_chassis::methods::Methods;
 use souk_chassis::process::{RunError, StartError};
@@ -65,6 +67,8 @@ const RECORD: &str = "demo";
 /// Loads what isn't loaded yet, then serves.
 pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
     let settings: Settings = args.service.load()?;
+    refuse_keys(&settings)?;
+    settings.auth.checked(Part::Whole, settings.server.listen)?;
     serve::process()
         .run(&settings.telemetry, &settings.server, async |host| {
             let gateway = serve::start(&settings, &WebConfig::loopback(), host).await?;
@@ -78,6 +82,19 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
             Ok(stack)
         })
         .await
+}
+
+/// The demo loads its data as anybody could: it has no credentials to do it with.
+fn refuse_keys(settings: &Settings) -> Result<(), ConfigError> {
+    if !settings.auth.knows_callers() {
+        return Ok(());
+    }
+    let mut problems = Problems::default();
+    problems.push(
+        "auth",
+        "the demo lets in everybody; use `souk serve` with keys, and load with `souk load`",
+    );
+    Err(problems.into())
 }
 
 async fn fill(target: Client, size: Size, record: &Path) -> Result<(), StartError> {

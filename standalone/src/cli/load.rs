@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use http::Uri;
+use http::{HeaderName, HeaderValue, Uri};
 use souk_chassis::client::{Client, ClientConfig};
 use souk_chassis::config::ClientTlsConfig;
 use souk_chassis::methods::Methods;
@@ -68,6 +68,10 @@ pub(super) struct LoadArgs {
     /// Private key of that certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// A file with the API key of an admin or an operator, for services that let in only those whom they know. The variable
+    /// SOUK_API_KEY may hold the key itself.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Batches under way at a time.
     #[arg(long, value_name = "COUNT", default_value_t = STREAMS as u64, value_parser = clap::value_parser!(u64).range(1..=load::STREAMS_MAX as u64))]
     streams: u64,
@@ -124,6 +128,24 @@ impl LoadArgs {
         self.scale_factor.is_none().then(|| self.count.unwrap_or(COUNT))
     }
 
+    /// The API key, if there is one.
+    fn key(&self) -> Result<Option<HeaderValue>, Failure> {
+        let text = match &self.key_file {
+            Some(path) => {
+                let read = std::fs::read_to_string(path);
+                read.map_err(|error| format!("{} can't be read: {error}", path.display()))?
+            }
+            None => match std::env::var("SOUK_API_KEY") {
+                Ok(text) => text,
+                Err(_) => return Ok(None),
+            },
+        };
+        // The cause would show the key.
+        let mut key = HeaderValue::try_from(text.trim()).map_err(|_| "the API key isn't one")?;
+        key.set_sensitive(true);
+        Ok(Some(key))
+    }
+
     async fn run(&self) -> Result<Report, Failure> {
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
         let client = ClientConfig {
@@ -141,6 +163,10 @@ impl LoadArgs {
             );
         }
         let target = Client::remote("souk", &self.target, &client, methods)?;
+        let target = match self.key()? {
+            Some(key) => target.with_header(HeaderName::from_static("x-api-key"), key),
+            None => target,
+        };
         std::fs::create_dir_all(&self.state)?;
         if let Some(path) = self.rejects.as_ref().filter(|_| !self.resume) {
             // Emptied once: several kinds may be written to it.

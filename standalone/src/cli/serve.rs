@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use souk_access::{CredentialKeys, Part, Reloaded};
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::config::{ConfigError, Problems};
 use souk_chassis::health::Health;
@@ -10,7 +11,7 @@ use souk_chassis::host::{Exit, Host};
 use souk_chassis::process::{Process, RunError, StartError};
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::telemetry::Role;
-use souk_engine::hosting::{self, Service, Settings};
+use souk_engine::hosting::{self, Credentials, Service, Settings};
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
@@ -75,6 +76,7 @@ pub(super) fn process() -> Process {
 pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
     let web = args.web()?;
     let settings: Settings = args.service().load()?;
+    settings.auth.checked(Part::Whole, settings.server.listen)?;
     process()
         .run(&settings.telemetry, &settings.server, async |host| {
             Ok(start(&settings, &web, host).await?.stack())
@@ -88,27 +90,39 @@ pub(super) async fn start(
     web: &WebConfig,
     host: &mut Host,
 ) -> Result<Gateway, StartError> {
+    // A key of this start: nobody else has to know it.
+    let knows_callers = settings.auth.knows_callers();
+    let credentials = knows_callers
+        .then(CredentialKeys::random)
+        .transpose()?
+        .map(Reloaded::fixed);
     let backends = Backends {
-        order: Some(backend::<OrderServices>(settings, host).await?),
-        shop: Some(backend::<ShopServices>(settings, host).await?),
-        media: Some(backend::<MediaServices>(settings, host).await?),
+        order: Some(backend::<OrderServices>(settings, host, &credentials).await?),
+        shop: Some(backend::<ShopServices>(settings, host, &credentials).await?),
+        media: Some(backend::<MediaServices>(settings, host, &credentials).await?),
     };
     let config = GatewayConfig {
         server: settings.server.clone(),
         web: web.clone(),
+        auth: settings.auth.clone(),
         ..GatewayConfig::default()
     };
-    Ok(Gateway::new(&config, backends)?)
+    Ok(Gateway::with_credentials(&config, backends, credentials)?)
 }
 
-async fn backend<S: Service>(settings: &Settings, host: &mut Host) -> Result<Target, StartError> {
+async fn backend<S: Service>(
+    settings: &Settings,
+    host: &mut Host,
+    credentials: &Credentials,
+) -> Result<Target, StartError> {
     let directory = settings.data.join(S::FOLDER);
     let opened: Result<Stack, StartError> = Role::new(S::NAME)
         .scope(async {
             let health = Health::new();
-            let service =
-                hosting::start::<S>(&directory, &settings.engine, &settings.server, host, &health).await?;
+            let (engine, server) = (&settings.engine, &settings.server);
+            let service = hosting::start::<S>(&directory, engine, server, host, &health, credentials).await?;
             let services = service.mount(Services::new(FILE_DESCRIPTOR_SET)?);
+            let services = hosting::guarded(services, credentials.clone())?;
             Ok(server::stack(services, &health, &settings.server)?)
         })
         .await;

@@ -1,0 +1,232 @@
+//! The settings of authentication. They name files: no secret is a setting, so none is ever printed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use souk_chassis::config::{ConfigError, Problems, duration};
+
+use crate::credential::CredentialKeys;
+use crate::reload::{FileError, Reloaded};
+
+/// The variable that may hold the credential key itself, in the place of a file. It is no setting.
+pub const CREDENTIAL_KEY_VARIABLE: &str = "SOUK_CREDENTIAL_KEY";
+
+/// Longest tolerance between clocks.
+const LEEWAY_MAX: Duration = Duration::from_secs(300);
+
+/// Who is let in. Of a service, only `credential_key` and the flag count: a gateway knows the callers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// File of API keys; see `souk make-key`. Empty when there are none.
+    pub keys: PathBuf,
+    /// Tokens of others.
+    pub jwt: JwtConfig,
+    /// File of the key that gateway and services have in common; see `souk make-credential-key`.
+    pub credential_key: PathBuf,
+    /// Listens beyond this machine although everybody may do everything.
+    pub insecure_allow_anonymous: bool,
+}
+
+/// JSON Web Tokens that are taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JwtConfig {
+    /// The file with the issuer's public keys (JWKS). Empty when no tokens are taken.
+    pub jwks: String,
+    /// The `iss` that tokens must have.
+    pub issuer: String,
+    /// The `aud` that tokens must have.
+    pub audience: String,
+    /// The claim that holds the role.
+    pub role_claim: String,
+    /// How far the clock of the issuer may be off; at most 5 minutes.
+    #[serde(with = "duration")]
+    pub leeway: Duration,
+}
+
+impl Default for JwtConfig {
+    fn default() -> Self {
+        Self {
+            jwks: String::new(),
+            issuer: String::new(),
+            audience: String::new(),
+            role_claim: "souk_role".to_owned(),
+            leeway: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a process is, for what its settings must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything: gateway and services.
+    Whole,
+    /// The front door to other processes.
+    Gateway,
+    /// A service behind a gateway.
+    Service,
+}
+
+impl AuthConfig {
+    /// Are callers authenticated at this front door?
+    pub fn knows_callers(&self) -> bool {
+        !self.keys.as_os_str().is_empty() || !self.jwt.jwks.is_empty()
+    }
+
+    /// Is a key set that gateway and services have in common?
+    fn has_credential_key(&self) -> bool {
+        !self.credential_key.as_os_str().is_empty() || std::env::var_os(CREDENTIAL_KEY_VARIABLE).is_some()
+    }
+
+    /// What is wrong with these settings, for a process whose other settings are checked already.
+    ///
+    /// # Errors
+    /// All problems, under `auth`.
+    pub fn checked(&self, part: Part, listen: SocketAddr) -> Result<(), ConfigError> {
+        let mut problems = Problems::default();
+        self.check(part, "auth", listen, &mut problems);
+        let error = ConfigError::from(problems);
+        if error.problems().is_empty() {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    }
+
+    /// Adds what is wrong with these settings to `problems`; `path` is where they stand, `listen` where `part` listens.
+    pub fn check(&self, part: Part, path: &str, listen: SocketAddr, problems: &mut Problems) {
+        let on = match part {
+            Part::Whole | Part::Gateway => self.knows_callers(),
+            Part::Service => self.has_credential_key(),
+        };
+        if !on && !listen.ip().to_canonical().is_loopback() && !self.insecure_allow_anonymous {
+            let what = match part {
+                Part::Whole | Part::Gateway => "auth.keys or auth.jwt.jwks",
+                Part::Service => "auth.credential_key",
+            };
+            let message = format!(
+                "everybody who reaches {listen} could do everything: set {what}, listen on 127.0.0.1, or say \
+                 --insecure-allow-anonymous"
+            );
+            problems.push(path, message);
+        }
+        if part == Part::Service && self.knows_callers() {
+            let message = "keys and jwt are settings of the gateway; a service has credential_key alone";
+            problems.push(path, message);
+        }
+        if part == Part::Gateway && self.knows_callers() && !self.has_credential_key() {
+            let message = format!(
+                "must be set (or {CREDENTIAL_KEY_VARIABLE}): services must know that calls come from the gateway"
+            );
+            problems.push(&format!("{path}.credential_key"), message);
+        }
+        self.jwt.check(&format!("{path}.jwt"), problems);
+    }
+
+    /// The keys that gateway and services have in common, by the file or the variable; `None` when there are none.
+    /// Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When they can't be used.
+    pub fn credential_keys(&self) -> Result<Option<Reloaded<CredentialKeys>>, FileError> {
+        let read = |text: &str| CredentialKeys::read(text).map_err(|error| error.to_string());
+        if !self.credential_key.as_os_str().is_empty() {
+            return Reloaded::follow(&self.credential_key, read).map(Some);
+        }
+        let Some(text) = std::env::var_os(CREDENTIAL_KEY_VARIABLE) else {
+            return Ok(None);
+        };
+        match read(&text.to_string_lossy()) {
+            Ok(keys) => Ok(Some(Reloaded::fixed(keys))),
+            Err(problem) => Err(FileError::Content {
+                path: CREDENTIAL_KEY_VARIABLE.into(),
+                problem,
+            }),
+        }
+    }
+}
+
+impl JwtConfig {
+    fn check(&self, path: &str, problems: &mut Problems) {
+        if self.jwks.contains("://") {
+            let message =
+                "must be a file: keys behind a URL aren't fetched; put the file in place by other means";
+            problems.push(&format!("{path}.jwks"), message);
+        }
+        if !self.jwks.is_empty() {
+            for (name, value) in [("issuer", &self.issuer), ("audience", &self.audience)] {
+                if value.is_empty() {
+                    let message = "must be set: without it tokens for others would be taken, too";
+                    problems.push(&format!("{path}.{name}"), message);
+                }
+            }
+        }
+        if self.role_claim.is_empty() {
+            problems.push(&format!("{path}.role_claim"), "must not be empty");
+        }
+        if self.leeway > LEEWAY_MAX {
+            problems.push(&format!("{path}.leeway"), "must be at most 5m");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    const EVERYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 1);
+
+    fn problems(config: &AuthConfig, part: Part, listen: SocketAddr) -> String {
+        config
+            .checked(part, listen)
+            .map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn listening_to_everybody_without_knowing_them_needs_a_word() {
+        let off = AuthConfig::default();
+        for part in [Part::Whole, Part::Gateway, Part::Service] {
+            assert_eq!(problems(&off, part, HERE), "");
+            assert!(problems(&off, part, EVERYWHERE).contains("--insecure-allow-anonymous"));
+            let said = AuthConfig {
+                insecure_allow_anonymous: true,
+                ..AuthConfig::default()
+            };
+            assert_eq!(problems(&said, part, EVERYWHERE), "");
+        }
+    }
+
+    #[test]
+    fn each_part_has_the_settings_that_it_uses() {
+        let keys = AuthConfig {
+            keys: "keys".into(),
+            ..AuthConfig::default()
+        };
+        assert_eq!(problems(&keys, Part::Whole, EVERYWHERE), "");
+        assert!(problems(&keys, Part::Gateway, HERE).contains("auth.credential_key: must be set"));
+        assert!(problems(&keys, Part::Service, HERE).contains("settings of the gateway"));
+        let both = AuthConfig {
+            credential_key: "key".into(),
+            ..keys
+        };
+        assert_eq!(problems(&both, Part::Gateway, EVERYWHERE), "");
+    }
+
+    #[test]
+    fn tokens_need_an_issuer_and_an_audience() {
+        let mut config = AuthConfig::default();
+        config.jwt.jwks = "https://issuer.test/jwks".to_owned();
+        config.jwt.leeway = Duration::from_secs(301);
+        config.jwt.role_claim.clear();
+        let text = problems(&config, Part::Whole, HERE);
+        for path in ["jwks", "issuer", "audience", "leeway", "role_claim"] {
+            assert!(text.contains(&format!("auth.jwt.{path}: must")), "{path}: {text}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What is said to those who aren't let in. Never whether something exists, nor which part of the credentials was wrong.
+
+use souk_chassis::status::StatusBuilder;
+use tonic::{Code, Status};
+
+use crate::caller::{Caller, Identity};
+use crate::rules::{Rules, Verdict};
+
+/// UNAUTHENTICATED: there are no credentials.
+pub fn missing() -> Status {
+    let message = "this call needs credentials: an API key as x-api-key, or a token as authorization: Bearer";
+    StatusBuilder::new(Code::Unauthenticated, "CREDENTIALS_MISSING", message).build()
+}
+
+/// UNAUTHENTICATED: there are credentials, but nobody is behind them.
+pub fn invalid() -> Status {
+    let message =
+        "nobody is known by these credentials; check that they are whole, and ask for new ones if they are";
+    StatusBuilder::new(Code::Unauthenticated, "CREDENTIALS_INVALID", message).build()
+}
+
+/// UNAUTHENTICATED: a token that was good once.
+pub fn expired() -> Status {
+    let message = "the token has expired; get a new one from its issuer";
+    StatusBuilder::new(Code::Unauthenticated, "TOKEN_EXPIRED", message).build()
+}
+
+/// UNAUTHENTICATED: a service was reached past its gateway.
+pub fn unproven() -> Status {
+    let message = "this service takes calls from its gateway only; call the gateway";
+    StatusBuilder::new(Code::Unauthenticated, "CALLER_UNPROVEN", message).build()
+}
+
+/// The caller behind `identity`, if the rules let it call the RPC at `path`. `None` when there is no such RPC.
+///
+/// # Errors
+/// PERMISSION_DENIED when the role isn't named by the rule.
+pub fn admit(rules: &Rules, path: &str, identity: Identity) -> Result<Option<Caller>, Box<Status>> {
+    match rules.verdict(path, identity.role()) {
+        Verdict::May(reach) => Ok(Some(identity.reaching(reach))),
+        Verdict::NoRule => Ok(None),
+        Verdict::MayNot => {
+            let (role, method) = (identity.role(), path.trim_start_matches('/'));
+            let message = format!(
+                "the role {role} may not call {method}; use credentials of a role that its rule names, see the comment \
+                 of the RPC"
+            );
+            let status = StatusBuilder::new(Code::PermissionDenied, "ROLE_NOT_ALLOWED", message);
+            Err(Box::new(
+                status.metadata("role", role).metadata("method", method).build(),
+            ))
+        }
+    }
+}

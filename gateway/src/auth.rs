@@ -1,0 +1,16 @@
+//! Who calls: API keys and tokens of others, checked at the front door, and what is sent on of them.
+//!
+//! - `api_keys`: keys of our own making.
+//! - `tokens`: JSON Web Tokens.
+//! - `key_set`: the public keys that check them.
+//! - `signatures`: the cryptography of that.
+//! - `guard`: the check before the gateway's routes.
+
+mod api_keys;
+mod guard;
+mod key_set;
+mod signatures;
+mod tokens;
+
+pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key};
+pub use guard::{AuthError, GatewayGuard};

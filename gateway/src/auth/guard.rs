@@ -1,0 +1,199 @@
+//! The check before the gateway's routes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Request};
+use souk_access::config::AuthConfig;
+use souk_access::credential::{HEADER, LIFE_MAX};
+use souk_access::reload::FileError;
+use souk_access::rules::RulesError;
+use souk_access::{CredentialKeys, Identity, Reloaded, Rules, refusal};
+use souk_chassis::layers::ResponseFuture;
+use souk_chassis::layers::admission::{Admit, Next};
+use souk_chassis::layers::deadline::Deadline;
+use souk_chassis::layers::error_info;
+use souk_chassis::methods::Methods;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::api_keys::ApiKeys;
+use super::tokens::{Refused, Tokens};
+
+/// The header with an API key.
+const API_KEY: &str = "x-api-key";
+/// Schemes of `authorization`.
+const BEARER: &str = "bearer";
+const API_KEY_SCHEME: &str = "apikey";
+
+/// Why callers can't be known.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// A file of keys.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The contract's rules.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The operating system.
+    #[error("API keys can't be read: {0}")]
+    Keys(String),
+    /// Services couldn't tell the gateway's calls from others.
+    #[error(
+        "auth.credential_key must be set, or SOUK_CREDENTIAL_KEY: without it services can't know who calls"
+    )]
+    NoCredentialKey,
+}
+
+/// Lets in those whose credentials are good and whose role the rule of the RPC names; tells the services who they are.
+#[derive(Clone, Debug)]
+pub struct GatewayGuard {
+    /// `None` where everybody may do everything.
+    known: Option<Arc<Known>>,
+    methods: Methods,
+}
+
+/// What it takes to know callers.
+#[derive(Debug)]
+struct Known {
+    rules: Rules,
+    api_keys: Reloaded<ApiKeys>,
+    tokens: Option<Tokens>,
+    credentials: Reloaded<CredentialKeys>,
+}
+
+impl GatewayGuard {
+    /// A guard as the settings say, that tells services by `credentials` who calls. Where the settings name neither keys
+    /// nor tokens, everybody is let in, and the log says so. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When keys can't be read, or `credentials` are missing.
+    pub fn new(
+        config: &AuthConfig,
+        credentials: Option<Reloaded<CredentialKeys>>,
+        methods: Methods,
+    ) -> Result<Self, AuthError> {
+        if !config.knows_callers() {
+            tracing::warn!(
+                "authentication is off: whoever reaches this port may do everything; see docs/SECURITY.md"
+            );
+            return Ok(Self { known: None, methods });
+        }
+        let api_keys = if config.keys == Path::new("") {
+            Reloaded::fixed(ApiKeys::none().map_err(AuthError::Keys)?)
+        } else {
+            Reloaded::follow(&config.keys, ApiKeys::read)?
+        };
+        let wants_tokens = !config.jwt.jwks.is_empty();
+        let known = Known {
+            rules: Rules::of_the_contract()?,
+            api_keys,
+            tokens: wants_tokens.then(|| Tokens::follow(&config.jwt)).transpose()?,
+            credentials: credentials.ok_or(AuthError::NoCredentialKey)?,
+        };
+        Ok(Self {
+            known: Some(Arc::new(known)),
+            methods,
+        })
+    }
+}
+
+impl Admit for GatewayGuard {
+    fn call(&self, mut request: Request<Body>, next: Next) -> ResponseFuture {
+        // Whoever sends this pretends to be a gateway.
+        request.headers_mut().remove(HEADER);
+        let Some(known) = &self.known else {
+            return next.run(request);
+        };
+        let given = take(request.headers_mut());
+        if known.rules.lets_in_anyone(request.uri().path()) {
+            return next.run(request);
+        }
+        let identity = match given.and_then(|given| known.identify(&given)) {
+            Ok(identity) => identity,
+            Err(status) => return Next::refuse(*status),
+        };
+        let path = request.uri().path();
+        match refusal::admit(&known.rules, path, identity.clone()) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Next::refuse(error_info::unknown_method(&self.methods, path).build()),
+            Err(status) => return Next::refuse(*status),
+        }
+        let left = request
+            .extensions()
+            .get::<Deadline>()
+            .map(|deadline| deadline.remaining());
+        let life = left.unwrap_or(LIFE_MAX);
+        let credential = known
+            .credentials
+            .get()
+            .make(&identity, path, life, SystemTime::now());
+        match credential {
+            Some(credential) => {
+                request.headers_mut().insert(HEADER, credential);
+                next.run(request)
+            }
+            None => Next::refuse(refusal::invalid()),
+        }
+    }
+}
+
+/// What a caller sent to be known by.
+enum Given {
+    ApiKey(Vec<u8>),
+    Token(Vec<u8>),
+}
+
+/// Takes the credentials out of the headers: no service gets them.
+fn take(headers: &mut HeaderMap) -> Result<Given, Box<Status>> {
+    let mut found = Vec::new();
+    for value in headers.get_all(AUTHORIZATION) {
+        let bytes = value.as_bytes();
+        let at = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
+        let (scheme, rest) = bytes.split_at(at);
+        let secret = rest.trim_ascii().to_vec();
+        if scheme.eq_ignore_ascii_case(BEARER.as_bytes()) {
+            found.push(Some(Given::Token(secret)));
+        } else if scheme.eq_ignore_ascii_case(API_KEY_SCHEME.as_bytes()) {
+            found.push(Some(Given::ApiKey(secret)));
+        } else {
+            found.push(None);
+        }
+    }
+    found.extend(
+        headers
+            .get_all(API_KEY)
+            .iter()
+            .map(|value| Some(Given::ApiKey(value.as_bytes().to_vec()))),
+    );
+    headers.remove(AUTHORIZATION);
+    headers.remove(API_KEY);
+    let several = found.len() > 1;
+    match found.pop() {
+        None => Err(Box::new(refusal::missing())),
+        // Two kinds of credentials may be those of two callers.
+        Some(Some(given)) if !several => Ok(given),
+        Some(_) => Err(Box::new(refusal::invalid())),
+    }
+}
+
+impl Known {
+    fn identify(&self, given: &Given) -> Result<Identity, Box<Status>> {
+        match (given, &self.tokens) {
+            (Given::ApiKey(key), _) => self
+                .api_keys
+                .get()
+                .identify(key)
+                .ok_or_else(|| Box::new(refusal::invalid())),
+            (Given::Token(token), Some(tokens)) => tokens.identify(token).map_err(|refused| {
+                Box::new(match refused {
+                    Refused::Expired => refusal::expired(),
+                    Refused::Invalid => refusal::invalid(),
+                })
+            }),
+            (Given::Token(_), None) => Err(Box::new(refusal::invalid())),
+        }
+    }
+}

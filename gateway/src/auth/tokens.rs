@@ -1,0 +1,103 @@
+//! JSON Web Tokens: who is behind one.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Validation, decode, decode_header};
+use ring::digest;
+use serde_json::{Map, Value};
+use souk_access::config::JwtConfig;
+use souk_access::reload::FileError;
+use souk_access::{Identity, Reloaded, Role};
+
+use super::key_set::KeySet;
+use super::signatures::ALGORITHMS;
+
+/// Longest token that is looked at, in bytes.
+const TOKEN_BYTES_MAX: usize = 8 * 1024;
+
+/// Longest time that a checked token is remembered.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
+/// Why a token is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It was good once.
+    Expired,
+    /// Anything else. The client isn't told what, so that it can't try.
+    Invalid,
+}
+
+/// Tokens of one issuer.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    keys: Reloaded<KeySet>,
+    config: JwtConfig,
+}
+
+impl Tokens {
+    /// Tokens as the settings say. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the issuer's keys can't be read.
+    pub(super) fn follow(config: &JwtConfig) -> Result<Self, FileError> {
+        Ok(Self {
+            keys: Reloaded::follow(Path::new(&config.jwks), KeySet::read)?,
+            config: config.clone(),
+        })
+    }
+
+    /// Who is behind a token.
+    pub(super) fn identify(&self, token: &[u8]) -> Result<Identity, Refused> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(Refused::Invalid);
+        }
+        let (keys, now) = (self.keys.get(), SystemTime::now());
+        let hash = digest::digest(&digest::SHA256, token);
+        let hash: [u8; 32] = hash.as_ref().try_into().map_err(|_| Refused::Invalid)?;
+        if let Some(identity) = keys.checked(&hash, now) {
+            return Ok(identity);
+        }
+        let header = decode_header(token).map_err(|_| Refused::Invalid)?;
+        let key = keys.key(header.kid.as_deref()).ok_or(Refused::Invalid)?;
+        // By the key, never by the token: a token doesn't choose how it is checked.
+        if header.alg != key.algorithm || !ALGORITHMS.contains(&header.alg) {
+            return Err(Refused::Invalid);
+        }
+        let claims = decode::<Map<String, Value>>(token, &key.key, &self.validation(key.algorithm))
+            .map_err(|error| match error.kind() {
+                ErrorKind::ExpiredSignature => Refused::Expired,
+                _ => Refused::Invalid,
+            })?
+            .claims;
+        let text = |name: &str| claims.get(name).and_then(Value::as_str);
+        let role = text(&self.config.role_claim)
+            .and_then(Role::of_word)
+            .ok_or(Refused::Invalid)?;
+        let subject = text("sub").ok_or(Refused::Invalid)?;
+        let identity = Identity::new(role, subject).map_err(|_| Refused::Invalid)?;
+        // Any token that came this far has an expiry; one that can't be read isn't remembered.
+        let expires = claims.get("exp").and_then(Value::as_f64).unwrap_or_default();
+        let expires = Duration::try_from_secs_f64(expires).unwrap_or_default() + self.config.leeway;
+        let until = UNIX_EPOCH
+            .checked_add(expires)
+            .unwrap_or(now)
+            .min(now + REMEMBERED);
+        keys.remember(hash, identity.clone(), until);
+        Ok(identity)
+    }
+
+    fn validation(&self, algorithm: jsonwebtoken::Algorithm) -> Validation {
+        let mut validation = Validation::new(algorithm);
+        validation.leeway = self.config.leeway.as_secs();
+        validation.validate_nbf = true;
+        validation.set_issuer(&[&self.config.issuer]);
+        validation.set_audience(&[&self.config.audience]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation
+    }
+}
+
+#[cfg(test)]
+mod tests;
