@@ -77,6 +77,12 @@ impl Collector {
         )
     }
 
+    /// All spans so far.
+    #[must_use]
+    pub fn spans(&self) -> Vec<Span> {
+        self.received.spans.lock().clone()
+    }
+
     /// All spans so far that link to a trace from another one.
     #[must_use]
     pub fn linking_to(&self, trace_id: &str) -> Vec<Span> {

@@ -5,6 +5,8 @@
 //!
 //! # Layout
 //! - [`suite`]: starts the suite in a temporary directory, as one process or as four.
+//! - [`guard`]: keys for a suite that lets in only those whom it knows.
+//! - [`dynamic`]: calls by name and JSON, for tests of all RPCs.
 //! - [`process`]: one real `souk` process that can be killed.
 //! - [`collector`]: an OpenTelemetry collector in the test's process.
 //! - [`spans`]: a trace as a tree of spans.
@@ -15,6 +17,8 @@
 
 pub mod collector;
 pub mod data;
+pub mod dynamic;
+pub mod guard;
 pub mod process;
 pub mod rejection;
 pub mod spans;

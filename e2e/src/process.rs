@@ -1,6 +1,8 @@
 //! One real `souk` process: started with arguments, read line by line, killed or stopped.
 
+use std::fs::OpenOptions;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -42,7 +44,7 @@ fn command(binary: &str, arguments: &[String], environment: &[(String, String)])
 }
 
 impl Process {
-    /// Starts `binary` and waits until it says where it listens.
+    /// Starts `binary` and waits until it says where it listens. Its standard error is ours, or is added to `log`.
     ///
     /// # Errors
     /// When it ends before, with what it wrote to standard error, or doesn't answer within a minute.
@@ -50,10 +52,15 @@ impl Process {
         binary: &str,
         arguments: &[String],
         environment: &[(String, String)],
+        log: Option<&Path>,
     ) -> anyhow::Result<Self> {
+        let stderr = match log {
+            Some(log) => OpenOptions::new().create(true).append(true).open(log)?.into(),
+            None => Stdio::inherit(),
+        };
         let mut child = command(binary, arguments, environment)
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(stderr)
             .spawn()
             .with_context(|| format!("start {binary}"))?;
         let stdout = child.stdout.take().context("standard output is a pipe")?;

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::collector::Collector;
+use crate::guard::Guard;
 use crate::process::Process;
 
 /// How the suite is spread over processes.
@@ -30,6 +31,7 @@ pub struct Suite {
     layout: Layout,
     binary: String,
     environment: Vec<(String, String)>,
+    guard: Option<Guard>,
     // The gateway comes last: it is stopped first.
     processes: Vec<Process>,
     directory: TempDir,
@@ -57,18 +59,21 @@ impl Suite {
     /// # Errors
     /// When a process doesn't start.
     pub async fn start_traced(binary: &str, layout: Layout, collector: &Collector) -> anyhow::Result<Self> {
-        let environment = [
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint()),
-            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc".to_owned()),
-            // Tests wait for spans: send them soon.
-            ("OTEL_BSP_SCHEDULE_DELAY", "100".to_owned()),
-        ];
-        Self::start_with(
-            binary,
-            layout,
-            environment.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        )
-        .await
+        Self::start_with(binary, layout, traced(collector)).await
+    }
+
+    /// Starts an empty suite that lets in only callers with keys, and, when there is a collector, sends it its spans.
+    ///
+    /// # Errors
+    /// When a process doesn't start.
+    pub async fn start_guarded(
+        binary: &str,
+        layout: Layout,
+        guard: Guard,
+        collector: Option<&Collector>,
+    ) -> anyhow::Result<Self> {
+        let environment = collector.map(traced).unwrap_or_default();
+        Self::start_as(binary, layout, environment, Some(guard)).await
     }
 
     async fn start_with(
@@ -76,10 +81,20 @@ impl Suite {
         layout: Layout,
         environment: Vec<(String, String)>,
     ) -> anyhow::Result<Self> {
+        Self::start_as(binary, layout, environment, None).await
+    }
+
+    async fn start_as(
+        binary: &str,
+        layout: Layout,
+        environment: Vec<(String, String)>,
+        guard: Option<Guard>,
+    ) -> anyhow::Result<Self> {
         let mut suite = Self {
             layout,
             binary: binary.to_owned(),
             environment,
+            guard,
             processes: Vec::new(),
             directory: tempfile::tempdir()?,
         };
@@ -120,11 +135,15 @@ impl Suite {
         if let Some(data) = data {
             arguments.extend(["--data".to_owned(), data.display().to_string()]);
         }
+        if let Some(guard) = &self.guard {
+            arguments.extend(guard.arguments(role));
+        }
         arguments
     }
 
     async fn launch_one(&mut self, arguments: &[String]) -> anyhow::Result<std::net::SocketAddr> {
-        let process = Process::start(&self.binary, arguments, &self.environment).await?;
+        let log = self.guard.as_ref().map(Guard::log);
+        let process = Process::start(&self.binary, arguments, &self.environment, log.as_deref()).await?;
         let address = process.address();
         self.processes.push(process);
         Ok(address)
@@ -182,6 +201,25 @@ impl Suite {
         self.processes
             .last()
             .ok_or_else(|| anyhow::anyhow!("the suite is stopped"))
+    }
+
+    /// The keys of a guarded suite.
+    ///
+    /// # Panics
+    /// When the suite isn't guarded.
+    #[must_use]
+    #[expect(
+        clippy::expect_used,
+        reason = "for tests, which know how they started the suite"
+    )]
+    pub fn guard(&self) -> &Guard {
+        self.guard.as_ref().expect("a guarded suite")
+    }
+
+    /// Where each process listens, the gateway last.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<std::net::SocketAddr> {
+        self.processes.iter().map(Process::address).collect()
     }
 
     /// Takes the processes out of the suite, the gateway last, for tests that end them by themselves.
@@ -267,4 +305,15 @@ impl Suite {
     pub fn media(&self) -> anyhow::Result<MediaServiceClient<Channel>> {
         Ok(MediaServiceClient::new(self.channel()?))
     }
+}
+
+/// The variables of processes that send their spans to a collector.
+fn traced(collector: &Collector) -> Vec<(String, String)> {
+    let environment = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint()),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc".to_owned()),
+        // Tests wait for spans: send them soon.
+        ("OTEL_BSP_SCHEDULE_DELAY", "100".to_owned()),
+    ];
+    environment.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }

@@ -132,7 +132,7 @@ async fn a_suite_whose_disk_is_lost_answers_the_same_after_a_restore() -> anyhow
     let mut start = arguments(line, &[]);
     start.push(format!("engine.backup.to={}", backups.display()));
     start.extend(["--data".to_owned(), data.display().to_string()]);
-    let process = Process::start(SOUK, &start, &[]).await?;
+    let process = Process::start(SOUK, &start, &[], None).await?;
 
     // Only the process itself can read its stores.
     let locked = run("backup", &[("--data", &data), ("--to", &backups)]).await?;
@@ -174,7 +174,7 @@ async fn a_suite_whose_disk_is_lost_answers_the_same_after_a_restore() -> anyhow
     succeed("check", &[("--data", &restored)]).await?;
 
     let serve = arguments("serve --listen 127.0.0.1:0", &[("--data", &restored)]);
-    let process = Process::start(SOUK, &serve, &[]).await?;
+    let process = Process::start(SOUK, &serve, &[], None).await?;
     serving(channel(&process)?).await?;
     let found = answers(channel(&process)?).await?;
     for (expected, found) in expected.iter().zip(&found) {

@@ -9,6 +9,7 @@
     reason = "seeds, skips and measured times are told to who runs the tests"
 )]
 
+mod access;
 mod aggregations;
 mod attributes;
 mod backups;

@@ -1,0 +1,105 @@
+//! Keys for a suite that lets in only those whom it knows.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use souk_access::{Role, credential};
+use souk_gateway::auth::make_key;
+use tempfile::TempDir;
+
+/// A file of API keys with one for each role, the key that gateway and services have in common, and where their logs go.
+pub struct Guard {
+    folder: TempDir,
+    keys: BTreeMap<Role, String>,
+    credential_key: String,
+    further: Vec<String>,
+}
+
+impl Guard {
+    /// A key for each role; `subject` says whose rows are a role's own.
+    ///
+    /// # Errors
+    /// When the files can't be written.
+    pub fn new(subject: impl Fn(Role) -> &'static str) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let (mut keys, mut lines) = (BTreeMap::new(), String::new());
+        for role in Role::ALL {
+            let made = make_key(role.word(), role, subject(role))?;
+            lines.push_str(&made.line);
+            lines.push('\n');
+            keys.insert(role, made.key);
+        }
+        let credential_key = credential::new_secret()?;
+        std::fs::write(folder.path().join("keys"), lines)?;
+        std::fs::write(folder.path().join("credential"), &credential_key)?;
+        Ok(Self {
+            folder,
+            keys,
+            credential_key,
+            further: Vec::new(),
+        })
+    }
+
+    /// With further settings of the front door, as `key=value`.
+    #[must_use]
+    pub fn set(mut self, settings: impl IntoIterator<Item = String>) -> Self {
+        self.further.extend(settings);
+        self
+    }
+
+    /// The API key of a role.
+    ///
+    /// # Panics
+    /// Never: each role has one.
+    #[must_use]
+    pub fn key(&self, role: Role) -> &str {
+        self.keys.get(&role).map_or("", String::as_str)
+    }
+
+    /// Everything that nobody may ever read in a log or a span.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<&str> {
+        self.keys
+            .values()
+            .map(String::as_str)
+            .chain([self.credential_key.as_str()])
+            .collect()
+    }
+
+    /// The key that gateway and services have in common.
+    #[must_use]
+    pub fn credential_key(&self) -> &str {
+        &self.credential_key
+    }
+
+    /// Where the files are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What all processes log.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// The arguments that make a process of this kind know callers.
+    pub(crate) fn arguments(&self, role: &str) -> Vec<String> {
+        let file = |name: &str| self.folder.path().join(name).display().to_string();
+        let keys = format!("auth.keys={}", file("keys"));
+        let credential = format!("auth.credential_key={}", file("credential"));
+        let mut settings = match role {
+            "serve" => vec![keys],
+            "gateway" => vec![keys, credential],
+            _ => vec![credential],
+        };
+        if matches!(role, "serve" | "gateway") {
+            settings.extend(self.further.iter().cloned());
+        }
+        settings
+            .into_iter()
+            .flat_map(|setting| ["--set".to_owned(), setting])
+            .collect()
+    }
+}
