@@ -6,6 +6,7 @@
 //! |---|---|---|---|
 //! | `server.listen` | `--listen 127.0.0.1:0` | `SOUK_SERVER__LISTEN` | `[server] listen = "127.0.0.1:0"` |
 //! | `data` | `--data /var/lib/souk` | `SOUK_DATA` | `data = "/var/lib/souk"` |
+//! | `telemetry.metrics_listen` | `--metrics-listen 127.0.0.1:9464` | `SOUK_TELEMETRY__METRICS_LISTEN` | `[telemetry] metrics_listen = "…"` |
 //! | `server.tls.cert`, `.key`, `.client_ca` | `--tls-cert`, `--tls-key`, `--tls-client-ca` | `SOUK_SERVER__TLS__CERT` | `[server.tls] cert = "…"` |
 //! | any other, as `server.drain_deadline` | `--set server.drain_deadline=5s` | `SOUK_SERVER__DRAIN_DEADLINE` | `[server] drain_deadline = "5s"` |
 //!
@@ -73,6 +74,27 @@ impl TlsArgs {
     }
 }
 
+/// What a process tells of itself, and how.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TelemetryArgs {
+    /// Address from which metrics are fetched, as /metrics; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// How log lines are written: human or json.
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<String>,
+}
+
+impl TelemetryArgs {
+    /// Adds these flags to `loader`.
+    pub fn flags(&self, loader: Loader) -> Loader {
+        let metrics = self.metrics_listen.map(|address| address.to_string());
+        loader
+            .flag("--metrics-listen", "telemetry.metrics_listen", metrics)
+            .flag("--log-format", "telemetry.log_format", self.log_format.clone())
+    }
+}
+
 /// The command line of a service with a database.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServiceArgs {
@@ -88,6 +110,9 @@ pub struct ServiceArgs {
     /// Listens beyond this machine although nobody has to say who they are.
     #[arg(long)]
     pub insecure_allow_anonymous: bool,
+    /// Metrics and logs.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
     /// File and overrides.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -102,7 +127,7 @@ impl ServiceArgs {
         let data = self.data.as_ref().map(|data| data.display().to_string());
         let listen = self.listen.map(|listen| listen.to_string());
         let anonymous = self.insecure_allow_anonymous.then(|| "true".to_owned());
-        let loader = self.tls.flags(self.settings.loader());
+        let loader = self.telemetry.flags(self.tls.flags(self.settings.loader()));
         loader
             .flag("--listen", "server.listen", listen)
             .flag("--data", "data", data)
@@ -143,6 +168,7 @@ impl Config for ServiceConfig {
             problems.push("data", "must be a folder; set it with --data");
         }
         self.server.check("server", problems);
+        self.telemetry.check("telemetry", &self.server, problems);
     }
 }
 

@@ -184,7 +184,7 @@ impl Client {
 
     fn over(service: impl Inner + Sync, peer: &Uri, methods: Methods) -> Self {
         let meter: Meter = opentelemetry::global::meter(crate::server::METER);
-        let service = MetricsLayer::client(methods.clone(), &meter).layer(service);
+        let service = MetricsLayer::client(methods.clone(), peer, &meter).layer(service);
         // Outside the metrics, like on a server; inside the deadline, so that its span has the header as sent.
         let service = TraceLayer::client(methods, peer).layer(service);
         Self {

@@ -61,9 +61,12 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use tokio_util::task::AbortOnDropHandle;
+
 use crate::config::{ConfigError, ServerConfig};
 use crate::host::{self, Exit, Host};
 use crate::server::{BindError, Listener, Stack};
+use crate::telemetry::prometheus::{EndpointError, MetricsEndpoint, Scraper};
 use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
 
 /// Why what a process serves couldn't be made: an error of the service.
@@ -81,6 +84,9 @@ pub enum RunError {
     /// Its address.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The address of its metrics.
+    #[error(transparent)]
+    Metrics(#[from] EndpointError),
     /// Its runtime or its signal handlers.
     #[error("the operating system refuses threads or signal handlers")]
     System(#[source] io::Error),
@@ -124,15 +130,21 @@ impl Process {
     /// When it can't start; what `start` had registered to be closed is closed then.
     pub async fn run(
         self,
-        telemetry: &TelemetryConfig,
+        told: &TelemetryConfig,
         config: &ServerConfig,
         start: impl AsyncFnOnce(&mut Host) -> Result<Stack, StartError>,
     ) -> Result<Exit, RunError> {
-        let telemetry = Telemetry::builder(telemetry.clone(), self.service)
+        let telemetry = Telemetry::builder(told.clone(), self.service)
             .roles(self.roles)
             .process_environment()
-            .build()?
-            .install()?;
+            .build()?;
+        let scraper = telemetry.scraper();
+        let telemetry = telemetry.install()?;
+        // Until the end of the process: a drain is worth being watched.
+        let _metrics = match (told.metrics_listen, scraper) {
+            (Some(address), Some(scraper)) => Some(metrics(address, scraper).await?),
+            _ => None,
+        };
         let mut host = Host::new(config.drain_deadline);
         host.telemetry(telemetry);
         let mut stop = std::pin::pin!(host::terminated().map_err(RunError::System)?);
@@ -160,13 +172,28 @@ impl Process {
     }
 }
 
+/// Serves metrics, and says where: the line `metrics on http://<address>/metrics` on standard output.
+async fn metrics(address: SocketAddr, scraper: Scraper) -> Result<AbortOnDropHandle<()>, EndpointError> {
+    let endpoint = MetricsEndpoint::bind(address).await?;
+    match endpoint.local_addr() {
+        Ok(address) => say(&format!("metrics on http://{address}/metrics")),
+        Err(error) => tracing::warn!(%error, "the address of metrics can't be told"),
+    }
+    Ok(AbortOnDropHandle::new(tokio::spawn(endpoint.serve(scraper))))
+}
+
 /// Writes the line `listening on <address>` to standard output, for whoever started the process: from now on it
 /// answers.
 pub fn announce(address: SocketAddr) {
+    say(&format!("listening on {address}"));
+}
+
+/// A line on standard output.
+fn say(line: &str) {
     let mut stdout = io::stdout().lock();
-    let written = writeln!(stdout, "listening on {address}").and_then(|()| stdout.flush());
+    let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     if let Err(error) = written {
-        tracing::warn!(%error, %address, "nobody reads where this process listens");
+        tracing::warn!(%error, line, "nobody reads what this process says");
     }
 }
 

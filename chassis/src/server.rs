@@ -42,6 +42,8 @@ use crate::layers::trace::TraceLayer;
 use crate::layers::{AnyService, Inner, ResponseFuture};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
+use crate::telemetry::instrument::whole;
+use crate::telemetry::instruments::CALLS_ACTIVE;
 
 mod accept;
 mod dispatch;
@@ -216,6 +218,8 @@ pub fn metered_stack(
         |name: &str| names.iter().any(|known| known == name) || reflection::SERVICE_NAMES.contains(&name);
     let methods = Methods::read(&all_sets, known)?;
     let gate = DrainGate::new();
+    let counted = gate.clone();
+    CALLS_ACTIVE.observe(meter, move |now| now.observe(whole(counted.in_flight()), &[]));
     let bodies_max = config.concurrency_max.saturating_mul(BODIES_PER_CALL);
     let routes = Dispatch::new(
         routes,
@@ -243,11 +247,9 @@ pub fn metered_stack(
         .layer(AdmissionLayer::new(services.admit))
         // After the cheap refusals, before the first byte of the body is read.
         .layer(
-            ConcurrencyLayer::new(config.concurrency_max, config.queue_max, bodies_max, sheds).adapting(
-                config.concurrency_min,
-                &methods,
-                meter,
-            ),
+            ConcurrencyLayer::new(config.concurrency_max, config.queue_max, bodies_max, sheds)
+                .adapting(config.concurrency_min, &methods)
+                .observed(meter),
         )
         // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
         .layer(ErrorInfoLayer::new(methods.clone()))

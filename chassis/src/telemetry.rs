@@ -3,25 +3,16 @@
 //! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans and metrics go to an OTLP
 //! collector by gRPC when one is named; without one, spans still have ids, so that logs and stored records join up.
 //!
-//! | variable | meaning here |
-//! |---|---|
-//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the resource; the name given to [`Telemetry::start`] is the default. A [`Role`] keeps its own name |
-//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `…_TRACES_ENDPOINT`, `…_METRICS_ENDPOINT` | where to; unset or empty: no export |
-//! | `OTEL_EXPORTER_OTLP_HEADERS`, `_TIMEOUT` and their forms by signal | as specified |
-//! | `OTEL_EXPORTER_OTLP_PROTOCOL` | only `grpc`; anything else is an error |
-//! | `OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER` | `otlp` or `none`; anything else is an error |
-//! | `OTEL_TRACES_SAMPLER`, `_ARG` | as specified, except the jaeger and xray samplers |
-//! | `OTEL_BSP_*`, `OTEL_SPAN_*_LIMIT`, `OTEL_METRIC_EXPORT_INTERVAL` | as specified |
-//! | `OTEL_PROPAGATORS` | `tracecontext`, `baggage`, `none`; default both |
-//! | `OTEL_SDK_DISABLED` | `true`: no spans, no metrics; contexts pass through unread |
-//! | `OTEL_METRICS_EXEMPLAR_FILTER`, `OTEL_SEMCONV_STABILITY_OPT_IN` | not read: no exemplars in the SDK yet, and only the new names |
+//! Which `OTEL_` variables are read, and how, is in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is
+//! refused or warned of. Metrics can also be fetched, see [`prometheus`]; what there is to measure stands in
+//! [`instruments`].
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
 
+use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::propagation::TextMapCompositePropagator;
 use opentelemetry::{KeyValue, global};
-use opentelemetry_otlp::{MetricExporter, SpanExporter as OtlpSpanExporter};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
@@ -33,18 +24,27 @@ use tracing_subscriber::filter::{EnvFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use uuid::Uuid;
 
+use crate::client::ClientError;
+use crate::config::{Problems, ServerConfig};
+
 mod environment;
+mod exemplar;
+mod guard;
+pub mod instrument;
+pub mod instruments;
 mod log;
+mod otlp;
+mod process;
+pub mod prometheus;
 mod role;
 
+pub use guard::TelemetryGuard;
 pub use role::Role;
 
 use environment::{Exporting, OtelEnvironment};
 use log::LogLayer;
+use prometheus::{Reader, Scraper};
 use role::{ByRole, RoleMeters, RoleTracer};
-
-/// Time for the flush when the guard is dropped without [`TelemetryGuard::shutdown`].
-const DROP_FLUSH: Duration = Duration::from_secs(2);
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +65,8 @@ pub struct TelemetryConfig {
     pub log_format: LogFormat,
     /// What is logged, in the language of tracing: `info`, `info,souk_engine=debug`.
     pub log_filter: String,
+    /// Where metrics are fetched from by HTTP, as `/metrics`; nowhere by default. Port 0 takes a free one.
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 impl Default for TelemetryConfig {
@@ -72,6 +74,22 @@ impl Default for TelemetryConfig {
         Self {
             log_format: LogFormat::Human,
             log_filter: "info".to_owned(),
+            metrics_listen: None,
+        }
+    }
+}
+
+impl TelemetryConfig {
+    /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings. What
+    /// `server` may do without TLS metrics may do, too.
+    pub fn check(&self, path: &str, server: &ServerConfig, problems: &mut Problems) {
+        let exposed = self
+            .metrics_listen
+            .is_some_and(|address| !address.ip().to_canonical().is_loopback());
+        if exposed && !server.allow_plaintext {
+            let message = "other machines can reach it, and metrics have neither TLS nor keys: listen on 127.0.0.1, or say \
+                           --allow-plaintext where the network itself is trusted";
+            problems.push(&format!("{path}.metrics_listen"), message);
         }
     }
 }
@@ -91,7 +109,7 @@ pub enum TelemetryError {
     #[error("{variable}=`{value}` isn't supported; {expected}")]
     Variable {
         /// Its name.
-        variable: &'static str,
+        variable: String,
         /// Its value.
         value: String,
         /// What is supported.
@@ -100,6 +118,11 @@ pub enum TelemetryError {
     /// The exporter can't be made from the variables.
     #[error("the OTLP exporter can't be made; check the OTEL_EXPORTER_OTLP_ variables")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
+    /// The collector's address or certificates can't be used.
+    #[error(
+        "the collector can't be spoken to by TLS; check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_CERTIFICATE"
+    )]
+    Collector(#[source] Box<ClientError>),
     /// Another subscriber is in place already.
     #[error("the process has a tracing subscriber already; start telemetry once, and first")]
     Installed(#[from] tracing::dispatcher::SetGlobalDefaultError),
@@ -111,6 +134,8 @@ pub struct Telemetry {
     tracers: Option<ByRole<SdkTracerProvider>>,
     meters: Option<ByRole<SdkMeterProvider>>,
     propagator: Option<TextMapCompositePropagator>,
+    scraper: Option<Scraper>,
+    warnings: Vec<String>,
 }
 
 impl fmt::Debug for Telemetry {
@@ -153,6 +178,11 @@ impl Telemetry {
         &self.dispatch
     }
 
+    /// Reads its metrics whenever somebody asks; `None` without [`TelemetryConfig::metrics_listen`].
+    pub fn scraper(&self) -> Option<Scraper> {
+        self.scraper.clone()
+    }
+
     /// Makes it the telemetry of the process.
     ///
     /// # Errors
@@ -162,8 +192,12 @@ impl Telemetry {
         if let Some(propagator) = self.propagator.take() {
             global::set_text_map_propagator(propagator);
         }
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
         if let Some(meters) = &self.meters {
             global::set_meter_provider(RoleMeters(meters.clone()));
+            process::observe(&meters.of(None).meter(crate::server::METER));
         }
         Ok(self.into_guard())
     }
@@ -252,36 +286,53 @@ impl TelemetryBuilder {
     /// # Errors
     /// When settings or variables can't be honoured.
     pub fn build(self) -> Result<Telemetry, TelemetryError> {
-        let environment = OtelEnvironment::read(&self.variables)?;
+        let mut environment = OtelEnvironment::read(&self.variables)?;
+        if environment.disabled && self.config.metrics_listen.is_some() {
+            let warning = "telemetry.metrics_listen has no effect: OTEL_SDK_DISABLED is set";
+            environment.warnings.push(warning.to_owned());
+        }
         let filter =
             EnvFilter::try_new(&self.config.log_filter).map_err(|source| TelemetryError::Filter {
                 filter: self.config.log_filter.clone(),
                 source,
             })?;
         let instance = Uuid::new_v4().to_string();
-        let (mut tracers, mut meters) = (None, None);
+        let (mut tracers, mut meters, mut scraper) = (None, None, None);
         if !environment.disabled {
             let resource = |role: Option<Role>| resource(self.service, role, &instance, &environment);
             tracers = Some(by_role(&self.roles, |role| {
                 let builder = SdkTracerProvider::builder().with_resource(resource(role));
-                Ok(match (&self.tracers, environment.traces) {
+                Ok(match (&self.tracers, &environment.traces) {
                     (Some(add), _) => add(builder).build(),
-                    (None, Exporting::Otlp) => builder
-                        .with_batch_exporter(OtlpSpanExporter::builder().with_tonic().build()?)
-                        .build(),
+                    (None, Exporting::Otlp(secure)) => {
+                        builder.with_batch_exporter(otlp::spans(secure.as_ref())?).build()
+                    }
                     (None, Exporting::None) => builder.build(),
                 })
             })?);
-            if self.meters.is_some() || environment.metrics == Exporting::Otlp {
+            let fetched = self.config.metrics_listen.is_some();
+            if fetched {
+                exemplar::keep(environment.exemplars);
+            }
+            if self.meters.is_some() || fetched || environment.metrics != Exporting::None {
+                let readers = by_role(&self.roles, |_| Ok(Reader::default()))?;
                 meters = Some(by_role(&self.roles, |role| {
                     let builder = SdkMeterProvider::builder().with_resource(resource(role));
-                    Ok(match &self.meters {
-                        Some(add) => add(builder).build(),
-                        None => builder
-                            .with_periodic_exporter(MetricExporter::builder().with_tonic().build()?)
+                    let builder = match fetched {
+                        true => builder.with_reader(readers.of(role).clone()),
+                        false => builder,
+                    };
+                    Ok(match (&self.meters, &environment.metrics) {
+                        (Some(add), _) => add(builder).build(),
+                        (None, Exporting::Otlp(secure)) => builder
+                            .with_periodic_exporter(otlp::metrics(secure.as_ref())?)
                             .build(),
+                        (None, Exporting::None) => builder.build(),
                     })
                 })?);
+                let read = std::iter::once(None).chain(self.roles.iter().copied().map(Some));
+                scraper = fetched
+                    .then(|| Scraper::new(read.map(|role| (role, readers.of(role).clone())).collect()));
             }
         }
         let spans = tracers.as_ref().map(|providers| {
@@ -303,6 +354,8 @@ impl TelemetryBuilder {
             tracers,
             meters,
             propagator: (!environment.disabled).then(|| environment.propagator()),
+            scraper,
+            warnings: environment.warnings,
         })
     }
 }
@@ -345,10 +398,11 @@ fn resource(
     environment: &OtelEnvironment,
 ) -> Resource {
     let builder = Resource::builder();
-    let builder = match role {
-        Some(role) => builder.with_service_name(role.name()),
-        None if environment.names_service => builder,
-        None => builder.with_service_name(service),
+    let builder = match (role, &environment.service) {
+        (Some(role), _) => builder.with_service_name(role.name()),
+        (None, Some(name)) => builder.with_service_name(name.clone()),
+        (None, None) if environment.names_service => builder,
+        (None, None) => builder.with_service_name(service),
     };
     let builder = match environment.names_instance {
         true => builder,
@@ -358,86 +412,6 @@ fn resource(
         .with_attribute(KeyValue::new("service.namespace", "souk"))
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .build()
-}
-
-/// Flushes telemetry at the end of the process.
-#[derive(Debug)]
-#[must_use = "dropped, it flushes and ends telemetry at once"]
-pub struct TelemetryGuard {
-    tracers: Vec<SdkTracerProvider>,
-    meters: Vec<SdkMeterProvider>,
-}
-
-impl TelemetryGuard {
-    /// Sends what is recorded, so that it can be asked for; telemetry goes on.
-    pub async fn flush(&self) {
-        let (tracers, meters) = (self.tracers.clone(), self.meters.clone());
-        let flush = move || {
-            for provider in &tracers {
-                report("spans", provider.force_flush());
-            }
-            for provider in &meters {
-                report("metrics", provider.force_flush());
-            }
-        };
-        // The exporters block while they send.
-        if let Err(error) = tokio::task::spawn_blocking(flush).await {
-            tracing::warn!(%error, "the flush of telemetry failed");
-        }
-    }
-
-    /// Sends what is recorded and ends telemetry, within `time`.
-    pub async fn shutdown(mut self, time: Duration) {
-        let ended = tokio::task::spawn_blocking({
-            let (tracers, meters) = self.take();
-            move || end(&tracers, &meters, time)
-        });
-        if tokio::time::timeout(time, ended).await.is_err() {
-            tracing::warn!(?time, "telemetry couldn't be flushed in time");
-        }
-    }
-
-    fn take(&mut self) -> (Vec<SdkTracerProvider>, Vec<SdkMeterProvider>) {
-        (
-            std::mem::take(&mut self.tracers),
-            std::mem::take(&mut self.meters),
-        )
-    }
-}
-
-impl Drop for TelemetryGuard {
-    fn drop(&mut self) {
-        let (tracers, meters) = self.take();
-        if tracers.is_empty() && meters.is_empty() {
-            return;
-        }
-        // On a thread of its own: the exporter needs the runtime, which this thread may be driving.
-        let (done, ended) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            end(&tracers, &meters, DROP_FLUSH);
-            // Nobody listens when it took too long.
-            let _ = done.send(());
-        });
-        let _ = ended.recv_timeout(DROP_FLUSH);
-    }
-}
-
-/// Ends all of them together: each has what is left of `time`.
-fn end(tracers: &[SdkTracerProvider], meters: &[SdkMeterProvider], time: Duration) {
-    let deadline = Instant::now() + time;
-    let left = || deadline.saturating_duration_since(Instant::now());
-    for provider in tracers {
-        report("spans", provider.shutdown_with_timeout(left()));
-    }
-    for provider in meters {
-        report("metrics", provider.shutdown_with_timeout(left()));
-    }
-}
-
-fn report(what: &'static str, result: opentelemetry_sdk::error::OTelSdkResult) {
-    if let Err(error) = result {
-        tracing::warn!(what, %error, "telemetry couldn't be sent");
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use souk_access::{AuthConfig, Part};
-use souk_chassis::args::{SettingsArgs, TlsArgs};
+use souk_chassis::args::{SettingsArgs, TelemetryArgs, TlsArgs};
 use souk_chassis::client::ClientConfig;
 use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
@@ -42,6 +42,9 @@ pub struct GatewayArgs {
     /// Certificates of the listener.
     #[command(flatten)]
     pub tls: TlsArgs,
+    /// Metrics and logs.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
     /// Web pages that may call from browsers, as in `https://shop.example`; several with commas.
     #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
     pub web_origins: Vec<String>,
@@ -63,7 +66,7 @@ impl GatewayArgs {
         let origins = origins_setting(&self.web_origins);
         let anonymous = self.insecure_allow_anonymous.then(|| "true".to_owned());
         let file = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
-        let loader = self.tls.flags(self.settings.loader());
+        let loader = self.telemetry.flags(self.tls.flags(self.settings.loader()));
         loader
             .flag("--backend-ca", "client.tls.ca", file(&self.backend_ca))
             .flag("--backend-cert", "client.tls.cert", file(&self.backend_cert))
@@ -135,6 +138,7 @@ impl Config for GatewayConfig {
         self.server.check("server", problems);
         self.auth
             .check(Part::Gateway, "auth", self.server.listen, problems);
+        self.telemetry.check("telemetry", &self.server, problems);
         self.client.check("client", problems);
         self.retry.check("retry", problems);
         self.web.check("web", problems);

@@ -23,6 +23,8 @@ use super::shed::Sheds;
 use super::{Inner, ResponseFuture, is_health, refuse, take_ready};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
+use crate::telemetry::instrument::whole;
+use crate::telemetry::instruments::{CALLS_WAITING, CALLS_WORKING, CONCURRENCY_LIMIT};
 
 mod adaptive;
 
@@ -62,10 +64,31 @@ impl ConcurrencyLayer {
 
     /// Lets the calls at work be fewer, down to `calls_min`, while those of `methods` take longer than usual; 0 doesn't.
     #[must_use]
-    pub fn adapting(mut self, calls_min: usize, methods: &Methods, meter: &Meter) -> Self {
+    pub fn adapting(mut self, calls_min: usize, methods: &Methods) -> Self {
         self.adaptive = (calls_min > 0).then(|| {
             let places = Arc::clone(&self.calls);
-            Arc::new(Adaptive::new(calls_min, self.calls_max, places, methods, meter))
+            Arc::new(Adaptive::new(calls_min, self.calls_max, places, methods))
+        });
+        self
+    }
+
+    /// Shows on `meter` how many work and wait, and how many may work.
+    #[must_use]
+    pub fn observed(self, meter: &Meter) -> Self {
+        let layer = self.clone();
+        CALLS_WORKING.observe(meter, move |now| {
+            let held = layer.adaptive.as_ref().map_or(0, |adaptive| adaptive.held());
+            let free = layer.calls.available_permits() + held;
+            now.observe(whole(layer.calls_max.saturating_sub(free)), &[]);
+        });
+        let queue = Arc::clone(&self.queue);
+        CALLS_WAITING.observe(meter, move |now| {
+            now.observe(whole(queue.load(Ordering::Relaxed)), &[]);
+        });
+        let (adaptive, calls_max) = (self.adaptive.clone(), self.calls_max);
+        CONCURRENCY_LIMIT.observe(meter, move |now| {
+            let limit = adaptive.as_ref().map_or(calls_max, |adaptive| adaptive.limit());
+            now.observe(whole(limit), &[]);
         });
         self
     }

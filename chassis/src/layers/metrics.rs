@@ -1,13 +1,14 @@
-//! `rpc.server.call.duration` and `rpc.client.call.duration`: how long calls take, by method and code, in seconds.
+//! `rpc.server.call.duration` and `rpc.client.call.duration`: how long calls take, by method and code, in seconds; and how
+//! big responses are.
 //!
 //! The labels come from the descriptors and the list of codes, so their number is bounded whatever clients send.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Histogram, Meter};
+use opentelemetry::metrics::Meter;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
@@ -17,48 +18,52 @@ use super::outcome::{Observer, Outcome, Watch};
 use super::trace::{METHOD_OTHER, code_name, is_server_fault};
 use super::{Inner, ResponseFuture, take_ready};
 use crate::methods::Methods;
-
-/// Bucket bounds the conventions recommend, in seconds.
-pub const BUCKETS: [f64; 14] = [
-    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
-];
+use crate::telemetry::instrument::{Histogram, whole};
+use crate::telemetry::instruments::{CLIENT_DURATION, RESPONSE_SIZE, SERVER_DURATION};
 
 /// Measures calls. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct MetricsLayer {
-    duration: Histogram<f64>,
-    server: bool,
+    duration: Histogram,
+    side: Side,
     methods: Methods,
 }
 
-impl MetricsLayer {
-    /// `rpc.server.call.duration` on `meter`.
-    pub fn server(methods: Methods, meter: &Meter) -> Self {
-        Self {
-            duration: histogram(meter, "rpc.server.call.duration"),
-            server: true,
-            methods,
-        }
-    }
-
-    /// `rpc.client.call.duration` on `meter`.
-    pub fn client(methods: Methods, meter: &Meter) -> Self {
-        Self {
-            duration: histogram(meter, "rpc.client.call.duration"),
-            server: false,
-            methods,
-        }
-    }
+/// Which end of the calls is measured.
+#[derive(Clone, Debug)]
+enum Side {
+    /// With the sizes of the responses.
+    Server(Histogram),
+    /// With where the calls go.
+    Client(Vec<KeyValue>),
 }
 
-fn histogram(meter: &Meter, name: &'static str) -> Histogram<f64> {
-    let builder = meter
-        .f64_histogram(name)
-        .with_unit("s")
-        .with_boundaries(BUCKETS.to_vec());
-    builder
-        .with_description("Duration of calls, from the first header to the end of the response")
-        .build()
+impl MetricsLayer {
+    /// `rpc.server.call.duration` and `rpc.server.response.size` on `meter`.
+    pub fn server(methods: Methods, meter: &Meter) -> Self {
+        Self {
+            duration: SERVER_DURATION.histogram(meter),
+            side: Side::Server(RESPONSE_SIZE.histogram(meter)),
+            methods,
+        }
+    }
+
+    /// `rpc.client.call.duration` of calls to `peer`, on `meter`. For a peer in this process, any URI that names it.
+    pub fn client(methods: Methods, peer: &Uri, meter: &Meter) -> Self {
+        let mut labels = vec![KeyValue::new(
+            "server.address",
+            peer.host().unwrap_or_default().to_owned(),
+        )];
+        labels.extend(
+            peer.port_u16()
+                .map(|port| KeyValue::new("server.port", i64::from(port))),
+        );
+        Self {
+            duration: CLIENT_DURATION.histogram(meter),
+            side: Side::Client(labels),
+            methods,
+        }
+    }
 }
 
 impl<S> Layer<S> for MetricsLayer {
@@ -99,6 +104,7 @@ impl<S: Inner> Service<Request<Body>> for Metrics<S> {
             layer: self.layer.clone(),
             method,
             started: Instant::now(),
+            sent: 0,
         });
         let mut inner = take_ready(&mut self.inner);
         Box::pin(async move {
@@ -113,9 +119,15 @@ struct Call {
     layer: MetricsLayer,
     method: String,
     started: Instant,
+    /// Bytes of the response.
+    sent: usize,
 }
 
 impl Observer for Call {
+    fn sent(&mut self, bytes: usize) {
+        self.sent = self.sent.saturating_add(bytes);
+    }
+
     fn ended(self, outcome: Outcome) {
         let code = code_name(outcome.code);
         let mut labels = vec![
@@ -123,10 +135,16 @@ impl Observer for Call {
             KeyValue::new("rpc.method", self.method),
             KeyValue::new("rpc.status_code", code),
         ];
-        let failed = if self.layer.server {
-            is_server_fault(outcome.code)
-        } else {
-            outcome.code != Code::Ok
+        let failed = match &self.layer.side {
+            Side::Server(sizes) => {
+                // A body is far below where a double stops being exact.
+                sizes.record(whole(self.sent) as f64, labels.get(..2).unwrap_or_default());
+                is_server_fault(outcome.code)
+            }
+            Side::Client(peer) => {
+                labels.extend_from_slice(peer);
+                outcome.code != Code::Ok
+            }
         };
         if failed {
             labels.push(KeyValue::new("error.type", code));

@@ -60,6 +60,11 @@ pub trait Observer: Send + Unpin + 'static {
     /// The call is over.
     fn ended(self, outcome: Outcome);
 
+    /// So many bytes of the response's body went by.
+    fn sent(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
+
     /// The span that the body of the response runs in.
     fn span(&self) -> Option<&tracing::Span> {
         None
@@ -125,6 +130,11 @@ impl<O: Observer> http_body::Body for WatchedBody<O> {
         };
         match &frame {
             Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref()
+                    && let Some(observer) = &mut this.watch.0
+                {
+                    observer.sent(data.len());
+                }
                 if let Some(trailers) = frame.trailers_ref() {
                     this.watch
                         .end(Outcome::read(trailers).unwrap_or_else(Outcome::without_status));

@@ -3,6 +3,16 @@
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};
 
+use crate::telemetry::instruments::SHEDS;
+
+/// Reasons of the `ErrorInfo` of calls that are turned away.
+const REASONS: [&str; 4] = [
+    "RATE_LIMIT",
+    "CALLER_RATE_LIMIT",
+    "CONCURRENCY_LIMIT",
+    "RESPONSE_LIMIT",
+];
+
 /// The counter. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Sheds(Counter<u64>);
@@ -10,11 +20,12 @@ pub struct Sheds(Counter<u64>);
 impl Sheds {
     /// `souk.server.sheds` on `meter`.
     pub fn new(meter: &Meter) -> Self {
-        let counter = meter
-            .u64_counter("souk.server.sheds")
-            .with_unit("{call}")
-            .with_description("Calls turned away because of a limit of the server or of their caller");
-        Self(counter.build())
+        let sheds = Self(SHEDS.counter(meter));
+        // Series from the beginning: of one that begins with its first event the rise can't be seen.
+        for reason in REASONS {
+            sheds.0.add(0, &[KeyValue::new("error.type", reason)]);
+        }
+        sheds
     }
 
     /// One more, for the `ErrorInfo` reason `reason`.

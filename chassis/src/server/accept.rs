@@ -29,6 +29,8 @@ use super::lifetime::{Due, Lifetime};
 use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
+use crate::telemetry::instrument::whole;
+use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
@@ -110,6 +112,11 @@ impl Connections {
             .initial_connection_window_size(config.http2.connection_window_bytes)
             .keep_alive_interval(config.keepalive_interval)
             .keep_alive_timeout(config.keepalive_timeout);
+        let tasks = TaskTracker::new();
+        let counted = tasks.clone();
+        CONNECTIONS.observe(&opentelemetry::global::meter(super::METER), move |now| {
+            now.observe(whole(counted.len()), &[]);
+        });
         Self {
             stack,
             http2: builder,
@@ -119,7 +126,7 @@ impl Connections {
             opening_timeout: config.opening_timeout,
             times: Arc::new(config.connection.clone()),
             overhead_frames_max: config.http2.overhead_frames_max,
-            tasks: TaskTracker::new(),
+            tasks,
             goaway: CancellationToken::new(),
             abort: CancellationToken::new(),
         }

@@ -1,107 +1,381 @@
-//! What the variables of OpenTelemetry say beyond what its SDK reads by itself.
+//! What the variables of OpenTelemetry say. Each is read by the SDK or here; what neither can honour is refused or warned
+//! of at the start, never passed over in silence.
+
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 
 use super::TelemetryError;
+use super::exemplar::ExemplarFilter;
 
 /// Where a signal goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Exporting {
     None,
-    Otlp,
+    /// By OTLP; with the files to trust the collector by where its address is `https`.
+    Otlp(Option<SecureEndpoint>),
+}
+
+/// A collector that is spoken to by TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SecureEndpoint {
+    pub(super) uri: String,
+    pub(super) authorities: PathBuf,
+    /// The certificate that this process shows, and its key; empty for none.
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
 }
 
 /// The variables, understood.
 #[derive(Debug)]
 pub(super) struct OtelEnvironment {
     pub(super) disabled: bool,
-    /// The resource has a service name from a variable.
+    /// `OTEL_SERVICE_NAME`, which goes over everything; the SDK lets the resource's attributes go over it.
+    pub(super) service: Option<String>,
+    /// The resource's attributes have a service name.
     pub(super) names_service: bool,
     /// And an instance id.
     pub(super) names_instance: bool,
     pub(super) traces: Exporting,
     pub(super) metrics: Exporting,
+    pub(super) exemplars: ExemplarFilter,
+    /// What is set but has no effect, each with what to do instead.
+    pub(super) warnings: Vec<String>,
     trace_context: bool,
     baggage: bool,
 }
 
-impl OtelEnvironment {
-    /// Reads them; by the specification an empty one counts as unset.
-    pub(super) fn read(variables: &[(String, String)]) -> Result<Self, TelemetryError> {
-        let get = |name: &str| {
-            let found = variables.iter().rev().find(|(key, _)| key == name);
-            found
-                .map(|(_, value)| value.trim())
-                .filter(|value| !value.is_empty())
-        };
-        let exporting = |exporter: &'static str, endpoint: &str, protocol: &'static str| {
-            let named = get("OTEL_EXPORTER_OTLP_ENDPOINT")
-                .or_else(|| get(endpoint))
-                .is_some();
-            let exporting = match get(exporter) {
-                Some("none") => Exporting::None,
-                Some("otlp") => Exporting::Otlp,
-                None if named => Exporting::Otlp,
-                None => Exporting::None,
-                Some(value) => {
-                    return Err(TelemetryError::Variable {
-                        variable: exporter,
-                        value: value.to_owned(),
-                        expected: "use otlp or none",
-                    });
-                }
-            };
-            let (variable, protocol) = match get(protocol) {
-                Some(value) => (protocol, Some(value)),
-                None => ("OTEL_EXPORTER_OTLP_PROTOCOL", get("OTEL_EXPORTER_OTLP_PROTOCOL")),
-            };
-            match protocol.filter(|value| *value != "grpc") {
-                Some(value) if exporting == Exporting::Otlp => Err(TelemetryError::Variable {
-                    variable,
-                    value: value.to_owned(),
-                    expected: "use grpc, and an endpoint that speaks it (port 4317 by habit)",
-                }),
-                _ => Ok(exporting),
+/// The variables of one signal.
+struct Signal {
+    exporter: &'static str,
+    /// The middle of its own variables, as in `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
+    infix: &'static str,
+}
+
+const TRACES: Signal = Signal {
+    exporter: "OTEL_TRACES_EXPORTER",
+    infix: "TRACES_",
+};
+
+const METRICS: Signal = Signal {
+    exporter: "OTEL_METRICS_EXPORTER",
+    infix: "METRICS_",
+};
+
+/// What all `OTEL_EXPORTER_OTLP_` variables begin with.
+const OTLP: &str = "OTEL_EXPORTER_OTLP_";
+
+/// Whether sums are since the start or since the export before.
+const TEMPORALITY: &str = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
+
+/// Read by the SDK or here, beside those of exporters: any value is taken, or is checked below.
+const HONOURED: [&str; 18] = [
+    TEMPORALITY,
+    "OTEL_SERVICE_NAME",
+    "OTEL_RESOURCE_ATTRIBUTES",
+    "OTEL_SDK_DISABLED",
+    "OTEL_PROPAGATORS",
+    "OTEL_TRACES_SAMPLER",
+    "OTEL_TRACES_SAMPLER_ARG",
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_METRICS_EXPORTER",
+    "OTEL_LOGS_EXPORTER",
+    "OTEL_METRICS_EXEMPLAR_FILTER",
+    "OTEL_BSP_SCHEDULE_DELAY",
+    "OTEL_BSP_MAX_QUEUE_SIZE",
+    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    "OTEL_METRIC_EXPORT_INTERVAL",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_SPAN_EVENT_COUNT_LIMIT",
+    "OTEL_SPAN_LINK_COUNT_LIMIT",
+];
+
+/// Of exporters, by what stands behind `OTEL_EXPORTER_OTLP_` and the signal.
+const OF_EXPORTERS: [&str; 8] = [
+    "ENDPOINT",
+    "PROTOCOL",
+    "HEADERS",
+    "TIMEOUT",
+    "COMPRESSION",
+    "CERTIFICATE",
+    "CLIENT_CERTIFICATE",
+    "CLIENT_KEY",
+];
+
+/// Has no effect here, with what has.
+const UNHEEDED: [(&str, &str); 6] = [
+    (
+        "OTEL_SEMCONV_STABILITY_OPT_IN",
+        "names follow the current conventions alone",
+    ),
+    ("OTEL_BSP_EXPORT_TIMEOUT", "set OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"),
+    (
+        "OTEL_METRIC_EXPORT_TIMEOUT",
+        "set OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
+    ),
+    ("OTEL_LOG_LEVEL", "set telemetry.log_filter"),
+    (
+        "OTEL_EXPORTER_OTLP_INSECURE",
+        "the scheme of the endpoint says it",
+    ),
+    (
+        "OTEL_EXPORTER_PROMETHEUS_PORT",
+        "set telemetry.metrics_listen (--metrics-listen)",
+    ),
+];
+
+/// Numbers that the SDK would pass over when it can't read them, in milliseconds or pieces.
+const NUMBERS: [&str; 7] = [
+    "OTEL_BSP_SCHEDULE_DELAY",
+    "OTEL_BSP_MAX_QUEUE_SIZE",
+    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    "OTEL_METRIC_EXPORT_INTERVAL",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_SPAN_EVENT_COUNT_LIMIT",
+    "OTEL_SPAN_LINK_COUNT_LIMIT",
+];
+
+/// The variables as they are set.
+struct Variables<'a>(&'a [(String, String)]);
+
+impl<'a> Variables<'a> {
+    /// The value of one; by the specification an empty one counts as unset.
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let found = self.0.iter().rev().find(|(key, _)| key == name);
+        found
+            .map(|(_, value)| value.trim())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// A variable of an exporter with its name: that of the signal goes over that of all.
+    fn of(&self, signal: &Signal, what: &str) -> Option<(String, &'a str)> {
+        let own = format!("{OTLP}{}{what}", signal.infix);
+        let all = format!("{OTLP}{what}");
+        let get = |name: String| self.get(&name).map(|value| (name, value));
+        get(own).or_else(|| get(all))
+    }
+
+    fn file(&self, signal: &Signal, what: &str) -> PathBuf {
+        self.of(signal, what)
+            .map_or_else(PathBuf::new, |(_, value)| value.into())
+    }
+
+    fn exporting(&self, signal: &Signal) -> Result<Exporting, TelemetryError> {
+        let endpoint = self.of(signal, "ENDPOINT");
+        match (self.get(signal.exporter), &endpoint) {
+            (Some("none"), _) | (None, None) => return Ok(Exporting::None),
+            (Some("otlp") | None, _) => {}
+            (Some(value), _) => {
+                let expected = "use otlp or none; metrics are fetched from --metrics-listen";
+                return Err(refused(signal.exporter, value, expected));
             }
+        }
+        let allowed: [(&str, &[&str], &str); 2] = [
+            (
+                "PROTOCOL",
+                &["grpc"],
+                "use grpc, and an endpoint that speaks it (port 4317 by habit)",
+            ),
+            ("COMPRESSION", &["gzip", "zstd", "none"], "use gzip, zstd or none"),
+        ];
+        for (what, values, expected) in allowed {
+            if let Some((variable, value)) = self.of(signal, what)
+                && !values.contains(&value)
+            {
+                return Err(refused(&variable, value, expected));
+            }
+        }
+        if let Some((variable, value)) = self.of(signal, "TIMEOUT") {
+            number::<u64>(&variable, value, "use milliseconds, as in 10000")?;
+        }
+        let Some((variable, uri)) = endpoint else {
+            return Ok(Exporting::Otlp(None));
         };
-        let (mut trace_context, mut baggage) = (true, true);
-        if let Some(list) = get("OTEL_PROPAGATORS") {
-            (trace_context, baggage) = (false, false);
-            for name in list.split(',').map(str::trim) {
-                match name {
-                    "tracecontext" => trace_context = true,
-                    "baggage" => baggage = true,
-                    "none" | "" => {}
-                    name => {
-                        return Err(TelemetryError::Variable {
-                            variable: "OTEL_PROPAGATORS",
-                            value: name.to_owned(),
-                            expected: "use tracecontext, baggage or none",
-                        });
-                    }
+        match uri.split_once("://") {
+            Some(("http", _)) => Ok(Exporting::Otlp(None)),
+            Some(("https", _)) => {
+                let authorities = self.file(signal, "CERTIFICATE");
+                if authorities.as_os_str().is_empty() {
+                    let expected = "name the authorities that its certificate is checked by \
+                                    (OTEL_EXPORTER_OTLP_CERTIFICATE)";
+                    return Err(refused(&variable, uri, expected));
+                }
+                Ok(Exporting::Otlp(Some(SecureEndpoint {
+                    uri: uri.to_owned(),
+                    authorities,
+                    certificate: self.file(signal, "CLIENT_CERTIFICATE"),
+                    key: self.file(signal, "CLIENT_KEY"),
+                })))
+            }
+            _ => Err(refused(
+                &variable,
+                uri,
+                "use http://host:port or https://host:port",
+            )),
+        }
+    }
+
+    /// What the SDK would pass over.
+    fn check_numbers(&self) -> Result<(), TelemetryError> {
+        for name in NUMBERS {
+            if let Some(value) = self.get(name) {
+                number::<u32>(name, value, "use a whole number")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_temporality(&self) -> Result<(), TelemetryError> {
+        match self.get(TEMPORALITY) {
+            None | Some("cumulative" | "delta" | "lowmemory") => Ok(()),
+            Some(value) => Err(refused(TEMPORALITY, value, "use cumulative, delta or lowmemory")),
+        }
+    }
+
+    fn check_sampler(&self) -> Result<(), TelemetryError> {
+        let name = "OTEL_TRACES_SAMPLER";
+        match self.get(name) {
+            None | Some("always_on" | "always_off" | "parentbased_always_on" | "parentbased_always_off") => {
+                Ok(())
+            }
+            Some("traceidratio" | "parentbased_traceidratio") => {
+                let argument = "OTEL_TRACES_SAMPLER_ARG";
+                let expected = "use a number from 0 to 1";
+                let value = self.get(argument).unwrap_or("1");
+                let ratio: f64 = number(argument, value, expected)?;
+                if (0.0..=1.0).contains(&ratio) {
+                    Ok(())
+                } else {
+                    Err(refused(argument, value, expected))
+                }
+            }
+            Some(value) => Err(refused(
+                name,
+                value,
+                "use always_on, always_off or traceidratio, with parentbased_ before it or not",
+            )),
+        }
+    }
+
+    fn propagators(&self) -> Result<(bool, bool), TelemetryError> {
+        let Some(list) = self.get("OTEL_PROPAGATORS") else {
+            return Ok((true, true));
+        };
+        let (mut trace_context, mut baggage) = (false, false);
+        for name in list.split(',').map(str::trim) {
+            match name {
+                "tracecontext" => trace_context = true,
+                "baggage" => baggage = true,
+                "none" | "" => {}
+                name => {
+                    return Err(refused(
+                        "OTEL_PROPAGATORS",
+                        name,
+                        "use tracecontext, baggage or none",
+                    ));
                 }
             }
         }
-        let in_resource = |key: &str| {
-            let list = get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
-            let mut keys = list.split(',').filter_map(|pair| pair.split_once('='));
-            keys.any(|(name, _)| name.trim() == key)
-        };
+        Ok((trace_context, baggage))
+    }
+
+    fn exemplars(&self) -> Result<ExemplarFilter, TelemetryError> {
+        let name = "OTEL_METRICS_EXEMPLAR_FILTER";
+        match self.get(name) {
+            None | Some("trace_based") => Ok(ExemplarFilter::TraceBased),
+            Some("always_off") => Ok(ExemplarFilter::AlwaysOff),
+            Some("always_on") => Ok(ExemplarFilter::AlwaysOn),
+            Some(value) => Err(refused(name, value, "use trace_based, always_on or always_off")),
+        }
+    }
+
+    fn check_logs(&self) -> Result<(), TelemetryError> {
+        match self.get("OTEL_LOGS_EXPORTER") {
+            None | Some("none" | "console") => Ok(()),
+            Some(value) => Err(refused(
+                "OTEL_LOGS_EXPORTER",
+                value,
+                "use none or console: log lines go to standard error, and as JSON with --log-format json",
+            )),
+        }
+    }
+
+    /// What is set without an effect. Values aren't told: they may be secrets.
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (name, _) in self.0 {
+            if !name.starts_with("OTEL_") || self.get(name).is_none() {
+                continue;
+            }
+            if let Some((_, instead)) = UNHEEDED.iter().find(|(unheeded, _)| unheeded == name) {
+                warnings.push(format!("{name} has no effect: {instead}"));
+            } else if !is_honoured(name) {
+                warnings.push(format!("{name} has no effect: it isn't known here"));
+            }
+        }
+        if let Some(value) = self.get("OTEL_SDK_DISABLED")
+            && !["true", "false"].contains(&value.to_ascii_lowercase().as_str())
+        {
+            warnings.push("OTEL_SDK_DISABLED is neither true nor false: it counts as false".to_owned());
+        }
+        warnings.dedup();
+        warnings
+    }
+
+    fn in_resource(&self, key: &str) -> bool {
+        let list = self.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+        let mut keys = list.split(',').filter_map(|pair| pair.split_once('='));
+        keys.any(|(name, _)| name.trim() == key)
+    }
+}
+
+fn is_honoured(name: &str) -> bool {
+    if HONOURED.contains(&name) {
+        return true;
+    }
+    let Some(what) = name.strip_prefix(OTLP) else {
+        return false;
+    };
+    let own = [TRACES, METRICS]
+        .iter()
+        .find_map(|signal| what.strip_prefix(signal.infix));
+    OF_EXPORTERS.contains(&own.unwrap_or(what))
+}
+
+fn refused(variable: &str, value: &str, expected: &'static str) -> TelemetryError {
+    TelemetryError::Variable {
+        variable: variable.to_owned(),
+        value: value.to_owned(),
+        expected,
+    }
+}
+
+fn number<T: FromStr>(variable: &str, value: &str, expected: &'static str) -> Result<T, TelemetryError> {
+    value.parse().map_err(|_| refused(variable, value, expected))
+}
+
+impl OtelEnvironment {
+    /// Reads them.
+    pub(super) fn read(variables: &[(String, String)]) -> Result<Self, TelemetryError> {
+        let variables = Variables(variables);
+        let get = |name| variables.get(name);
+        let disabled = get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        variables.check_numbers()?;
+        variables.check_temporality()?;
+        variables.check_sampler()?;
+        variables.check_logs()?;
+        let (trace_context, baggage) = variables.propagators()?;
         Ok(Self {
-            disabled: get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")),
-            names_service: get("OTEL_SERVICE_NAME").is_some() || in_resource("service.name"),
-            names_instance: in_resource("service.instance.id"),
-            traces: exporting(
-                "OTEL_TRACES_EXPORTER",
-                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-            )?,
-            metrics: exporting(
-                "OTEL_METRICS_EXPORTER",
-                "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-                "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
-            )?,
+            disabled,
+            service: get("OTEL_SERVICE_NAME").map(str::to_owned),
+            names_service: variables.in_resource("service.name"),
+            names_instance: variables.in_resource("service.instance.id"),
+            traces: variables.exporting(&TRACES)?,
+            metrics: variables.exporting(&METRICS)?,
+            exemplars: variables.exemplars()?,
+            warnings: variables.warnings(),
             trace_context,
             baggage,
         })
@@ -115,3 +389,6 @@ impl OtelEnvironment {
         TextMapCompositePropagator::new(chosen.into_iter().filter(|(on, _)| *on).map(|(_, p)| p).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

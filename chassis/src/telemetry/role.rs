@@ -89,7 +89,7 @@ impl<T> ByRole<T> {
     }
 
     /// That of `role`, or the process's when there is none.
-    fn of(&self, role: Option<Role>) -> &T {
+    pub(super) fn of(&self, role: Option<Role>) -> &T {
         let own = self.roles.iter().find(|(known, _)| Some(*known) == role);
         own.map_or(&self.process, |(_, own)| own)
     }

@@ -4,6 +4,7 @@ use opentelemetry::Key;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::SpanData;
 use parking_lot::Mutex;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::layers::testing::{record, want_spans};
@@ -136,38 +137,7 @@ fn nothing_is_exported_without_an_endpoint_and_metrics_not_even_kept() {
 }
 
 #[test]
-fn variables_decide_what_is_exported() {
-    let read = |pairs: &[(&str, &str)]| {
-        let environment = OtelEnvironment::read(&variables(pairs)).expect("good variables");
-        (environment.traces, environment.metrics)
-    };
-    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317");
-    assert_eq!(read(&[]), (Exporting::None, Exporting::None));
-    assert_eq!(
-        read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]),
-        (Exporting::None, Exporting::None)
-    );
-    assert_eq!(read(&[endpoint]), (Exporting::Otlp, Exporting::Otlp));
-    assert_eq!(
-        read(&[endpoint, ("OTEL_METRICS_EXPORTER", "none")]),
-        (Exporting::Otlp, Exporting::None)
-    );
-    let traces_only = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:4317");
-    assert_eq!(read(&[traces_only]), (Exporting::Otlp, Exporting::None));
-}
-
-#[test]
-fn what_cannot_be_honoured_is_refused_by_name() {
-    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
-    for (variable, value) in [
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-        ("OTEL_TRACES_EXPORTER", "zipkin"),
-        ("OTEL_PROPAGATORS", "b3"),
-    ] {
-        let error = OtelEnvironment::read(&variables(&[endpoint, (variable, value)])).expect_err(variable);
-        let error = error.to_string();
-        assert!(error.contains(variable) && error.contains(value), "{error}");
-    }
+fn a_filter_that_is_none_is_named() {
     let config = TelemetryConfig {
         log_filter: "souk=loudly".to_owned(),
         ..TelemetryConfig::default()
@@ -204,6 +174,7 @@ fn json_lines_are_json() {
     let config = TelemetryConfig {
         log_format: LogFormat::Json,
         log_filter: "info,quiet=off".to_owned(),
+        ..TelemetryConfig::default()
     };
     want_spans();
     let telemetry = Telemetry::builder(config, "souk-test")

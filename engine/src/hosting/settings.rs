@@ -123,6 +123,7 @@ impl Config for Settings {
             problems.push("data", "must be a folder; set it with --data");
         }
         self.server.check("server", problems);
+        self.telemetry.check("telemetry", &self.server, problems);
         self.engine.check("engine", problems);
     }
 }

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry::metrics::{Gauge, Meter};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -42,7 +41,6 @@ pub(super) struct Adaptive {
     min: usize,
     max: usize,
     places: Arc<Semaphore>,
-    gauge: Gauge<u64>,
     state: Mutex<State>,
 }
 
@@ -71,22 +69,11 @@ struct State {
 
 impl Adaptive {
     /// Between `min` and `max` of `places`, which has `max`. Only calls of `methods` are looked at.
-    pub(super) fn new(
-        min: usize,
-        max: usize,
-        places: Arc<Semaphore>,
-        methods: &Methods,
-        meter: &Meter,
-    ) -> Self {
-        let gauge = meter
-            .u64_gauge("souk.server.concurrency.limit")
-            .with_unit("{call}")
-            .with_description("Calls that work at a time, by how long they take");
+    pub(super) fn new(min: usize, max: usize, places: Arc<Semaphore>, methods: &Methods) -> Self {
         Self {
             min: min.min(max),
             max,
             places,
-            gauge: gauge.build(),
             state: Mutex::new(State {
                 limit: whole_to_real(max),
                 held: Vec::new(),
@@ -135,16 +122,18 @@ impl Adaptive {
             let next = state.limit + (wanted - state.limit) * SMOOTHING;
             state.limit = next.clamp(whole_to_real(self.min.max(1)), whole_to_real(self.max));
         }
-        self.gauge
-            .record(u64::try_from(real_to_whole(state.limit)).unwrap_or(u64::MAX), &[]);
         (state.calls, state.ratios, state.at_work) = (0, 0.0, 0);
         state.began = Instant::now();
     }
 
     /// The limit now.
-    #[cfg(test)]
     pub(super) fn limit(&self) -> usize {
         real_to_whole(self.state.lock().limit)
+    }
+
+    /// Places that aren't given out.
+    pub(super) fn held(&self) -> usize {
+        self.state.lock().held.len()
     }
 }
 
@@ -203,7 +192,7 @@ mod tests {
 
     fn adaptive() -> Adaptive {
         let places = Arc::new(Semaphore::new(MAX));
-        Adaptive::new(10, MAX, places, &methods(), &opentelemetry::global::meter("test"))
+        Adaptive::new(10, MAX, places, &methods())
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use tonic::Status;
 use super::*;
 use crate::layers::refuse;
 use crate::layers::testing::{CHECK, answering, call, end, methods, request, stream};
+use crate::telemetry::instrument::CALL_SECONDS;
 
 struct Measured {
     exporter: InMemoryMetricExporter,
@@ -75,7 +76,7 @@ async fn calls_are_measured_by_method_and_code() {
     assert_eq!(labels["rpc.status_code"], "NOT_FOUND");
     assert_eq!(labels["rpc.system.name"], "grpc");
     assert!(!labels.contains_key("error.type"), "{labels:?}");
-    assert_eq!(bounds.as_slice(), BUCKETS);
+    assert_eq!(bounds.as_slice(), CALL_SECONDS);
     let (labels, count, _) = &points[1];
     assert_eq!((*count, labels["rpc.method"].as_str()), (100, METHOD_OTHER));
     assert_eq!(labels["error.type"], "UNIMPLEMENTED");
@@ -84,7 +85,8 @@ async fn calls_are_measured_by_method_and_code() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_is_measured_at_its_end_by_the_code_in_its_trailers() {
     let measured = measured();
-    let layer = MetricsLayer::client(methods(), &measured.meter());
+    let peer = Uri::from_static("http://order.internal:50061");
+    let layer = MetricsLayer::client(methods(), &peer, &measured.meter());
     let service = layer.layer(answering(|_| {
         std::future::ready(stream(1, Duration::from_millis(1), Code::Aborted))
     }));
@@ -94,6 +96,8 @@ async fn a_stream_is_measured_at_its_end_by_the_code_in_its_trailers() {
         panic!("{points:?}");
     };
     assert_eq!(labels["rpc.status_code"], "ABORTED");
+    assert_eq!(labels["server.address"], "order.internal");
+    assert_eq!(labels["server.port"], "50061");
     assert_eq!(
         labels["error.type"], "ABORTED",
         "to a client every failure is one"

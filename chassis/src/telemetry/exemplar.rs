@@ -1,0 +1,146 @@
+//! Histograms whose buckets remember a trace: the way from a slow bucket to a call that was slow.
+//!
+//! The SDK has the places for exemplars, but never fills them (open-telemetry/opentelemetry-rust#3369), and nobody else
+//! can. So they are kept here, beside its sums, and told where metrics are fetched, as OpenMetrics; what is pushed by OTLP
+//! goes without. Nothing is kept while nobody can fetch it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, SystemTime};
+
+use opentelemetry::trace::{TraceContextExt as _, TraceId};
+use opentelemetry::{Context, KeyValue, metrics};
+use parking_lot::Mutex;
+
+use super::Role;
+
+/// How long an example stays before a newer one takes its place.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Most sets of attributes with examples; the SDK has no more of them apart either.
+const LABEL_SETS_MAX: usize = 2_000;
+
+/// Which values may become examples: `OTEL_METRICS_EXEMPLAR_FILTER`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExemplarFilter {
+    /// None.
+    AlwaysOff,
+    /// Those of traces that are sampled, which can be looked at.
+    TraceBased,
+    /// Those of any trace.
+    AlwaysOn,
+}
+
+/// The filter of the process, as its number.
+static FILTER: AtomicU8 = AtomicU8::new(0);
+
+/// Of every histogram that was made while the filter was on.
+static ALL: Mutex<Vec<Examples>> = Mutex::new(Vec::new());
+
+/// Keeps examples from now on, of histograms that are made from now on.
+pub(super) fn keep(filter: ExemplarFilter) {
+    let number = match filter {
+        ExemplarFilter::AlwaysOff => 0,
+        ExemplarFilter::TraceBased => 1,
+        ExemplarFilter::AlwaysOn => 2,
+    };
+    FILTER.store(number, Ordering::Release);
+}
+
+/// Sorts values into buckets. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    values: metrics::Histogram<f64>,
+    examples: Option<Examples>,
+}
+
+impl Histogram {
+    /// Adds examples to `values`, whose bounds are these.
+    pub(super) fn new(values: metrics::Histogram<f64>, name: &'static str, bounds: &'static [f64]) -> Self {
+        let examples = (FILTER.load(Ordering::Acquire) > 0).then(|| {
+            let examples = Examples {
+                role: Role::current(),
+                name,
+                bounds,
+                buckets: Arc::default(),
+            };
+            ALL.lock().push(examples.clone());
+            examples
+        });
+        Self { values, examples }
+    }
+
+    /// Adds a value; the current span's trace becomes the example of its bucket.
+    pub fn record(&self, value: f64, labels: &[KeyValue]) {
+        self.values.record(value, labels);
+        if let Some(examples) = &self.examples {
+            examples.note(value, labels);
+        }
+    }
+}
+
+/// A value with the trace it came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exemplar {
+    pub(super) trace: TraceId,
+    pub(super) value: f64,
+    pub(super) time: SystemTime,
+}
+
+/// The last example of each bucket, the last bucket being the one above all bounds.
+pub(super) type Buckets = Vec<Option<Exemplar>>;
+
+/// The examples of one histogram.
+#[derive(Clone, Debug)]
+struct Examples {
+    role: Option<Role>,
+    name: &'static str,
+    bounds: &'static [f64],
+    buckets: Arc<Mutex<HashMap<Vec<KeyValue>, Buckets>>>,
+}
+
+impl Examples {
+    fn note(&self, value: f64, labels: &[KeyValue]) {
+        let trace = Context::map_current(|context| {
+            let span = context.span();
+            let context = span.span_context();
+            let wanted = context.is_sampled() || FILTER.load(Ordering::Relaxed) > 1;
+            (wanted && context.is_valid()).then(|| context.trace_id())
+        });
+        let Some(trace) = trace else { return };
+        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        let time = SystemTime::now();
+        let mut all = self.buckets.lock();
+        if !all.contains_key(labels) {
+            if all.len() >= LABEL_SETS_MAX {
+                return;
+            }
+            all.insert(labels.to_vec(), vec![None; self.bounds.len() + 1]);
+        }
+        let Some(place) = all.get_mut(labels).and_then(|buckets| buckets.get_mut(bucket)) else {
+            return;
+        };
+        let is_fresh = place.is_some_and(|kept| time.duration_since(kept.time).is_ok_and(|age| age < KEPT));
+        if !is_fresh {
+            *place = Some(Exemplar { trace, value, time });
+        }
+    }
+}
+
+/// The examples of a histogram of a role, by its attributes in the order of their names.
+pub(super) fn of(role: Option<Role>, name: &str) -> HashMap<Vec<KeyValue>, Buckets> {
+    let all = ALL.lock();
+    let wanted = all
+        .iter()
+        .filter(|examples| examples.role == role && examples.name == name);
+    let mut found = HashMap::new();
+    for examples in wanted {
+        for (labels, buckets) in examples.buckets.lock().iter() {
+            let mut labels = labels.clone();
+            labels.sort_by(|one, other| one.key.cmp(&other.key));
+            found.insert(labels, buckets.clone());
+        }
+    }
+    found
+}

@@ -1,0 +1,118 @@
+//! What the operating system and the runtime know of the process.
+
+use std::time::Instant;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::Meter;
+use tokio::runtime::{Handle, RuntimeMetrics};
+
+use super::instrument::whole;
+use super::instruments::{
+    CPU_TIME, FILE_DESCRIPTORS, MEMORY_USAGE, MEMORY_VIRTUAL, RUNTIME_BUSY, RUNTIME_QUEUE, RUNTIME_TASKS,
+    RUNTIME_WORKERS, THREADS, UPTIME,
+};
+
+/// One of the figures.
+type Figure = fn(&Figures) -> u64;
+type RuntimeFigure = fn(&RuntimeMetrics) -> usize;
+
+/// Measures the process, and the runtime if this runs in one.
+pub(super) fn observe(meter: &Meter) {
+    let began = Instant::now();
+    UPTIME.observe_seconds(meter, move |now| now.observe(began.elapsed().as_secs_f64(), &[]));
+    CPU_TIME.observe_seconds(meter, |now| {
+        if let Some(figures) = Figures::read() {
+            now.observe(figures.user_seconds, &[KeyValue::new("cpu.mode", "user")]);
+            now.observe(figures.system_seconds, &[KeyValue::new("cpu.mode", "system")]);
+        }
+    });
+    let figures: [(_, Figure); 3] = [
+        (MEMORY_USAGE, |figures| figures.resident_bytes),
+        (MEMORY_VIRTUAL, |figures| figures.virtual_bytes),
+        (THREADS, |figures| figures.threads),
+    ];
+    for (instrument, figure) in figures {
+        instrument.observe(meter, move |now| {
+            if let Some(figures) = Figures::read() {
+                now.observe(figure(&figures), &[]);
+            }
+        });
+    }
+    FILE_DESCRIPTORS.observe(meter, |now| {
+        if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+            // The listing has one open itself.
+            now.observe(whole(open.count().saturating_sub(1)), &[]);
+        }
+    });
+    if let Ok(runtime) = Handle::try_current() {
+        observe_runtime(meter, &runtime.metrics());
+    }
+}
+
+fn observe_runtime(meter: &Meter, runtime: &RuntimeMetrics) {
+    let figures: [(_, RuntimeFigure); 3] = [
+        (RUNTIME_WORKERS, RuntimeMetrics::num_workers),
+        (RUNTIME_TASKS, RuntimeMetrics::num_alive_tasks),
+        (RUNTIME_QUEUE, RuntimeMetrics::global_queue_depth),
+    ];
+    for (instrument, figure) in figures {
+        let runtime = runtime.clone();
+        instrument.observe(meter, move |now| now.observe(whole(figure(&runtime)), &[]));
+    }
+    let runtime = runtime.clone();
+    RUNTIME_BUSY.observe_seconds(meter, move |now| {
+        let busy = (0..runtime.num_workers()).map(|worker| runtime.worker_total_busy_duration(worker));
+        now.observe(busy.map(|busy| busy.as_secs_f64()).sum(), &[]);
+    });
+}
+
+/// What Linux says of the process in `/proc/self/stat`; other systems have none.
+#[derive(Debug, PartialEq)]
+struct Figures {
+    user_seconds: f64,
+    system_seconds: f64,
+    threads: u64,
+    virtual_bytes: u64,
+    resident_bytes: u64,
+}
+
+impl Figures {
+    fn read() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/self/stat").ok()?)
+    }
+
+    /// The fields as `proc_pid_stat(5)` numbers them, from 1; the second is the name, in parentheses, and may hold any.
+    fn parse(stat: &str) -> Option<Self> {
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ticks = rustix::param::clock_ticks_per_second();
+        let seconds = |number: usize| Some(field(number)? as f64 / ticks as f64);
+        Some(Self {
+            user_seconds: seconds(14)?,
+            system_seconds: seconds(15)?,
+            threads: field(20)?,
+            virtual_bytes: field(23)?,
+            resident_bytes: field(24)?.saturating_mul(whole(rustix::param::page_size())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Figures;
+
+    #[test]
+    fn the_figures_of_a_process_are_read_whatever_its_name() {
+        let stat = "7 (a) name (1 2) S 1 7 7 0 -1 4194560 9 0 0 0 250 50 0 0 20 0 12 0 99 1048576 3 18446744073709551615";
+        let figures = Figures::parse(stat).expect("a line of the kernel");
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        assert_eq!(figures.user_seconds, 250.0 / ticks);
+        assert_eq!(figures.system_seconds, 50.0 / ticks);
+        assert_eq!((figures.threads, figures.virtual_bytes), (12, 1_048_576));
+        assert_eq!(figures.resident_bytes, 3 * rustix::param::page_size() as u64);
+        assert_eq!(Figures::parse("7 (a) S 1"), None);
+        let own = Figures::read().expect("this process");
+        assert!(own.threads > 0 && own.resident_bytes > 0, "{own:?}");
+    }
+}

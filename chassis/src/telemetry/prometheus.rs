@@ -1,0 +1,129 @@
+//! Metrics for those who fetch them: the text format of Prometheus, and OpenMetrics with exemplars.
+//!
+//! Written here and not by `opentelemetry-prometheus`: that one goes through the `prometheus` crate, which knows no
+//! exemplars, and has one resource where a process has a service in each [`Role`]. Every series has its `service_name`.
+
+mod endpoint;
+mod text;
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::reader::MetricReader;
+use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, Temporality};
+use tokio::sync::Mutex;
+
+use super::Role;
+
+pub use endpoint::{EndpointError, MetricsEndpoint};
+pub(super) use text::exposed_name;
+
+/// How metrics are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The text format of Prometheus, version 0.0.4.
+    Prometheus,
+    /// OpenMetrics 1.0, which has exemplars.
+    OpenMetrics,
+}
+
+impl Format {
+    /// What an `Accept` header asks for; anything but OpenMetrics is answered with the older format.
+    pub fn accepted(accept: Option<&str>) -> Self {
+        match accept {
+            Some(accept) if accept.contains("application/openmetrics-text") => Self::OpenMetrics,
+            _ => Self::Prometheus,
+        }
+    }
+
+    /// Its `Content-Type`.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// Metrics couldn't be fetched: telemetry has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("metrics can't be read any more; the process is ending")]
+pub struct ScrapeError;
+
+/// Reads the metrics of one provider whenever it is asked to. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reader(Arc<ManualReader>);
+
+impl MetricReader for Reader {
+    fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
+        self.0.register_pipeline(pipeline);
+    }
+
+    fn collect(&self, metrics: &mut ResourceMetrics) -> OTelSdkResult {
+        self.0.collect(metrics)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self, kind: InstrumentKind) -> Temporality {
+        self.0.temporality(kind)
+    }
+}
+
+/// Reads the metrics of the process and of its roles. Clones share the work: one reads at a time.
+#[derive(Clone)]
+pub struct Scraper {
+    readers: Arc<[(Option<Role>, Reader)]>,
+    busy: Arc<Mutex<()>>,
+}
+
+impl fmt::Debug for Scraper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scraper").finish_non_exhaustive()
+    }
+}
+
+impl Scraper {
+    pub(super) fn new(readers: Vec<(Option<Role>, Reader)>) -> Self {
+        Self {
+            readers: readers.into(),
+            busy: Arc::default(),
+        }
+    }
+
+    /// All metrics as they are now.
+    ///
+    /// # Errors
+    /// [`ScrapeError`] after the end of telemetry.
+    pub async fn scrape(&self, format: Format) -> Result<String, ScrapeError> {
+        // Whoever stops waiting leaves the work to its end, and the next one waits for it.
+        let busy = Arc::clone(&self.busy).lock_owned().await;
+        let readers = Arc::clone(&self.readers);
+        let read = move || {
+            let mut parts = Vec::new();
+            for (role, reader) in readers.iter() {
+                let mut metrics = ResourceMetrics::default();
+                reader.collect(&mut metrics).map_err(|_| ScrapeError)?;
+                parts.push((*role, metrics));
+            }
+            drop(busy);
+            Ok(text::render(&parts, format))
+        };
+        // What is looked at may have to be asked for on the disk.
+        tokio::task::spawn_blocking(read)
+            .await
+            .unwrap_or(Err(ScrapeError))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The listener that metrics are fetched from: HTTP/1.1, one path, few connections.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::{Format, Scraper};
+
+/// Where metrics are fetched.
+const PATH: &str = "/metrics";
+
+/// Connections at a time; further ones wait in the backlog.
+const CONNECTIONS_MAX: usize = 8;
+
+/// Time for the headers of a request, from the end of the one before.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time for an answer to be made.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Age of a connection, whatever it does.
+const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// Bytes of a request's headers.
+const HEADER_BYTES_MAX: usize = 16 * 1024;
+
+/// Pause after an error of accept that won't go away by itself, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The address for metrics can't be had.
+#[derive(Debug, thiserror::Error)]
+#[error("metrics can't be served at {address}; choose another address (--metrics-listen)")]
+pub struct EndpointError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// Where metrics are fetched from: `GET /metrics`. Without TLS and without keys, like all such endpoints: it is for the
+/// machine itself, or a network that is trusted.
+#[derive(Debug)]
+pub struct MetricsEndpoint {
+    listener: TcpListener,
+}
+
+impl MetricsEndpoint {
+    /// Takes the address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// When it can't be had.
+    pub async fn bind(address: SocketAddr) -> Result<Self, EndpointError> {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| EndpointError { address, source })?;
+        Ok(Self { listener })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the operating system can't tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until it is dropped.
+    pub async fn serve(self, scraper: Scraper) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut connections = JoinSet::new();
+        loop {
+            // The semaphore is never closed.
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                return;
+            };
+            while connections.try_join_next().is_some() {}
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let connection = connection(stream, scraper.clone());
+                    connections.spawn(async move {
+                        // Whoever takes longer than that can come again.
+                        let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no connection for metrics can be accepted for now");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, scraper: Scraper) {
+    let answer = service_fn(move |request| {
+        let scraper = scraper.clone();
+        async move { Ok::<_, Infallible>(answer(&request, &scraper).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_TIMEOUT)
+        .max_buf_size(HEADER_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection for metrics broke");
+    }
+}
+
+async fn answer(request: &Request<Incoming>, scraper: &Scraper) -> Response<Full<Bytes>> {
+    if request.uri().path() != PATH {
+        return plain(StatusCode::NOT_FOUND, "metrics are at /metrics\n");
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "GET it\n");
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        refusal.headers_mut().insert(header::ALLOW, allowed);
+        return refusal;
+    }
+    let accept = request.headers().get(header::ACCEPT);
+    let format = Format::accepted(accept.and_then(|accept| accept.to_str().ok()));
+    let mut response = match tokio::time::timeout(ANSWER_TIMEOUT, scraper.scrape(format)).await {
+        Ok(Ok(text)) => Response::new(Full::from(text)),
+        Ok(Err(error)) => return plain(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}\n")),
+        Err(_) => {
+            return plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "what is measured doesn't answer\n",
+            );
+        }
+    };
+    let content_type = HeaderValue::from_static(format.content_type());
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+fn plain(code: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text.to_owned()));
+    *response.status_mut() = code;
+    response
+}
