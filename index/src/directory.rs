@@ -21,6 +21,8 @@ use tantivy::directory::{
     WatchHandle, WritePtr,
 };
 
+use crate::merge_log::{MergeFigures, MergeLog};
+
 /// The list of segments with the commit's payload, and the list of the library's files.
 const META_FILE: &str = "meta.json";
 const MANAGED_FILE: &str = ".managed.json";
@@ -31,6 +33,7 @@ pub(crate) struct SoftDirectory {
     root: Arc<PathBuf>,
     inner: MmapDirectory,
     pending: Arc<Mutex<Pending>>,
+    merges: MergeLog,
 }
 
 /// What the disk doesn't know yet.
@@ -52,7 +55,13 @@ impl SoftDirectory {
             root: Arc::new(root.to_owned()),
             inner: MmapDirectory::open(root)?,
             pending: Arc::default(),
+            merges: MergeLog::default(),
         })
+    }
+
+    /// The merges since the opening.
+    pub(crate) fn merges(&self) -> MergeFigures {
+        self.merges.figures()
     }
 
     /// Makes the present state durable. After an error nothing is known about the disk: don't try again, open anew.
@@ -111,6 +120,7 @@ impl Directory for SoftDirectory {
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.merges.removed(path);
         let mut pending = self.pending.lock();
         if pending.unsynced.remove(path) {
             // Made since the last checkpoint: no list on disk names it.
@@ -129,7 +139,9 @@ impl Directory for SoftDirectory {
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        crate::priority::lower_if_merging();
+        if crate::priority::lower_if_merging() {
+            self.merges.opened(path);
+        }
         let opened = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -156,6 +168,9 @@ impl Directory for SoftDirectory {
     }
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        if path == Path::new(META_FILE) {
+            self.merges.listed(data);
+        }
         let mut pending = self.pending.lock();
         pending.lists.insert(path.to_owned(), data.to_vec());
         pending.lists_changed = true;

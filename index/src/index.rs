@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::merge::ReclaimingMergePolicy;
+use crate::merge_log::MergeFigures;
 use crate::misfit::{MisfitLog, MisfitReport};
 use crate::schema::{FieldKind, Schema};
 use crate::search::Searcher;
@@ -294,6 +295,13 @@ impl Index {
                 .map(|segment| u64::from(segment.num_deleted_docs()))
                 .sum(),
         })
+    }
+
+    /// The merges since the index was opened; none in memory.
+    #[must_use]
+    pub fn merges(&self) -> MergeFigures {
+        let directory = self.shared.directory.as_ref();
+        directory.map(SoftDirectory::merges).unwrap_or_default()
     }
 
     /// The values that weren't indexed because they don't fit their field.

@@ -65,7 +65,7 @@
 //! | `count` | how many documents match, as far as that is asked |
 //! | `edit_distance` | how many edits make one word of another |
 //! | `cursor` | what a commit says of itself |
-//! | `merge` | which segments are merged, and when |
+//! | `merge`, `merge_log` | which segments are merged, and when; how many merges there were |
 //! | `priority` | merges leave the cores to searches |
 
 pub mod aggregate;
@@ -102,6 +102,7 @@ mod edit_distance;
 mod join;
 mod layout;
 mod merge;
+mod merge_log;
 mod plan;
 mod points;
 mod priority;
@@ -119,6 +120,7 @@ pub use geo::GeoPoint;
 pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
 pub use index::{Completeness, Index, IndexOptions, IndexSize, Kept};
 pub use inner_hits::{InnerHit, InnerHitList, InnerHits};
+pub use merge_log::MergeFigures;
 pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};
 pub use profile::{Access, Profile, ProfileNode, ProfiledSegment};
 pub use query::{

@@ -6,19 +6,22 @@ const MERGING: &str = "merge_thread";
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Lowers the priority of the calling thread if it merges. The library gives no way to its threads but the files that
-/// they open, so every opening comes by here.
-pub(crate) fn lower_if_merging() {
+/// Lowers the priority of the calling thread if it merges, and says whether it does. The library gives no way to its
+/// threads but the files that they open, so every opening comes by here.
+pub(crate) fn lower_if_merging() -> bool {
     thread_local! {
-        static SEEN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        static MERGES: std::cell::Cell<Option<bool>> = const { std::cell::Cell::new(None) };
     }
-    if SEEN.replace(true) {
-        return;
+    if let Some(merges) = MERGES.get() {
+        return merges;
     }
     let thread = std::thread::current();
-    if thread.name().is_some_and(|name| name.starts_with(MERGING)) {
+    let merges = thread.name().is_some_and(|name| name.starts_with(MERGING));
+    if merges {
         lower();
     }
+    MERGES.set(Some(merges));
+    merges
 }
 
 /// On Linux a thread has a priority of its own. One that can't be lowered merges all the same.
@@ -39,7 +42,7 @@ mod tests {
     fn niceness_of_a_thread(name: &str) -> Option<i32> {
         let thread = std::thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(|| {
-            lower_if_merging();
+            let _ = lower_if_merging();
             rustix::process::getpriority_process(None).ok()
         });
         thread.ok()?.join().ok()?

@@ -96,6 +96,7 @@
 //! | [`limits`], [`options`] | every limit; what a database is opened with |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |
+//! | [`observer`] | what a store does, told while it does it |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
 //! | [`statistics`] | what a store holds and does: memory, journals, tables, disk |
 //! | [`transaction`] | transactions that hold a partition |
@@ -122,6 +123,7 @@ pub mod kv;
 pub mod limits;
 mod maintenance;
 pub mod metering;
+pub mod observer;
 pub mod options;
 pub mod read;
 mod replay;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 use crate::free_space::{DeviceSpace, FreeSpace};
+use crate::observer::{Observer, Unobserved};
 
 /// What to do when the log ends before changes that were durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +55,8 @@ pub struct DatabaseOptions {
     pub recovery: Recovery,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Who is told of each group of commits that is written.
+    pub observer: Arc<dyn Observer>,
 }
 
 impl Default for DatabaseOptions {
@@ -70,6 +73,7 @@ impl Default for DatabaseOptions {
             maintenance_interval: Duration::from_secs(10),
             recovery: Recovery::Refuse,
             clock: Arc::new(SystemClock),
+            observer: Arc::new(Unobserved),
         }
     }
 }

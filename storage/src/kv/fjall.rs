@@ -189,6 +189,7 @@ impl FjallKv {
             failure: None,
             pressure: Pressure::new(MemoryPlan::of(options), ask.clone()),
             room,
+            observer: options.observer.clone(),
         };
         let upkeep = Upkeep::new(shared.clone(), options, asked, queue.clone());
         let thread = std::thread::Builder::new()

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
@@ -20,6 +20,7 @@ use super::snapshot::Cut;
 use super::store::Store;
 use super::watermark::Watermark;
 use crate::kv::{Error, Health};
+use crate::observer::{GroupWrite, Observer};
 
 /// What the committer is asked for.
 pub(super) enum Request {
@@ -139,6 +140,7 @@ pub(super) struct Committer {
     pub(super) failure: Option<Failure>,
     pub(super) pressure: Pressure,
     pub(super) room: Room,
+    pub(super) observer: Arc<dyn Observer>,
 }
 
 /// How often a committer that refuses for want of room looks at the device while nobody writes.
@@ -238,12 +240,18 @@ impl Committer {
             let bytes = group.bytes();
             let relieved = self.pressure.relieve(&self.shared.store, bytes);
             self.mark.number += 1;
+            let began = Instant::now();
             if let Err(failure) = relieved.and_then(|()| group.write(&self.shared.store, self.mark)) {
                 let failure = failure.with_room(self.room.free());
                 self.fail(&failure);
                 group.fail(&failure);
                 return;
             }
+            self.observer.wrote(GroupWrite {
+                commits: group.commits(),
+                synced: group.syncs(),
+                took: began.elapsed(),
+            });
             if group.syncs() {
                 self.mark.durable = self.mark.number;
             }
@@ -260,8 +268,14 @@ impl Committer {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
+        let began = Instant::now();
         let synced = match self.shared.store.persist() {
             Ok(()) => {
+                self.observer.wrote(GroupWrite {
+                    commits: 0,
+                    synced: true,
+                    took: began.elapsed(),
+                });
                 self.mark.durable = self.mark.number;
                 self.watermark
                     .set(self.last)

@@ -67,6 +67,11 @@ impl Group {
         self.bytes
     }
 
+    /// Commits that it answers, those that it refuses among them.
+    pub(super) fn commits(&self) -> usize {
+        self.decided.len()
+    }
+
     pub(super) fn last(&self) -> u64 {
         self.last
     }
