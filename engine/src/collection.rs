@@ -11,6 +11,7 @@ mod write;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Instant;
 
 use souk_chassis::status::Violations;
 use souk_storage::{PrimaryKey, Snapshot};
@@ -21,6 +22,7 @@ pub use self::write::Creation;
 use crate::deadline::Wait;
 use crate::engine::Inner;
 use crate::error::{EngineError, Result, Waiting};
+use crate::metrics::ErrorType;
 use crate::resource::{Found, Resource, Stored, Written};
 use crate::stored::{from_row, signed};
 use crate::table::OpenTable;
@@ -58,8 +60,7 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::DeadlineExceeded`].
     pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R>>> {
-        let span = self.storage_span("get");
-        async {
+        self.access("get", async {
             let scope = self.scope()?;
             let key = R::key(id)?;
             let snapshot = self.snapshot(min_sequence).await?;
@@ -70,8 +71,7 @@ impl<R: Resource> Collection<R> {
                 value: stored.ok_or_else(|| not_found::<R>(id))?,
                 sequence: signed(snapshot.sequence()),
             })
-        }
-        .instrument(span)
+        })
         .await
     }
 
@@ -80,8 +80,7 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::DeadlineExceeded`].
     pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R>>> {
-        let span = self.storage_span("get_batch");
-        async {
+        self.access("get_batch", async {
             let scope = self.scope()?;
             let keys = ids.iter().map(|id| R::key(id)).collect::<Result<Vec<_>, _>>()?;
             let snapshot = self.snapshot(min_sequence).await?;
@@ -101,8 +100,7 @@ impl<R: Resource> Collection<R> {
                 value: found,
                 sequence: signed(snapshot.sequence()),
             })
-        }
-        .instrument(span)
+        })
         .await
     }
 
@@ -132,10 +130,8 @@ impl<R: Resource> Collection<R> {
         keys: &[PrimaryKey],
     ) -> Result<Vec<Option<Stored<R>>>> {
         let scope = self.scope()?;
-        let span = self.storage_span("get_batch");
-        let rows = snapshot
-            .multi_get(&self.open.table, keys)
-            .instrument(span)
+        let rows = self
+            .access("get_batch", snapshot.multi_get(&self.open.table, keys))
             .await?;
         rows.iter()
             .map(|row| {
@@ -145,8 +141,26 @@ impl<R: Resource> Collection<R> {
             .collect()
     }
 
+    /// One access to the store: it has a span, and its duration is measured.
+    pub(crate) async fn access<T, E: ErrorType>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let timed = async {
+            let began = Instant::now();
+            let result = work.await;
+            let error = result.as_ref().err().and_then(ErrorType::error_type);
+            self.inner
+                .metrics
+                .accessed(operation, R::TABLE, error, began.elapsed());
+            result
+        };
+        timed.instrument(self.storage_span(operation)).await
+    }
+
     /// The span of one access to the store, by the conventions for databases.
-    pub(crate) fn storage_span(&self, operation: &'static str) -> Span {
+    fn storage_span(&self, operation: &'static str) -> Span {
         info_span!(
             "storage",
             otel.name = format_args!("{operation} {}", R::TABLE),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use souk_chassis::server::METER;
 use souk_storage::{Database, DatabaseOptions};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ pub use crate::health::Health;
 use crate::index_admin;
 use crate::keeper::{FollowOptions, Keeper, Surroundings};
 use crate::log_tail::LogTail;
+use crate::metrics::{self, Commits, EngineMetrics};
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
@@ -79,6 +81,7 @@ pub(crate) struct Inner {
     pub(crate) views: Views,
     /// Whether every call has a caller.
     pub(crate) guarded: bool,
+    pub(crate) metrics: EngineMetrics,
     tables: HashMap<TypeId, Arc<OpenTable>>,
     health: watch::Receiver<Health>,
     keepers: Mutex<HashMap<TypeId, Keeper>>,
@@ -86,6 +89,13 @@ pub(crate) struct Inner {
     redesigning: tokio::sync::Mutex<()>,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
+}
+
+impl Inner {
+    /// The tables that are open.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
+        self.tables.values()
+    }
 }
 
 impl Drop for Inner {
@@ -97,12 +107,16 @@ impl Drop for Inner {
 
 impl Engine {
     /// Opens the database in a directory, or creates it. Must be called inside a tokio runtime. Indexes are opened, and
-    /// built where there are none, in the background: [`Engine::health`] tells when all of them answer.
+    /// built where there are none, in the background: [`Engine::health`] tells when all of them answer. It is measured on
+    /// the meter of the role that it is opened in.
     ///
     /// # Errors
     /// What storage and index refuse; [`EngineError::TableDeclaredTwice`].
-    pub async fn open(config: EngineConfig, tables: Tables) -> Result<Self> {
+    pub async fn open(mut config: EngineConfig, tables: Tables) -> Result<Self> {
         check_distinct(&tables.declared)?;
+        let meter = opentelemetry::global::meter(METER);
+        let metrics = EngineMetrics::new(&meter);
+        config.storage.observer = Arc::new(Commits::new(&meter));
         let clock = Arc::clone(&config.storage.clock);
         let database = Database::open(config.directory.join(STORE), config.storage).await?;
         let closing = CancellationToken::new();
@@ -118,6 +132,7 @@ impl Engine {
                 commit_interval: config.commit_interval,
                 writer_memory: config.writer_memory,
             },
+            metrics: metrics.clone(),
             closing: closing.clone(),
         };
         let mut keepers = HashMap::new();
@@ -130,21 +145,22 @@ impl Engine {
         let health = health::watch(database.watch_health(), indexes, closing.clone());
         let snapshots = Snapshots::new(SNAPSHOTS_MAX, closing.clone());
         let views = Views::new(VIEWS_MAX, closing.clone());
-        Ok(Self {
-            inner: Arc::new(Inner {
-                database,
-                clock,
-                searches: SearchPool::new(config.search_threads),
-                snapshots,
-                views,
-                guarded: config.guarded,
-                tables: open,
-                health,
-                keepers: Mutex::new(keepers),
-                redesigning: tokio::sync::Mutex::default(),
-                closing,
-            }),
-        })
+        let inner = Arc::new(Inner {
+            database,
+            clock,
+            searches: SearchPool::new(config.search_threads),
+            snapshots,
+            views,
+            metrics,
+            guarded: config.guarded,
+            tables: open,
+            health,
+            keepers: Mutex::new(keepers),
+            redesigning: tokio::sync::Mutex::default(),
+            closing,
+        });
+        metrics::observe(&inner, &meter);
+        Ok(Self { inner })
     }
 
     /// The collection of a resource.
@@ -171,7 +187,7 @@ impl Engine {
 
     /// The tables that are open.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
-        self.inner.tables.values()
+        self.inner.tables()
     }
 
     /// To be held while the design of an index is changed.

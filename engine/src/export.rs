@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::{Stream, stream};
 use souk_chassis::status::Violations;
 use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Snapshot};
-use tracing::Instrument as _;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::slices::Slice;
@@ -238,7 +237,7 @@ impl<R: Resource> Collection<R> {
         }
         self.inner.snapshots.touch(cursor.lease);
         let page = cursor.snapshot.range(&self.open.table, &request);
-        let mut page = page.instrument(self.storage_span("export")).await?;
+        let mut page = self.access("export", page).await?;
         if let Next::After(key) = &cursor.next {
             page.rows.retain(|row| row.key != *key);
         }

@@ -35,6 +35,7 @@ use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_state::{Build, IndexState, Phase, Step};
 use crate::log_tail::LogTail;
+use crate::metrics::EngineMetrics;
 use crate::table::OpenTable;
 
 /// What all keepers of an engine have in common.
@@ -43,6 +44,7 @@ pub(crate) struct Surroundings {
     pub(crate) database: Database,
     pub(crate) tail: Arc<LogTail>,
     pub(crate) options: FollowOptions,
+    pub(crate) metrics: EngineMetrics,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
 }
@@ -60,6 +62,7 @@ struct Keeping {
     database: Database,
     tail: Arc<LogTail>,
     options: FollowOptions,
+    metrics: EngineMetrics,
     closing: CancellationToken,
     /// Of all indexes of the table.
     folder: PathBuf,
@@ -118,6 +121,7 @@ impl Keeper {
             database: around.database,
             tail: around.tail,
             options: around.options,
+            metrics: around.metrics,
             closing: around.closing,
             folder,
             runtime: Handle::current(),

@@ -93,6 +93,13 @@ impl<T: Clone + Send + 'static> Leases<T> {
         }
     }
 
+    /// How many are kept.
+    pub(crate) fn len(&self) -> usize {
+        let mut kept = self.kept.lock();
+        sweep(&mut kept);
+        kept.len()
+    }
+
     /// Lets go of all of them.
     pub(crate) fn clear(&self) {
         self.kept.lock().clear();

@@ -13,6 +13,7 @@
 //! | [`mod@export`], [`watch`] | streams of a snapshot, and of changes |
 //! | [`wire`] | what every service needs between messages and its domain |
 //! | [`hosting`] | a service as a part of a process |
+//! | [`metrics`] | what is measured |
 //! | [`error`] | what can go wrong; `status` alone says what a client is told |
 //! | `keeper`, `design`, `index_state` | indexes are built from their tables, follow the log, are replaced, and are waited for |
 //! | `index_admin` | indexes as their users see and change them |
@@ -60,6 +61,7 @@ pub mod error;
 pub mod export;
 pub mod hosting;
 pub mod key;
+pub mod metrics;
 pub mod resource;
 pub mod search;
 #[cfg(feature = "testing")]

@@ -27,6 +27,7 @@ const BRIEF_MAX: Duration = Duration::from_micros(500);
 #[derive(Debug)]
 pub(crate) struct SearchPool {
     places: Semaphore,
+    places_max: usize,
     waiting: AtomicUsize,
     durations: Arc<Durations>,
 }
@@ -53,11 +54,23 @@ impl SearchPool {
     /// `places` searches at a time; 0 is twice the number of cores.
     pub(crate) fn new(places: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let places = if places == 0 { 2 * cores } else { places };
         Self {
-            places: Semaphore::new(if places == 0 { 2 * cores } else { places }),
+            places: Semaphore::new(places),
+            places_max: places,
             waiting: AtomicUsize::new(0),
             durations: Arc::default(),
         }
+    }
+
+    /// Searches on places of their own.
+    pub(crate) fn active(&self) -> usize {
+        self.places_max.saturating_sub(self.places.available_permits())
+    }
+
+    /// Searches that wait for a place.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Searches a view. The inner error is the index's.

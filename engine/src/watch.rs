@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
+use crate::metrics::Watching;
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
 use crate::stored::{Record, from_row, signed};
@@ -48,6 +49,8 @@ struct Follower<R> {
     sequences: watch::Receiver<u64>,
     /// Read, but not given yet.
     events: VecDeque<WatchEvent<R>>,
+    /// Counts this watch while it is open.
+    _watching: Watching,
 }
 
 impl<R: Resource> Collection<R> {
@@ -82,6 +85,7 @@ impl<R: Resource> Collection<R> {
             after,
             sequences,
             events,
+            _watching: self.inner.metrics.watching(),
         };
         Ok(stream::try_unfold(follower, |mut follower| async move {
             let event = follower.next().await?;

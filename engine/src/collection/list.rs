@@ -2,7 +2,6 @@
 
 use souk_chassis::status::Violations;
 use souk_storage::{Direction, IndexPosition, Value};
-use tracing::Instrument as _;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Collection;
@@ -105,17 +104,15 @@ impl<R: Resource> Collection<R> {
                 ));
             }
         }
-        let page = snapshot
-            .index_range(
-                &self.open.table,
-                request.index,
-                request.prefix,
-                after.as_ref(),
-                request.direction,
-                size,
-            )
-            .instrument(self.storage_span("list"))
-            .await?;
+        let range = snapshot.index_range(
+            &self.open.table,
+            request.index,
+            request.prefix,
+            after.as_ref(),
+            request.direction,
+            size,
+        );
+        let page = self.access("list", range).await?;
         let keys: Vec<_> = page.entries.into_iter().map(|entry| entry.key).collect();
         let items = self.read(&snapshot, &keys).await?.into_iter().flatten().collect();
         let next_page_token = page.next.map_or_else(String::new, |position| {

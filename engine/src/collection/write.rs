@@ -8,7 +8,7 @@ use souk_chassis::status::{FieldPath, Violations};
 use souk_storage::{
     Committed, Condition, ConditionFailure, Error as StoreError, RequestRecord, RowOperation, WriteBatch,
 };
-use tracing::{Instrument as _, Span};
+use tracing::Span;
 
 use super::{Collection, not_found};
 use crate::error::{EngineError, Result};
@@ -210,10 +210,7 @@ impl<R: Resource> Collection<R> {
         let _turn = self.open.turns.take(&key).await;
         for _ in 0..UPDATE_ATTEMPTS {
             let snapshot = self.inner.database.snapshot().await?;
-            let row = snapshot
-                .get(&self.open.table, &key)
-                .instrument(self.storage_span("get"))
-                .await?;
+            let row = self.access("get", snapshot.get(&self.open.table, &key)).await?;
             let row = row.ok_or_else(|| not_found::<R>(id))?;
             let current = from_row::<R>(&row)?.resource;
             if !scope.sees(&current) {
@@ -286,10 +283,7 @@ impl<R: Resource> Collection<R> {
         let _turn = self.open.turns.take(&key).await;
         for _ in 0..UPDATE_ATTEMPTS {
             let snapshot = self.inner.database.snapshot().await?;
-            let row = snapshot
-                .get(&self.open.table, &key)
-                .instrument(self.storage_span("get"))
-                .await?;
+            let row = self.access("get", snapshot.get(&self.open.table, &key)).await?;
             let row = row.ok_or_else(|| not_found::<R>(id))?;
             if !scope.sees(&from_row::<R>(&row)?.resource) {
                 return Err(not_found::<R>(id));
@@ -317,8 +311,7 @@ impl<R: Resource> Collection<R> {
     }
 
     async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
-        let span = self.storage_span("commit");
-        async {
+        self.access("commit", async {
             let batch = match propagate::current_traceparent() {
                 Some(traceparent) => batch.trace(traceparent),
                 None => batch,
@@ -326,8 +319,7 @@ impl<R: Resource> Collection<R> {
             let committed = self.inner.database.write(batch).await?;
             Span::current().record("souk.sequence", committed.sequence);
             Ok(committed)
-        }
-        .instrument(span)
+        })
         .await
     }
 }

@@ -227,6 +227,9 @@ impl Follower {
         let _entered = span.enter();
         let began = Instant::now();
         self.writer.commit(self.taken)?;
+        self.keeping
+            .metrics
+            .applied(self.keeping.table.declaration.name, began.elapsed());
         self.pending = Pending::default();
         let took = if self.writer.segments() > SEGMENTS_MAX {
             self.keeping.options.commit_interval
