@@ -9,11 +9,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
+use opentelemetry::metrics::Meter;
 use souk_chassis::client::{Client, NoAnswer};
+use souk_chassis::telemetry::instrument::whole;
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::ServiceExt as _;
+
+use crate::metrics::{EJECTED, EJECTIONS, Tally, of};
 
 /// Refusals in a row after which a process is left out; one that doesn't answer at all is at once.
 const REFUSALS_MAX: u32 = 5;
@@ -44,6 +48,7 @@ struct Endpoint {
 pub(crate) struct Balance {
     endpoints: Arc<[Endpoint]>,
     began: Instant,
+    ejections: Tally,
 }
 
 /// A call under way, until dropped.
@@ -69,7 +74,22 @@ impl Balance {
         Self {
             endpoints: clients.into_iter().map(endpoint).collect(),
             began: Instant::now(),
+            ejections: Tally::default(),
         }
+    }
+
+    /// Shows on `meter`, as those of `backend`, what is left out and how often.
+    pub(crate) fn measured(self, backend: &'static str, meter: &Meter) -> Self {
+        let ejections = Tally::new(&EJECTIONS, backend, meter);
+        let measured = Self { ejections, ..self };
+        let seen = measured.clone();
+        EJECTED.observe(meter, move |asked| {
+            let now = seen.now();
+            let is_out = |endpoint: &&Endpoint| endpoint.out_until.load(Ordering::Relaxed) > now;
+            let out = seen.endpoints.iter().filter(is_out).count();
+            asked.observe(whole(out), &[of(backend)]);
+        });
+        measured
     }
 
     /// Is there another process to turn to?
@@ -170,6 +190,7 @@ impl Balance {
             let out = OUT_MIN.saturating_mul(1 << times).as_millis();
             let until = now.saturating_add(u64::try_from(out).unwrap_or(u64::MAX));
             endpoint.out_until.store(until, Ordering::Relaxed);
+            self.ejections.count();
         }
     }
 }

@@ -25,6 +25,7 @@
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `farewell`: ends streams that outlive a drain.
 //! - `monitor`: follows the health of the backends.
+//! - [`metrics`]: what is measured.
 //!
 //! # Example
 //! ```no_run
@@ -52,6 +53,7 @@ mod forward;
 mod front;
 mod grpc_web;
 mod json;
+pub mod metrics;
 mod monitor;
 mod openapi;
 pub mod origins;

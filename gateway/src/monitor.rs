@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
+use opentelemetry::metrics::Meter;
 use souk_chassis::client::{self, ClientConfig, ClientError};
 use souk_chassis::health::Health;
+use souk_chassis::server::Stack;
+use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
@@ -15,6 +18,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::backend::{Backend, Target};
+use crate::metrics::{PROCESSES, PROCESSES_SERVING, of};
 
 /// Pause before the health of a lost backend is asked for again; it doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -23,7 +27,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 
 /// Lets `health` say of each service of `backend` what the backend says, until `stop`. A backend that can't be reached is
-/// not serving.
+/// not serving. What is followed can be [observed](observe).
 ///
 /// # Errors
 /// When no channel can be made to the backend.
@@ -32,7 +36,7 @@ pub(crate) fn follow(
     config: &ClientConfig,
     health: &Health,
     stop: &CancellationToken,
-) -> Result<(), ClientError> {
+) -> Result<Watched, ClientError> {
     let channels: Vec<Channel> = match &backend.target {
         Target::Local(_) => Vec::new(),
         // Connections for health alone: untraced, since a watch is no call of anybody.
@@ -41,6 +45,7 @@ pub(crate) fn follow(
             channels.collect::<Result<_, _>>()?
         }
     };
+    let mut served_all = Vec::new();
     for service in &backend.services {
         let (serving, seen) = watch::channel(false);
         health.watch(service.clone(), seen);
@@ -58,6 +63,7 @@ pub(crate) fn follow(
                     states: channels.iter().map(|_| AtomicBool::new(false)).collect(),
                     whole: serving,
                 });
+                served_all.push(Arc::clone(&served));
                 for (index, channel) in channels.iter().enumerate() {
                     let watching = watch_remote(channel.clone(), index, Arc::clone(&served));
                     tokio::spawn(stop.clone().run_until_cancelled_owned(watching));
@@ -65,7 +71,70 @@ pub(crate) fn follow(
             }
         }
     }
-    Ok(())
+    let states = match &backend.target {
+        Target::Local(stack) => States::Local(stack.clone(), backend.services.clone()),
+        Target::Remote(uris) => States::Remote(uris.len(), served_all),
+    };
+    Ok(Watched {
+        backend: backend.name,
+        states,
+    })
+}
+
+/// A backend whose health is followed.
+pub(crate) struct Watched {
+    backend: &'static str,
+    states: States,
+}
+
+enum States {
+    /// A stack in this process, and its services.
+    Local(Stack, Vec<String>),
+    /// So many processes, and what they say of each service.
+    Remote(usize, Vec<Arc<Served>>),
+}
+
+impl Watched {
+    fn processes(&self) -> usize {
+        match &self.states {
+            States::Local(..) => 1,
+            States::Remote(processes, _) => *processes,
+        }
+    }
+
+    /// Processes that serve all services.
+    fn serving(&self) -> usize {
+        match &self.states {
+            States::Local(stack, services) => {
+                let serves = |service: &String| stack.health().is_serving(service) == Some(true);
+                usize::from(services.iter().all(serves))
+            }
+            States::Remote(processes, services) => {
+                let serves = |process: &usize| services.iter().all(|service| service.is_served_by(*process));
+                (0..*processes).filter(serves).count()
+            }
+        }
+    }
+}
+
+/// What is shown of a backend.
+type Figure = fn(&Watched) -> usize;
+
+/// Shows on `meter` how many processes of each backend there are, and serve.
+pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
+    let watched: Arc<[Watched]> = watched.into();
+    let figures: [(_, Figure); 2] = [
+        (PROCESSES, Watched::processes),
+        (PROCESSES_SERVING, Watched::serving),
+    ];
+    for (instrument, figure) in figures {
+        let watched = Arc::clone(&watched);
+        instrument.observe(meter, move |now| {
+            for backend in &*watched {
+                now.observe(whole(figure(backend)), &[of(backend.backend)]);
+            }
+        });
+    }
 }
 
 async fn relay(states: impl Stream<Item = bool>, serving: watch::Sender<bool>) {
@@ -88,6 +157,11 @@ struct Served {
 }
 
 impl Served {
+    fn is_served_by(&self, process: usize) -> bool {
+        let state = self.states.get(process);
+        state.is_some_and(|state| state.load(Ordering::Relaxed))
+    }
+
     /// Notes what a process says, and a change of the whole if it is one.
     fn tell(&self, index: usize, now: bool) {
         let changed = self.whole.send_if_modified(|was| {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
+use opentelemetry::metrics::Meter;
 use serde::{Deserialize, Serialize};
 use souk_chassis::client::NoAnswer;
 use souk_chassis::config::{Problems, duration};
@@ -24,6 +25,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 
 use crate::balance::Balance;
+use crate::metrics::{RETRIES, RETRIES_REFUSED, Tally};
 
 /// Says how often a call was sent before (gRFC A6).
 const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";
@@ -99,6 +101,8 @@ pub(crate) struct Retry {
     methods: Methods,
     config: Arc<RetryConfig>,
     budget: Arc<Budget>,
+    retries: Tally,
+    refused: Tally,
 }
 
 impl Retry {
@@ -109,6 +113,17 @@ impl Retry {
             methods,
             config: Arc::new(config.clone()),
             budget: Arc::default(),
+            retries: Tally::default(),
+            refused: Tally::default(),
+        }
+    }
+
+    /// Counts on `meter`, as those of `backend`, the calls that are sent again, and those that the budget keeps from it.
+    pub(crate) fn measured(self, backend: &'static str, meter: &Meter) -> Self {
+        Self {
+            retries: Tally::new(&RETRIES, backend, meter),
+            refused: Tally::new(&RETRIES_REFUSED, backend, meter),
+            ..self
         }
     }
 
@@ -147,6 +162,7 @@ impl Retry {
             if waited > self.config.wait_max || left.is_some_and(|left| left <= pause) {
                 return response;
             }
+            self.retries.count();
             tracing::debug!(attempts, ?pause, path = %parts.uri.path(), "a safe call is sent again");
             tokio::time::sleep(pause).await;
         }
@@ -157,6 +173,9 @@ impl Retry {
         let answered = response.extensions().get::<NoAnswer>().is_none();
         // Nobody has worked on what nobody answered: it costs nothing.
         let affordable = !answered || self.budget.failed();
+        if !affordable {
+            self.refused.count();
+        }
         if attempts >= self.config.attempts_max || !affordable {
             return None;
         }

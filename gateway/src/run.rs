@@ -11,7 +11,7 @@ use souk_chassis::host::{CALLS_SHARE, Exit};
 use souk_chassis::methods::{DescriptorError, Methods};
 use souk_chassis::process::{Process, RunError};
 use souk_chassis::reflection::ReflectionError;
-use souk_chassis::server::{self, Services, Stack};
+use souk_chassis::server::{self, METER, Services, Stack};
 use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
@@ -94,6 +94,8 @@ impl Gateway {
         let guard = GatewayGuard::new(&config.auth, credentials, methods.clone())?;
         let health = Health::new();
         let stop = CancellationToken::new();
+        let meter = opentelemetry::global::meter(METER);
+        let mut watched = Vec::new();
         let mut routes = BTreeMap::new();
         for backend in &backends {
             let unusable = |source| GatewayError::Backend {
@@ -109,15 +111,17 @@ impl Gateway {
                 Target::Local(_) => RetryConfig::none(),
                 Target::Remote(_) => config.retry.clone(),
             };
-            let way = Retry::new(Balance::new(clients), methods.clone(), &retry);
+            let balance = Balance::new(clients).measured(backend.name, &meter);
+            let way = Retry::new(balance, methods.clone(), &retry).measured(backend.name, &meter);
             routes.extend(
                 backend
                     .services
                     .iter()
                     .map(|service| (service.clone(), way.clone())),
             );
-            monitor::follow(backend, &config.client, &health, &stop).map_err(unusable)?;
+            watched.push(monitor::follow(backend, &config.client, &health, &stop).map_err(unusable)?);
         }
+        monitor::observe(watched, &meter);
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
         let services = Services::new(FILE_DESCRIPTOR_SET)?

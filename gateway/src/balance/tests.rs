@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use tower::service_fn;
 
 use super::*;
+use crate::metrics::testing::Measured;
 
 fn methods() -> Methods {
     Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true).expect("our own descriptors")
@@ -47,12 +48,15 @@ async fn picked(balance: &Balance) -> usize {
 
 #[tokio::test]
 async fn one_that_doesnt_answer_is_left_out_at_once() {
-    let balance = spread([absent(), good()]);
+    let measured = Measured::new();
+    let balance = spread([absent(), good()]).measured("shop", &measured.meter());
     let mut silent = 0;
     for _ in 0..100 {
         silent += usize::from(picked(&balance).await == 0);
     }
     assert!(silent <= 2, "{silent}");
+    assert!(measured.sum(&EJECTED).is_some_and(|out| out <= 1));
+    assert_eq!(measured.sum(&EJECTIONS), Some(silent as u64));
     // The attempt after a silent one goes elsewhere.
     let balance = spread([absent(), good()]);
     for _ in 0..20 {

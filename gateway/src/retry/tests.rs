@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tower::service_fn;
 
 use super::*;
+use crate::metrics::testing::Measured;
 
 const GET: &str = "/souk.shop.v1.ShopService/GetShop";
 const CREATE: &str = "/souk.shop.v1.ShopService/CreateShop";
@@ -56,8 +57,13 @@ fn unavailable() -> Status {
 
 #[tokio::test(start_paused = true)]
 async fn a_safe_call_is_sent_again_as_it_was_and_says_how_often() {
+    let measured = Measured::new();
     let (retry, seen) = refusing(2, unavailable);
+    let retry = retry.measured("shop", &measured.meter());
+    assert_eq!(measured.sum(&RETRIES), Some(0), "a series from the beginning");
     assert_eq!(code(&retry, request(GET, b"body")).await, Code::Ok);
+    assert_eq!(measured.sum(&RETRIES), Some(2));
+    assert_eq!(measured.sum(&RETRIES_REFUSED), Some(0));
     let seen = seen.lock().clone();
     let body = Bytes::from_static(b"body");
     assert_eq!(
