@@ -11,6 +11,7 @@
 //! - [`collector`]: an OpenTelemetry collector in the test's process.
 //! - [`spans`]: a trace as a tree of spans.
 //! - [`data`]: orders, shops and media from a seed.
+//! - [`scrape`]: metrics as Prometheus fetches them.
 //! - [`rejection`]: what an error has to say.
 //!
 //! The tests stand in `tests/it`, one file for each promise.
@@ -21,5 +22,6 @@ pub mod dynamic;
 pub mod guard;
 pub mod process;
 pub mod rejection;
+pub mod scrape;
 pub mod spans;
 pub mod suite;

@@ -20,6 +20,7 @@ mod crash;
 mod drain;
 mod freshness;
 mod hits;
+mod observed;
 mod occupied;
 mod oracle;
 mod readme;

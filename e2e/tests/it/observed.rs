@@ -1,0 +1,8 @@
+//! What operators see: metrics, by their names in code, documentation, dashboard and alerts, and by their values.
+
+mod collector;
+mod documents;
+mod names;
+mod souk;
+mod values;
+mod variables;
