@@ -1,0 +1,127 @@
+//! What the gateway's hop costs: processor time of a call in the process in between, and what it adds to the median, against
+//! nginx `grpc_pass` with the same load, without telemetry, with one trace of a hundred, and with all.
+//!
+//! `e2e/hop.sh` builds what is needed and runs it. By hand:
+//! `cargo run --release -p souk-e2e --example hop -- --souk target/release/souk --nginx nginx --seconds 5 --rounds 3`
+//!
+//! One backend, `souk shop-svc` with one shop, is called by `GetShop`: directly, through nginx, and through gateways. In each
+//! round each way is loaded with `--in-flight` calls over `--connections` connections for `--seconds`, for its throughput,
+//! and then called by one caller, one call at a time, for its median. The figures are the medians of the rounds.
+#![expect(clippy::print_stdout, reason = "the figures are the result")]
+
+mod load;
+mod proxy;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use load::Figures;
+use proxy::{Backend, Sink, Way};
+
+/// What is asked for on the command line.
+#[derive(Clone, Debug)]
+struct Options {
+    souk: PathBuf,
+    /// Without one, nginx is left out.
+    nginx: Option<PathBuf>,
+    seconds: u64,
+    rounds: usize,
+    in_flight: usize,
+    connections: usize,
+    /// Further arguments of the gateways: limits, certificates.
+    gateway: Vec<String>,
+}
+
+impl Options {
+    fn read() -> anyhow::Result<Self> {
+        let mut options = Self {
+            souk: "target/release/souk".into(),
+            nginx: None,
+            seconds: 5,
+            rounds: 3,
+            in_flight: 64,
+            connections: 4,
+            gateway: Vec::new(),
+        };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(name) = arguments.next() {
+            let mut value = || arguments.next().with_context(|| format!("{name} needs a value"));
+            match name.as_str() {
+                "--souk" => options.souk = value()?.into(),
+                "--nginx" => options.nginx = Some(value()?.into()),
+                "--seconds" => options.seconds = value()?.parse()?,
+                "--rounds" => options.rounds = value()?.parse()?,
+                "--in-flight" => options.in_flight = value()?.parse()?,
+                "--connections" => options.connections = value()?.parse()?,
+                "--gateway" => options.gateway = value()?.split(' ').map(str::to_owned).collect(),
+                _ => anyhow::bail!(
+                    "{name}: --souk, --nginx, --seconds, --rounds, --in-flight, --connections, --gateway"
+                ),
+            }
+        }
+        Ok(options)
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let nginx = self.nginx.clone().map(Way::Nginx);
+        let gateway = |name, sampling| Way::Gateway { name, sampling };
+        [Some(Way::Direct), nginx]
+            .into_iter()
+            .flatten()
+            .chain([
+                gateway("gateway, no telemetry", None),
+                gateway("gateway, metrics and 1 % of traces", Some("0.01")),
+                gateway("gateway, metrics and all traces", Some("1")),
+            ])
+            .collect()
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let options = Options::read()?;
+    let sink = Sink::start().await?;
+    let backend = Backend::start(&options.souk).await?;
+    let ways = options.ways();
+    let mut measured: Vec<Vec<Figures>> = ways.iter().map(|_| Vec::new()).collect();
+    for round in 0..options.rounds {
+        // Whatever changes with time on the machine mustn't meet the same way always.
+        for at in (0..ways.len()).map(|at| (at + round) % ways.len()) {
+            let (Some(way), Some(figures)) = (ways.get(at), measured.get_mut(at)) else {
+                continue;
+            };
+            let proxy = way.start(&options, &backend, &sink).await?;
+            let time = Duration::from_secs(options.seconds);
+            figures.push(load::measure(&proxy, options.in_flight, options.connections, time).await?);
+        }
+    }
+    print(&ways, &measured);
+    Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn print(ways: &[Way], measured: &[Vec<Figures>]) {
+    let of = |figures: &[Figures], figure: fn(&Figures) -> f64| median(figures.iter().map(figure).collect());
+    let direct = measured
+        .first()
+        .map_or(0.0, |figures| of(figures, |figures| figures.alone_median));
+    println!("| way | calls/s | p99 under load | processor time a call | median alone | added |");
+    println!("|---|---|---|---|---|---|");
+    for (way, figures) in ways.iter().zip(measured) {
+        let alone = of(figures, |figures| figures.alone_median);
+        println!(
+            "| {} | {:.0} | {:.2} ms | {:.1} µs | {:.0} µs | {:.0} µs |",
+            way.name(),
+            of(figures, |figures| figures.calls_per_second),
+            of(figures, |figures| figures.p99) * 1e3,
+            of(figures, |figures| figures.cpu_per_call) * 1e6,
+            alone * 1e6,
+            (alone - direct) * 1e6,
+        );
+    }
+}
