@@ -99,6 +99,7 @@ pub enum Reach {
 pub struct Identity {
     role: Role,
     subject: Arc<str>,
+    name: Arc<str>,
 }
 
 /// Why somebody can't be a caller.
@@ -128,6 +129,7 @@ impl Identity {
         Ok(Self {
             role,
             subject: subject.into(),
+            name: format!("{role} {subject}").into(),
         })
     }
 
@@ -139,6 +141,11 @@ impl Identity {
     /// The subject.
     pub fn subject(&self) -> &str {
         &self.subject
+    }
+
+    /// Role and subject in one: whose calls are counted together.
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
     }
 
     /// As the caller of an RPC that it may call this far.

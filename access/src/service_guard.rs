@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use http::Request;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
+use souk_chassis::layers::rate::Caller;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -38,6 +39,8 @@ impl Admit for ServiceGuard {
         let Some(identity) = identity else {
             return Next::refuse(refusal::unproven());
         };
+        request.extensions_mut().insert(Caller(identity.name()));
+        let path = request.uri().path();
         // By the service's own rules: a gateway of another version can't widen them.
         match refusal::admit(&self.rules, path, identity) {
             Ok(Some(caller)) => Box::pin(caller.scope(next.run(request))),

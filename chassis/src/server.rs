@@ -6,9 +6,9 @@
 //! | 2 | [`metrics`](crate::layers::metrics) | inside the span, outside all that refuses: refusals are counted |
 //! | 3 | [`drain`](crate::layers::drain) | before any work for a call that must not start; a call counts until its answer is out, panics too |
 //! | 4 | [`catch_panic`](crate::layers::catch_panic) | below what must see the answer, above all that runs or holds something |
-//! | 5 | [`rate`](crate::layers::rate) | the cheapest refusal, before a clock is started or a place taken |
-//! | 6 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
-//! | 7 | [`admission`](crate::layers::admission) | before those who aren't let in take a place from others |
+//! | 5 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
+//! | 6 | [`admission`](crate::layers::admission) | before those who aren't let in take anything from others |
+//! | 7 | [`rate`](crate::layers::rate) | the cheapest refusal of those who are known, before a place is taken |
 //! | 8 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
 //! | 9 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
 //! | 10 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
@@ -229,6 +229,7 @@ pub fn metered_stack(
     );
 
     let sheds = Sheds::new(meter);
+    let rate = RateLayer::new(&config.rate, sheds.clone());
     let service = ServiceBuilder::new()
         // Outermost, so that its span and its log line hold everything below, refusals too.
         .layer(TraceLayer::server(methods.clone()))
@@ -239,12 +240,12 @@ pub fn metered_stack(
         .layer(DrainLayer::new(gate.clone()))
         // Below what must see the answer, above all that runs code of the service or holds something for it.
         .layer(CatchPanicLayer)
-        // The cheapest refusal: nothing is begun for a call that is too many.
-        .layer(RateLayer::new(&config.rate, sheds.clone()))
         // Outside concurrency: the time in the queue counts.
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
         // Before anybody takes a place: strangers don't crowd out those who are known.
-        .layer(AdmissionLayer::new(services.admit))
+        .layer(AdmissionLayer::new(services.admit, rate.clone()))
+        // Behind it, to count calls for who makes them; the cheapest refusal of those who are known.
+        .layer(rate)
         // After the cheap refusals, before the first byte of the body is read.
         .layer(
             ConcurrencyLayer::new(config.concurrency_max, config.queue_max, bodies_max, sheds)

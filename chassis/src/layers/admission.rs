@@ -1,7 +1,8 @@
 //! Who is let in: a check of the process's own around each call.
 //!
 //! This layer only gives it its place in the order of the layers; what it checks is its maker's. Without one, everybody
-//! is let in.
+//! is let in. Where callers have a rate, whoever isn't let in has it, too, by its address: credentials can't be tried
+//! faster than that.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,7 +14,8 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt as _};
 
-use super::{AnyService, Inner, ResponseFuture, refuse, take_ready};
+use super::rate::RateLayer;
+use super::{AnyService, Inner, ResponseFuture, is_health, refuse, take_ready};
 
 /// Decides who is let in.
 pub trait Admit: fmt::Debug + Send + Sync + 'static {
@@ -38,18 +40,27 @@ impl Next {
 
     /// Turns the call away.
     pub fn refuse(status: Status) -> ResponseFuture {
-        Box::pin(std::future::ready(Ok(refuse(status))))
+        let mut response = refuse(status);
+        response.extensions_mut().insert(TurnedAway);
+        Box::pin(std::future::ready(Ok(response)))
     }
 }
 
+/// On the answer to a call that wasn't let in.
+#[derive(Clone, Copy, Debug)]
+struct TurnedAway;
+
 /// See the [module](self).
-#[derive(Clone, Debug, Default)]
-pub struct AdmissionLayer(Option<Arc<dyn Admit>>);
+#[derive(Clone, Debug)]
+pub struct AdmissionLayer {
+    admit: Option<Arc<dyn Admit>>,
+    rate: RateLayer,
+}
 
 impl AdmissionLayer {
-    /// Lets in whom `admit` lets in; everybody when there is none.
-    pub fn new(admit: Option<Arc<dyn Admit>>) -> Self {
-        Self(admit)
+    /// Lets in whom `admit` lets in, everybody when there is none; the others may come as often as `rate` says.
+    pub fn new(admit: Option<Arc<dyn Admit>>, rate: RateLayer) -> Self {
+        Self { admit, rate }
     }
 }
 
@@ -59,7 +70,7 @@ impl<S: Inner + Sync> Layer<S> for AdmissionLayer {
     fn layer(&self, inner: S) -> Admission {
         Admission {
             inner: AnyService::new(inner),
-            admit: self.0.clone(),
+            layer: self.clone(),
         }
     }
 }
@@ -68,13 +79,13 @@ impl<S: Inner + Sync> Layer<S> for AdmissionLayer {
 #[derive(Clone)]
 pub struct Admission {
     inner: AnyService,
-    admit: Option<Arc<dyn Admit>>,
+    layer: AdmissionLayer,
 }
 
 impl fmt::Debug for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admission")
-            .field("admit", &self.admit)
+            .field("admit", &self.layer.admit)
             .finish_non_exhaustive()
     }
 }
@@ -90,9 +101,26 @@ impl Service<Request<Body>> for Admission {
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         let mut inner = take_ready(&mut self.inner);
-        match &self.admit {
-            Some(admit) => admit.call(request, Next(inner)),
-            None => inner.call(request),
+        let Some(admit) = &self.layer.admit else {
+            return inner.call(request);
+        };
+        let strangers = self.layer.rate.strangers(request.extensions());
+        let Some(strangers) = strangers.filter(|_| !is_health(request.uri().path())) else {
+            return admit.call(request, Next(inner));
+        };
+        if let Err(status) = strangers.look() {
+            return Box::pin(std::future::ready(Ok(refuse(status))));
         }
+        let answer = admit.call(request, Next(inner));
+        Box::pin(async move {
+            let response = answer.await?;
+            if response.extensions().get::<TurnedAway>().is_some() {
+                strangers.count();
+            }
+            Ok(response)
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,9 @@
 //! A call over a limit is refused at once with RESOURCE_EXHAUSTED and the time to come back, before anything is done for
 //! it. A bucket is one number, the time when it will be full again (GCRA, ITU-T I.371), so that a full one needs no room:
 //! callers that have been quiet are forgotten, and nothing is lost by it. Health checks pass.
+//!
+//! The layer stands behind [`admission`](super::admission), so that calls are counted for who makes them. Those who aren't
+//! let in never come here: admission counts them by their address, in buckets of the same size (`strangers`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -91,12 +94,16 @@ impl RateLayer {
 }
 
 impl Buckets {
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX / 2)
+    }
+
     /// Takes a call from the caller's bucket and from that of all.
     fn take(&self, extensions: &Extensions) -> Result<(), Status> {
         if self.all.is_none() && self.caller.is_none() {
             return Ok(());
         }
-        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX / 2);
+        let now = self.now();
         // The caller's first: who is over its own limit takes nothing from the others.
         if let (Some(bucket), Some(key)) = (self.caller, key(extensions)) {
             let taken = self.callers.take(&key, now, |full| bucket.take(full, now));
@@ -126,11 +133,63 @@ impl Buckets {
     }
 }
 
+/// The bucket of whoever comes from somewhere without being let in.
+#[derive(Debug)]
+pub(crate) struct Strangers {
+    buckets: Arc<Buckets>,
+    bucket: Bucket,
+    key: CallerKey,
+}
+
+impl Strangers {
+    /// Refuses the call when too many before it weren't let in.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED with the time to come back.
+    pub(crate) fn look(&self) -> Result<(), Status> {
+        let now = self.buckets.now();
+        let looked = self
+            .buckets
+            .callers
+            .take(&self.key, now, |full| self.bucket.take(full, now).map(|_| full));
+        looked.map_err(|wait| {
+            let whose = "those who aren't let in may make";
+            self.buckets.shed("CALLER_RATE_LIMIT", whose, self.bucket, wait)
+        })
+    }
+
+    /// Counts a call that wasn't let in.
+    pub(crate) fn count(&self) {
+        let now = self.buckets.now();
+        // Over the limit there is nothing to take any more.
+        let _ = self
+            .buckets
+            .callers
+            .take(&self.key, now, |full| self.bucket.take(full, now));
+    }
+}
+
+impl RateLayer {
+    /// The bucket of a call's address, for those who aren't let in. `None` without a limit, and inside of this process.
+    pub(crate) fn strangers(&self, extensions: &Extensions) -> Option<Strangers> {
+        Some(Strangers {
+            bucket: self.0.caller?,
+            key: origin(extensions)?,
+            buckets: Arc::clone(&self.0),
+        })
+    }
+}
+
 /// Who the call is counted for; nobody, when it comes from this process.
 fn key(extensions: &Extensions) -> Option<CallerKey> {
-    if let Some(caller) = extensions.get::<Caller>() {
-        return Some(CallerKey::Name(Arc::clone(&caller.0)));
+    match extensions.get::<Caller>() {
+        Some(caller) => Some(CallerKey::Name(Arc::clone(&caller.0))),
+        None => origin(extensions),
     }
+}
+
+/// Where the call comes from, by a certificate or an address.
+fn origin(extensions: &Extensions) -> Option<CallerKey> {
     if let Some(name) = extensions.get::<TlsPeer>().and_then(|peer| peer.name.clone()) {
         return Some(CallerKey::Name(name));
     }

@@ -15,6 +15,7 @@ use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::layers::error_info;
+use souk_chassis::layers::rate::Caller;
 use souk_chassis::methods::Methods;
 use tonic::Status;
 use tonic::body::Body;
@@ -133,6 +134,7 @@ impl Admit for GatewayGuard {
         match credential {
             Some(credential) => {
                 request.headers_mut().insert(HEADER, credential);
+                request.extensions_mut().insert(Caller(identity.name()));
                 next.run(request)
             }
             None => Next::refuse(refusal::invalid()),

@@ -1,0 +1,88 @@
+use std::future::ready;
+
+use tonic::Code;
+use tonic::transport::server::TcpConnectInfo;
+
+use super::*;
+use crate::config::RateConfig;
+use crate::layers::rate::Caller;
+use crate::layers::shed::Sheds;
+use crate::layers::testing::{CALL, CHECK, answering, call, end, request_with};
+
+/// Lets in whoever has a name, under it.
+#[derive(Debug)]
+struct ByName;
+
+impl Admit for ByName {
+    fn call(&self, mut request: Request<Body>, next: Next) -> ResponseFuture {
+        let name = request.headers().get("name").and_then(|name| name.to_str().ok());
+        match name.filter(|name| !name.is_empty()) {
+            Some(name) => {
+                let caller = Caller(name.into());
+                request.extensions_mut().insert(caller);
+                next.run(request)
+            }
+            None => Next::refuse(Status::unauthenticated("who are you?")),
+        }
+    }
+}
+
+fn guarded() -> impl Inner + Sync + use<> {
+    let config = RateConfig {
+        caller_calls_per_second: 1,
+        caller_burst: 2,
+        ..RateConfig::default()
+    };
+    let sheds = Sheds::new(&opentelemetry::global::meter("test"));
+    let rate = RateLayer::new(&config, sheds);
+    let answer = answering(|_| ready(refuse(Status::ok(""))));
+    AdmissionLayer::new(Some(Arc::new(ByName)), rate.clone()).layer(rate.layer(answer))
+}
+
+async fn code(service: &(impl Inner + Sync), path: &str, address: &str, name: &str) -> Code {
+    let mut request = request_with(path, "name", name);
+    request.extensions_mut().insert(TcpConnectInfo {
+        local_addr: None,
+        remote_addr: Some(address.parse().expect("an address")),
+    });
+    end(call(service, request).await).await.1.code()
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_are_counted_by_their_name_and_strangers_by_their_address() {
+    let service = guarded();
+    // Two callers behind one address don't take from each other, and one has the same bucket from wherever it calls.
+    for name in ["alice", "bob"] {
+        for address in ["192.0.2.1:1", "192.0.2.2:1"] {
+            assert_eq!(code(&service, CALL, address, name).await, Code::Ok, "{name}");
+        }
+        assert_eq!(
+            code(&service, CALL, "192.0.2.3:1", name).await,
+            Code::ResourceExhausted,
+            "{name}"
+        );
+    }
+    // Names can't be tried for ever, and then not even a good one is looked at.
+    for _ in 0..2 {
+        assert_eq!(
+            code(&service, CALL, "192.0.2.9:1", "").await,
+            Code::Unauthenticated
+        );
+    }
+    for name in ["", "carol"] {
+        assert_eq!(
+            code(&service, CALL, "192.0.2.9:1", name).await,
+            Code::ResourceExhausted
+        );
+    }
+    assert_eq!(code(&service, CALL, "192.0.2.1:1", "carol").await, Code::Ok);
+    for _ in 0..5 {
+        let health = code(&service, CHECK, "192.0.2.9:1", "probe").await;
+        assert_ne!(health, Code::Unauthenticated);
+    }
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    assert_eq!(
+        code(&service, CALL, "192.0.2.9:1", "").await,
+        Code::Unauthenticated
+    );
+}
