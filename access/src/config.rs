@@ -1,6 +1,7 @@
 //! The settings of authentication. They name files: no secret is a setting, so none is ever printed.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +13,12 @@ use crate::reload::{FileError, Reloaded};
 
 /// The variable that may hold the credential key itself, in the place of a file. It is no setting.
 pub const CREDENTIAL_KEY_VARIABLE: &str = "SOUK_CREDENTIAL_KEY";
+
+/// Where Debian, Alpine and those after them keep the authorities that everybody believes.
+const SYSTEM_CA: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// Times between two looks at an issuer's keys that make sense.
+const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(24 * 60 * 60);
 
 /// Longest tolerance between clocks.
 const LEEWAY_MAX: Duration = Duration::from_secs(300);
@@ -34,8 +41,13 @@ pub struct AuthConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtConfig {
-    /// The file with the issuer's public keys (JWKS). Empty when no tokens are taken.
+    /// The file with the issuer's public keys (JWKS), or their `https` address. Empty when no tokens are taken.
     pub jwks: String,
+    /// The authorities that the server of the address is believed by, in PEM; those of the system where nothing is set.
+    pub ca: PathBuf,
+    /// Time between two looks at the address; 10 s to a day.
+    #[serde(with = "duration")]
+    pub refresh: Duration,
     /// The `iss` that tokens must have.
     pub issuer: String,
     /// The `aud` that tokens must have.
@@ -51,12 +63,23 @@ impl Default for JwtConfig {
     fn default() -> Self {
         Self {
             jwks: String::new(),
+            ca: SYSTEM_CA.into(),
+            refresh: Duration::from_secs(300),
             issuer: String::new(),
             audience: String::new(),
             role_claim: "souk_role".to_owned(),
             leeway: Duration::from_secs(30),
         }
     }
+}
+
+/// What `auth.jwt.jwks` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// The name of a file.
+    File,
+    /// An `https` address.
+    Address,
 }
 
 /// What a process is, for what its settings must be.
@@ -150,11 +173,21 @@ impl AuthConfig {
 }
 
 impl JwtConfig {
+    /// Where the issuer's keys are.
+    pub fn source(&self) -> KeySource {
+        match self.jwks.contains("://") {
+            true => KeySource::Address,
+            false => KeySource::File,
+        }
+    }
+
     fn check(&self, path: &str, problems: &mut Problems) {
-        if self.jwks.contains("://") {
-            let message =
-                "must be a file: keys behind a URL aren't fetched; put the file in place by other means";
+        if self.source() == KeySource::Address && !self.jwks.starts_with("https://") {
+            let message = "must be a file or an https address: on other ways anybody could put keys in";
             problems.push(&format!("{path}.jwks"), message);
+        }
+        if !REFRESH.contains(&self.refresh) {
+            problems.push(&format!("{path}.refresh"), "must be 10s to 24h");
         }
         if !self.jwks.is_empty() {
             for (name, value) in [("issuer", &self.issuer), ("audience", &self.audience)] {
@@ -221,11 +254,12 @@ mod tests {
     #[test]
     fn tokens_need_an_issuer_and_an_audience() {
         let mut config = AuthConfig::default();
-        config.jwt.jwks = "https://issuer.test/jwks".to_owned();
+        config.jwt.jwks = "http://issuer.test/jwks".to_owned();
+        config.jwt.refresh = Duration::from_secs(9);
         config.jwt.leeway = Duration::from_secs(301);
         config.jwt.role_claim.clear();
         let text = problems(&config, Part::Whole, HERE);
-        for path in ["jwks", "issuer", "audience", "leeway", "role_claim"] {
+        for path in ["jwks", "refresh", "issuer", "audience", "leeway", "role_claim"] {
             assert!(text.contains(&format!("auth.jwt.{path}: must")), "{path}: {text}");
         }
     }

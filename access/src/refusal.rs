@@ -1,10 +1,15 @@
 //! What is said to those who aren't let in. Never whether something exists, nor which part of the credentials was wrong.
 
+use std::time::Duration;
+
 use souk_chassis::status::StatusBuilder;
 use tonic::{Code, Status};
 
 use crate::caller::{Caller, Identity};
 use crate::rules::{Rules, Verdict};
+
+/// When to come back while an issuer's keys aren't known.
+const RETRY_ISSUER: Duration = Duration::from_secs(1);
 
 /// UNAUTHENTICATED: there are no credentials.
 pub fn missing() -> Status {
@@ -23,6 +28,14 @@ pub fn invalid() -> Status {
 pub fn expired() -> Status {
     let message = "the token has expired; get a new one from its issuer";
     StatusBuilder::new(Code::Unauthenticated, "TOKEN_EXPIRED", message).build()
+}
+
+/// UNAVAILABLE: the keys that tokens are checked by couldn't be had since this process began.
+pub fn issuer_unknown() -> Status {
+    let message = "tokens can't be checked yet: their issuer's keys couldn't be had; come back later";
+    StatusBuilder::unavailable("ISSUER_KEYS_UNKNOWN", message)
+        .retry_after(RETRY_ISSUER)
+        .build()
 }
 
 /// UNAUTHENTICATED: a service was reached past its gateway.

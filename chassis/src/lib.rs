@@ -41,6 +41,7 @@
 pub mod args;
 pub mod client;
 pub mod config;
+pub mod fetch;
 pub mod health;
 pub mod host;
 pub mod layers;

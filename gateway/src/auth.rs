@@ -2,12 +2,13 @@
 //!
 //! - `api_keys`: keys of our own making.
 //! - `tokens`: JSON Web Tokens.
-//! - `key_set`: the public keys that check them.
+//! - `issuer`: where the public keys come from that check them; `key_set`: those keys.
 //! - `signatures`: the cryptography of that.
 //! - `guard`: the check before the gateway's routes.
 
 mod api_keys;
 mod guard;
+mod issuer;
 mod key_set;
 mod signatures;
 mod tokens;

@@ -1,6 +1,7 @@
 //! The client's side of TLS.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use http::Uri;
@@ -11,9 +12,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::ALPN_H2;
 use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
 use super::reload::Reloading;
+use super::{ALPN_H2, ALPN_HTTP1};
 use crate::config::ClientTlsConfig;
 
 /// Port of an `https` address that names none.
@@ -28,14 +29,32 @@ pub(crate) struct Connector {
     port: u16,
     /// As in the certificate.
     name: ServerName<'static>,
+    /// What is spoken.
+    protocol: &'static [u8],
 }
 
 impl Connector {
-    /// Connections to the host and port of `uri`.
+    /// Connections for HTTP/2 to the host and port of `uri`.
     ///
     /// # Errors
     /// When a file can't be read or used, or no certificate can have the server's name.
     pub(crate) fn new(uri: &Uri, settings: &ClientTlsConfig) -> Result<Self, TlsError> {
+        Self::speaking(ALPN_H2, uri, settings)
+    }
+
+    /// Connections for HTTP/1.1 to the host and port of `uri`, who is believed by the authorities of the file `ca`.
+    ///
+    /// # Errors
+    /// As [`Connector::new`].
+    pub(crate) fn http1(uri: &Uri, ca: &Path) -> Result<Self, TlsError> {
+        let settings = ClientTlsConfig {
+            ca: ca.to_owned(),
+            ..ClientTlsConfig::default()
+        };
+        Self::speaking(ALPN_HTTP1, uri, &settings)
+    }
+
+    fn speaking(protocol: &'static [u8], uri: &Uri, settings: &ClientTlsConfig) -> Result<Self, TlsError> {
         let host = uri.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = match settings.server_name.as_str() {
@@ -51,10 +70,11 @@ impl Connector {
         }
         let settings = settings.clone();
         Ok(Self {
-            config: Arc::new(Reloading::new(files, move || make(&settings))?),
+            config: Arc::new(Reloading::new(files, move || make(protocol, &settings))?),
             host: host.into(),
             port: uri.port_u16().unwrap_or(HTTPS_PORT),
             name,
+            protocol,
         })
     }
 
@@ -67,14 +87,19 @@ impl Connector {
         stream.set_nodelay(true)?;
         let connector = TlsConnector::from(self.config.current().await);
         let stream = connector.connect(self.name, stream).await?;
-        if stream.get_ref().1.alpn_protocol() != Some(ALPN_H2) {
-            return Err(io::Error::other("the server doesn't speak HTTP/2 over TLS"));
+        let agreed = stream.get_ref().1.alpn_protocol();
+        // Servers of HTTP/1.1 alone needn't say so.
+        let unsaid = agreed.is_none() && self.protocol == ALPN_HTTP1;
+        if agreed != Some(self.protocol) && !unsaid {
+            let protocol = String::from_utf8_lossy(self.protocol);
+            let message = format!("the server doesn't speak {protocol} over TLS");
+            return Err(io::Error::other(message));
         }
         Ok(TokioIo::new(stream))
     }
 }
 
-fn make(settings: &ClientTlsConfig) -> Result<ClientConfig, TlsError> {
+fn make(protocol: &[u8], settings: &ClientTlsConfig) -> Result<ClientConfig, TlsError> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&VERSIONS)
         .map_err(TlsError::Setup)?
@@ -90,6 +115,6 @@ fn make(settings: &ClientTlsConfig) -> Result<ClientConfig, TlsError> {
     } else {
         builder.with_no_client_auth()
     };
-    config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Ok(config)
 }

@@ -11,6 +11,7 @@ use souk_access::credential::{HEADER, LIFE_MAX};
 use souk_access::reload::FileError;
 use souk_access::rules::RulesError;
 use souk_access::{CredentialKeys, Identity, Reloaded, Rules, refusal};
+use souk_chassis::fetch::FetchError;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
 use souk_chassis::layers::deadline::Deadline;
@@ -35,6 +36,9 @@ pub enum AuthError {
     /// A file of keys.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The address of an issuer's keys.
+    #[error("auth.jwt.jwks or auth.jwt.ca can't be used")]
+    Issuer(#[from] FetchError),
     /// The contract's rules.
     #[error(transparent)]
     Rules(#[from] RulesError),
@@ -192,6 +196,7 @@ impl Known {
             (Given::Token(token), Some(tokens)) => tokens.identify(token).map_err(|refused| {
                 Box::new(match refused {
                     Refused::Expired => refusal::expired(),
+                    Refused::Unready => refusal::issuer_unknown(),
                     Refused::Invalid => refusal::invalid(),
                 })
             }),

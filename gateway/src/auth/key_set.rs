@@ -76,6 +76,20 @@ impl KeySet {
         })
     }
 
+    /// No keys, because nobody could say yet which there are.
+    pub(super) fn unknown() -> Self {
+        Self {
+            by_id: HashMap::new(),
+            only: None,
+            checked: Mutex::default(),
+        }
+    }
+
+    /// Is it not known yet which keys there are?
+    pub(super) fn is_unknown(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
     /// The key of an id; without one, the only key there is.
     pub(super) fn key(&self, id: Option<&str>) -> Option<&IssuerKey> {
         self.by_id.get(id.or(self.only.as_deref())?)

@@ -1,6 +1,5 @@
 //! JSON Web Tokens: who is behind one.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::errors::ErrorKind;
@@ -8,10 +7,10 @@ use jsonwebtoken::{Validation, decode, decode_header};
 use ring::digest;
 use serde_json::{Map, Value};
 use souk_access::config::JwtConfig;
-use souk_access::reload::FileError;
-use souk_access::{Identity, Reloaded, Role};
+use souk_access::{Identity, Role};
 
-use super::key_set::KeySet;
+use super::guard::AuthError;
+use super::issuer::Issuer;
 use super::signatures::ALGORITHMS;
 
 /// Longest token that is looked at, in bytes.
@@ -25,6 +24,8 @@ const REMEMBERED: Duration = Duration::from_secs(300);
 pub(super) enum Refused {
     /// It was good once.
     Expired,
+    /// The issuer's keys aren't known yet.
+    Unready,
     /// Anything else. The client isn't told what, so that it can't try.
     Invalid,
 }
@@ -32,7 +33,7 @@ pub(super) enum Refused {
 /// Tokens of one issuer.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    keys: Reloaded<KeySet>,
+    issuer: Issuer,
     config: JwtConfig,
 }
 
@@ -40,10 +41,10 @@ impl Tokens {
     /// Tokens as the settings say. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// When the issuer's keys can't be read.
-    pub(super) fn follow(config: &JwtConfig) -> Result<Self, FileError> {
+    /// As [`Issuer::follow`].
+    pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         Ok(Self {
-            keys: Reloaded::follow(Path::new(&config.jwks), KeySet::read)?,
+            issuer: Issuer::follow(config)?,
             config: config.clone(),
         })
     }
@@ -53,14 +54,20 @@ impl Tokens {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Refused::Invalid);
         }
-        let (keys, now) = (self.keys.get(), SystemTime::now());
+        let (keys, now) = (self.issuer.keys(), SystemTime::now());
         let hash = digest::digest(&digest::SHA256, token);
         let hash: [u8; 32] = hash.as_ref().try_into().map_err(|_| Refused::Invalid)?;
         if let Some(identity) = keys.checked(&hash, now) {
             return Ok(identity);
         }
         let header = decode_header(token).map_err(|_| Refused::Invalid)?;
-        let key = keys.key(header.kid.as_deref()).ok_or(Refused::Invalid)?;
+        if keys.is_unknown() {
+            return Err(Refused::Unready);
+        }
+        let key = keys.key(header.kid.as_deref()).ok_or_else(|| {
+            self.issuer.miss();
+            Refused::Invalid
+        })?;
         // By the key, never by the token: a token doesn't choose how it is checked.
         if header.alg != key.algorithm || !ALGORITHMS.contains(&header.alg) {
             return Err(Refused::Invalid);

@@ -13,6 +13,7 @@ mod deadlines;
 mod drains;
 mod exports;
 mod health;
+mod issuer;
 mod json;
 mod limits;
 mod outages;

@@ -10,6 +10,7 @@ use ring::signature::{
 };
 use serde_json::json;
 
+use super::super::key_set::KeySet;
 use super::*;
 
 /// An RSA key of these tests, in DER: ring makes none. It is in no use anywhere.
@@ -135,7 +136,7 @@ fn jwks(keys: &[Value]) -> String {
 
 fn tokens(keys: &[Value]) -> Tokens {
     Tokens {
-        keys: Reloaded::fixed(KeySet::read(&jwks(keys)).expect("a JWKS")),
+        issuer: Issuer::fixed(KeySet::read(&jwks(keys)).expect("a JWKS")),
         config: JwtConfig {
             issuer: "https://issuer.test".to_owned(),
             audience: "souk".to_owned(),
@@ -290,7 +291,7 @@ fn other_keys_forget_what_was_checked() {
     let token = old.token(&header(&old, "old"), &claims());
     assert!(tokens.identify(token.as_bytes()).is_ok());
     tokens
-        .keys
+        .issuer
         .set(KeySet::read(&jwks(&[old.jwk("old"), new.jwk("new")])).expect("a JWKS"));
     assert!(tokens.identify(token.as_bytes()).is_ok());
     // With two keys, a token has to name one.
@@ -300,7 +301,7 @@ fn other_keys_forget_what_was_checked() {
             .is_err()
     );
     tokens
-        .keys
+        .issuer
         .set(KeySet::read(&jwks(&[new.jwk("new")])).expect("a JWKS"));
     assert_eq!(tokens.identify(token.as_bytes()), Err(Refused::Invalid));
     assert!(

@@ -1,0 +1,163 @@
+//! A small document behind an `https` address, fetched within bounds: what a process has to know of others, like the
+//! public keys of an issuer of tokens.
+//!
+//! HTTP/1.1 on a connection of its own for each fetch. No redirect is followed, no proxy asked, nothing decompressed.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, HOST, USER_AGENT};
+use http::{Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::client::conn::http1;
+
+use crate::tls::{Connector, TlsError};
+
+/// Why there is no document.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The address can't be used.
+    #[error("`{address}` is no https address")]
+    Address {
+        /// As it was given.
+        address: String,
+    },
+    /// The authorities can't be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// There is no connection to the server.
+    #[error("{host} can't be reached, or isn't who should be there")]
+    Connect {
+        /// Whom.
+        host: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What it said is no answer.
+    #[error("{host} doesn't answer as HTTP/1.1 does")]
+    Http {
+        /// Who.
+        host: String,
+        /// What is wrong.
+        source: hyper::Error,
+    },
+    /// It answered, but not with the document.
+    #[error("{host} answers {code}, not 200; redirects aren't followed")]
+    Code {
+        /// Who.
+        host: String,
+        /// What.
+        code: StatusCode,
+    },
+    /// The document broke off, or is too big.
+    #[error("the document of {host} is larger than {bytes_max} bytes, or broke off")]
+    Body {
+        /// Whose.
+        host: String,
+        /// Most bytes that are read.
+        bytes_max: usize,
+    },
+    /// It took too long.
+    #[error("{host} took longer than {time_max:?}")]
+    Late {
+        /// Who.
+        host: String,
+        /// Most time there is.
+        time_max: Duration,
+    },
+}
+
+/// Where a document is, and how much of it and for how long is read.
+#[derive(Clone, Debug)]
+pub struct Document {
+    uri: Uri,
+    host: String,
+    connector: Connector,
+    bytes_max: usize,
+    time_max: Duration,
+}
+
+impl Document {
+    /// The document at `address`, on a server that the authorities in the PEM file `ca` vouch for.
+    ///
+    /// # Errors
+    /// [`FetchError::Address`], [`FetchError::Tls`].
+    pub fn new(address: &str, ca: &Path, bytes_max: usize, time_max: Duration) -> Result<Self, FetchError> {
+        let uri: Option<Uri> = address.parse().ok();
+        let uri = uri.filter(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
+        let uri = uri.ok_or_else(|| FetchError::Address {
+            address: address.to_owned(),
+        })?;
+        Ok(Self {
+            connector: Connector::http1(&uri, ca)?,
+            host: uri.host().unwrap_or_default().to_owned(),
+            uri,
+            bytes_max,
+            time_max,
+        })
+    }
+
+    /// Fetches it.
+    ///
+    /// # Errors
+    /// All others of [`FetchError`].
+    pub async fn fetch(&self) -> Result<Bytes, FetchError> {
+        let late = |_| FetchError::Late {
+            host: self.host.clone(),
+            time_max: self.time_max,
+        };
+        tokio::time::timeout(self.time_max, self.get())
+            .await
+            .map_err(late)?
+    }
+
+    async fn get(&self) -> Result<Bytes, FetchError> {
+        let stream = self
+            .connector
+            .clone()
+            .connect()
+            .await
+            .map_err(|source| FetchError::Connect {
+                host: self.host.clone(),
+                source,
+            })?;
+        let no_http = |source| FetchError::Http {
+            host: self.host.clone(),
+            source,
+        };
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(no_http)?;
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        let request = Request::get(path)
+            .header(HOST, authority)
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("souk/", env!("CARGO_PKG_VERSION")))
+            .body(Empty::<Bytes>::new());
+        let request = request.map_err(|_| FetchError::Address {
+            address: self.uri.to_string(),
+        })?;
+        let exchange = async {
+            let response = sender.send_request(request).await.map_err(no_http)?;
+            if response.status() != StatusCode::OK {
+                return Err(FetchError::Code {
+                    host: self.host.clone(),
+                    code: response.status(),
+                });
+            }
+            let body = Limited::new(response.into_body(), self.bytes_max).collect().await;
+            let body = body.map_err(|_| FetchError::Body {
+                host: self.host.clone(),
+                bytes_max: self.bytes_max,
+            })?;
+            Ok(body.to_bytes())
+        };
+        tokio::pin!(exchange);
+        tokio::select! {
+            done = &mut exchange => done,
+            // What the connection brought before it ended is still to be read.
+            _ = connection => exchange.await,
+        }
+    }
+}
