@@ -1,9 +1,14 @@
-//! The README's grpcurl calls, run as written against a suite with the data that they need.
+//! The README's calls, run as written: those of grpcurl against a suite with the data that they need, and the recipe for
+//! TLS and keys from its first line on.
 //!
-//! Needs `grpcurl`: on the PATH, or named by `SOUK_GRPCURL`; without it the test says that it was skipped.
+//! Needs `grpcurl`: on the PATH, or named by `SOUK_GRPCURL`; the recipe needs `openssl` and `curl`, too. Without them a
+//! test says that it was skipped.
 
+use std::path::Path;
 use std::process::Command;
 
+use anyhow::Context as _;
+use souk_e2e::process::Process;
 use souk_e2e::suite::Suite;
 
 use crate::SOUK;
@@ -87,4 +92,71 @@ async fn the_calls_of_the_readme_answer_as_it_shows() -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The section of the README with this title.
+fn section<'a>(readme: &'a str, title: &str) -> anyhow::Result<&'a str> {
+    let (_, rest) = readme
+        .split_once(&format!("\n## {title}\n"))
+        .context("no such section")?;
+    Ok(rest.split("\n## ").next().unwrap_or(rest))
+}
+
+/// The fenced blocks of a language, in order.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let blocks = text.split("```").skip(1).step_by(2);
+    blocks
+        .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'))
+        .collect()
+}
+
+/// Runs a line of a recipe in `folder`, where `souk` and `grpcurl` are those of this test.
+async fn run(folder: &Path, grpcurl: &str, line: &str) -> anyhow::Result<std::process::Output> {
+    let script = format!("souk() {{ {SOUK} \"$@\"; }}\ngrpcurl() {{ command {grpcurl} \"$@\"; }}\n{line}");
+    let mut command = tokio::process::Command::new("bash");
+    command
+        .args(["-eu", "-o", "pipefail", "-c", &script])
+        .current_dir(folder);
+    Ok(command.output().await?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_and_keys_are_turned_on_as_the_readme_says() -> anyhow::Result<()> {
+    let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    let Some(grpcurl) = grpcurl().filter(|_| there("openssl") && there("curl")) else {
+        println!("SKIPPED: needs grpcurl, openssl and curl");
+        return Ok(());
+    };
+    let recipe = section(README, "Turn on TLS and keys")?;
+    let [files, calls] = blocks(recipe, "bash")[..] else {
+        anyhow::bail!("the recipe has a block that makes files, and one that calls");
+    };
+    let folder = tempfile::tempdir()?;
+    for line in files.lines() {
+        let made = run(folder.path(), &grpcurl, line).await?;
+        assert!(made.status.success(), "{line}: {made:?}");
+    }
+    let serve = blocks(recipe, "text").first().copied().context("no server")?;
+    let serve = serve.trim().strip_prefix("souk ").context("souk serve")?;
+    // Files are named as they are beside the server, the port is whichever is free.
+    let arguments: Vec<String> = serve
+        .replace(":50051", ":0")
+        .split(' ')
+        .map(|word| match word.split_once('=') {
+            Some((setting, file)) => format!("{setting}={}", folder.path().join(file).display()),
+            None if word == "data" || word.ends_with(".pem") || word.ends_with(".key") => {
+                folder.path().join(word).display().to_string()
+            }
+            None => word.to_owned(),
+        })
+        .collect();
+    let server = Process::start(SOUK, &arguments, &[], None).await?;
+    let address = format!("localhost:{}", server.address().port());
+    for line in calls.lines() {
+        let (_, expected) = line.split_once("  # ").context("each call says its answer")?;
+        let answer = run(folder.path(), &grpcurl, &line.replace(README_ADDRESS, &address)).await?;
+        let text = String::from_utf8_lossy(&answer.stdout);
+        assert!(text.contains(expected), "{line}: {answer:?}");
+    }
+    server.stop().await
 }

@@ -1,0 +1,328 @@
+//! Every RPC of the contract, with the request that asks for somebody's data.
+
+use serde_json::json;
+
+use super::{Cell, Kind, Log, media, order, person, product, search, shop};
+
+const O: &str = "orders";
+
+/// Every RPC of the contract.
+pub(crate) const CELLS: &[Cell] = &[
+    Cell::new(
+        "souk.order.v1.OrderService/CreateOrder",
+        Kind::Create,
+        |n| json!({"order": order(n)}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderService/BatchCreateOrders",
+        Kind::Create,
+        |n| json!({"orders": [order(n)]}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderService/GetOrder",
+        Kind::Read,
+        |n| json!({"order_id": n.whose.order}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderService/BatchGetOrders",
+        Kind::List(O),
+        |n| json!({"order_ids": [n.whose.order]}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderService/UpdateOrder",
+        Kind::Read,
+        |n| json!({"order": {"order_id": n.whose.order, "paid": true}, "update_mask": "paid"}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderService/DeleteOrder",
+        Kind::Remove,
+        |n| json!({"order_id": n.whose.order}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderService/ListConsumerOrders",
+        Kind::List(O),
+        |n| json!({"consumer_id": n.whose.consumer, "page_size": 100}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderService/SearchOrders",
+        Kind::List("hits"),
+        |n| json!({"search": search(n.sequences.order)}),
+    ),
+    Cell::new("souk.order.v1.OrderService/ExportOrders", Kind::List(O), |_| {
+        json!({})
+    }),
+    Cell::new(
+        "souk.order.v1.OrderService/WatchOrders",
+        Kind::List("changes"),
+        |_| json!({"after_sequence": "0"}),
+    )
+    .watching(Log::Order),
+    Cell::new(
+        "souk.order.v1.OrderIndexService/ListOrderIndexes",
+        Kind::Open,
+        |_| json!({}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderIndexService/GetOrderIndex",
+        Kind::Open,
+        |_| json!({"index": "orders"}),
+    ),
+    Cell::new(
+        "souk.order.v1.OrderIndexService/UpdateOrderIndex",
+        Kind::Open,
+        |_| json!({"index": "orders", "validate_only": true}),
+    ),
+    Cell::new(
+        "souk.order.v1.ConsumerService/CreateConsumer",
+        Kind::Create,
+        |n| json!({"consumer": person(&format!("c-new-{}", n.number))}),
+    ),
+    Cell::new(
+        "souk.order.v1.ConsumerService/BatchCreateConsumers",
+        Kind::Create,
+        |n| json!({"consumers": [person(&format!("c-new-{}", n.number))]}),
+    ),
+    Cell::new(
+        "souk.order.v1.ConsumerService/GetConsumer",
+        Kind::Read,
+        |n| json!({"id": n.whose.consumer}),
+    ),
+    Cell::new(
+        "souk.order.v1.ConsumerService/BatchGetConsumers",
+        Kind::List("consumers"),
+        |n| json!({"ids": [n.whose.consumer]}),
+    ),
+    Cell::new(
+        "souk.order.v1.ConsumerService/UpdateConsumer",
+        Kind::Read,
+        |n| json!({"consumer": {"id": n.whose.consumer, "region": "north"}, "update_mask": "region"}),
+    ),
+    Cell::new(
+        "souk.order.v1.ConsumerService/DeleteConsumer",
+        Kind::Remove,
+        |n| json!({"id": n.whose.consumer}),
+    ),
+    Cell::new(
+        "souk.order.v1.ConsumerService/SearchConsumers",
+        Kind::List("hits"),
+        |n| json!({"search": search(n.sequences.order)}),
+    ),
+    Cell::new(
+        "souk.order.v1.SalespersonService/CreateSalesperson",
+        Kind::Create,
+        |n| json!({"salesperson": person(&format!("s-new-{}", n.number))}),
+    ),
+    Cell::new(
+        "souk.order.v1.SalespersonService/BatchCreateSalespersons",
+        Kind::Create,
+        |n| json!({"salespersons": [person(&format!("s-new-{}", n.number))]}),
+    ),
+    Cell::new(
+        "souk.order.v1.SalespersonService/GetSalesperson",
+        Kind::Read,
+        |n| json!({"id": n.whose.seller}),
+    ),
+    Cell::new(
+        "souk.order.v1.SalespersonService/BatchGetSalespersons",
+        Kind::List("salespersons"),
+        |n| json!({"ids": [n.whose.seller]}),
+    ),
+    Cell::new(
+        "souk.order.v1.SalespersonService/UpdateSalesperson",
+        Kind::Read,
+        |n| json!({"salesperson": {"id": n.whose.seller, "region": "north"}, "update_mask": "region"}),
+    ),
+    Cell::new(
+        "souk.order.v1.SalespersonService/DeleteSalesperson",
+        Kind::Remove,
+        |n| json!({"id": n.whose.seller}),
+    ),
+    Cell::new(
+        "souk.order.v1.SalespersonService/SearchSalespersons",
+        Kind::List("hits"),
+        |n| json!({"search": search(n.sequences.order)}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/CreateProduct",
+        Kind::Create,
+        |n| json!({"product": product(&format!("p-new-{}", n.number))}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/BatchCreateProducts",
+        Kind::Create,
+        |n| json!({"products": [product(&format!("p-new-{}", n.number))]}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/GetProduct",
+        Kind::Read,
+        |_| json!({"product_id": "p1"}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/BatchGetProducts",
+        Kind::List("products"),
+        |_| json!({"product_ids": ["p1"]}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/UpdateProduct",
+        Kind::Read,
+        |_| json!({"product": {"product_id": "p1", "brand": "b"}, "update_mask": "brand"}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/DeleteProduct",
+        Kind::Remove,
+        |_| json!({"product_id": "p1"}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/SearchProducts",
+        Kind::List("hits"),
+        |n| json!({"search": search(n.sequences.order)}),
+    ),
+    Cell::new(
+        "souk.order.v1.ProductService/SuggestProducts",
+        Kind::List("suggestions"),
+        |n| json!({"prefix": "pho", "min_sequence": n.sequences.order}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/CreateShop",
+        Kind::Create,
+        |n| json!({"shop": shop(&format!("h-new-{}", n.number))}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/BatchCreateShops",
+        Kind::Create,
+        |n| json!({"shops": [shop(&format!("h-new-{}", n.number))]}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/GetShop",
+        Kind::Read,
+        |_| json!({"shop_id": "h1"}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/BatchGetShops",
+        Kind::List("shops"),
+        |_| json!({"shop_ids": ["h1"]}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/UpdateShop",
+        Kind::Read,
+        |_| json!({"shop": {"shop_id": "h1", "city": "x"}, "update_mask": "city"}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/DeleteShop",
+        Kind::Remove,
+        |_| json!({"shop_id": "h1"}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/NearbyShops",
+        Kind::List("hits"),
+        |n| json!({"center": {"latitude": 1.0, "longitude": 2.0}, "min_sequence": n.sequences.shop}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/SuggestShops",
+        Kind::List("suggestions"),
+        |n| json!({"prefix": "tea", "min_sequence": n.sequences.shop}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/ClusterShops",
+        Kind::List("clusters"),
+        |n| {
+            let viewport = json!({
+                "top_left": {"latitude": 3.0, "longitude": 0.0},
+                "bottom_right": {"latitude": 0.0, "longitude": 4.0},
+            });
+            json!({"viewport": viewport, "zoom": 5, "min_sequence": n.sequences.shop})
+        },
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/SearchShops",
+        Kind::List("hits"),
+        |n| json!({"search": search(n.sequences.shop)}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/ExportShops",
+        Kind::List("shops"),
+        |_| json!({}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopService/WatchShops",
+        Kind::List("changes"),
+        |_| json!({"after_sequence": "0"}),
+    )
+    .watching(Log::Shop),
+    Cell::new(
+        "souk.shop.v1.ShopIndexService/ListShopIndexes",
+        Kind::Open,
+        |_| json!({}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopIndexService/GetShopIndex",
+        Kind::Open,
+        |_| json!({"index": "shops"}),
+    ),
+    Cell::new(
+        "souk.shop.v1.ShopIndexService/UpdateShopIndex",
+        Kind::Open,
+        |_| json!({"index": "shops", "validate_only": true}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/CreateMedia",
+        Kind::Create,
+        |n| json!({"media": media(n)}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/BatchCreateMedia",
+        Kind::Create,
+        |n| json!({"media": [media(n)]}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/GetMedia",
+        Kind::Read,
+        |n| json!({"media_id": n.whose.media}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/BatchGetMedia",
+        Kind::List("media"),
+        |n| json!({"media_ids": [n.whose.media]}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/UpdateMedia",
+        Kind::Read,
+        |n| json!({"media": {"media_id": n.whose.media, "title": "x"}, "update_mask": "title"}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/DeleteMedia",
+        Kind::Remove,
+        |n| json!({"media_id": n.whose.media}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/SearchMedia",
+        Kind::List("hits"),
+        |n| json!({"search": search(n.sequences.media)}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/ExportMedia",
+        Kind::List("media"),
+        |_| json!({}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaService/WatchMedia",
+        Kind::List("changes"),
+        |_| json!({"after_sequence": "0"}),
+    )
+    .watching(Log::Media),
+    Cell::new(
+        "souk.media.v1.MediaIndexService/ListMediaIndexes",
+        Kind::Open,
+        |_| json!({}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaIndexService/GetMediaIndex",
+        Kind::Open,
+        |_| json!({"index": "media"}),
+    ),
+    Cell::new(
+        "souk.media.v1.MediaIndexService/UpdateMediaIndex",
+        Kind::Open,
+        |_| json!({"index": "media", "validate_only": true}),
+    ),
+];
