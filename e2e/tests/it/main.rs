@@ -15,6 +15,7 @@ mod attributes;
 mod backups;
 mod bad_input;
 mod bombs;
+mod clients;
 mod clusters;
 mod crash;
 mod drain;

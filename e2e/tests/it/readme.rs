@@ -1,8 +1,8 @@
-//! The README's calls, run as written: those of grpcurl against a suite with the data that they need, and the recipe for
-//! TLS and keys from its first line on.
+//! The README's calls, run as written: those by grpcurl and curl against a suite with the data that they need, and the
+//! recipe for TLS and keys from its first line on.
 //!
-//! Needs `grpcurl`: on the PATH, or named by `SOUK_GRPCURL`; the recipe needs `openssl` and `curl`, too. Without them a
-//! test says that it was skipped.
+//! Needs `grpcurl`: on the PATH, or named by `SOUK_GRPCURL`; the recipe needs `openssl`, and it and the calls by curl need
+//! `curl`. Without them a test says that it was skipped.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ struct Example {
     expected: Vec<String>,
 }
 
-/// Every fenced `sh` block that starts with grpcurl; the lines of a following `json` block are words
+/// Every fenced `sh` block that starts with grpcurl or curl; the lines of a following `json` block are words
 /// that the answer contains.
 fn examples(readme: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
@@ -32,7 +32,7 @@ fn examples(readme: &str) -> Vec<Example> {
         let Some((language, text)) = block.split_once('\n') else {
             continue;
         };
-        if language == "sh" && text.starts_with("grpcurl") {
+        if language == "sh" && ["grpcurl", "curl"].iter().any(|tool| text.starts_with(tool)) {
             examples.push(Example {
                 command: text.to_owned(),
                 expected: Vec::new(),
@@ -65,12 +65,23 @@ async fn the_calls_of_the_readme_answer_as_it_shows() -> anyhow::Result<()> {
         println!("SKIPPED: no grpcurl on the PATH and SOUK_GRPCURL is not set");
         return Ok(());
     };
-    let examples = examples(README);
+    let mut examples = examples(README);
+    let by_curl = |example: &Example| example.command.starts_with("curl");
+    let counts = [
+        examples.iter().filter(|example| !by_curl(example)).count(),
+        examples.iter().filter(|example| by_curl(example)).count(),
+    ];
     assert!(
-        examples.len() >= 13,
-        "the README promises thirteen calls, it has {}",
-        examples.len()
+        counts
+            .into_iter()
+            .zip([13, 6])
+            .all(|(count, promised)| count >= promised),
+        "the README promises thirteen calls by grpcurl and six by curl, it has {counts:?}"
     );
+    if Command::new("curl").arg("--version").output().is_err() {
+        println!("SKIPPED: the calls by curl, which isn't on the PATH");
+        examples.retain(|example| !by_curl(example));
+    }
     let suite = Suite::start_demo(SOUK).await?;
     let address = suite.uri().replace("http://", "");
     for example in examples {
