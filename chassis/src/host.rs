@@ -31,6 +31,9 @@ pub const CALLS_SHARE: u32 = 60;
 /// Time that the flush of telemetry always has.
 pub const FLUSH_MIN: Duration = Duration::from_secs(1);
 
+/// Time that it has at most: a collector that doesn't answer must not hold the end of a process up.
+const FLUSH_MAX: Duration = Duration::from_secs(5);
+
 /// Why something couldn't be closed.
 pub type CloseError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -206,7 +209,11 @@ impl Host {
         }
         if let Some(telemetry) = self.telemetry {
             telemetry
-                .shutdown(deadline.saturating_duration_since(Instant::now()).max(FLUSH_MIN))
+                .shutdown(
+                    deadline
+                        .saturating_duration_since(Instant::now())
+                        .clamp(FLUSH_MIN, FLUSH_MAX),
+                )
                 .await;
         }
         exit

@@ -338,9 +338,10 @@ impl TelemetryBuilder {
         let spans = tracers.as_ref().map(|providers| {
             let tracer = RoleTracer::new(providers, crate::server::METER);
             let layer = tracing_opentelemetry::layer().with_tracer(tracer);
-            // Code locations, thread and busy times on every span would double its size and tell nothing.
+            // Code locations, modules, thread and busy times on every span would double its size and tell nothing.
             let layer = layer
                 .with_location(false)
+                .with_target(false)
                 .with_threads(false)
                 .with_tracked_inactivity(false);
             layer.with_filter(exported())

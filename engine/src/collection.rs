@@ -141,7 +141,7 @@ impl<R: Resource> Collection<R> {
             .collect()
     }
 
-    /// One access to the store: it has a span, and its duration is measured.
+    /// One access to the store: it has a span, which says why it failed, and its duration is measured.
     pub(crate) async fn access<T, E: ErrorType>(
         &self,
         operation: &'static str,
@@ -151,6 +151,11 @@ impl<R: Resource> Collection<R> {
             let began = Instant::now();
             let result = work.await;
             let error = result.as_ref().err().and_then(ErrorType::error_type);
+            if let Some(error) = error {
+                let span = Span::current();
+                span.record("error.type", error);
+                span.record("otel.status_code", "ERROR");
+            }
             self.inner
                 .metrics
                 .accessed(operation, R::TABLE, error, began.elapsed());
@@ -169,6 +174,8 @@ impl<R: Resource> Collection<R> {
             db.operation.name = operation,
             db.collection.name = R::TABLE,
             souk.sequence = tracing::field::Empty,
+            "error.type" = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
         )
     }
 }

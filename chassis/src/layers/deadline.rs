@@ -70,6 +70,11 @@ impl Deadline {
         self.at.saturating_duration_since(Instant::now())
     }
 
+    /// When the client's own time is over, streams included; `None` when it named none.
+    pub fn asked(self) -> Option<Instant> {
+        self.asked
+    }
+
     /// What is left of the time the client named, streams included; `None` when it named none.
     pub fn asked_remaining(self) -> Option<Duration> {
         self.asked
@@ -79,6 +84,12 @@ impl Deadline {
     /// The deadline of the call that this task serves; `None` outside a call, and in tasks it spawned.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(|deadline| *deadline).ok()
+    }
+
+    /// The time of the call that `request` forwards, or that this task serves.
+    pub fn of<B>(request: &Request<B>) -> Option<Self> {
+        let forwarded = request.extensions().get::<Self>().copied();
+        forwarded.or_else(Self::current)
     }
 
     /// Runs `work` with this as the [`current`](Self::current) deadline, to hand it on to a spawned task.

@@ -14,6 +14,7 @@ use tonic::Code;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
+use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
 use super::trace::{METHOD_OTHER, code_name, is_server_fault};
 use super::{Inner, ResponseFuture, take_ready};
@@ -100,12 +101,16 @@ impl<S: Inner> Service<Request<Body>> for Metrics<S> {
             .known(request.uri().path())
             .unwrap_or(METHOD_OTHER)
             .to_owned();
-        let watch = Watch::new(Call {
+        let call = Call {
             layer: self.layer.clone(),
             method,
             started: Instant::now(),
             sent: 0,
-        });
+        };
+        let watch = match self.layer.side {
+            Side::Server(_) => Watch::new(call),
+            Side::Client(_) => Watch::within(call, Deadline::of(&request)),
+        };
         let mut inner = take_ready(&mut self.inner);
         Box::pin(async move {
             let response = inner.call(request).await?;

@@ -6,13 +6,16 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use http_body::{Frame, SizeHint};
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
+
+use super::deadline::Deadline;
 
 /// The end of a call.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The gRPC code; CANCELLED when the caller went away first.
+    /// The gRPC code; CANCELLED when the caller went away first, DEADLINE_EXCEEDED when it was given up for want of time.
     pub code: Code,
     /// The message of a failed call.
     pub message: String,
@@ -46,6 +49,14 @@ impl Outcome {
         }
     }
 
+    fn late() -> Self {
+        Self {
+            code: Code::DeadlineExceeded,
+            message: "the call's time was over".to_owned(),
+            status: None,
+        }
+    }
+
     fn without_status() -> Self {
         Self {
             code: Code::Unknown,
@@ -73,12 +84,31 @@ pub trait Observer: Send + Unpin + 'static {
 
 /// Holds an observer until the end of its call. Dropped earlier, the call was given up.
 #[derive(Debug)]
-pub struct Watch<O: Observer>(Option<O>);
+pub struct Watch<O: Observer> {
+    observer: Option<O>,
+    /// Who gives the call up after this moment does so for want of time.
+    due: Option<Instant>,
+    /// The same once the answer has begun.
+    due_whole: Option<Instant>,
+}
 
 impl<O: Observer> Watch<O> {
     /// Starts watching.
     pub fn new(observer: O) -> Self {
-        Self(Some(observer))
+        Self {
+            observer: Some(observer),
+            due: None,
+            due_whole: None,
+        }
+    }
+
+    /// Starts watching a call that is made for another one, which has so much time.
+    pub fn within(observer: O, deadline: Option<Deadline>) -> Self {
+        Self {
+            observer: Some(observer),
+            due: deadline.map(Deadline::at),
+            due_whole: deadline.and_then(Deadline::asked),
+        }
     }
 
     /// Goes on watching in the body of `response`, or ends here when the headers say all.
@@ -88,11 +118,12 @@ impl<O: Observer> Watch<O> {
             self.end(outcome);
             return response;
         }
+        self.due = self.due_whole;
         response.map(|body| Body::new(WatchedBody { body, watch: self }))
     }
 
     fn end(&mut self, outcome: Outcome) {
-        if let Some(observer) = self.0.take() {
+        if let Some(observer) = self.observer.take() {
             observer.ended(outcome);
         }
     }
@@ -100,7 +131,12 @@ impl<O: Observer> Watch<O> {
 
 impl<O: Observer> Drop for Watch<O> {
     fn drop(&mut self) {
-        self.end(Outcome::abandoned());
+        let late = self.due.is_some_and(|due| due <= Instant::now());
+        self.end(if late {
+            Outcome::late()
+        } else {
+            Outcome::abandoned()
+        });
     }
 }
 
@@ -122,7 +158,7 @@ impl<O: Observer> http_body::Body for WatchedBody<O> {
         let frame = {
             let _entered = this
                 .watch
-                .0
+                .observer
                 .as_ref()
                 .and_then(Observer::span)
                 .map(tracing::Span::enter);
@@ -131,7 +167,7 @@ impl<O: Observer> http_body::Body for WatchedBody<O> {
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(data) = frame.data_ref()
-                    && let Some(observer) = &mut this.watch.0
+                    && let Some(observer) = &mut this.watch.observer
                 {
                     observer.sent(data.len());
                 }

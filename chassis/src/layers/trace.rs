@@ -19,6 +19,7 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
 use super::{Inner, ResponseFuture, take_ready};
 use crate::methods::Methods;
@@ -111,11 +112,16 @@ impl<S: Inner> Service<Request<Body>> for Trace<S> {
     fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
         let span = self.layer.start(&mut request);
         let mut inner = take_ready(&mut self.inner);
-        let watch = Watch::new(Call {
+        let server = matches!(self.layer.side, Side::Server);
+        let call = Call {
             span: span.clone(),
-            server: matches!(self.layer.side, Side::Server),
+            server,
             started: Instant::now(),
-        });
+        };
+        let watch = match server {
+            true => Watch::new(call),
+            false => Watch::within(call, Deadline::of(&request)),
+        };
         let future = async move {
             let response = inner.call(request).await?;
             Ok(watch.follow(response))

@@ -104,7 +104,7 @@ impl<R: Resource> Collection<R> {
                 ));
             }
         }
-        let range = snapshot.index_range(
+        let page = snapshot.index_range(
             &self.open.table,
             request.index,
             request.prefix,
@@ -112,7 +112,7 @@ impl<R: Resource> Collection<R> {
             request.direction,
             size,
         );
-        let page = self.access("list", range).await?;
+        let page = self.access("list", page).await?;
         let keys: Vec<_> = page.entries.into_iter().map(|entry| entry.key).collect();
         let items = self.read(&snapshot, &keys).await?.into_iter().flatten().collect();
         let next_page_token = page.next.map_or_else(String::new, |position| {

@@ -175,6 +175,22 @@ async fn a_call_that_is_given_up_is_cancelled() {
     assert_eq!(attribute(&recorded.span(), "rpc.status_code"), "CANCELLED");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_for_another_that_runs_out_of_time_says_so() {
+    // Given up after its time, and before it.
+    for (given, code) in [(100, "DEADLINE_EXCEEDED"), (300, "CANCELLED")] {
+        let recorded = record();
+        let client = TraceLayer::client(methods(), &Uri::from_static("http://order:1"));
+        let service = client.layer(answering(|_| std::future::pending()));
+        let mut forwarded = request(CHECK);
+        let deadline = Deadline::after(Duration::from_millis(given));
+        forwarded.extensions_mut().insert(deadline);
+        let asked = tokio::time::timeout(Duration::from_millis(200), call(&service, forwarded));
+        asked.await.expect_err("it never answers");
+        assert_eq!(attribute(&recorded.span(), "rpc.status_code"), code);
+    }
+}
+
 #[tokio::test]
 async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
     let recorded = record();
