@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
+use hyper_util::rt::TokioIo;
 use opentelemetry::metrics::Meter;
 use serde::{Deserialize, Serialize};
 use tonic::body::Body;
@@ -24,8 +26,13 @@ use crate::methods::Methods;
 use crate::status::StatusBuilder;
 use crate::tls::{Connector, TlsError};
 
+pub(crate) mod dial;
+
 /// When to come back to a backend that couldn't be reached.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Port of an `http` address that names none.
+const HTTP_PORT: u16 = 80;
 
 /// Most connections to one process.
 const CONNECTIONS_MAX: usize = 64;
@@ -45,6 +52,10 @@ pub struct ClientConfig {
     /// Time for the answer to a ping before the connection is given up.
     #[serde(with = "duration")]
     pub keepalive_timeout: Duration,
+    /// How long what was sent may stay unacknowledged by the other machine before the connection is given up for a new one
+    /// (TCP_USER_TIMEOUT, on Linux). The pauses of TCP itself grow to minutes while nothing passes.
+    #[serde(with = "duration")]
+    pub unacknowledged_max: Duration,
     /// Certificates for `https://` addresses.
     pub tls: ClientTlsConfig,
 }
@@ -56,6 +67,7 @@ impl Default for ClientConfig {
             connect_timeout: Duration::from_secs(2),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
+            unacknowledged_max: Duration::from_secs(3),
             tls: ClientTlsConfig::default(),
         }
     }
@@ -68,6 +80,7 @@ impl ClientConfig {
             ("connect_timeout", self.connect_timeout),
             ("keepalive_interval", self.keepalive_interval),
             ("keepalive_timeout", self.keepalive_timeout),
+            ("unacknowledged_max", self.unacknowledged_max),
         ];
         for (name, _) in settings.iter().filter(|(_, value)| value.is_zero()) {
             problems.push(&format!("{path}.{name}"), "must be more than zero");
@@ -120,16 +133,27 @@ pub fn channel(uri: &Uri, config: &ClientConfig) -> Result<Channel, ClientError>
         .connect_timeout(config.connect_timeout)
         .http2_keep_alive_interval(config.keepalive_interval)
         .keep_alive_timeout(config.keepalive_timeout)
-        .keep_alive_while_idle(true)
-        .tcp_nodelay(true);
+        .keep_alive_while_idle(true);
+    let unacknowledged_max = config.unacknowledged_max;
     if !secure {
-        return Ok(endpoint.connect_lazy());
+        let host: Arc<str> = dial::host(uri).into();
+        let port = uri.port_u16().unwrap_or(HTTP_PORT);
+        let connect = tower::service_fn(move |_: Uri| {
+            let host = Arc::clone(&host);
+            async move {
+                dial::dial(&host, port, unacknowledged_max)
+                    .await
+                    .map(TokioIo::new)
+            }
+        });
+        return Ok(endpoint.connect_with_connector_lazy(connect));
     }
     if !config.tls.has_authority() {
         return Err(ClientError::Authority { uri: uri.to_string() });
     }
     tracing::debug!(%authority, "calls go out with TLS");
-    let connector = Connector::new(uri, &config.tls).map_err(|error| ClientError::Tls(Box::new(error)))?;
+    let connector = Connector::new(uri, &config.tls, unacknowledged_max)
+        .map_err(|error| ClientError::Tls(Box::new(error)))?;
     let connect = tower::service_fn(move |_: Uri| connector.clone().connect());
     Ok(endpoint.connect_with_connector_lazy(connect))
 }
@@ -250,7 +274,7 @@ pub struct NoAnswer;
 #[derive(Clone)]
 struct Upstream {
     channel: Channel,
-    backend: std::sync::Arc<str>,
+    backend: Arc<str>,
 }
 
 impl Service<Request<Body>> for Upstream {
@@ -298,7 +322,7 @@ fn unavailable(backend: &str, how: &str) -> StatusBuilder {
 /// A response whose connection may break on the way: that is the end of the call with a status, not of the stream.
 struct UpstreamBody {
     body: Body,
-    backend: std::sync::Arc<str>,
+    backend: Arc<str>,
 }
 
 impl http_body::Body for UpstreamBody {

@@ -91,7 +91,7 @@ impl Document {
             address: address.to_owned(),
         })?;
         Ok(Self {
-            connector: Connector::http1(&uri, ca)?,
+            connector: Connector::http1(&uri, ca, time_max)?,
             host: uri.host().unwrap_or_default().to_owned(),
             uri,
             bytes_max,

@@ -49,9 +49,11 @@ mod accept;
 mod dispatch;
 mod frames;
 mod guarded;
+mod leftover;
 mod lifetime;
 mod listener;
 mod opening;
+mod watched;
 
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};

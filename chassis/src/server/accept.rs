@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +26,10 @@ use tonic::transport::server::TcpConnectInfo;
 use tower::ServiceExt as _;
 
 use super::guarded::{Guarded, Pulse};
+use super::leftover::Leftover;
 use super::lifetime::{Due, Lifetime};
 use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
+use super::watched::Watched;
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
 use crate::telemetry::instrument::whole;
@@ -284,38 +287,58 @@ impl Connection {
                 extensions.insert(peer.clone());
             }
             let stack = stack.clone();
-            async move { stack.oneshot(request.map(Body::new)).await as Result<_, Infallible> }
-        });
-        if !speaks_http2 {
-            let mut connection = std::pin::pin!(http1.serve_connection(TokioIo::new(stream), service));
-            let ended = tokio::select! {
-                ended = &mut connection => ended,
-                () = goaway.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = ended {
-                tracing::debug!(%remote, %error, "connection of HTTP/1.1 failed");
+            async move {
+                let request = request.map(|body| Body::new(Leftover::new(body)));
+                stack.oneshot(request).await as Result<_, Infallible>
             }
-            return;
-        }
+        });
         let pulse = Arc::new(Pulse::new());
-        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &times, fastrand::f64());
-        let stream = Guarded::new(stream, PREFACE.len(), overhead_frames_max, pulse);
-        let mut connection = std::pin::pin!(http2.serve_connection(TokioIo::new(stream), service));
+        let life = Life {
+            lifetime: Lifetime::new(Arc::clone(&pulse), &times, fastrand::f64()),
+            remote,
+            goaway,
+        };
+        if speaks_http2 {
+            let stream = Guarded::new(stream, PREFACE.len(), overhead_frames_max, pulse);
+            let connection = std::pin::pin!(http2.serve_connection(TokioIo::new(stream), service));
+            life.of(connection, |connection| connection.graceful_shutdown())
+                .await;
+        } else {
+            let stream = Watched::new(stream, pulse);
+            let connection = std::pin::pin!(http1.serve_connection(TokioIo::new(stream), service));
+            life.of(connection, |connection| connection.graceful_shutdown())
+                .await;
+        }
+    }
+}
+
+/// What ends a connection from outside.
+struct Life {
+    lifetime: Lifetime,
+    remote: SocketAddr,
+    goaway: CancellationToken,
+}
+
+impl Life {
+    /// Serves `connection` until it ends, or is cut; `leave` asks it to end after its calls.
+    async fn of<C, E>(mut self, mut connection: Pin<&mut C>, leave: impl Fn(Pin<&mut C>))
+    where
+        C: Future<Output = Result<(), E>>,
+        E: std::error::Error,
+    {
+        let remote = self.remote;
         let mut leaving = false;
         let ended = loop {
             tokio::select! {
                 ended = &mut connection => break ended,
-                () = goaway.cancelled(), if !leaving => {
+                () = self.goaway.cancelled(), if !leaving => {
                     leaving = true;
-                    connection.as_mut().graceful_shutdown();
+                    leave(connection.as_mut());
                 }
-                due = lifetime.due() => match due {
+                due = self.lifetime.due() => match due {
                     Due::Leave(reason) => {
                         tracing::debug!(%remote, ?reason, "connection is asked to end");
-                        connection.as_mut().graceful_shutdown();
+                        leave(connection.as_mut());
                     }
                     Due::Cut(reason) => {
                         tracing::info!(%remote, reason, "connection cut");

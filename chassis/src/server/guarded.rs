@@ -67,7 +67,7 @@ impl Pulse {
     }
 
     /// The peer takes bytes again.
-    fn note_taken(&self) {
+    pub(super) fn note_taken(&self) {
         if self.blocked.load(Ordering::Relaxed) != 0 {
             self.blocked.store(0, Ordering::Relaxed);
         }

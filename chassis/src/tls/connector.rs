@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Uri;
 use hyper_util::rt::TokioIo;
@@ -15,6 +16,7 @@ use tokio_rustls::client::TlsStream;
 use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
 use super::reload::Reloading;
 use super::{ALPN_H2, ALPN_HTTP1};
+use crate::client::dial;
 use crate::config::ClientTlsConfig;
 
 /// Port of an `https` address that names none.
@@ -31,6 +33,7 @@ pub(crate) struct Connector {
     name: ServerName<'static>,
     /// What is spoken.
     protocol: &'static [u8],
+    unacknowledged_max: Duration,
 }
 
 impl Connector {
@@ -38,25 +41,33 @@ impl Connector {
     ///
     /// # Errors
     /// When a file can't be read or used, or no certificate can have the server's name.
-    pub(crate) fn new(uri: &Uri, settings: &ClientTlsConfig) -> Result<Self, TlsError> {
-        Self::speaking(ALPN_H2, uri, settings)
+    pub(crate) fn new(
+        uri: &Uri,
+        settings: &ClientTlsConfig,
+        unacknowledged_max: Duration,
+    ) -> Result<Self, TlsError> {
+        Self::speaking(ALPN_H2, uri, settings, unacknowledged_max)
     }
 
     /// Connections for HTTP/1.1 to the host and port of `uri`, who is believed by the authorities of the file `ca`.
     ///
     /// # Errors
     /// As [`Connector::new`].
-    pub(crate) fn http1(uri: &Uri, ca: &Path) -> Result<Self, TlsError> {
+    pub(crate) fn http1(uri: &Uri, ca: &Path, unacknowledged_max: Duration) -> Result<Self, TlsError> {
         let settings = ClientTlsConfig {
             ca: ca.to_owned(),
             ..ClientTlsConfig::default()
         };
-        Self::speaking(ALPN_HTTP1, uri, &settings)
+        Self::speaking(ALPN_HTTP1, uri, &settings, unacknowledged_max)
     }
 
-    fn speaking(protocol: &'static [u8], uri: &Uri, settings: &ClientTlsConfig) -> Result<Self, TlsError> {
-        let host = uri.host().unwrap_or_default();
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+    fn speaking(
+        protocol: &'static [u8],
+        uri: &Uri,
+        settings: &ClientTlsConfig,
+        unacknowledged_max: Duration,
+    ) -> Result<Self, TlsError> {
+        let host = dial::host(uri);
         let name = match settings.server_name.as_str() {
             "" => host,
             name => name,
@@ -75,6 +86,7 @@ impl Connector {
             port: uri.port_u16().unwrap_or(HTTPS_PORT),
             name,
             protocol,
+            unacknowledged_max,
         })
     }
 
@@ -83,8 +95,7 @@ impl Connector {
     /// # Errors
     /// When nobody answers, or not who should.
     pub(crate) async fn connect(self) -> io::Result<TokioIo<TlsStream<TcpStream>>> {
-        let stream = TcpStream::connect((&*self.host, self.port)).await?;
-        stream.set_nodelay(true)?;
+        let stream = dial::dial(&self.host, self.port, self.unacknowledged_max).await?;
         let connector = TlsConnector::from(self.config.current().await);
         let stream = connector.connect(self.name, stream).await?;
         let agreed = stream.get_ref().1.alpn_protocol();

@@ -184,7 +184,7 @@ async fn changed_certificates_are_for_connections_to_come() {
             ..believing(authority.ca())
         };
         let uri = format!("https://{address}").parse().expect("an address");
-        let connector = Connector::new(&uri, &tls).expect("good files");
+        let connector = Connector::new(&uri, &tls, Duration::from_secs(3)).expect("good files");
         connector.connect().await.is_ok()
     };
     assert!(handshake("one.internal").await);
