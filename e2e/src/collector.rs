@@ -1,10 +1,16 @@
-//! An OpenTelemetry collector in the test's own process: it takes spans over OTLP/gRPC and keeps them.
+//! An OpenTelemetry collector in the test's own process: it takes spans and metrics over OTLP/gRPC and keeps them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
+    MetricsService, MetricsServiceServer,
+};
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
@@ -20,6 +26,10 @@ use tonic::{Request, Response, Status};
 
 use crate::spans::{Link, Span, SpanKind, Trace};
 
+mod metrics;
+
+pub use metrics::{Point, Series};
+
 /// How long a test waits for the spans of a trace. Exporters send in batches, at the latest every few
 /// hundred milliseconds in the suites.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -33,6 +43,10 @@ pub struct Collector {
 
 struct Received {
     spans: Mutex<Vec<Span>>,
+    metrics: Mutex<BTreeMap<Series, Point>>,
+    /// When each service sent metrics last.
+    heard: Mutex<BTreeMap<String, Instant>>,
+    /// Exports so far.
     count: watch::Sender<usize>,
 }
 
@@ -46,15 +60,25 @@ impl Collector {
         let address = listener.local_addr()?;
         let received = Arc::new(Received {
             spans: Mutex::default(),
+            metrics: Mutex::default(),
+            heard: Mutex::default(),
             count: watch::Sender::new(0),
         });
-        let service = TraceServiceServer::new(Sink(Arc::clone(&received)));
+        let spans = TraceServiceServer::new(Sink(Arc::clone(&received)));
+        let metrics = MetricsServiceServer::new(Sink(Arc::clone(&received)));
         tokio::spawn(
             tonic::transport::Server::builder()
-                .add_service(service)
+                .add_service(spans)
+                .add_service(metrics)
                 .serve_with_incoming(TcpListenerStream::new(listener)),
         );
         Ok(Self { address, received })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// What to put into `OTEL_EXPORTER_OTLP_ENDPOINT`.
@@ -81,6 +105,29 @@ impl Collector {
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         self.received.spans.lock().clone()
+    }
+
+    /// The series of a metric, each with its last value.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Vec<(Series, Point)> {
+        let metrics = self.received.metrics.lock();
+        let mine = metrics.iter().filter(|(series, _)| series.metric == name);
+        mine.map(|(series, point)| (series.clone(), point.clone()))
+            .collect()
+    }
+
+    /// The services that sent metrics after a moment: those that live.
+    #[must_use]
+    pub fn heard_since(&self, moment: Instant) -> Vec<String> {
+        let heard = self.received.heard.lock();
+        let since = heard.iter().filter(|(_, at)| **at > moment);
+        since.map(|(service, _)| service.clone()).collect()
+    }
+
+    /// All series so far.
+    #[must_use]
+    pub fn series(&self) -> Vec<Series> {
+        self.received.metrics.lock().keys().cloned().collect()
     }
 
     /// All spans so far that link to a trace from another one.
@@ -143,13 +190,40 @@ impl TraceService for Sink {
                 spans.push(span_of(span, &service));
             }
         }
-        let total = {
-            let mut all = self.0.spans.lock();
-            all.extend(spans);
-            all.len()
-        };
-        self.0.count.send_replace(total);
+        self.0.spans.lock().extend(spans);
+        self.0.count.send_modify(|exports| *exports += 1);
         Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+#[tonic::async_trait]
+impl MetricsService for Sink {
+    async fn export(
+        &self,
+        request: Request<ExportMetricsServiceRequest>,
+    ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
+        let mut all = Vec::new();
+        for resource in request.into_inner().resource_metrics {
+            let mut attributes = attributes_of(resource.resource.map(|r| r.attributes).unwrap_or_default());
+            let mut take = |name| attributes.remove(name).unwrap_or_default();
+            let (service, instance) = (take("service.name"), take("service.instance.id"));
+            self.0.heard.lock().insert(service.clone(), Instant::now());
+            for metric in resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics) {
+                let name = metric.name.clone();
+                for (labels, point) in metrics::points(metric) {
+                    let series = Series {
+                        service: service.clone(),
+                        instance: instance.clone(),
+                        metric: name.clone(),
+                        labels,
+                    };
+                    all.push((series, point));
+                }
+            }
+        }
+        self.0.metrics.lock().extend(all);
+        self.0.count.send_modify(|exports| *exports += 1);
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }
 
@@ -164,6 +238,7 @@ fn span_of(span: opentelemetry_proto::tonic::trace::v1::Span, service: &str) -> 
         start_ns: span.start_time_unix_nano,
         end_ns: span.end_time_unix_nano,
         attributes: attributes_of(span.attributes),
+        trace_state: span.trace_state,
         error: span.status.is_some_and(|s| s.code == 2),
         links: span
             .links

@@ -6,7 +6,7 @@ use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions};
 use serde_json::Value;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::metadata::{AsciiMetadataValue, MetadataMap};
+use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
@@ -35,7 +35,8 @@ impl Dynamic {
     ///
     /// # Errors
     /// When it can't be one.
-    pub fn with(mut self, name: &'static str, value: &str) -> anyhow::Result<Self> {
+    pub fn with(mut self, name: &str, value: &str) -> anyhow::Result<Self> {
+        let name = AsciiMetadataKey::from_bytes(name.as_bytes())?;
         let value: AsciiMetadataValue = value.parse()?;
         self.metadata.append(name, value);
         Ok(self)

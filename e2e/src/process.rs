@@ -10,6 +10,8 @@ use anyhow::Context as _;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::log::Log;
+
 /// What a process prints on standard output, before its address, once it answers calls.
 const LISTENING: &str = "listening on ";
 /// How long a process may take to answer calls.
@@ -22,6 +24,17 @@ const STOP_MAX: Duration = Duration::from_secs(60);
 pub struct Process {
     child: Child,
     address: SocketAddr,
+}
+
+/// Where goes what a process says on standard error.
+#[derive(Clone, Copy, Debug)]
+pub enum Words<'a> {
+    /// To our own.
+    Ours,
+    /// To the end of a file.
+    To(&'a Path),
+    /// To a log, under the process's name.
+    Heard(&'a Log, &'a str),
 }
 
 /// How a process ended.
@@ -54,15 +67,33 @@ impl Process {
         environment: &[(String, String)],
         log: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let stderr = match log {
-            Some(log) => OpenOptions::new().create(true).append(true).open(log)?.into(),
-            None => Stdio::inherit(),
+        let words = log.map_or(Words::Ours, Words::To);
+        Self::start_heard(binary, arguments, environment, words).await
+    }
+
+    /// The same; what it says goes to `words`.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    pub async fn start_heard(
+        binary: &str,
+        arguments: &[String],
+        environment: &[(String, String)],
+        words: Words<'_>,
+    ) -> anyhow::Result<Self> {
+        let stderr = match words {
+            Words::Ours => Stdio::inherit(),
+            Words::To(file) => OpenOptions::new().create(true).append(true).open(file)?.into(),
+            Words::Heard(..) => Stdio::piped(),
         };
         let mut child = command(binary, arguments, environment)
             .stdout(Stdio::piped())
             .stderr(stderr)
             .spawn()
             .with_context(|| format!("start {binary}"))?;
+        if let (Words::Heard(log, name), Some(stderr)) = (words, child.stderr.take()) {
+            log.follow(name, std::fs::File::from(stderr.into_owned_fd()?));
+        }
         let stdout = child.stdout.take().context("standard output is a pipe")?;
         let mut lines = BufReader::new(stdout).lines();
         let listening = async {
@@ -71,7 +102,12 @@ impl Process {
                     return Ok(address.trim().parse::<SocketAddr>()?);
                 }
             }
-            anyhow::bail!("{arguments:?} ended before it listened; its words are above")
+            let said = match words {
+                Words::Ours => "its words are above".to_owned(),
+                Words::To(file) => format!("its words are in {}", file.display()),
+                Words::Heard(log, _) => format!("it said {:#?}", log.lines()),
+            };
+            anyhow::bail!("{arguments:?} ended before it listened; {said}")
         };
         let address = tokio::time::timeout(START_MAX, listening)
             .await
@@ -123,13 +159,32 @@ impl Process {
     /// # Errors
     /// When the process is gone or `kill` can't be run.
     pub async fn terminate(&self) -> anyhow::Result<()> {
+        self.signal("TERM").await
+    }
+
+    /// Suspends it (SIGSTOP): its connections stay open, and nobody answers.
+    ///
+    /// # Errors
+    /// When the process is gone or `kill` can't be run.
+    pub async fn pause(&self) -> anyhow::Result<()> {
+        self.signal("STOP").await
+    }
+
+    /// Lets it go on (SIGCONT).
+    ///
+    /// # Errors
+    /// When the process is gone or `kill` can't be run.
+    pub async fn resume(&self) -> anyhow::Result<()> {
+        self.signal("CONT").await
+    }
+
+    async fn signal(&self, name: &str) -> anyhow::Result<()> {
         let id = self.child.id().context("it has ended already")?;
         let status = Command::new("kill")
-            .arg("-TERM")
-            .arg(id.to_string())
+            .args([format!("-{name}"), id.to_string()])
             .status()
             .await?;
-        anyhow::ensure!(status.success(), "kill -TERM {id}: {status}");
+        anyhow::ensure!(status.success(), "kill -{name} {id}: {status}");
         Ok(())
     }
 

@@ -61,6 +61,8 @@ pub struct Span {
     pub error: bool,
     /// Its links.
     pub links: Vec<Link>,
+    /// Its `tracestate`.
+    pub trace_state: String,
 }
 
 impl Span {
@@ -68,6 +70,12 @@ impl Span {
     #[must_use]
     pub fn attribute(&self, key: &str) -> &str {
         self.attributes.get(key).map_or("", String::as_str)
+    }
+
+    /// How long it took, in nanoseconds.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
     }
 }
 
@@ -117,6 +125,22 @@ impl Trace {
         }
     }
 
+    /// The span that another one is below, if it is of this trace.
+    #[must_use]
+    pub fn parent(&self, span: &Span) -> Option<&Span> {
+        let id = span.parent_id.as_deref()?;
+        self.spans.iter().find(|other| other.span_id == id)
+    }
+
+    /// The spans right below one, by start time.
+    #[must_use]
+    pub fn below(&self, id: &str) -> Vec<&Span> {
+        let below = self.spans.iter();
+        below
+            .filter(|span| span.parent_id.as_deref() == Some(id))
+            .collect()
+    }
+
     /// Spans whose parent is neither in the trace nor `root`, the id that the caller sent.
     #[must_use]
     pub fn orphans(&self, root: &str) -> Vec<&Span> {
@@ -139,7 +163,7 @@ impl Trace {
     }
 
     fn write_span(&self, span: &Span, depth: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let micros = span.end_ns.saturating_sub(span.start_ns) / 1_000;
+        let micros = span.duration_ns() / 1_000;
         let indent = "  ".repeat(depth);
         writeln!(
             out,

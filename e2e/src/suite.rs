@@ -1,7 +1,9 @@
 //! The whole suite in a temporary directory: started, stopped, killed and started again.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use souk_proto::media::v1::media_service_client::MediaServiceClient;
 use souk_proto::order::v1::consumer_service_client::ConsumerServiceClient;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
@@ -10,31 +12,48 @@ use souk_proto::order::v1::salesperson_service_client::SalespersonServiceClient;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
 
 use crate::collector::Collector;
+use crate::faults::link::Link;
 use crate::guard::Guard;
-use crate::process::Process;
+use crate::process::{Process, Words};
 
-/// How the suite is spread over processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// `souk serve`: gateway and services in one process.
-    OneProcess,
-    /// `souk demo` with little data: one process that loads it on its first start.
-    Demo,
-    /// A gateway and three services, each a process of its own.
-    FourProcesses,
-}
+mod plan;
+
+pub use plan::{Layout, Plan};
+
+/// The one that listens for clients.
+pub const GATEWAY: &str = "gateway";
 
 /// A running suite. Dropping it kills its processes and removes its directory.
 pub struct Suite {
-    layout: Layout,
-    binary: String,
-    environment: Vec<(String, String)>,
-    guard: Option<Guard>,
+    plan: Plan,
     // The gateway comes last: it is stopped first.
-    processes: Vec<Process>,
+    members: Vec<Member>,
     directory: TempDir,
+}
+
+/// One process of a suite.
+struct Member {
+    /// `order`, `shop`, `media`, `gateway`.
+    name: &'static str,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    process: Option<Process>,
+    /// The way to it that others take, where the plan has links.
+    link: Option<Link>,
+}
+
+impl Member {
+    /// Where others reach it.
+    fn address(&self) -> Option<SocketAddr> {
+        match (&self.link, &self.process) {
+            (Some(link), _) => Some(link.address()),
+            (None, process) => process.as_ref().map(Process::address),
+        }
+    }
 }
 
 impl Suite {
@@ -43,7 +62,7 @@ impl Suite {
     /// # Errors
     /// When a process doesn't start.
     pub async fn start(binary: &str, layout: Layout) -> anyhow::Result<Self> {
-        Self::start_with(binary, layout, Vec::new()).await
+        Plan::new(binary, layout).start().await
     }
 
     /// Starts a suite with a small part of the demo data, loaded.
@@ -51,7 +70,7 @@ impl Suite {
     /// # Errors
     /// When the process doesn't start.
     pub async fn start_demo(binary: &str) -> anyhow::Result<Self> {
-        Self::start_with(binary, Layout::Demo, Vec::new()).await
+        Plan::new(binary, Layout::Demo).start().await
     }
 
     /// Starts an empty suite that sends its spans to a collector.
@@ -59,7 +78,7 @@ impl Suite {
     /// # Errors
     /// When a process doesn't start.
     pub async fn start_traced(binary: &str, layout: Layout, collector: &Collector) -> anyhow::Result<Self> {
-        Self::start_with(binary, layout, traced(collector)).await
+        Plan::new(binary, layout).traced(collector).start().await
     }
 
     /// Starts an empty suite that lets in only callers with keys, and, when there is a collector, sends it its spans.
@@ -72,111 +91,166 @@ impl Suite {
         guard: Guard,
         collector: Option<&Collector>,
     ) -> anyhow::Result<Self> {
-        let environment = collector.map(traced).unwrap_or_default();
-        Self::start_as(binary, layout, environment, Some(guard)).await
+        let plan = Plan::new(binary, layout).guarded(guard);
+        match collector {
+            Some(collector) => plan.traced(collector).start().await,
+            None => plan.start().await,
+        }
     }
 
-    async fn start_with(
-        binary: &str,
-        layout: Layout,
-        environment: Vec<(String, String)>,
-    ) -> anyhow::Result<Self> {
-        Self::start_as(binary, layout, environment, None).await
-    }
-
-    async fn start_as(
-        binary: &str,
-        layout: Layout,
-        environment: Vec<(String, String)>,
-        guard: Option<Guard>,
-    ) -> anyhow::Result<Self> {
+    pub(crate) async fn of(plan: Plan) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
         let mut suite = Self {
-            layout,
-            binary: binary.to_owned(),
-            environment,
-            guard,
-            processes: Vec::new(),
-            directory: tempfile::tempdir()?,
+            plan,
+            members: Vec::new(),
+            directory,
         };
         suite.launch().await?;
         Ok(suite)
     }
 
     async fn launch(&mut self) -> anyhow::Result<()> {
-        match self.layout {
-            Layout::OneProcess => {
-                let arguments = self.arguments("serve", Some(self.directory.path()));
-                self.launch_one(&arguments).await?;
+        self.members.clear();
+        for part in self.plan.parts(self.directory.path()) {
+            let mut arguments = part.arguments;
+            for (flag, backend) in part.backends {
+                let behind = self.members.iter().find(|member| member.name == backend);
+                let address = behind.and_then(Member::address);
+                let address = address.with_context(|| format!("{backend} comes before the gateway"))?;
+                arguments.extend([format!("--{flag}"), format!("http://{address}")]);
             }
-            Layout::Demo => {
-                let mut arguments = self.arguments("demo", Some(self.directory.path()));
-                arguments.extend(["--size".to_owned(), "small".to_owned()]);
-                self.launch_one(&arguments).await?;
-            }
-            Layout::FourProcesses => {
-                let mut gateway = self.arguments("gateway", None);
-                for (role, flag) in [
-                    ("order-svc", "order"),
-                    ("shop-svc", "shop"),
-                    ("meta-svc", "media"),
-                ] {
-                    let arguments = self.arguments(role, Some(&self.service_directory(flag)));
-                    let address = self.launch_one(&arguments).await?;
-                    gateway.extend([format!("--{flag}"), format!("http://{address}")]);
-                }
-                self.launch_one(&gateway).await?;
-            }
+            let link = match self.plan.is_linked() {
+                true => Some(Link::bind().await?),
+                false => None,
+            };
+            self.members.push(Member {
+                name: part.name,
+                arguments,
+                environment: part.environment,
+                process: None,
+                link,
+            });
+            self.begin(part.name).await?;
         }
         self.wait_until_serving().await
     }
 
-    fn arguments(&self, role: &str, data: Option<&Path>) -> Vec<String> {
-        let mut arguments = vec![role.to_owned(), "--listen".to_owned(), "127.0.0.1:0".to_owned()];
-        if let Some(data) = data {
-            arguments.extend(["--data".to_owned(), data.display().to_string()]);
-        }
-        if let Some(guard) = &self.guard {
-            arguments.extend(guard.arguments(role));
-        }
-        arguments
+    /// Starts one process of the suite, on the data that it had.
+    ///
+    /// # Errors
+    /// When it runs, doesn't start, or others wouldn't find it: only with [links](Plan::linked) they do, and in
+    /// the suite's own start.
+    pub async fn begin(&mut self, name: &str) -> anyhow::Result<()> {
+        let runs = self.member(name)?.process.is_some();
+        anyhow::ensure!(!runs, "{name} runs already");
+        self.start_one(name).await
     }
 
-    async fn launch_one(&mut self, arguments: &[String]) -> anyhow::Result<std::net::SocketAddr> {
-        let log = self.guard.as_ref().map(Guard::log);
-        let process = Process::start(&self.binary, arguments, &self.environment, log.as_deref()).await?;
-        let address = process.address();
-        self.processes.push(process);
-        Ok(address)
+    /// Starts another process in the place of one that runs, and gives the old one, to be stopped: others find the new one from now
+    /// on. Not for processes with data, which only one can have.
+    ///
+    /// # Errors
+    /// When there is none, or the new one doesn't start.
+    pub async fn take_over(&mut self, name: &str) -> anyhow::Result<Process> {
+        let old = self.take(name)?;
+        self.start_one(name).await?;
+        Ok(old)
+    }
+
+    async fn start_one(&mut self, name: &str) -> anyhow::Result<()> {
+        let binary = self.plan.binary().to_owned();
+        let (log, file) = (
+            self.plan.log().cloned(),
+            self.plan.guard().map(|guard| guard.log()),
+        );
+        let member = self.member_mut(name)?;
+        let words = match (&log, &file) {
+            (Some(log), _) => Words::Heard(log, member.name),
+            (None, Some(file)) => Words::To(file),
+            (None, None) => Words::Ours,
+        };
+        let process = Process::start_heard(&binary, &member.arguments, &member.environment, words).await?;
+        if let Some(link) = &member.link {
+            link.lead_to(process.address());
+        }
+        member.process = Some(process);
+        Ok(())
+    }
+
+    fn member(&self, name: &str) -> anyhow::Result<&Member> {
+        let member = self.members.iter().find(|member| member.name == name);
+        member.with_context(|| format!("the suite has no process {name}"))
+    }
+
+    fn member_mut(&mut self, name: &str) -> anyhow::Result<&mut Member> {
+        let member = self.members.iter_mut().find(|member| member.name == name);
+        member.with_context(|| format!("the suite has no process {name}"))
+    }
+
+    /// A running process: `order`, `shop`, `media` or `gateway`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn process(&self, name: &str) -> anyhow::Result<&Process> {
+        let process = self.member(name)?.process.as_ref();
+        process.with_context(|| format!("{name} is stopped"))
+    }
+
+    /// Takes a running process out, to be ended; [`begin`](Self::begin) starts it again.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn take(&mut self, name: &str) -> anyhow::Result<Process> {
+        let process = self.member_mut(name)?.process.take();
+        process.with_context(|| format!("{name} is stopped"))
+    }
+
+    /// The way that others take to a process.
+    ///
+    /// # Errors
+    /// When the plan has no links.
+    pub fn link(&self, name: &str) -> anyhow::Result<&Link> {
+        let link = self.member(name)?.link.as_ref();
+        link.context("the plan has no links")
     }
 
     /// Waits until the gateway's health says SERVING for everything behind it.
-    async fn wait_until_serving(&self) -> anyhow::Result<()> {
-        use tonic_health::pb::health_check_response::ServingStatus;
-        let mut health = tonic_health::pb::health_client::HealthClient::new(self.channel()?);
+    ///
+    /// # Errors
+    /// When the stream of its health ends before.
+    pub async fn wait_until_serving(&self) -> anyhow::Result<()> {
+        self.wait_until(ServingStatus::Serving).await
+    }
+
+    /// Waits until the gateway's health, of everything behind it, is `wanted`.
+    ///
+    /// # Errors
+    /// When the stream of its health ends before.
+    pub async fn wait_until(&self, wanted: ServingStatus) -> anyhow::Result<()> {
+        let mut health = HealthClient::new(self.channel()?);
         let request = tonic_health::pb::HealthCheckRequest {
             service: String::new(),
         };
         let mut states = health.watch(request).await?.into_inner();
         while let Some(state) = states.message().await? {
-            if state.status() == ServingStatus::Serving {
+            if state.status() == wanted {
                 return Ok(());
             }
         }
-        anyhow::bail!("the health stream ended before the suite was serving")
+        anyhow::bail!("the health stream ended before the suite was {wanted:?}")
     }
 
     /// Where the gateway listens, as a URI.
     #[must_use]
     pub fn uri(&self) -> String {
-        self.processes
-            .last()
-            .map_or_else(String::new, |gateway| format!("http://{}", gateway.address()))
+        let address = self.members.last().and_then(Member::address);
+        address.map_or_else(String::new, |address| format!("http://{address}"))
     }
 
     /// The directory of one service's data: `order`, `shop` or `media`.
     #[must_use]
     pub fn service_directory(&self, service: &str) -> PathBuf {
-        self.directory.path().join(service)
+        self.plan.data(service, self.directory.path())
     }
 
     /// Everything below this folder belongs to the suite.
@@ -198,9 +272,8 @@ impl Suite {
     /// # Errors
     /// When the suite is stopped.
     pub fn gateway(&self) -> anyhow::Result<&Process> {
-        self.processes
-            .last()
-            .ok_or_else(|| anyhow::anyhow!("the suite is stopped"))
+        let process = self.members.last().and_then(|member| member.process.as_ref());
+        process.context("the suite is stopped")
     }
 
     /// The keys of a guarded suite.
@@ -213,18 +286,19 @@ impl Suite {
         reason = "for tests, which know how they started the suite"
     )]
     pub fn guard(&self) -> &Guard {
-        self.guard.as_ref().expect("a guarded suite")
+        self.plan.guard().expect("a guarded suite")
     }
 
     /// Where each process listens, the gateway last.
     #[must_use]
-    pub fn addresses(&self) -> Vec<std::net::SocketAddr> {
-        self.processes.iter().map(Process::address).collect()
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.members.iter().filter_map(Member::address).collect()
     }
 
     /// Takes the processes out of the suite, the gateway last, for tests that end them by themselves.
     pub fn take_processes(&mut self) -> Vec<Process> {
-        std::mem::take(&mut self.processes)
+        let members = self.members.iter_mut();
+        members.filter_map(|member| member.process.take()).collect()
     }
 
     /// Kills every process with SIGKILL.
@@ -232,7 +306,7 @@ impl Suite {
     /// # Errors
     /// When the operating system refuses.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
-        for process in self.processes.drain(..).rev() {
+        for process in self.take_processes().into_iter().rev() {
             process.kill().await?;
         }
         Ok(())
@@ -243,7 +317,7 @@ impl Suite {
     /// # Errors
     /// When one doesn't end with code 0.
     pub async fn stop(&mut self) -> anyhow::Result<()> {
-        for process in self.processes.drain(..).rev() {
+        for process in self.take_processes().into_iter().rev() {
             process.stop().await?;
         }
         Ok(())
@@ -254,7 +328,8 @@ impl Suite {
     /// # Errors
     /// When a process doesn't start.
     pub async fn start_again(&mut self) -> anyhow::Result<()> {
-        anyhow::ensure!(self.processes.is_empty(), "the suite is running");
+        let running = self.members.iter().any(|member| member.process.is_some());
+        anyhow::ensure!(!running, "the suite is running");
         self.launch().await
     }
 
@@ -305,15 +380,4 @@ impl Suite {
     pub fn media(&self) -> anyhow::Result<MediaServiceClient<Channel>> {
         Ok(MediaServiceClient::new(self.channel()?))
     }
-}
-
-/// The variables of processes that send their spans to a collector.
-fn traced(collector: &Collector) -> Vec<(String, String)> {
-    let environment = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint()),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc".to_owned()),
-        // Tests wait for spans: send them soon.
-        ("OTEL_BSP_SCHEDULE_DELAY", "100".to_owned()),
-    ];
-    environment.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }

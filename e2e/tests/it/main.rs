@@ -15,19 +15,24 @@ mod attributes;
 mod backups;
 mod bad_input;
 mod bombs;
+mod cases;
 mod clients;
 mod clusters;
 mod crash;
 mod drain;
+mod faulty;
 mod freshness;
 mod hits;
 mod observed;
 mod occupied;
 mod oracle;
+mod outages;
 mod readme;
 mod rebuild;
 mod redesign;
+mod rolling;
 mod trace;
+mod traced;
 mod walk;
 
 /// The `souk` binary of this build.

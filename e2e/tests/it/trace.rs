@@ -1,52 +1,15 @@
 //! One trace per call: from the client through gateway and service to the store or the index, with names, kinds,
 //! attributes and parents; the index apply links to the write.
 
+use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
 use souk_e2e::data::{self, Numbers};
 use souk_e2e::spans::{Span, SpanKind, Trace};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::Search;
 use souk_proto::shop::v1::{CreateShopRequest, GetShopRequest, SearchShopsRequest};
-use tonic::Request;
-use tonic::metadata::MetadataValue;
 
 use crate::SOUK;
-
-/// What a client that traces sends: its trace, and the span that the call is made in.
-struct Caller {
-    trace_id: String,
-    span_id: String,
-}
-
-impl Caller {
-    fn new() -> Self {
-        Self {
-            trace_id: uuid::Uuid::new_v4().simple().to_string(),
-            span_id: format!("{:016x}", fastrand::u64(1..)),
-        }
-    }
-
-    fn request<T>(&self, message: T) -> anyhow::Result<Request<T>> {
-        let mut request = Request::new(message);
-        let text = format!("00-{}-{}-01", self.trace_id, self.span_id);
-        request
-            .metadata_mut()
-            .insert("traceparent", MetadataValue::try_from(text)?);
-        Ok(request)
-    }
-
-    /// Waits for all `spans` spans of the call.
-    async fn trace(&self, collector: &Collector, spans: usize) -> anyhow::Result<Trace> {
-        let complete = |collector: &Collector| {
-            let trace = collector.trace(&self.trace_id);
-            (trace.spans().len() >= spans).then_some(trace)
-        };
-        let trace = collector.wait_for(&self.trace_id, complete).await?;
-        assert_eq!(trace.spans().len(), spans, "\n{trace}");
-        assert!(trace.orphans(&self.span_id).is_empty(), "\n{trace}");
-        Ok(trace)
-    }
-}
 
 fn assert_attributes(trace: &Trace, span: &Span, expected: &[(&str, &str)]) {
     for (key, value) in expected {

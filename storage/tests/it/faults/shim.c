@@ -2,16 +2,18 @@
  * Stands between a process and its disk (LD_PRELOAD): records what the process does to the files below one folder,
  * kills it at a given call, or lets a call fail.
  *
- * SOUK_FAULTS_FOLDER   what is watched: an absolute path; everything else passes untouched
- * SOUK_FAULTS_TRACE    where the calls are recorded, in the order in which they took effect
- * SOUK_FAULTS_MARKER   a file whose writes are recorded as marks: how the process tells where it is
- * SOUK_FAULTS_RULES    rules, separated by ';': CALL PATTERN FROM COUNT ACTION [MARK]
+ * SHIM_FOLDER   what is watched: an absolute path; everything else passes untouched
+ * SHIM_TRACE    where the calls are recorded, in the order in which they took effect
+ * SHIM_MARKER   a file whose writes are recorded as marks: how the process tells where it is
+ * SHIM_RULES    rules, separated by ';': CALL PATTERN FROM COUNT ACTION [MARK]
  *     CALL     create open write truncate sync syncdir rename link unlink mkdir rmdir
  *     PATTERN  fnmatch(3) on the path below the folder (of a rename: the new one); '*' matches '/', too
  *     FROM     the first matching call that is hit, from 1; COUNT: how many are hit, 0 = all that follow
- *     ACTION   kill-before, kill-half (half of the bytes are written), kill-after, eio, enospc
+ *     ACTION   kill-before, kill-half (half of the bytes are written), kill-after, eio, enospc,
+ *              delay-N (of sync and syncdir: it ends N milliseconds later)
  *     MARK     the rule counts only after a mark that starts with this
- * SOUK_FAULTS_CONTROL  failures (eio, enospc) happen only while this file exists
+ * SHIM_CONTROL  failures (eio, enospc) and delays happen only while this file exists
+ * SHIM_CLOCK    a file of eight bytes: nanoseconds by which CLOCK_REALTIME is ahead, changed while the process runs
  *
  * A record is a header (see struct record), the path, the second path, and the data; numbers are little-endian.
  * Calls go to the kernel directly, not through the next library: the shim is the whole story.
@@ -27,9 +29,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_FDS 65536
@@ -64,6 +68,7 @@ struct watched {
 
 static char folder[MAX_PATH], marker[MAX_PATH], control[MAX_PATH];
 static size_t folder_len;
+static const volatile int64_t *ahead;
 static int trace = -1, rule_count, ready;
 static uint32_t last_id;
 static struct rule rules[MAX_RULES];
@@ -82,17 +87,25 @@ static void copy_environment(const char *name, char *to, size_t size) {
 }
 
 __attribute__((constructor)) static void start(void) {
-    copy_environment("SOUK_FAULTS_FOLDER", folder, sizeof folder);
-    copy_environment("SOUK_FAULTS_MARKER", marker, sizeof marker);
-    copy_environment("SOUK_FAULTS_CONTROL", control, sizeof control);
+    copy_environment("SHIM_FOLDER", folder, sizeof folder);
+    copy_environment("SHIM_MARKER", marker, sizeof marker);
+    copy_environment("SHIM_CONTROL", control, sizeof control);
     folder_len = strlen(folder);
-    const char *path = getenv("SOUK_FAULTS_TRACE");
+    const char *path = getenv("SHIM_TRACE");
     if (path) {
         trace = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
         if (trace < 0) die("cannot open the trace");
     }
+    path = getenv("SHIM_CLOCK");
+    if (path) {
+        int clock = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+        void *mapped = clock < 0 ? MAP_FAILED : mmap(NULL, sizeof *ahead, PROT_READ, MAP_SHARED, clock, 0);
+        if (mapped == MAP_FAILED) die("cannot map the clock");
+        ahead = mapped;
+        syscall(SYS_close, clock);
+    }
     static char text[16384];
-    copy_environment("SOUK_FAULTS_RULES", text, sizeof text);
+    copy_environment("SHIM_RULES", text, sizeof text);
     for (char *state, *line = strtok_r(text, ";", &state); line; line = strtok_r(NULL, ";", &state)) {
         if (rule_count == MAX_RULES) die("too many rules");
         struct rule *rule = &rules[rule_count++];
@@ -132,7 +145,7 @@ static const char *decide(const char *call, const char *path) {
     for (int i = 0; i < rule_count; i++) {
         struct rule *rule = &rules[i];
         if (!rule->armed || strcmp(rule->call, call) || fnmatch(rule->pattern, path, 0)) continue;
-        int fails = rule->action[0] == 'e';
+        int fails = rule->action[0] == 'e' || rule->action[0] == 'd';
         if (fails && control[0] && syscall(SYS_faccessat, AT_FDCWD, control, F_OK) != 0) continue;
         rule->seen++;
         if (rule->seen >= rule->from && (rule->count == 0 || rule->seen < rule->from + rule->count))
@@ -370,6 +383,7 @@ static int do_sync(int fd, long call) {
     pthread_mutex_unlock(&lock);
     int result = syscall(call, fd);
     error = errno;
+    if (!strncmp(action, "delay-", 6)) usleep(1000 * atoi(action + 6));
     pthread_mutex_lock(&lock);
     struct record record = {.op = OP_SYNC_END, .flags = result ? FLAG_FAILED : 0, .open = file.id};
     emit(record, path, "", NULL, 0, 0);
@@ -445,3 +459,13 @@ int mkdirat(int at, const char *path, mode_t mode) {
     return 0;
 }
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    if (syscall(SYS_clock_gettime, clock, time)) return -1;
+    if (ahead && clock == CLOCK_REALTIME) {
+        int64_t total = time->tv_sec * 1000000000LL + time->tv_nsec + *ahead;
+        time->tv_sec = total / 1000000000LL;
+        time->tv_nsec = total % 1000000000LL;
+    }
+    return 0;
+}

@@ -75,17 +75,17 @@ impl Treated<'_> {
         command
             .args(["--exact", test, "--ignored", "--nocapture"])
             .env("LD_PRELOAD", self.library)
-            .env("SOUK_FAULTS_FOLDER", self.folder)
-            .env("SOUK_FAULTS_MARKER", self.marker())
-            .env("SOUK_FAULTS_CONTROL", self.control())
+            .env("SHIM_FOLDER", self.folder)
+            .env("SHIM_MARKER", self.marker())
+            .env("SHIM_CONTROL", self.control())
             .env(
-                "SOUK_FAULTS_RULES",
+                "SHIM_RULES",
                 self.rules.iter().map(Rule::encode).collect::<Vec<_>>().join(";"),
             )
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         if traced {
-            command.env("SOUK_FAULTS_TRACE", self.trace());
+            command.env("SHIM_TRACE", self.trace());
         }
         let output = command.output().expect("a process");
         // A process that was killed at once has said nothing.

@@ -26,7 +26,7 @@ pub(crate) const COMMITS: &str = "SOUK_WRITER_COMMITS";
 /// Longest value it writes.
 pub(crate) const VALUE: &str = "SOUK_WRITER_VALUE";
 /// Where it tells what it did; without, on its standard output. The shim knows this file, too.
-const MARKER: &str = "SOUK_FAULTS_MARKER";
+const MARKER: &str = "SHIM_MARKER";
 
 /// Begins the line of an acknowledged commit: then come its sequence, its key, and `disk` or `buffered`.
 pub(crate) const ACKNOWLEDGED: &str = "acknowledged ";
