@@ -7,13 +7,16 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `blocks` | lowest and highest values, block by block |
+//! | `restarts` | every few strings of a dictionary |
 //! | `strings` | all strings of a dictionary, searched at once |
 
 mod blocks;
+mod restarts;
 mod strings;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -24,6 +27,8 @@ use tantivy::index::SegmentId;
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK};
 pub(crate) use strings::Strings;
+
+use restarts::Restarts;
 
 use crate::layout::KEY_FIELD;
 use crate::limits::MAX_COLUMN_CACHE_BYTES;
@@ -123,6 +128,12 @@ impl Held {
             of: Arc::clone(of),
         }
     }
+
+    /// Holds so many more.
+    fn grow(&mut self, bytes: usize) {
+        self.of.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
 }
 
 impl Drop for Held {
@@ -179,6 +190,7 @@ pub(crate) struct StringColumn {
     /// The ordinals of the strings.
     pub(crate) ordinals: Arc<NumberColumn>,
     all: Mutex<All>,
+    restarts: RwLock<(Restarts, Held)>,
     held: Arc<AtomicUsize>,
 }
 
@@ -195,8 +207,33 @@ impl StringColumn {
             column,
             ordinals,
             all: Mutex::new(All::Unknown),
+            restarts: RwLock::new((Restarts::default(), Held::new(0, held))),
             held: Arc::clone(held),
         }
+    }
+
+    /// Gives the strings of ordinals, which ascend, in that order.
+    pub(crate) fn each_string(&self, ordinals: &[u64], mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        // Whoever comes while another goes on with them takes what there is.
+        let ended = self.restarts.read().0.ended();
+        if let Some(mut restarts) = (!ended).then(|| self.restarts.try_write()).flatten() {
+            let (restarts, held) = &mut *restarts;
+            held.grow(restarts.want(ordinals.len(), &self.column)?);
+        }
+        let rest = {
+            let (restarts, _) = &*self.restarts.read();
+            let known = ordinals.partition_point(|ordinal| *ordinal < restarts.known());
+            let (known, unknown) = ordinals.split_at(known);
+            let mut string = Vec::new();
+            for ordinal in known {
+                restarts.get(*ordinal, &mut string)?;
+                take(&string);
+            }
+            unknown
+        };
+        // Each block of the dictionary is decoded once.
+        self.column.dictionary().sorted_ords_to_term_cb(rest, take)?;
+        Ok(())
     }
 
     /// All strings of the dictionary; `None` when they are too many to keep. The first call decodes the dictionary.

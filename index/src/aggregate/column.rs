@@ -346,8 +346,7 @@ impl Values {
         let split = numbers.partition_point(|number| *number < known);
         let (inside, outside) = numbers.split_at(split);
         if let Some(strings) = self.strings.as_ref().filter(|_| !inside.is_empty()) {
-            let dictionary = strings.column.dictionary();
-            dictionary.sorted_ords_to_term_cb(inside, &mut take)?;
+            strings.each_string(inside, &mut take)?;
         }
         for _ in outside {
             take(self.stranger.as_deref().unwrap_or_default());

@@ -333,12 +333,10 @@ impl SegmentKey<'_> {
             });
         }
         if let Some(strings) = &self.strings {
-            // Sorted, so that each block of the dictionary is decoded once.
             ordinals.sort_unstable();
             let sorted: Vec<u64> = ordinals.iter().map(|(ordinal, _)| *ordinal).collect();
             let mut places = ordinals.iter().map(|(_, nth)| *nth);
-            let dictionary = strings.column.dictionary();
-            dictionary.sorted_ords_to_term_cb(&sorted, |bytes| {
+            strings.each_string(&sorted, |bytes| {
                 if let Some(standing) = places.next().and_then(|nth| standings.get_mut(nth)) {
                     *standing = Standing::Bytes(budget.copy(bytes));
                 }
