@@ -7,17 +7,19 @@
 //! | module | what it knows |
 //! |---|---|
 //! | `blocks` | lowest and highest values, block by block |
+//! | `codes` | about where the value of each document lies |
 //! | `restarts` | every few strings of a dictionary |
 //! | `strings` | all strings of a dictionary, searched at once |
 
 mod blocks;
+mod codes;
 mod restarts;
 mod strings;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
@@ -26,6 +28,7 @@ use tantivy::columnar::{BytesColumn, Column, ColumnType};
 use tantivy::index::SegmentId;
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK};
+pub(crate) use codes::{CodeRange, Codes, Within};
 pub(crate) use strings::Strings;
 
 use restarts::Restarts;
@@ -33,6 +36,11 @@ use restarts::Restarts;
 use crate::layout::KEY_FIELD;
 use crate::limits::MAX_COLUMN_CACHE_BYTES;
 use crate::run::Run;
+
+/// Documents of a segment from which on its columns get codes: the values of fewer stay in the processor's caches.
+const MIN_CODED_DOCS: u32 = 65_536;
+/// Times that the value of each document was asked for, on average, when its code pays: it takes as long to make.
+const LOOKS_PER_CODE: u64 = 2;
 
 /// The columns of all segments that searches have looked at.
 #[derive(Debug, Default)]
@@ -147,6 +155,9 @@ pub(crate) struct NumberColumn {
     pub(crate) column: Column<u64>,
     max_doc: u32,
     blocks: OnceLock<(Blocks, Held)>,
+    /// Documents whose values were asked for one by one.
+    asked: AtomicU64,
+    codes: OnceLock<Option<(Codes, Held)>>,
     held: Arc<AtomicUsize>,
 }
 
@@ -162,8 +173,30 @@ impl NumberColumn {
             column,
             max_doc,
             blocks: OnceLock::new(),
+            asked: AtomicU64::new(0),
+            codes: OnceLock::new(),
             held: Arc::clone(held),
         }
+    }
+
+    /// The codes of the column's values, once as many documents were asked for one by one as make reading the whole
+    /// column worth while; `docs` more are.
+    pub(crate) fn codes(&self, docs: usize, run: &Run) -> tantivy::Result<Option<&Codes>> {
+        if self.codes.get().is_none() {
+            let asked = self.asked.fetch_add(docs as u64, Ordering::Relaxed);
+            if self.max_doc < MIN_CODED_DOCS || asked < u64::from(self.max_doc) * LOOKS_PER_CODE {
+                return Ok(None);
+            }
+            let codes = Codes::new(&self.column, self.max_doc, run)?;
+            let codes = codes.map(|codes| {
+                let held = Held::new(codes.bytes(), &self.held);
+                (codes, held)
+            });
+            // Another search may have been quicker.
+            drop(self.codes.set(codes));
+        }
+        let known = self.codes.get().and_then(Option::as_ref);
+        Ok(known.map(|(codes, _)| codes))
     }
 
     /// The column's blocks. The first call reads the whole column.

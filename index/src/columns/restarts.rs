@@ -113,7 +113,10 @@ impl Restarts {
 
     /// Writes the string of an ordinal that is known to `string`.
     pub(super) fn get(&self, ordinal: u64, string: &mut Vec<u8>) -> io::Result<()> {
-        let found = self.reading.as_ref().and_then(|reading| reading.get(ordinal, string));
+        let found = self
+            .reading
+            .as_ref()
+            .and_then(|reading| reading.get(ordinal, string));
         found.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a dictionary ends too early"))
     }
 }
@@ -169,9 +172,13 @@ impl Cursor {
     /// Makes of a string the one behind it.
     fn step(&mut self, bytes: &[u8], string: &mut Vec<u8>) -> Option<()> {
         if self.at == self.end {
-            let (length, rest) = bytes.get(self.at as usize..)?.split_first_chunk::<LENGTH_BYTES>()?;
+            let (length, rest) = bytes
+                .get(self.at as usize..)?
+                .split_first_chunk::<LENGTH_BYTES>()?;
             // The last block is empty; a compressed one is the library's.
-            let length = u32::from_le_bytes(*length).checked_sub(1).filter(|length| *length > 0)?;
+            let length = u32::from_le_bytes(*length)
+                .checked_sub(1)
+                .filter(|length| *length > 0)?;
             if *rest.first()? != 0 {
                 return None;
             }

@@ -14,7 +14,7 @@ use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED}
 use super::gathered::Gathered;
 use super::no_match;
 use crate::bits::Bits;
-use crate::columns::{Cover, DOCS_PER_BLOCK, NumberColumn};
+use crate::columns::{CodeRange, Codes, Cover, DOCS_PER_BLOCK, NumberColumn, Within};
 use crate::run::Run;
 
 /// Blocks that are passed over between two looks at the deadline.
@@ -125,6 +125,10 @@ impl Selection {
             Values::Between(range) => Some((self.column.blocks(&self.run)?, range)),
             Values::Among(_) => None,
         };
+        let coded = match &self.values {
+            Values::Between(range) => self.coded(docs.len(), range)?,
+            Values::Among(_) => None,
+        };
         let (mut behind, mut cover) = (0, Cover::Some);
         docs.retain(|doc| {
             if *doc >= behind {
@@ -136,10 +140,24 @@ impl Selection {
             match cover {
                 Cover::All => true,
                 Cover::None => false,
-                Cover::Some => self.has(*doc),
+                Cover::Some => match coded.map(|(codes, range)| codes.within(*doc, range)) {
+                    Some(Within::Yes) => true,
+                    Some(Within::No) => false,
+                    Some(Within::Perhaps) | None => self.has(*doc),
+                },
             }
         });
         Ok(())
+    }
+
+    /// The codes of the column's values, if it has any, and of the range.
+    fn coded(
+        &self,
+        docs: usize,
+        range: &RangeInclusive<u64>,
+    ) -> tantivy::Result<Option<(&Codes, CodeRange)>> {
+        let codes = self.column.codes(docs, &self.run)?;
+        Ok(codes.map(|codes| (codes, codes.range(range))))
     }
 
     /// Adds the documents from `from` to `to` (at most a block's) that match.

@@ -11,7 +11,9 @@ fn column(strings: &BTreeSet<Vec<u8>>) -> BytesColumn {
         writer.record_bytes(doc as u32, "strings", string);
     }
     let mut bytes = Vec::new();
-    writer.serialize(strings.len() as u32, None, &mut bytes).expect("written");
+    writer
+        .serialize(strings.len() as u32, None, &mut bytes)
+        .expect("written");
     let reader = ColumnarReader::open(bytes).expect("opened");
     let columns = reader.read_columns("strings").expect("read");
     match columns.first().map(|column| column.open()) {
@@ -54,9 +56,17 @@ fn every_string_is_the_dictionarys() {
         let sorted: Vec<&Vec<u8>> = strings.iter().collect();
         for ordinal in ordinals {
             restarts.get(ordinal as u64, &mut found).expect("known");
-            assert_eq!(&&found, sorted.get(ordinal).expect("there"), "ordinal {ordinal} of {count}");
+            assert_eq!(
+                &&found,
+                sorted.get(ordinal).expect("there"),
+                "ordinal {ordinal} of {count}"
+            );
         }
-        assert!(restarts.get(strings.len() as u64 + STRINGS_PER_POINT, &mut found).is_err());
+        assert!(
+            restarts
+                .get(strings.len() as u64 + STRINGS_PER_POINT, &mut found)
+                .is_err()
+        );
     }
 }
 
@@ -70,7 +80,10 @@ fn it_begins_when_it_is_worth_while_and_goes_on_by_stretches() {
         restarts.want(20, &column).expect("read");
         asked += 20;
     }
-    assert!(asked * STRINGS_PER_LOOKUP >= 3 * STRINGS_PER_STRETCH, "after {asked} strings");
+    assert!(
+        asked * STRINGS_PER_LOOKUP >= 3 * STRINGS_PER_STRETCH,
+        "after {asked} strings"
+    );
     assert_eq!(restarts.known(), STRINGS_PER_STRETCH);
     let more = restarts.want(20, &column).expect("read");
     assert_eq!(restarts.known(), 2 * STRINGS_PER_STRETCH);
@@ -82,7 +95,13 @@ fn what_is_no_dictionary_is_not_read() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..10_000 {
         let bytes: Vec<u8> = (0..random.usize(..60))
-            .map(|nth| if nth < LENGTH_BYTES { random.u8(..2) } else { random.u8(..) })
+            .map(|nth| {
+                if nth < LENGTH_BYTES {
+                    random.u8(..2)
+                } else {
+                    random.u8(..)
+                }
+            })
             .collect();
         let mut reading = Reading::new(OwnedBytes::new(bytes));
         let mut read = 0;
