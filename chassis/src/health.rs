@@ -1,10 +1,10 @@
-//! `grpc.health.v1.Health`: Check, and Watch that really streams.
+//! `grpc.health.v1.Health`: Check, List (gRFC A90), and Watch that really streams.
 //!
 //! Health is derived, never set: a service hands in what it knows about itself as a `watch` channel or a closure, and
 //! every answer is read from there. The overall health, of the service named "", is SERVING only while all services
 //! are. Once draining, everything is NOT_SERVING and watches end.
 //!
-//! `List` (gRFC A90) isn't in the protocol file of tonic-health 0.14, so it isn't here.
+//! The protocol is compiled here: tonic-health 0.14 has no List. Its client speaks the rest.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,11 +16,27 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_server::{Health as HealthRpc, HealthServer};
-use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use self::pb::health_check_response::ServingStatus;
+use self::pb::health_server::{Health as HealthRpc, HealthServer};
+use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
 use crate::status::StatusBuilder;
+
+#[expect(
+    unreachable_pub,
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
+    reason = "generated: the comments are in the .proto file"
+)]
+mod pb {
+    tonic::include_proto!("grpc.health.v1");
+}
+
+/// Descriptors of the health service, as an encoded `FileDescriptorSet`.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/health.binpb"));
+
+/// Services that a list may tell of, as the protocol wants.
+pub const MAX_LISTED_SERVICES: usize = 100;
 
 /// Full name of the health service.
 pub const SERVICE_NAME: &str = "grpc.health.v1.Health";
@@ -112,6 +128,11 @@ impl Health {
     /// The gRPC service. [`crate::server::stack`] mounts it.
     pub fn into_service(self) -> HealthServer<impl HealthRpc> {
         HealthServer::new(Endpoint(self))
+    }
+
+    /// The services, without the whole.
+    fn names(&self) -> Vec<String> {
+        self.sources.read().keys().cloned().collect()
     }
 
     fn status(&self, service: &str) -> Option<ServingStatus> {
@@ -218,6 +239,25 @@ impl HealthRpc for Endpoint {
                 .build()
         })?;
         Ok(Response::new(answer(status)))
+    }
+
+    async fn list(&self, _: Request<HealthListRequest>) -> Result<Response<HealthListResponse>, Status> {
+        let mut names = self.0.names();
+        if names.len() > MAX_LISTED_SERVICES {
+            let message = format!(
+                "{} services are served here, a list tells of {MAX_LISTED_SERVICES} at most; ask for each by Check",
+                names.len()
+            );
+            return Err(StatusBuilder::resource_exhausted("MAX_LISTED_SERVICES", message).build());
+        }
+        names.push(String::new());
+        let statuses = names.into_iter().filter_map(|name| {
+            let status = self.0.status(&name)?;
+            Some((name, answer(status)))
+        });
+        Ok(Response::new(HealthListResponse {
+            statuses: statuses.collect(),
+        }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;

@@ -93,14 +93,18 @@ mod tests {
     #[test]
     fn reads_the_accepted_services_only() {
         let sets = [
-            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            crate::health::FILE_DESCRIPTOR_SET,
             tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
         ];
         let methods =
             Methods::read(&sets, |name| name == "grpc.health.v1.Health").expect("descriptors decode");
         assert_eq!(
             methods.iter().collect::<Vec<_>>(),
-            ["grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch"]
+            [
+                "grpc.health.v1.Health/Check",
+                "grpc.health.v1.Health/List",
+                "grpc.health.v1.Health/Watch"
+            ]
         );
         assert_eq!(
             methods.services().into_iter().collect::<Vec<_>>(),

@@ -7,7 +7,7 @@ use crate::methods::{DescriptorError, Methods};
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
 pub const BUILT_IN: [&[u8]; 2] = [
-    tonic_health::pb::FILE_DESCRIPTOR_SET,
+    crate::health::FILE_DESCRIPTOR_SET,
     tonic_types::pb::FILE_DESCRIPTOR_SET,
 ];
 

@@ -112,3 +112,40 @@ async fn a_probe_is_asked_again_and_a_lost_sender_is_no_busy_loop() {
     let asked = tokio::time::timeout(PROBE_INTERVAL * 100, states.next()).await;
     assert!(asked.is_err(), "it stays so");
 }
+
+#[tokio::test]
+async fn a_list_tells_of_every_service_and_the_whole() {
+    let health = Health::new();
+    health.probe("souk.Orders", || false);
+    health.probe("souk.Shops", || true);
+    let list = || async {
+        let answer = Endpoint(health.clone())
+            .list(Request::new(HealthListRequest {}))
+            .await?;
+        let statuses = answer.into_inner().statuses.into_iter();
+        Ok::<_, Status>(statuses.map(|(name, of)| (name, of.status())).collect::<Vec<_>>())
+    };
+    let expected = [
+        ("", ServingStatus::NotServing),
+        ("souk.Orders", ServingStatus::NotServing),
+        ("souk.Shops", ServingStatus::Serving),
+    ];
+    assert_eq!(
+        list().await.expect("few"),
+        expected.map(|(name, status)| (name.to_owned(), status))
+    );
+    for nth in 0..MAX_LISTED_SERVICES - 2 {
+        health.probe(format!("souk.Another{nth}"), || true);
+    }
+    assert_eq!(
+        list().await.expect("as many as may be").len(),
+        MAX_LISTED_SERVICES + 1
+    );
+    health.probe("souk.OneMore", || true);
+    let status = list().await.expect_err("too many");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(
+        crate::status::reason(&status).as_deref(),
+        Some("MAX_LISTED_SERVICES")
+    );
+}

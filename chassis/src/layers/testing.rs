@@ -29,7 +29,7 @@ pub(crate) const CALL: &str = "/grpc.reflection.v1.ServerReflection/ServerReflec
 /// Methods of the built-in services.
 pub(crate) fn methods() -> Methods {
     let sets = [
-        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        crate::health::FILE_DESCRIPTOR_SET,
         tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
     ];
     Methods::read(&sets, |_| true).expect("descriptors decode")

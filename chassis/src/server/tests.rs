@@ -92,7 +92,7 @@ async fn the_same_stack_answers_in_process() {
 
 #[test]
 fn a_service_without_descriptor_is_refused() {
-    let services = Services::new(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    let services = Services::new(health::FILE_DESCRIPTOR_SET)
         .expect("descriptors")
         .mount(Echo);
     let error = stack(services, &Health::new(), &ServerConfig::default()).expect_err("nobody describes it");

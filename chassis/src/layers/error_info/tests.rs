@@ -86,7 +86,11 @@ async fn unknown_calls_learn_what_there_is() {
     );
     let status = ends("/grpc.health.v1.Health/Chuck", unimplemented).await;
     assert_eq!(crate::status::reason(&status).as_deref(), Some("METHOD_UNKNOWN"));
-    assert!(status.message().contains("Check, Watch"), "{}", status.message());
+    assert!(
+        status.message().contains("Check, List, Watch"),
+        "{}",
+        status.message()
+    );
     let known = ends(CHECK, unimplemented).await;
     assert_eq!(crate::status::reason(&known).as_deref(), Some("UNIMPLEMENTED"));
 }
