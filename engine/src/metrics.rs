@@ -1,7 +1,7 @@
 //! What an engine measures: all of it is in the table [`ALL`], which `docs/TELEMETRY.md` has for readers.
 //!
-//! What can be looked at whenever somebody asks is in [`observed`]; what must be noted as it happens is noted by
-//! [`EngineMetrics`].
+//! What can be looked at whenever somebody asks is in `observed`; what must be noted as it happens is noted by
+//! `EngineMetrics`.
 
 mod observed;
 pub mod table;
