@@ -19,6 +19,7 @@ mod strings;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -183,8 +184,11 @@ impl NumberColumn {
     /// column worth while; `docs` more are.
     pub(crate) fn codes(&self, docs: usize, run: &Run) -> tantivy::Result<Option<&Codes>> {
         if self.codes.get().is_none() {
+            if self.max_doc < MIN_CODED_DOCS {
+                return Ok(None);
+            }
             let asked = self.asked.fetch_add(docs as u64, Ordering::Relaxed);
-            if self.max_doc < MIN_CODED_DOCS || asked < u64::from(self.max_doc) * LOOKS_PER_CODE {
+            if asked < u64::from(self.max_doc) * LOOKS_PER_CODE {
                 return Ok(None);
             }
             let codes = Codes::new(&self.column, self.max_doc, run)?;
@@ -213,6 +217,26 @@ impl NumberColumn {
                 detail: "the blocks of a column were not kept".to_owned(),
                 source: None,
             })),
+        }
+    }
+}
+
+/// Values that are read at once.
+const VALUES_PER_READ: usize = 512;
+
+/// Goes through the values of some rows of a column, in order.
+fn each_value(column: &Column<u64>, rows: Range<u32>, mut take: impl FnMut(u32, u64)) {
+    let mut buffer = [0; VALUES_PER_READ];
+    let mut row = rows.start;
+    while row < rows.end {
+        let count = ((rows.end - row) as usize).min(VALUES_PER_READ);
+        let Some(values) = buffer.get_mut(..count) else {
+            break;
+        };
+        column.values.get_range(u64::from(row), values);
+        for value in values {
+            take(row, *value);
+            row += 1;
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use tantivy::DocId;
 use tantivy::columnar::{Column, ColumnIndex};
 
+use super::each_value;
 use crate::run::Run;
 
 /// Documents of a block. Small enough that looking at one more costs next to nothing, large enough that a segment has few.
@@ -15,8 +16,6 @@ pub(crate) const DOCS_PER_BLOCK: DocId = 512;
 const BLOCKS_PER_CHECK: u32 = 256;
 /// The part of all values' width up to which blocks of this width, on average, lie in order.
 const ORDERED_WIDTH: f64 = 0.25;
-/// Values that are read at once.
-const VALUES_PER_READ: usize = 512;
 
 /// What is known of the values of a block's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,19 +190,9 @@ fn block(column: &Column<u64>, docs: Range<DocId>) -> Block {
         highest: 0,
         full: single && rows.len() == docs.len(),
     };
-    let mut buffer = [0; VALUES_PER_READ];
-    let mut at = rows.start;
-    while at < rows.end {
-        let count = ((rows.end - at) as usize).min(VALUES_PER_READ);
-        let Some(values) = buffer.get_mut(..count) else {
-            break;
-        };
-        column.values.get_range(u64::from(at), values);
-        for value in values {
-            block.lowest = block.lowest.min(*value);
-            block.highest = block.highest.max(*value);
-        }
-        at += count as u32;
-    }
+    each_value(column, rows, |_, value| {
+        block.lowest = block.lowest.min(value);
+        block.highest = block.highest.max(value);
+    });
     block
 }

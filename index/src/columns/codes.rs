@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use tantivy::DocId;
 use tantivy::columnar::{Column, ColumnIndex};
 
+use super::each_value;
 use crate::run::Run;
 
 /// The code of documents without a value.
@@ -20,10 +21,8 @@ const NO_VALUE: u8 = 0;
 const MAX_CODE: usize = u8::MAX as usize;
 /// Values that are looked at to choose the codes.
 const SAMPLE: u32 = 16_384;
-/// Values that are read at once.
-const VALUES_PER_READ: u32 = 512;
 /// Values between two looks at the deadline.
-const VALUES_PER_CHECK: u32 = 128 * VALUES_PER_READ;
+const VALUES_PER_CHECK: u32 = 65_536;
 
 /// The codes of a column of which each document has at most one value.
 #[derive(Debug)]
@@ -59,23 +58,29 @@ pub(crate) enum Within {
 impl Codes {
     /// Reads the whole column; `None` when documents may have several values.
     pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Run) -> tantivy::Result<Option<Self>> {
+        if matches!(column.index, ColumnIndex::Multivalued(_)) {
+            return Ok(None);
+        }
         let mut made = Self {
             codes: vec![NO_VALUE; max_doc as usize],
             lowest: lowest_of_codes(column),
             spans: vec![(u64::MAX, 0); MAX_CODE + 1],
         };
-        match &column.index {
-            ColumnIndex::Multivalued(_) => return Ok(None),
-            ColumnIndex::Empty { .. } => {}
-            ColumnIndex::Full => each_value(column, run, |row, value| made.take(row, value))?,
-            ColumnIndex::Optional(index) => {
-                let mut docs = index.iter_non_null_docs();
-                each_value(column, run, |_, value| {
-                    if let Some(doc) = docs.next() {
-                        made.take(doc, value);
-                    }
-                })?;
-            }
+        let mut docs = match &column.index {
+            ColumnIndex::Optional(index) => Some(index.iter_non_null_docs()),
+            _ => None,
+        };
+        let values = column.values.num_vals();
+        for from in (0..values).step_by(VALUES_PER_CHECK as usize) {
+            run.check_inside()?;
+            let rows = from..from.saturating_add(VALUES_PER_CHECK).min(values);
+            each_value(column, rows, |row, value| {
+                // Where every document has a value, its row is its number.
+                let doc = docs.as_mut().map_or(Some(row), Iterator::next);
+                if let Some(doc) = doc {
+                    made.take(doc, value);
+                }
+            });
         }
         Ok(Some(made))
     }
@@ -133,26 +138,6 @@ impl Codes {
             Within::Perhaps
         }
     }
-}
-
-/// Goes through all values of a column, by row.
-fn each_value(column: &Column<u64>, run: &Run, mut take: impl FnMut(u32, u64)) -> tantivy::Result<()> {
-    let count = column.values.num_vals();
-    let mut buffer = [0; VALUES_PER_READ as usize];
-    let mut row = 0;
-    while row < count {
-        if row.is_multiple_of(VALUES_PER_CHECK) {
-            run.check_inside()?;
-        }
-        let length = (count - row).min(VALUES_PER_READ);
-        let values = buffer.get_mut(..length as usize).unwrap_or_default();
-        column.values.get_range(u64::from(row), values);
-        for value in values {
-            take(row, *value);
-            row += 1;
-        }
-    }
-    Ok(())
 }
 
 /// The values at which codes begin, ascending, each once.
