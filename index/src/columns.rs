@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
-use tantivy::SegmentReader;
-use tantivy::columnar::{BytesColumn, Column, ColumnType};
+use tantivy::columnar::{BytesColumn, Cardinality, Column, ColumnType};
 use tantivy::index::SegmentId;
+use tantivy::{DocId, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK};
 pub(crate) use codes::{CodeRange, Codes, Within};
@@ -201,6 +201,23 @@ impl NumberColumn {
         }
         let known = self.codes.get().and_then(Option::as_ref);
         Ok(known.map(|(codes, _)| codes))
+    }
+
+    /// Puts the values of some documents, and whose they are, behind those that are there.
+    pub(crate) fn read(&self, docs: Range<DocId>, whose: &mut Vec<DocId>, values: &mut Vec<u64>) {
+        if self.column.get_cardinality() == Cardinality::Full {
+            each_value(&self.column, docs, |doc, value| {
+                whose.push(doc);
+                values.push(value);
+            });
+            return;
+        }
+        for doc in docs {
+            for value in self.column.values_for_doc(doc) {
+                whose.push(doc);
+                values.push(value);
+            }
+        }
     }
 
     /// The column's blocks. The first call reads the whole column.

@@ -1,5 +1,7 @@
 //! `bool`: clauses combined.
 
+use std::sync::Arc;
+
 use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 
 use super::Planner;
@@ -10,6 +12,7 @@ use super::filtered::FilteredQuery;
 use super::union::{Together, UnionQuery};
 use crate::error::Reason;
 use crate::query::Query;
+use crate::run::Run;
 
 /// The clauses of a `bool`.
 pub(super) struct Parts<'a> {
@@ -38,6 +41,7 @@ impl Planner<'_> {
             must_not,
             minimum,
             everything: self.everything(scope, 0.0).query,
+            run: Arc::clone(self.run),
         };
         Some(match constant_score(&parts.must, &parts.should, minimum) {
             Some(score) => Clause::constant(parts.unscored(), score),
@@ -91,6 +95,7 @@ struct Planned {
     minimum: usize,
     /// What matches when no clause has to.
     everything: Box<dyn PhysicalQuery>,
+    run: Arc<Run>,
 }
 
 impl Planned {
@@ -109,18 +114,30 @@ impl Planned {
             clauses.push((Occur::Must, self.everything.box_clone()));
         }
         // Clauses that may match or not only score.
-        if self.minimum > 0 {
+        let mut either = 0;
+        if self.minimum == 1 || self.minimum == self.should.len() {
+            either = self.minimum;
             let should = self.should.iter();
             clauses.extend(should.map(|clause| (Occur::Should, clause.query.box_clone())));
+        } else if self.minimum > 0 {
+            clauses.push((
+                Occur::Must,
+                self.some_of(self.should.iter().map(Clause::again).collect()),
+            ));
         }
         clauses.extend(self.excluded());
         let query: Box<dyn PhysicalQuery> =
-            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, self.minimum));
+            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, either));
         if selects.is_empty() {
             query
         } else {
             Box::new(FilteredQuery::new(Some(query), selects))
         }
+    }
+
+    /// What as many of `should` match as have to.
+    fn some_of(&self, should: Vec<Clause>) -> Box<dyn PhysicalQuery> {
+        Box::new(UnionQuery::new(should, self.minimum, Together::Sum, &self.run))
     }
 
     fn excluded(&self) -> Vec<(Occur, Box<dyn PhysicalQuery>)> {
@@ -132,24 +149,15 @@ impl Planned {
     }
 
     /// What matches, with the sum of its clauses' scores.
-    fn scored(self) -> Box<dyn PhysicalQuery> {
+    fn scored(mut self) -> Box<dyn PhysicalQuery> {
         let (unscored, excluded) = (self.unscored(), self.excluded());
         let role = |role, clauses: Vec<Clause>| clauses.into_iter().map(move |clause| (role, clause.query));
         let should: Vec<(Role, Box<dyn PhysicalQuery>)> = match self.minimum {
             0 => role(Role::Optional, self.should).collect(),
             minimum if minimum == self.should.len() => role(Role::Scored, self.should).collect(),
-            minimum => {
-                let clauses: Vec<_> = self.should.into_iter().map(|clause| clause.query).collect();
-                let either = BooleanQuery::with_minimum_required_clauses(
-                    clauses
-                        .iter()
-                        .map(|clause| (Occur::Should, clause.box_clone()))
-                        .collect(),
-                    minimum,
-                );
-                let union: Box<dyn PhysicalQuery> =
-                    Box::new(UnionQuery::new(clauses, minimum, Together::Sum, Box::new(either)));
-                vec![(Role::Scored, union)]
+            _ => {
+                let should = std::mem::take(&mut self.should);
+                vec![(Role::Scored, self.some_of(should))]
             }
         };
         let mut clauses: Vec<_> = role(Role::Scored, self.must).collect();
@@ -162,7 +170,7 @@ impl Planned {
             Some((Role::Scored, only)) if clauses.is_empty() => only,
             last => {
                 clauses.extend(last);
-                Box::new(ConjunctionQuery::new(clauses, unscored))
+                Box::new(ConjunctionQuery::new(clauses, unscored, &self.run))
             }
         };
         if excluded.is_empty() {

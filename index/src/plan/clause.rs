@@ -58,6 +58,15 @@ impl Clause {
         }
     }
 
+    /// The same clause.
+    pub(super) fn again(&self) -> Self {
+        Self {
+            query: self.query.box_clone(),
+            score: self.score,
+            select: self.select.clone(),
+        }
+    }
+
     /// No document.
     pub(super) fn nothing() -> Self {
         Self {

@@ -10,6 +10,10 @@ use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Wei
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
 
 use super::no_match;
+use crate::run::Run;
+
+/// Candidates between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 4_096;
 
 /// What a clause is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +32,23 @@ pub(super) struct ConjunctionQuery {
     clauses: Vec<(Role, Arc<dyn Query>)>,
     /// The same without scores.
     unscored: Arc<dyn Query>,
+    run: Arc<Run>,
 }
 
 impl ConjunctionQuery {
     /// At least one clause that isn't optional. `unscored` matches the same.
-    pub(super) fn new(clauses: Vec<(Role, Box<dyn Query>)>, unscored: Box<dyn Query>) -> Self {
+    pub(super) fn new(
+        clauses: Vec<(Role, Box<dyn Query>)>,
+        unscored: Box<dyn Query>,
+        run: &Arc<Run>,
+    ) -> Self {
         let clauses = clauses
             .into_iter()
             .map(|(role, clause)| (role, Arc::from(clause)));
         Self {
             clauses: clauses.collect(),
             unscored: Arc::from(unscored),
+            run: Arc::clone(run),
         }
     }
 }
@@ -61,9 +71,10 @@ impl Query for ConjunctionQuery {
             };
             Ok((*role, clause.weight(scoring)?))
         });
-        Ok(Box::new(ConjunctionWeight(
-            weights.collect::<tantivy::Result<_>>()?,
-        )))
+        Ok(Box::new(ConjunctionWeight {
+            clauses: weights.collect::<tantivy::Result<_>>()?,
+            run: Arc::clone(&self.run),
+        }))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
@@ -73,13 +84,16 @@ impl Query for ConjunctionQuery {
     }
 }
 
-struct ConjunctionWeight(Vec<(Role, Box<dyn Weight>)>);
+struct ConjunctionWeight {
+    clauses: Vec<(Role, Box<dyn Weight>)>,
+    run: Arc<Run>,
+}
 
 impl Weight for ConjunctionWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let (mut required, mut optional) = (Vec::new(), Vec::new());
         let mut candidate = 0;
-        for (role, weight) in &self.0 {
+        for (role, weight) in &self.clauses {
             let scores = *role != Role::Required;
             if *role == Role::Optional {
                 optional.push(weight);
@@ -108,6 +122,8 @@ impl Weight for ConjunctionWeight {
             optional,
             order,
             doc: candidate,
+            run: Arc::clone(&self.run),
+            steps: 0,
         };
         scorer.align(candidate);
         Ok(Box::new(scorer))
@@ -136,12 +152,21 @@ struct ConjunctionScorer {
     /// Places among those that have to match, the cheapest first.
     order: Vec<usize>,
     doc: DocId,
+    run: Arc<Run>,
+    /// To look at the deadline now and then.
+    steps: u32,
 }
 
 impl ConjunctionScorer {
-    /// Goes to the first document from `candidate` on that all have. Clauses are asked for growing documents only.
+    /// Goes to the first document from `candidate` on that all have. Clauses are asked for growing documents only. A
+    /// search that has to stop finds no more: it will be told.
     fn align(&mut self, mut candidate: DocId) -> DocId {
         'candidates: while candidate < TERMINATED {
+            self.steps = self.steps.wrapping_add(1);
+            if self.steps.is_multiple_of(STEPS_PER_CHECK) && self.run.check_inside().is_err() {
+                candidate = TERMINATED;
+                break;
+            }
             for nth in &self.order {
                 let Some(clause) = self.required.get_mut(*nth) else {
                     continue;

@@ -37,16 +37,17 @@ impl Planner<'_> {
         let clauses = self.clauses(queries, scope, &format!("{at}.queries"))?;
         let weight = weighed.filter(|_| fine)?;
         let scores: Vec<ClauseScore> = clauses.iter().map(|clause| clause.score).collect();
-        let queries: Vec<_> = clauses.into_iter().map(|clause| clause.query).collect();
-        let any = queries.iter().map(|query| query.box_clone()).collect();
-        let unscored = Box::new(BooleanQuery::union(any));
+        let any = || {
+            let queries = clauses.iter().map(|clause| clause.query.box_clone());
+            Box::new(BooleanQuery::union(queries.collect()))
+        };
         if scores.iter().all(|score| *score == ClauseScore::Constant(0.0)) {
-            return Some(Clause::constant(unscored, 0.0));
+            return Some(Clause::constant(any(), 0.0));
         }
         if let [ClauseScore::Constant(score)] = scores.as_slice() {
-            return Some(Clause::constant(unscored, score * weight));
+            return Some(Clause::constant(any(), score * weight));
         }
-        let union = UnionQuery::new(queries, 1, Together::Best(tie_breaker), unscored);
+        let union = UnionQuery::new(clauses, 1, Together::Best(tie_breaker), self.run);
         Some(Clause::scored(Box::new(union), weight))
     }
 

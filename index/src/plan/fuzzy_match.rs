@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tantivy::Score;
-use tantivy::query::{BooleanQuery, Occur, Query};
+use tantivy::query::Query;
 
 use super::Planner;
 use super::clause::Clause;
@@ -87,12 +87,11 @@ impl Planner<'_> {
         let query = match clauses.len() {
             1 => clauses.pop()?,
             _ => {
-                let should = clauses
-                    .iter()
-                    .map(|clause| (Occur::Should, clause.box_clone()))
+                let clauses = clauses
+                    .into_iter()
+                    .map(|word| Clause::scored(word, 1.0))
                     .collect();
-                let unscored = Box::new(BooleanQuery::with_minimum_required_clauses(should, needed));
-                Box::new(UnionQuery::new(clauses, needed, Together::Sum, unscored))
+                Box::new(UnionQuery::new(clauses, needed, Together::Sum, self.run))
             }
         };
         // Without norms and frequencies there is nothing to score by.

@@ -88,6 +88,14 @@ impl Selection {
         }
     }
 
+    /// The column, and the range that its values are to lie in, if it is one.
+    pub(super) fn range(&self) -> Option<(&Arc<NumberColumn>, &RangeInclusive<u64>)> {
+        match &self.values {
+            Values::Between(range) => Some((&self.column, range)),
+            Values::Among(_) => None,
+        }
+    }
+
     /// Fails when the search has to stop.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         self.run.check_inside()
@@ -161,7 +169,7 @@ impl Selection {
     }
 
     /// Adds the documents from `from` to `to` (at most a block's) that match.
-    fn list(&self, from: DocId, to: DocId, docs: &mut Vec<DocId>) {
+    pub(super) fn list(&self, from: DocId, to: DocId, docs: &mut Vec<DocId>) {
         match &self.values {
             Values::Between(range) => {
                 let column = &self.column.column;

@@ -15,7 +15,10 @@ use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::no_match;
 use crate::bm25::{Bm25, Norms, average, idf};
-use crate::statistics::Statistics;
+use crate::run::Run;
+
+/// Candidates between two looks at the deadline: with the longest phrase one may take 0.2 ms.
+const LOOKS_PER_CHECK: u32 = 128;
 
 /// The documents with all of some terms, each at its place give or take `slop`.
 #[derive(Clone, Debug)]
@@ -23,25 +26,26 @@ pub(super) struct SloppyPhraseQuery {
     field: Field,
     terms: Vec<(u64, Term)>,
     slop: u64,
-    statistics: Arc<Statistics>,
+    run: Arc<Run>,
 }
 
 impl SloppyPhraseQuery {
     /// At least two terms with their places.
-    pub(super) fn new(field: Field, terms: Vec<(u64, Term)>, slop: u64, statistics: Arc<Statistics>) -> Self {
+    pub(super) fn new(field: Field, terms: Vec<(u64, Term)>, slop: u64, run: &Arc<Run>) -> Self {
         Self {
             field,
             terms,
             slop,
-            statistics,
+            run: Arc::clone(run),
         }
     }
 
     /// A phrase is as rare as its terms are together: their weights add up.
     fn similarity(&self, searcher: &Searcher) -> tantivy::Result<Bm25> {
-        let texts = self.statistics.texts(searcher, self.field)?;
+        let statistics = self.run.statistics();
+        let texts = statistics.texts(searcher, self.field)?;
         let weights = self.terms.iter().map(|(_, term)| {
-            let having = self.statistics.having(searcher, term)?;
+            let having = statistics.having(searcher, term)?;
             Ok(f64::from(idf(texts.documents, having)))
         });
         let weight = weights.sum::<tantivy::Result<f64>>()? as Score;
@@ -98,6 +102,8 @@ impl Weight for SloppyPhraseWeight {
             tokens,
             slop: self.query.slop,
             doc: 0,
+            looks: 0,
+            run: Arc::clone(&self.query.run),
             frequency: 0,
             norms: norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1)),
             similarity: self
@@ -130,13 +136,16 @@ struct SloppyPhraseScorer {
     tokens: Vec<Occurrences>,
     slop: u64,
     doc: DocId,
+    /// To look at the deadline now and then.
+    looks: u32,
+    run: Arc<Run>,
     frequency: u32,
     norms: FieldNormReader,
     similarity: Option<Bm25>,
 }
 
 impl SloppyPhraseScorer {
-    /// Goes to the first match from `target` on.
+    /// Goes to the first match from `target` on. A search that has to stop finds no more: it will be told.
     fn settle(&mut self, target: DocId) -> DocId {
         self.doc = self.align(target);
         while self.doc != TERMINATED && !self.matches() {
@@ -150,6 +159,10 @@ impl SloppyPhraseScorer {
         let mut agreed = 0;
         while agreed < self.tokens.len() {
             agreed = 0;
+            self.looks = self.looks.wrapping_add(1);
+            if self.looks.is_multiple_of(LOOKS_PER_CHECK) && self.run.check_inside().is_err() {
+                return TERMINATED;
+            }
             for token in &mut self.tokens {
                 let doc = match token.postings.doc() {
                     doc if doc < candidate => token.postings.seek(candidate),

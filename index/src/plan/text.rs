@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, Occur, Query};
+use tantivy::query::Query;
 use tantivy::schema::Field as PhysicalField;
 use tantivy::{Score, Term};
 
@@ -115,12 +115,7 @@ impl<'a> Planner<'a> {
             .map(|(at, token)| (at as u64, Term::from_field_text(single, &token)))
             .collect();
         Some(Clause::scored(
-            Box::new(SloppyPhraseQuery::new(
-                single,
-                terms,
-                u64::from(slop),
-                Arc::clone(self.run.statistics()),
-            )),
+            Box::new(SloppyPhraseQuery::new(single, terms, u64::from(slop), self.run)),
             weight,
         ))
     }
@@ -166,12 +161,8 @@ impl<'a> Planner<'a> {
         {
             return word;
         }
-        let clauses = words
-            .iter()
-            .map(|word| (Occur::Should, word.box_clone()))
-            .collect();
-        let unscored = Box::new(BooleanQuery::with_minimum_required_clauses(clauses, needed));
-        Box::new(UnionQuery::new(words, needed, Together::Sum, unscored))
+        let clauses = words.into_iter().map(|word| Clause::scored(word, 1.0)).collect();
+        Box::new(UnionQuery::new(clauses, needed, Together::Sum, self.run))
     }
 
     /// The words of a phrase, and the physical field in which they are looked up.

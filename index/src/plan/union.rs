@@ -1,16 +1,25 @@
 //! Clauses of which some have to match, whose scores make one.
 //!
-//! Like [`super::conjunction`], for documents that don't match all clauses.
+//! Like [`super::conjunction`], for documents that don't match all clauses. Where clauses match many documents, they are
+//! walked one after the other through a window of documents (`tally`, as Lucene's `BooleanScorer` does); else the clause
+//! that stands on the first document goes on.
+
+mod shared;
+mod tally;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
+use super::clause::{Clause, ClauseScore};
 use super::no_match;
+use super::selection::{Opened, Select};
+use crate::run::Run;
+use tally::{Part, Scoring, Tally};
 
 /// What the scores of the matching clauses make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,85 +30,181 @@ pub(super) enum Together {
     Best(f64),
 }
 
+impl Together {
+    fn of(self, sum: f64, best: f64) -> Score {
+        match self {
+            Self::Sum => sum as Score,
+            Self::Best(part) => (best + (sum - best) * part) as Score,
+        }
+    }
+}
+
 /// The documents that `needed` of the clauses match.
 #[derive(Clone)]
 pub(super) struct UnionQuery {
-    clauses: Vec<Arc<dyn Query>>,
+    clauses: Vec<UnionClause>,
     needed: usize,
     together: Together,
-    /// The same without scores.
-    unscored: Arc<dyn Query>,
+    run: Arc<Run>,
+}
+
+/// One of the clauses.
+#[derive(Clone)]
+struct UnionClause {
+    query: Arc<dyn Query>,
+    /// The score of each document, if all have the same.
+    score: Option<Score>,
+    select: Option<Arc<dyn Select>>,
 }
 
 impl UnionQuery {
-    /// `needed` is at least 1. `unscored` matches the same.
-    pub(super) fn new(
-        clauses: Vec<Box<dyn Query>>,
-        needed: usize,
-        together: Together,
-        unscored: Box<dyn Query>,
-    ) -> Self {
+    /// `needed` is at least 1.
+    pub(super) fn new(clauses: Vec<Clause>, needed: usize, together: Together, run: &Arc<Run>) -> Self {
+        let clauses = clauses.into_iter().map(|clause| UnionClause {
+            query: Arc::from(clause.query),
+            score: match clause.score {
+                ClauseScore::Constant(score) => Some(score),
+                ClauseScore::Varies => None,
+            },
+            select: clause.select,
+        });
         Self {
-            clauses: clauses.into_iter().map(Arc::from).collect(),
+            clauses: clauses.collect(),
             needed,
             together,
-            unscored: Arc::from(unscored),
+            run: Arc::clone(run),
         }
     }
 }
 
 impl fmt::Debug for UnionQuery {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "Union({} of {:?}, {:?})",
-            self.needed, self.clauses, self.together
-        )
+        let clauses: Vec<_> = self.clauses.iter().map(|clause| &clause.query).collect();
+        write!(out, "Union({} of {clauses:?}, {:?})", self.needed, self.together)
     }
 }
 
 impl Query for UnionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        if !scoring.is_scoring_enabled() {
-            return self.unscored.weight(scoring);
+        if self.needed == 1 && !scoring.is_scoring_enabled() {
+            let clauses = self.clauses.iter().map(|clause| clause.query.box_clone());
+            // The library's own, which knows bit sets.
+            return BooleanQuery::union(clauses.collect()).weight(scoring);
         }
-        let clauses = self.clauses.iter().map(|clause| clause.weight(scoring));
+        let weigh = |clause: &UnionClause| {
+            Ok(WeighedClause {
+                weight: clause.query.weight(scoring)?,
+                score: clause.score,
+                select: clause.select.clone(),
+            })
+        };
+        let clauses = self.clauses.iter().map(weigh);
         Ok(Box::new(UnionWeight {
             clauses: clauses.collect::<tantivy::Result<_>>()?,
             needed: self.needed,
-            together: self.together,
+            together: scoring.is_scoring_enabled().then_some(self.together),
+            run: Arc::clone(&self.run),
         }))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.clauses.iter().for_each(|clause| clause.query_terms(visitor));
+        self.clauses
+            .iter()
+            .for_each(|clause| clause.query.query_terms(visitor));
+    }
+}
+
+struct WeighedClause {
+    weight: Box<dyn Weight>,
+    score: Option<Score>,
+    select: Option<Arc<dyn Select>>,
+}
+
+impl WeighedClause {
+    /// What it matches of a segment, and about how many documents that are; `None` when it's none.
+    fn open(
+        &self,
+        reader: &SegmentReader,
+        boost: Score,
+        scored: bool,
+    ) -> tantivy::Result<Option<(Part, u64)>> {
+        let score = if scored { self.score } else { Some(0.0) };
+        if let (Some(score), Some(select)) = (score, &self.select) {
+            let score = score * boost;
+            return Ok(match select.open(reader)? {
+                Opened::Nothing => None,
+                Opened::Everything => Some((Part::Everything(score), u64::from(reader.max_doc()))),
+                Opened::Values(selection) => {
+                    let matches = selection.estimate()?.0;
+                    Some((Part::column(selection, score), u64::from(matches)))
+                }
+                Opened::Documents(documents) => {
+                    let matches = documents.len();
+                    Some((
+                        Part::constant(documents.into_scorer(score), score),
+                        u64::from(matches),
+                    ))
+                }
+            });
+        }
+        let scorer = self.weight.scorer(reader, boost)?;
+        if scorer.doc() == TERMINATED {
+            return Ok(None);
+        }
+        let matches = u64::from(scorer.size_hint());
+        Ok(Some(match score {
+            Some(score) => (Part::constant(scorer, score * boost), matches),
+            None => (Part::Scored(scorer), matches),
+        }))
     }
 }
 
 struct UnionWeight {
-    clauses: Vec<Box<dyn Weight>>,
+    clauses: Vec<WeighedClause>,
     needed: usize,
-    together: Together,
+    /// `None` when nobody asks for scores.
+    together: Option<Together>,
+    run: Arc<Run>,
 }
+
+/// A segment's documents are tallied when clauses match one of so many on average.
+const DENSE_SHARE: u64 = 16;
 
 impl Weight for UnionWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let mut clauses = Vec::with_capacity(self.clauses.len());
-        for weight in &self.clauses {
-            let scorer = weight.scorer(reader, boost)?;
-            if scorer.doc() != TERMINATED {
-                clauses.push(scorer);
+        let mut parts = Vec::with_capacity(self.clauses.len());
+        let mut matches = 0_u64;
+        for clause in &self.clauses {
+            self.run.check_inside()?;
+            if let Some((part, documents)) = clause.open(reader, boost, self.together.is_some())? {
+                parts.push(part);
+                matches = matches.saturating_add(documents);
             }
         }
-        if clauses.len() < self.needed {
+        if parts.len() < self.needed {
             return Ok(Box::new(EmptyScorer));
         }
+        let max_doc = reader.max_doc();
+        if matches.saturating_mul(DENSE_SHARE) >= u64::from(max_doc) {
+            let scoring = Scoring::of(&parts, self.together);
+            let needed = u32::try_from(self.needed).unwrap_or(u32::MAX);
+            let tally = Tally::new(parts, matches, needed, scoring, &self.run, max_doc);
+            return Ok(Box::new(tally));
+        }
+        let clauses = parts.into_iter().map(|part| part.into_scorer(max_doc));
+        let clauses: Vec<_> = clauses.collect::<tantivy::Result<_>>()?;
+        let docs = clauses.iter().map(|scorer| scorer.doc()).enumerate();
         let mut scorer = UnionScorer {
-            behind: Behind::new(&clauses, reader.max_doc()),
+            behind: docs
+                .filter(|(_, doc)| *doc != TERMINATED)
+                .map(|(nth, doc)| Reverse((doc, nth)))
+                .collect(),
             clauses,
             here: Vec::new(),
             needed: self.needed,
-            together: self.together,
+            together: self.together.unwrap_or(Together::Sum),
+            run: Arc::clone(&self.run),
+            steps: 0,
             doc: 0,
         };
         scorer.settle();
@@ -115,123 +220,56 @@ impl Weight for UnionWeight {
     }
 }
 
-/// One of so many clauses has to match a document on average for all of them to be looked at for each document.
-const DENSE_SHARE: u64 = 16;
-
-/// Where the clauses stand that don't stand on the document.
-enum Behind {
-    /// Their documents, those first that come first.
-    Heap(BinaryHeap<Reverse<(DocId, usize)>>),
-    /// The documents of all clauses, in the order of the clauses: where many match each document, looking at all of
-    /// them costs less than putting each into its place again.
-    Row(Vec<DocId>),
-}
-
-impl Behind {
-    fn new(clauses: &[Box<dyn Scorer>], max_doc: DocId) -> Self {
-        let matches = clauses
-            .iter()
-            .map(|scorer| u64::from(scorer.size_hint()))
-            .sum::<u64>();
-        let looks = u64::from(max_doc).saturating_mul(clauses.len() as u64);
-        let docs = clauses.iter().map(|scorer| scorer.doc());
-        if matches.saturating_mul(DENSE_SHARE) >= looks {
-            Self::Row(docs.collect())
-        } else {
-            Self::Heap(docs.enumerate().map(|(nth, doc)| Reverse((doc, nth))).collect())
-        }
-    }
-
-    /// A clause stands on this document now.
-    fn put(&mut self, nth: usize, doc: DocId) {
-        match self {
-            Self::Heap(heap) if doc != TERMINATED => heap.push(Reverse((doc, nth))),
-            Self::Heap(_) => {}
-            Self::Row(docs) => {
-                if let Some(place) = docs.get_mut(nth) {
-                    *place = doc;
-                }
-            }
-        }
-    }
-
-    /// The first document that a clause stands on, and the places of the clauses there, in order.
-    fn next(&mut self, here: &mut Vec<usize>) -> DocId {
-        match self {
-            Self::Heap(heap) => {
-                let Some(Reverse((doc, _))) = heap.peek().copied() else {
-                    return TERMINATED;
-                };
-                while let Some(Reverse((at, nth))) = heap.peek().copied() {
-                    if at != doc {
-                        break;
-                    }
-                    heap.pop();
-                    // Equal documents come in the order of the clauses.
-                    here.push(nth);
-                }
-                doc
-            }
-            Self::Row(docs) => {
-                let doc = docs.iter().copied().min().unwrap_or(TERMINATED);
-                if doc != TERMINATED {
-                    let there = docs.iter().enumerate().filter(|(_, at)| **at == doc);
-                    here.extend(there.map(|(nth, _)| nth));
-                }
-                doc
-            }
-        }
-    }
-
-    /// Clauses that stand before `target` go there or behind it.
-    fn seek(&mut self, target: DocId, clauses: &mut [Box<dyn Scorer>]) {
-        match self {
-            Self::Heap(heap) => {
-                while let Some(Reverse((doc, nth))) = heap.peek().copied() {
-                    if doc >= target {
-                        break;
-                    }
-                    heap.pop();
-                    if let Some(scorer) = clauses.get_mut(nth) {
-                        let doc = scorer.seek(target);
-                        if doc != TERMINATED {
-                            heap.push(Reverse((doc, nth)));
-                        }
-                    }
-                }
-            }
-            Self::Row(docs) => {
-                for (doc, scorer) in docs.iter_mut().zip(clauses) {
-                    if *doc < target {
-                        *doc = scorer.seek(target);
-                    }
-                }
-            }
-        }
-    }
-}
+/// Documents between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 1_024;
 
 struct UnionScorer {
     /// In their order.
     clauses: Vec<Box<dyn Scorer>>,
     /// Places of the clauses that stand on the document, in order.
     here: Vec<usize>,
-    behind: Behind,
+    /// The documents of the other clauses, and their places: those first that come first.
+    behind: BinaryHeap<Reverse<(DocId, usize)>>,
     needed: usize,
     together: Together,
+    run: Arc<Run>,
+    /// To look at the deadline now and then.
+    steps: u32,
     doc: DocId,
 }
 
 impl UnionScorer {
-    /// Goes to the next document that enough clauses have. None stands on one.
+    /// Goes to the next document that enough clauses have. None stands on one. A search that has to stop finds no more:
+    /// it will be told.
     fn settle(&mut self) -> DocId {
         loop {
-            self.doc = self.behind.next(&mut self.here);
+            self.steps = self.steps.wrapping_add(1);
+            if self.steps.is_multiple_of(STEPS_PER_CHECK) && self.run.check_inside().is_err() {
+                self.doc = TERMINATED;
+                return self.doc;
+            }
+            self.doc = self.gather();
             if self.doc == TERMINATED || self.here.len() >= self.needed {
                 return self.doc;
             }
             self.leave(self.doc + 1);
         }
+    }
+
+    /// Takes the clauses on the first document that one stands on; that document.
+    fn gather(&mut self) -> DocId {
+        let Some(Reverse((doc, _))) = self.behind.peek().copied() else {
+            return TERMINATED;
+        };
+        while let Some(Reverse((at, nth))) = self.behind.peek().copied() {
+            if at != doc {
+                break;
+            }
+            self.behind.pop();
+            // Equal documents come in the order of the clauses.
+            self.here.push(nth);
+        }
+        doc
     }
 
     /// Those that stand on the document go on to `target` or behind it.
@@ -244,7 +282,25 @@ impl UnionScorer {
                 } else {
                     scorer.seek(target)
                 };
-                self.behind.put(nth, doc);
+                if doc != TERMINATED {
+                    self.behind.push(Reverse((doc, nth)));
+                }
+            }
+        }
+    }
+
+    /// Those that stand before `target` go there or behind it.
+    fn follow(&mut self, target: DocId) {
+        while let Some(Reverse((doc, nth))) = self.behind.peek().copied() {
+            if doc >= target {
+                break;
+            }
+            self.behind.pop();
+            if let Some(scorer) = self.clauses.get_mut(nth) {
+                let doc = scorer.seek(target);
+                if doc != TERMINATED {
+                    self.behind.push(Reverse((doc, nth)));
+                }
             }
         }
     }
@@ -264,7 +320,7 @@ impl DocSet for UnionScorer {
             return self.doc;
         }
         self.leave(target);
-        self.behind.seek(target, &mut self.clauses);
+        self.follow(target);
         self.settle()
     }
 
@@ -293,9 +349,6 @@ impl Scorer for UnionScorer {
                 best = f64::max(best, score);
             }
         }
-        match self.together {
-            Together::Sum => sum as Score,
-            Together::Best(part) => (best + (sum - best) * part) as Score,
-        }
+        self.together.of(sum, best)
     }
 }

@@ -1,0 +1,72 @@
+//! Columns of which several clauses of a union select ranges: a thousand ranges of one column read it once.
+
+use std::collections::HashMap;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use tantivy::{DocId, TERMINATED};
+
+use super::tally::Part;
+use crate::columns::NumberColumn;
+
+/// A column of which several clauses select ranges: read once.
+pub(super) struct Shared {
+    column: Arc<NumberColumn>,
+    /// The window that was read.
+    window: Range<DocId>,
+    /// Whose values these are, in order.
+    docs: Vec<DocId>,
+    values: Vec<u64>,
+}
+
+impl Shared {
+    /// Reads the window, if it isn't the one that was read last.
+    pub(super) fn read(&mut self, window: &Range<DocId>) {
+        if self.window != *window {
+            self.docs.clear();
+            self.values.clear();
+            self.column.read(window.clone(), &mut self.docs, &mut self.values);
+            self.window = window.clone();
+        }
+    }
+
+    /// Hands out the documents with a value in the range, each once.
+    pub(super) fn select(&self, range: &RangeInclusive<u64>, mut found: impl FnMut(DocId)) {
+        let mut last = TERMINATED;
+        for (doc, value) in self.docs.iter().zip(&self.values) {
+            if range.contains(value) && *doc != last {
+                last = *doc;
+                found(*doc);
+            }
+        }
+    }
+}
+
+/// Finds the columns of which several of the parts select ranges.
+pub(super) fn share(parts: &mut [Part]) -> Vec<Shared> {
+    let mut selecting: HashMap<*const NumberColumn, (usize, Option<usize>)> = HashMap::new();
+    let column = |part: &Part| match part {
+        Part::Column { selection, .. } => selection.range().map(|(column, _)| Arc::clone(column)),
+        Part::Everything(_) | Part::Constant { .. } | Part::Scored(_) => None,
+    };
+    for column in parts.iter().filter_map(column) {
+        selecting.entry(Arc::as_ptr(&column)).or_default().0 += 1;
+    }
+    let mut all = Vec::new();
+    for part in parts {
+        let Some(column) = column(part) else { continue };
+        let known = selecting.get_mut(&Arc::as_ptr(&column));
+        if let (Part::Column { shared, .. }, Some((2.., place))) = (part, known) {
+            *shared = Some(*place.get_or_insert_with(|| {
+                all.push(Shared {
+                    column,
+                    window: 0..0,
+                    docs: Vec::new(),
+                    values: Vec::new(),
+                });
+                all.len() - 1
+            }));
+        }
+    }
+    all
+}
