@@ -4,13 +4,16 @@
 //! wrong is a response with a gRPC status. So a stack of them has one type, on a listener and in process alike.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
-use tower::util::BoxCloneSyncService;
+use tower::util::ServiceExt as _;
 
 pub mod admission;
 pub mod catch_panic;
@@ -31,8 +34,50 @@ pub(crate) mod testing;
 /// What a layer's call returns.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-/// A service of any kind under one type.
-pub(crate) type AnyService = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
+/// A service of any kind under one type. Clones are the same one: each call clones what is inside once, and not what is
+/// inside of that for each layer.
+#[derive(Clone)]
+pub(crate) struct AnyService(Arc<dyn Callable>);
+
+/// A service that answers behind a shared reference.
+trait Callable: Send + Sync {
+    fn call(&self, request: Request<Body>) -> ResponseFuture;
+}
+
+struct Cloned<S>(S);
+
+impl<S: Inner + Sync> Callable for Cloned<S> {
+    fn call(&self, request: Request<Body>) -> ResponseFuture {
+        Box::pin(self.0.clone().oneshot(request))
+    }
+}
+
+impl AnyService {
+    pub(crate) fn new(service: impl Inner + Sync) -> Self {
+        Self(Arc::new(Cloned(service)))
+    }
+}
+
+impl fmt::Debug for AnyService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnyService")
+    }
+}
+
+impl Service<Request<Body>> for AnyService {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Each call waits for what is inside.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        self.0.call(request)
+    }
+}
 
 /// A service a layer can wrap: gRPC over HTTP, infallible, cloned for each call.
 pub trait Inner:
@@ -54,12 +99,6 @@ impl<S> Inner for S where
 /// A response that is only an error.
 pub(crate) fn refuse(status: impl Into<Status>) -> Response<Body> {
     status.into().into_http()
-}
-
-/// The service that was made ready, leaving an unready clone in its place (the tower rule: a clone isn't ready).
-pub(crate) fn take_ready<S: Clone>(service: &mut S) -> S {
-    let clone = service.clone();
-    std::mem::replace(service, clone)
 }
 
 /// Is this a call to the health service? It must pass where others are turned away.

@@ -2,12 +2,13 @@
 //!
 //! Names in telemetry come from here and never from the client: a million made-up paths are one `_OTHER`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use prost_types::method_options::IdempotencyLevel;
+use rustc_hash::FxHashMap;
 
 /// A descriptor set that can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +17,15 @@ pub struct DescriptorError(#[from] prost::DecodeError);
 
 /// The names of the known RPCs, as in `souk.order.v1.OrderService/GetOrder`. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Methods(Arc<BTreeMap<Box<str>, Method>>);
+pub struct Methods(Arc<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// For lookups: several for each call. The names are ours, so that nobody can choose those that collide.
+    methods: FxHashMap<Arc<str>, Method>,
+    /// Their names, sorted.
+    names: Vec<Arc<str>>,
+}
 
 /// What the descriptors say of an RPC.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +43,7 @@ impl Methods {
         descriptor_sets: &[&[u8]],
         mut serves: impl FnMut(&str) -> bool,
     ) -> Result<Self, DescriptorError> {
-        let mut names = BTreeMap::new();
+        let mut methods = FxHashMap::default();
         for bytes in descriptor_sets {
             for file in FileDescriptorSet::decode(*bytes)?.file {
                 let package = file.package();
@@ -45,36 +54,51 @@ impl Methods {
                     };
                     if serves(&service_name) {
                         let full = |method: &prost_types::MethodDescriptorProto| {
-                            let name = format!("{service_name}/{}", method.name()).into_boxed_str();
+                            let name: Arc<str> = format!("{service_name}/{}", method.name()).into();
                             let level = method.options.as_ref().map(|options| options.idempotency_level());
                             let safe = level == Some(IdempotencyLevel::NoSideEffects);
                             let repeatable = safe && !method.client_streaming();
                             (name, Method { repeatable })
                         };
-                        names.extend(service.method.iter().map(full));
+                        methods.extend(service.method.iter().map(full));
                     }
                 }
             }
         }
-        Ok(Self(Arc::new(names)))
+        let mut names: Vec<_> = methods.keys().cloned().collect();
+        names.sort_unstable();
+        Ok(Self(Arc::new(Table { methods, names })))
     }
 
     /// The known name behind a request path (`/souk.order.v1.OrderService/GetOrder`).
     pub fn known<'a>(&'a self, path: &str) -> Option<&'a str> {
-        let found = self.0.get_key_value(path.strip_prefix('/').unwrap_or(path));
-        found.map(|(name, _)| name.as_ref())
+        self.name(path).map(AsRef::as_ref)
+    }
+
+    /// [`Self::known`], to be kept.
+    pub(crate) fn name(&self, path: &str) -> Option<&Arc<str>> {
+        let found = self
+            .0
+            .methods
+            .get_key_value(path.strip_prefix('/').unwrap_or(path));
+        found.map(|(name, _)| name)
     }
 
     /// May the call at this request path be sent again, since it takes one message and changes nothing
     /// (`idempotency_level = NO_SIDE_EFFECTS`)?
     pub fn is_repeatable(&self, path: &str) -> bool {
-        let method = self.0.get(path.strip_prefix('/').unwrap_or(path));
+        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
         method.is_some_and(|method| method.repeatable)
+    }
+
+    /// All known names, sorted, to be kept.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.names.iter()
     }
 
     /// All known names, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(AsRef::as_ref)
+        self.0.names.iter().map(AsRef::as_ref)
     }
 
     /// The full names of the services that have a known RPC, sorted.

@@ -12,10 +12,10 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer, Service, ServiceExt as _};
+use tower::{Layer, Service};
 
 use super::rate::RateLayer;
-use super::{AnyService, Inner, ResponseFuture, is_health, refuse, take_ready};
+use super::{AnyService, Inner, ResponseFuture, is_health, refuse};
 
 /// Decides who is let in.
 pub trait Admit: fmt::Debug + Send + Sync + 'static {
@@ -35,7 +35,7 @@ impl fmt::Debug for Next {
 impl Next {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
-        Box::pin(self.0.oneshot(request))
+        self.0.0.call(request)
     }
 
     /// Turns the call away.
@@ -100,10 +100,10 @@ impl Service<Request<Body>> for Admission {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let mut inner = take_ready(&mut self.inner);
         let Some(admit) = &self.layer.admit else {
-            return inner.call(request);
+            return self.inner.call(request);
         };
+        let inner = self.inner.clone();
         let strangers = self.layer.rate.strangers(request.extensions());
         let Some(strangers) = strangers.filter(|_| !is_health(request.uri().path())) else {
             return admit.call(request, Next(inner));

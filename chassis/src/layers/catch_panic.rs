@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use super::{Inner, ResponseFuture, refuse, take_ready};
+use super::{Inner, ResponseFuture, refuse};
 use crate::status::StatusBuilder;
 
 /// Answers INTERNAL where a handler, or the stream it returned, panics. See the [module](self).
@@ -45,10 +45,12 @@ impl<S: Inner> Service<Request<Body>> for CatchPanic<S> {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let mut inner = take_ready(&mut self.inner);
         // Unwind safe: the handler's state is dropped with its future, and what is shared guards itself
         // (parking_lot's locks don't poison, storage checks its own).
-        let call = AssertUnwindSafe(async move { inner.call(request).await });
+        let call = match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
+            Ok(call) => AssertUnwindSafe(call),
+            Err(panic) => return Box::pin(std::future::ready(Ok(refuse(status(&*panic))))),
+        };
         Box::pin(async move {
             match call.catch_unwind().await {
                 Ok(Ok(response)) => Ok(response.map(|body| Body::new(CatchingBody { body: Some(body) }))),

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http::uri::PathAndQuery;
 use http::{Request, Response};
 use opentelemetry::metrics::Meter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,7 +21,7 @@ use tower::{Layer, Service};
 
 use super::outcome::hold_until_end;
 use super::shed::Sheds;
-use super::{Inner, ResponseFuture, is_health, refuse, take_ready};
+use super::{Inner, ResponseFuture, is_health, refuse};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::whole;
@@ -93,6 +94,21 @@ impl ConcurrencyLayer {
         self
     }
 
+    /// Takes the place back, and counts the answer until its end.
+    fn ended(&self, working: Working, response: Response<Body>) -> Response<Body> {
+        match (&self.adaptive, working.timed) {
+            (Some(adaptive), Some((path, began))) => {
+                let path = path.as_ref().map_or("", PathAndQuery::path);
+                adaptive.ended(path, began.elapsed(), working.place);
+            }
+            _ => drop(working.place),
+        }
+        match Arc::clone(&self.bodies).try_acquire_owned() {
+            Ok(permit) => hold_until_end(response, permit),
+            Err(_) => refuse(self.shed("RESPONSE_LIMIT", "responses being sent", self.bodies_max)),
+        }
+    }
+
     fn shed(&self, reason: &'static str, what: &str, limit: usize) -> Status {
         self.sheds.count(reason);
         let message = format!("the server is at its limit of {limit} {what}; retry with backoff");
@@ -103,16 +119,30 @@ impl ConcurrencyLayer {
     }
 
     /// A place to work, after waiting if there is room to wait; the deadline layer outside bounds the time.
-    async fn place(&self) -> Result<OwnedSemaphorePermit, Status> {
-        if let Ok(permit) = Arc::clone(&self.calls).try_acquire_owned() {
-            return Ok(permit);
-        }
+    async fn wait_for_place(&self) -> Result<OwnedSemaphorePermit, Status> {
         let waiting = Waiting::enter(&self.queue, self.queue_max)
             .ok_or_else(|| self.shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))?;
         let permit = Arc::clone(&self.calls).acquire_owned().await;
         drop(waiting);
         // The semaphore is never closed; were it, there would be no place.
         permit.map_err(|_| self.shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))
+    }
+}
+
+/// A call that has a place, until its answer begins.
+struct Working {
+    place: OwnedSemaphorePermit,
+    /// Its path and its beginning, where the limit goes by how long calls take.
+    timed: Option<(Option<PathAndQuery>, Instant)>,
+}
+
+impl Working {
+    fn begin(layer: &ConcurrencyLayer, request: &Request<Body>, place: OwnedSemaphorePermit) -> Self {
+        let timed = layer.adaptive.is_some();
+        Self {
+            place,
+            timed: timed.then(|| (request.uri().path_and_query().cloned(), Instant::now())),
+        }
     }
 }
 
@@ -162,33 +192,24 @@ impl<S: Inner> Service<Request<Body>> for Concurrency<S> {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let mut inner = take_ready(&mut self.inner);
         if is_health(request.uri().path()) {
-            return Box::pin(inner.call(request));
+            return Box::pin(self.inner.call(request));
         }
         let layer = self.layer.clone();
+        if let Ok(place) = Arc::clone(&layer.calls).try_acquire_owned() {
+            let working = Working::begin(&layer, &request, place);
+            let answer = self.inner.call(request);
+            return Box::pin(async move { Ok(layer.ended(working, answer.await?)) });
+        }
+        let mut inner = self.inner.clone();
         Box::pin(async move {
-            let place = match layer.place().await {
+            let place = match layer.wait_for_place().await {
                 Ok(place) => place,
                 Err(status) => return Ok(refuse(status)),
             };
-            let response = match &layer.adaptive {
-                None => {
-                    let response = inner.call(request).await?;
-                    drop(place);
-                    response
-                }
-                Some(adaptive) => {
-                    let (path, began) = (request.uri().path().to_owned(), Instant::now());
-                    let response = inner.call(request).await?;
-                    adaptive.ended(&path, began.elapsed(), place);
-                    response
-                }
-            };
-            Ok(match Arc::clone(&layer.bodies).try_acquire_owned() {
-                Ok(permit) => hold_until_end(response, permit),
-                Err(_) => refuse(layer.shed("RESPONSE_LIMIT", "responses being sent", layer.bodies_max)),
-            })
+            let working = Working::begin(&layer, &request, place);
+            let response = inner.call(request).await?;
+            Ok(layer.ended(working, response))
         })
     }
 }

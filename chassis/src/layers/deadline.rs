@@ -19,7 +19,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use super::{Inner, ResponseFuture, outcome, refuse, take_ready};
+use super::{Inner, ResponseFuture, outcome, refuse};
 use crate::status::StatusBuilder;
 
 /// The header with the time a caller gives.
@@ -187,9 +187,9 @@ impl<S: Inner> Service<Request<Body>> for Deadlines<S> {
             asked: asked.map(|asked| started + asked),
         };
         request.extensions_mut().insert(deadline);
-        let mut inner = take_ready(&mut self.inner);
+        let call = CURRENT.sync_scope(deadline, || self.inner.call(request));
         Box::pin(async move {
-            let call = deadline.scope(async move { inner.call(request).await });
+            let call = deadline.scope(call);
             let Ok(response) = tokio::time::timeout_at(deadline.at, call).await else {
                 return Ok(refuse(exceeded(given, limited_by)));
             };

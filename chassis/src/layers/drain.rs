@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::outcome::hold_until_end;
-use super::{Inner, ResponseFuture, is_health, refuse, take_ready};
+use super::{Inner, ResponseFuture, is_health, refuse};
 use crate::status::StatusBuilder;
 
 /// When a client that was turned away should come back: another process should have taken over by then.
@@ -93,9 +93,8 @@ impl<S: Inner> Service<Request<Body>> for Drain<S> {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let mut inner = take_ready(&mut self.inner);
         if is_health(request.uri().path()) {
-            return Box::pin(inner.call(request));
+            return Box::pin(self.inner.call(request));
         }
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
         let counted = self.gate.calls.token();
@@ -104,8 +103,9 @@ impl<S: Inner> Service<Request<Body>> for Drain<S> {
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
             return Box::pin(std::future::ready(Ok(refuse(status))));
         }
+        let answer = self.inner.call(request);
         Box::pin(async move {
-            let response = inner.call(request).await?;
+            let response = answer.await?;
             Ok(hold_until_end(response, counted))
         })
     }

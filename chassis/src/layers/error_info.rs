@@ -6,17 +6,17 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response};
 use http_body::{Frame, SizeHint};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use super::{Inner, ResponseFuture, refuse, take_ready};
+use super::{Inner, ResponseFuture, refuse};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 
@@ -152,13 +152,13 @@ impl<S: Inner> Service<Request<Body>> for ErrorInfos<S> {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let path: Arc<str> = request.uri().path().into();
+        let path = Path(request.uri().path_and_query().cloned());
         let layer = self.layer.clone();
-        let mut inner = take_ready(&mut self.inner);
+        let answer = self.inner.call(request);
         Box::pin(async move {
-            let response = inner.call(request).await?;
+            let response = answer.await?;
             if response.headers().contains_key(Status::GRPC_STATUS) {
-                return Ok(match layer.complete(response.headers(), &path) {
+                return Ok(match layer.complete(response.headers(), path.as_str()) {
                     Some(status) => rewrite(response, status),
                     None => response,
                 });
@@ -179,11 +179,20 @@ fn rewrite(mut response: Response<Body>, status: Status) -> Response<Body> {
     }
 }
 
+/// The path of a request, without a copy of it.
+struct Path(Option<PathAndQuery>);
+
+impl Path {
+    fn as_str(&self) -> &str {
+        self.0.as_ref().map_or("", PathAndQuery::path)
+    }
+}
+
 /// A body whose trailers are completed.
 struct CompletingBody {
     body: Body,
     layer: ErrorInfoLayer,
-    path: Arc<str>,
+    path: Path,
 }
 
 impl http_body::Body for CompletingBody {
@@ -198,7 +207,7 @@ impl http_body::Body for CompletingBody {
         Poll::Ready(frame.map(|frame| {
             let mut frame = frame?;
             if let Some(headers) = frame.trailers_mut()
-                && let Some(status) = self.layer.complete(headers, &self.path)
+                && let Some(status) = self.layer.complete(headers, self.path.as_str())
             {
                 status.add_header(headers)?;
             }

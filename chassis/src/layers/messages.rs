@@ -20,7 +20,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use super::{Inner, ResponseFuture, refuse, take_ready};
+use super::{Inner, ResponseFuture, refuse};
 use crate::status::StatusBuilder;
 
 mod decode;
@@ -153,7 +153,7 @@ impl<S: Inner> Service<Request<Body>> for Messages<S> {
                 return Box::pin(std::future::ready(Ok(response)));
             }
         };
-        let call = take_ready(&mut self.inner).call(request);
+        let call = self.inner.call(request);
         Box::pin(async move {
             tokio::pin!(call);
             // Whatever the reader of the body makes of its error (a proxy resets its stream), this is the answer.

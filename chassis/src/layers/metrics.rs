@@ -4,11 +4,13 @@
 //! The labels come from the descriptors and the list of codes, so their number is bounded whatever clients send.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response, Uri};
-use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
+use opentelemetry::{KeyValue, StringValue};
+use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
@@ -17,17 +19,24 @@ use tower::{Layer, Service};
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
 use super::trace::{METHOD_OTHER, code_name, is_server_fault};
-use super::{Inner, ResponseFuture, take_ready};
+use super::{Inner, ResponseFuture};
 use crate::methods::Methods;
 use crate::telemetry::instrument::{Histogram, whole};
 use crate::telemetry::instruments::{CLIENT_DURATION, RESPONSE_SIZE, SERVER_DURATION};
 
 /// Measures calls. See the [module](self).
 #[derive(Clone, Debug)]
-pub struct MetricsLayer {
+pub struct MetricsLayer(Arc<Measured>);
+
+#[derive(Debug)]
+struct Measured {
     duration: Histogram,
     side: Side,
+    /// What every call has behind its own labels.
+    peer: Vec<KeyValue>,
     methods: Methods,
+    /// The labels of the answer OK, by method: almost all calls have them.
+    usual: FxHashMap<Arc<str>, Vec<KeyValue>>,
 }
 
 /// Which end of the calls is measured.
@@ -36,17 +45,32 @@ enum Side {
     /// With the sizes of the responses.
     Server(Histogram),
     /// With where the calls go.
-    Client(Vec<KeyValue>),
+    Client,
+}
+
+/// Labels in front that all calls of a method have.
+const OF_THE_METHOD: usize = 2;
+
+fn labels(method: StringValue, code: Code, peer: &[KeyValue]) -> Vec<KeyValue> {
+    let mut labels = vec![
+        KeyValue::new("rpc.system.name", "grpc"),
+        KeyValue::new("rpc.method", method),
+        KeyValue::new("rpc.status_code", code_name(code)),
+    ];
+    labels.extend_from_slice(peer);
+    labels
 }
 
 impl MetricsLayer {
     /// `rpc.server.call.duration` and `rpc.server.response.size` on `meter`.
     pub fn server(methods: Methods, meter: &Meter) -> Self {
-        Self {
-            duration: SERVER_DURATION.histogram(meter),
-            side: Side::Server(RESPONSE_SIZE.histogram(meter)),
+        let sizes = RESPONSE_SIZE.histogram(meter);
+        Self::new(
+            SERVER_DURATION.histogram(meter),
+            Side::Server(sizes),
+            Vec::new(),
             methods,
-        }
+        )
     }
 
     /// `rpc.client.call.duration` of calls to `peer`, on `meter`. For a peer in this process, any URI that names it.
@@ -59,11 +83,19 @@ impl MetricsLayer {
             peer.port_u16()
                 .map(|port| KeyValue::new("server.port", i64::from(port))),
         );
-        Self {
-            duration: CLIENT_DURATION.histogram(meter),
-            side: Side::Client(labels),
+        Self::new(CLIENT_DURATION.histogram(meter), Side::Client, labels, methods)
+    }
+
+    fn new(duration: Histogram, side: Side, peer: Vec<KeyValue>, methods: Methods) -> Self {
+        let usual = |name: &Arc<str>| (Arc::clone(name), labels(Arc::clone(name).into(), Code::Ok, &peer));
+        let usual = methods.names().map(usual).collect();
+        Self(Arc::new(Measured {
+            duration,
+            side,
+            peer,
             methods,
-        }
+            usual,
+        }))
     }
 }
 
@@ -95,25 +127,20 @@ impl<S: Inner> Service<Request<Body>> for Metrics<S> {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let method = self
-            .layer
-            .methods
-            .known(request.uri().path())
-            .unwrap_or(METHOD_OTHER)
-            .to_owned();
+        let measured = &self.layer.0;
         let call = Call {
-            layer: self.layer.clone(),
-            method,
+            measured: Arc::clone(measured),
+            method: measured.methods.name(request.uri().path()).cloned(),
             started: Instant::now(),
             sent: 0,
         };
-        let watch = match self.layer.side {
+        let watch = match measured.side {
             Side::Server(_) => Watch::new(call),
-            Side::Client(_) => Watch::within(call, Deadline::of(&request)),
+            Side::Client => Watch::within(call, Deadline::of(&request)),
         };
-        let mut inner = take_ready(&mut self.inner);
+        let answer = self.inner.call(request);
         Box::pin(async move {
-            let response = inner.call(request).await?;
+            let response = answer.await?;
             Ok(watch.follow(response))
         })
     }
@@ -121,8 +148,9 @@ impl<S: Inner> Service<Request<Body>> for Metrics<S> {
 
 /// A call under way.
 struct Call {
-    layer: MetricsLayer,
-    method: String,
+    measured: Arc<Measured>,
+    /// `None` of what no descriptor knows.
+    method: Option<Arc<str>>,
     started: Instant,
     /// Bytes of the response.
     sent: usize,
@@ -134,29 +162,35 @@ impl Observer for Call {
     }
 
     fn ended(self, outcome: Outcome) {
-        let code = code_name(outcome.code);
-        let mut labels = vec![
-            KeyValue::new("rpc.system.name", "grpc"),
-            KeyValue::new("rpc.method", self.method),
-            KeyValue::new("rpc.status_code", code),
-        ];
-        let failed = match &self.layer.side {
-            Side::Server(sizes) => {
-                // A body is far below where a double stops being exact.
-                sizes.record(whole(self.sent) as f64, labels.get(..2).unwrap_or_default());
-                is_server_fault(outcome.code)
-            }
-            Side::Client(peer) => {
-                labels.extend_from_slice(peer);
-                outcome.code != Code::Ok
-            }
+        let measured = &*self.measured;
+        let usual = self.method.as_ref().filter(|_| outcome.code == Code::Ok);
+        if let Some(labels) = usual.and_then(|method| measured.usual.get(method)) {
+            return self.record(labels);
+        }
+        let method = self.method.clone().map_or(METHOD_OTHER.into(), StringValue::from);
+        let mut labels = labels(method, outcome.code, &measured.peer);
+        let failed = match &measured.side {
+            Side::Server(_) => is_server_fault(outcome.code),
+            Side::Client => outcome.code != Code::Ok,
         };
         if failed {
-            labels.push(KeyValue::new("error.type", code));
+            labels.push(KeyValue::new("error.type", code_name(outcome.code)));
         }
-        self.layer
-            .duration
-            .record(self.started.elapsed().as_secs_f64(), &labels);
+        self.record(&labels);
+    }
+}
+
+impl Call {
+    fn record(&self, labels: &[KeyValue]) {
+        if let Side::Server(sizes) = &self.measured.side {
+            // A body is far below where a double stops being exact.
+            sizes.record(
+                whole(self.sent) as f64,
+                labels.get(..OF_THE_METHOD).unwrap_or_default(),
+            );
+        }
+        let took = self.started.elapsed().as_secs_f64();
+        self.measured.duration.record(took, labels);
     }
 }
 

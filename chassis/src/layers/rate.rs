@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::{Either, Ready, ready};
 use http::{Extensions, Request, Response};
 use tokio::time::Instant;
 use tonic::Status;
@@ -21,7 +22,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
 
 use super::shed::Sheds;
-use super::{Inner, ResponseFuture, is_health, refuse, take_ready};
+use super::{Inner, is_health, refuse};
 use crate::config::RateConfig;
 use crate::status::StatusBuilder;
 use crate::tls::TlsPeer;
@@ -218,20 +219,19 @@ pub struct Rate<S> {
 impl<S: Inner> Service<Request<Body>> for Rate<S> {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = ResponseFuture;
+    type Future = Either<S::Future, Ready<Result<Response<Body>, Infallible>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let mut inner = take_ready(&mut self.inner);
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         if !is_health(request.uri().path())
             && let Err(status) = self.layer.0.take(request.extensions())
         {
-            return Box::pin(std::future::ready(Ok(refuse(status))));
+            return Either::Right(ready(Ok(refuse(status))));
         }
-        Box::pin(inner.call(request))
+        Either::Left(self.inner.call(request))
     }
 }
 

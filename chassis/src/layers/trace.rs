@@ -7,6 +7,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response, Uri};
@@ -21,7 +22,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
-use super::{Inner, ResponseFuture, take_ready};
+use super::{Inner, ResponseFuture};
 use crate::methods::Methods;
 use crate::propagate;
 use crate::telemetry::Role;
@@ -39,7 +40,7 @@ enum Side {
     /// We answer: takes the caller's context from the headers.
     Server,
     /// We ask: gives our context in the headers.
-    Client(Peer),
+    Client(Arc<Peer>),
 }
 
 /// Where a client's calls go.
@@ -75,7 +76,7 @@ impl TraceLayer {
             port: peer.port_u16(),
         };
         Self {
-            side: Side::Client(peer),
+            side: Side::Client(Arc::new(peer)),
             methods,
             role: None,
         }
@@ -111,7 +112,6 @@ impl<S: Inner> Service<Request<Body>> for Trace<S> {
 
     fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
         let span = self.layer.start(&mut request);
-        let mut inner = take_ready(&mut self.inner);
         let server = matches!(self.layer.side, Side::Server);
         let call = Call {
             span: span.clone(),
@@ -122,8 +122,9 @@ impl<S: Inner> Service<Request<Body>> for Trace<S> {
             true => Watch::new(call),
             false => Watch::within(call, Deadline::of(&request)),
         };
+        let answer = span.in_scope(|| self.inner.call(request));
         let future = async move {
-            let response = inner.call(request).await?;
+            let response = answer.await?;
             Ok(watch.follow(response))
         };
         Box::pin(future.instrument(span))

@@ -4,11 +4,11 @@
 //! proportion; while they don't, it rises by its square root. So it settles where more calls at a time would only wait for
 //! each other, whatever the mix of methods is.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -58,7 +58,7 @@ struct State {
     /// Places that aren't given out.
     held: Vec<OwnedSemaphorePermit>,
     /// By method.
-    means: HashMap<Box<str>, Mean>,
+    means: FxHashMap<Box<str>, Mean>,
     began: Instant,
     calls: u32,
     /// Sum over the window's calls of their times in long means.
