@@ -87,6 +87,8 @@ pub(super) struct Guarded<S> {
     inbound: Scan,
     outbound: Scan,
     budget: Budget,
+    /// Whether anything was written.
+    begun: bool,
 }
 
 impl<S> Guarded<S> {
@@ -99,6 +101,7 @@ impl<S> Guarded<S> {
             inbound: Scan::after(preface),
             outbound: Scan::after(0),
             budget: Budget::new(overhead_max),
+            begun: false,
         }
     }
 
@@ -108,6 +111,7 @@ impl<S> Guarded<S> {
             return self.pulse.note_blocked();
         };
         self.pulse.note_taken();
+        self.begun = true;
         let mut left = *result.as_ref().unwrap_or(&0);
         let mut answers = 0;
         for slice in slices {
@@ -188,6 +192,26 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        // The HTTP/2 implementation asks before its first write which messages it shall copy behind their headers: those below
+        // 256 bytes where it can write several slices, else those below 1 KiB. What isn't copied is written before the
+        // trailers are even encoded: a second system call, a second packet, and a second wakeup of the client. So most
+        // answers of one row are copied, and what is longer is written in slices all the same.
+        self.begun && self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn slices_are_written_after_the_first_bytes() {
+        let (stream, _peer) = tokio::io::duplex(64);
+        let mut guarded = Guarded::new(stream, 0, 1, Arc::new(Pulse::new()));
+        assert!(!guarded.is_write_vectored());
+        guarded.write_all(b"settings").await.expect("room for them");
+        assert!(guarded.is_write_vectored());
     }
 }
