@@ -1,12 +1,14 @@
 //! A channel to another process (or a stack in this one): traced, measured, inheriting the deadline of the call it serves.
 
 use std::convert::Infallible;
+use std::future::Ready;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use hyper_util::rt::TokioIo;
@@ -238,16 +240,16 @@ struct Inherit<S>(S);
 impl<S: Inner> Service<Request<Body>> for Inherit<S> {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = ResponseFuture;
+    type Future = Either<S::Future, Ready<Result<Response<Body>, Infallible>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let asked = match deadline::parse(request.headers()) {
             Ok(asked) => asked,
-            Err(status) => return Box::pin(std::future::ready(Ok(refuse(status)))),
+            Err(status) => return Either::Right(std::future::ready(Ok(refuse(status)))),
         };
         let left = match request.extensions().get::<Deadline>() {
             // A forwarded call: its stream may outlive the server's limits, so only the client's own time counts.
@@ -261,7 +263,7 @@ impl<S: Inner> Service<Request<Body>> for Inherit<S> {
                 .headers_mut()
                 .insert(deadline::GRPC_TIMEOUT, deadline::format(time));
         }
-        Box::pin(self.0.call(request))
+        Either::Left(self.0.call(request))
     }
 }
 

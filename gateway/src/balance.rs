@@ -15,7 +15,7 @@ use souk_chassis::telemetry::instrument::whole;
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tower::ServiceExt as _;
+use tower::Service as _;
 
 use crate::metrics::{EJECTED, EJECTIONS, Tally, of};
 
@@ -112,7 +112,7 @@ impl Balance {
         };
         endpoint.under_way.fetch_add(1, Ordering::Relaxed);
         let under_way = UnderWay(&endpoint.under_way);
-        let Ok(response) = endpoint.client.clone().oneshot(request).await;
+        let Ok(response) = endpoint.client.clone().call(request).await;
         drop(under_way);
         self.note(endpoint, &response);
         (response, endpoint.process)

@@ -5,6 +5,7 @@
 //! is ended between two frames, with the words for its client: come back, another gateway goes on.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -21,7 +22,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Says when streams end. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Farewell {
+pub(crate) struct Farewell(Arc<Leaving>);
+
+struct Leaving {
     draining: CancellationToken,
     grace: Duration,
 }
@@ -29,7 +32,7 @@ pub(crate) struct Farewell {
 impl Farewell {
     /// Streams end `grace` after `draining`.
     pub(crate) fn new(draining: CancellationToken, grace: Duration) -> Self {
-        Self { draining, grace }
+        Self(Arc::new(Leaving { draining, grace }))
     }
 
     /// `body`, or as much of it as there is time for.
@@ -37,22 +40,28 @@ impl Farewell {
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
-        let Self { draining, grace } = self.clone();
-        let over = Box::pin(async move {
-            draining.cancelled().await;
-            tokio::time::sleep(grace).await;
-        });
         Body::new(EndingBody {
             body: Some(body),
-            over,
+            leaving: Arc::clone(&self.0),
+            over: None,
         })
+    }
+}
+
+impl Leaving {
+    /// Ends when streams must.
+    async fn over(self: Arc<Self>) {
+        self.draining.cancelled().await;
+        tokio::time::sleep(self.grace).await;
     }
 }
 
 struct EndingBody {
     /// `None` once it was ended.
     body: Option<Body>,
-    over: Pin<Box<dyn Future<Output = ()> + Send>>,
+    leaving: Arc<Leaving>,
+    /// `None` while nothing was waited for: most answers are there at once.
+    over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl http_body::Body for EndingBody {
@@ -70,7 +79,9 @@ impl http_body::Body for EndingBody {
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
             return Poll::Ready(frame);
         }
-        ready!(self.over.as_mut().poll(cx));
+        let this = &mut *self;
+        let over = || Box::pin(Arc::clone(&this.leaving).over()) as Pin<Box<_>>;
+        ready!(this.over.get_or_insert_with(over).as_mut().poll(cx));
         self.body = None;
         let mut trailers = HeaderMap::new();
         let message = "the gateway is shutting down; call again, another one will go on";

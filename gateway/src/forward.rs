@@ -20,7 +20,7 @@ use crate::retry::Retry;
 #[derive(Clone)]
 pub(crate) struct Forward {
     /// By the full name of the service.
-    routes: Arc<BTreeMap<String, Retry>>,
+    routes: Arc<BTreeMap<String, Arc<Retry>>>,
     farewell: Farewell,
     /// Ends the monitors with the last clone.
     _monitors: Arc<DropGuard>,
@@ -29,7 +29,12 @@ pub(crate) struct Forward {
 impl Forward {
     pub(crate) fn new(routes: BTreeMap<String, Retry>, farewell: Farewell, monitors: DropGuard) -> Self {
         Self {
-            routes: Arc::new(routes),
+            routes: Arc::new(
+                routes
+                    .into_iter()
+                    .map(|(name, way)| (name, Arc::new(way)))
+                    .collect(),
+            ),
             farewell,
             _monitors: Arc::new(monitors),
         }

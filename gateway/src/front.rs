@@ -87,7 +87,7 @@ impl Service<Request<Body>> for Front {
         // Without trailers a gRPC call can't end; HTTP/1.1 has none that clients read.
         let grpc = Protocol::of(request.headers()) == Protocol::Grpc && request.version() == Version::HTTP_2;
         if grpc {
-            Box::pin(tower::ServiceExt::oneshot(self.0.stack.clone(), request))
+            self.0.stack.clone().call(request)
         } else {
             Box::pin(tower::ServiceExt::oneshot(self.0.web.clone(), request))
         }

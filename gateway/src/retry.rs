@@ -128,7 +128,7 @@ impl Retry {
     }
 
     /// The answer, or the last refusal.
-    pub(crate) async fn call(self, request: Request<Body>) -> Response<Body> {
+    pub(crate) async fn call(&self, request: Request<Body>) -> Response<Body> {
         if self.config.attempts_max < 2 || !self.methods.is_repeatable(request.uri().path()) {
             return self.backend.call(request, None).await.0;
         }

@@ -3,6 +3,7 @@
 //! Health checks pass: they are how clients learn that the server is going.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,7 +22,11 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The gate. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct DrainGate {
+pub struct DrainGate(Arc<Gate>);
+
+/// Behind one pointer: a token's clone takes its lock, and each call clones the gate.
+#[derive(Debug, Default)]
+struct Gate {
     closed: CancellationToken,
     calls: TaskTracker,
 }
@@ -34,23 +39,23 @@ impl DrainGate {
 
     /// Turns new calls away from now on.
     pub fn close(&self) {
-        self.closed.cancel();
-        self.calls.close();
+        self.0.closed.cancel();
+        self.0.calls.close();
     }
 
     /// Is it closed?
     pub fn is_closed(&self) -> bool {
-        self.closed.is_cancelled()
+        self.0.closed.is_cancelled()
     }
 
     /// Calls under way, streams among them; health checks aren't counted.
     pub fn in_flight(&self) -> usize {
-        self.calls.len()
+        self.0.calls.len()
     }
 
     /// Waits until the gate is closed and no call is under way.
     pub async fn drained(&self) {
-        self.calls.wait().await;
+        self.0.calls.wait().await;
     }
 }
 
@@ -97,7 +102,7 @@ impl<S: Inner> Service<Request<Body>> for Drain<S> {
             return Box::pin(self.inner.call(request));
         }
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
-        let counted = self.gate.calls.token();
+        let counted = self.gate.0.calls.token();
         if self.gate.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);

@@ -7,17 +7,21 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{self, Poll, ready};
 
 use http::{Request, Response, Uri};
+use opentelemetry::Context;
+use opentelemetry::trace::TraceContextExt;
+use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
 use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
+use tracing::Span;
 use tracing::field::Empty;
-use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::deadline::Deadline;
@@ -106,32 +110,46 @@ impl<S: Inner> Service<Request<Body>> for Trace<S> {
     type Error = Infallible;
     type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
+        let entered = self.layer.enters();
         let span = self.layer.start(&mut request);
         let server = matches!(self.layer.side, Side::Server);
         let call = Call {
             span: span.clone(),
             server,
+            entered,
             started: Instant::now(),
         };
         let watch = match server {
             true => Watch::new(call),
             false => Watch::within(call, Deadline::of(&request)),
         };
-        let answer = span.in_scope(|| self.inner.call(request));
+        let answer = match entered {
+            true => span.in_scope(|| self.inner.call(request)),
+            false => self.inner.call(request),
+        };
         let future = async move {
             let response = answer.await?;
             Ok(watch.follow(response))
         };
-        Box::pin(future.instrument(span))
+        match entered {
+            true => Box::pin(InSpan::new(span, future)),
+            false => Box::pin(future),
+        }
     }
 }
 
 impl TraceLayer {
+    /// Does the work on a call run in its span? A client's only passes it on: within another span, whose trace it belongs
+    /// to, nothing comes of entering its own.
+    fn enters(&self) -> bool {
+        matches!(self.side, Side::Server) || !Context::map_current(TraceContextExt::has_active_span)
+    }
+
     /// The span of a call, in its place in the caller's trace.
     fn start(&self, request: &mut Request<Body>) -> Span {
         let path = request.uri().path();
@@ -206,10 +224,55 @@ fn record_address(span: &Span, [address, port]: [&str; 2], socket: Option<Socket
     }
 }
 
+pin_project! {
+    /// Work in its span. Unlike `Instrumented`, it is dropped as it ends, and doesn't enter once more for that.
+    struct InSpan<F: Future> {
+        #[pin]
+        work: Option<F>,
+        span: Span,
+    }
+
+    impl<F: Future> PinnedDrop for InSpan<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            if this.work.is_some() {
+                let _entered = this.span.enter();
+                this.work.set(None);
+            }
+        }
+    }
+}
+
+impl<F: Future> InSpan<F> {
+    fn new(span: Span, work: F) -> Self {
+        Self {
+            work: Some(work),
+            span,
+        }
+    }
+}
+
+impl<F: Future> Future for InSpan<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        let _entered = this.span.enter();
+        let Some(work) = this.work.as_mut().as_pin_mut() else {
+            // It has ended; nobody polls it again.
+            return Poll::Pending;
+        };
+        let output = ready!(work.poll(cx));
+        this.work.set(None);
+        Poll::Ready(output)
+    }
+}
+
 /// A call under way.
 struct Call {
     span: Span,
     server: bool,
+    entered: bool,
     started: Instant,
 }
 
@@ -231,7 +294,7 @@ impl Observer for Call {
     }
 
     fn span(&self) -> Option<&Span> {
-        Some(&self.span)
+        self.entered.then_some(&self.span)
     }
 }
 

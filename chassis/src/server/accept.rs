@@ -3,7 +3,6 @@
 //! hyper is driven directly, not through `tonic::transport::Server`: that one applies `grpc-timeout` itself, with the
 //! wrong code and before our layer could, and has no limit on connections.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -23,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::transport::server::TcpConnectInfo;
-use tower::ServiceExt as _;
+use tower::Service as _;
 
 use super::guarded::{Guarded, Pulse};
 use super::leftover::Leftover;
@@ -32,6 +31,7 @@ use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
 use super::watched::Watched;
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
+use crate::layers::ResponseFuture;
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
@@ -280,17 +280,16 @@ impl Connection {
             }
         };
         drop(opening);
-        let service = service_fn(move |mut request: Request<Incoming>| {
+        let service = service_fn(move |mut request: Request<Incoming>| -> ResponseFuture {
             let extensions = request.extensions_mut();
             extensions.insert(info.clone());
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
             }
-            let stack = stack.clone();
-            async move {
-                let request = request.map(|body| Body::new(Leftover::new(body)));
-                stack.oneshot(request).await as Result<_, Infallible>
-            }
+            // A stack is always ready: each call waits in it.
+            stack
+                .clone()
+                .call(request.map(|body| Body::new(Leftover::new(body))))
         });
         let pulse = Arc::new(Pulse::new());
         let life = Life {

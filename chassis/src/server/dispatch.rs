@@ -48,14 +48,14 @@ impl Service<Request<Body>> for Dispatch {
     type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Which of the two is asked isn't known yet: each call waits for its own.
+        // Which of the two is asked isn't known yet: each call waits for its own. A forwarder is always ready.
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         match &self.forwarder {
             Some(forwarder) if self.forwarded.contains(service_name(request.uri().path())) => {
-                Box::pin(tower::ServiceExt::oneshot(forwarder.clone(), request))
+                forwarder.clone().call(request)
             }
             _ => Box::pin(tower::ServiceExt::oneshot(self.mounted.clone(), request)),
         }
