@@ -85,7 +85,8 @@ impl Guard {
     }
 
     /// The arguments that make a process of this kind know callers.
-    pub(crate) fn arguments(&self, role: &str) -> Vec<String> {
+    #[must_use]
+    pub fn arguments(&self, role: &str) -> Vec<String> {
         let file = |name: &str| self.folder.path().join(name).display().to_string();
         let keys = format!("auth.keys={}", file("keys"));
         let credential = format!("auth.credential_key={}", file("credential"));

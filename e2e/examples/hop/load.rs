@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use souk_proto::shop::v1::GetShopRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
+use tonic::Request;
+use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::proxy::{Proxy, SHOP};
@@ -16,12 +18,47 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// What one way did in one round; times in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
-    pub(crate) calls_per_second: f64,
-    pub(crate) p99: f64,
+    pub(crate) rate: Rate,
     /// Of the process in between.
     pub(crate) cpu_per_call: f64,
     /// With one call at a time.
     pub(crate) alone_median: f64,
+}
+
+/// How fast calls were answered; times in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    pub(crate) calls: f64,
+    pub(crate) per_second: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+}
+
+/// What a caller does over and over.
+pub(crate) trait Call: Clone + Send + 'static {
+    /// One call, to its answer.
+    fn call(&mut self) -> impl Future<Output = anyhow::Result<()>> + Send;
+}
+
+/// Gets the one shop, with a key where one is needed.
+#[derive(Clone)]
+struct GetShop {
+    client: ShopServiceClient<Channel>,
+    key: Option<AsciiMetadataValue>,
+}
+
+impl Call for GetShop {
+    async fn call(&mut self) -> anyhow::Result<()> {
+        let mut request = Request::new(GetShopRequest {
+            shop_id: SHOP.to_owned(),
+            min_sequence: 0,
+        });
+        if let Some(key) = &self.key {
+            request.metadata_mut().insert("x-api-key", key.clone());
+        }
+        self.client.get_shop(request).await?;
+        Ok(())
+    }
 }
 
 /// Loads a way, then calls it one by one.
@@ -31,48 +68,51 @@ pub(crate) async fn measure(
     connections: usize,
     time: Duration,
 ) -> anyhow::Result<Figures> {
-    let clients = clients(&proxy.target, connections)?;
-    call_for(&clients, in_flight, WARM_UP).await?;
+    let key = proxy
+        .key
+        .as_deref()
+        .map(AsciiMetadataValue::try_from)
+        .transpose()?;
+    let callers: Vec<_> = channels(&proxy.target, connections)?
+        .into_iter()
+        .map(|channel| GetShop {
+            client: ShopServiceClient::new(channel),
+            key: key.clone(),
+        })
+        .collect();
+    call_for(&callers, in_flight, WARM_UP).await?;
     let before = proxy.cpu();
-    let began = Instant::now();
-    let mut under_load = call_for(&clients, in_flight, time).await?;
-    let took = began.elapsed().as_secs_f64();
+    let rate = call_for(&callers, in_flight, time).await?;
     let cpu = proxy.cpu() - before;
-    let calls = under_load.len().max(1) as f64;
-    let mut alone = call_for(clients.get(..1).unwrap_or_default(), 1, time).await?;
-    under_load.sort_unstable();
-    alone.sort_unstable();
-    let at = |sorted: &[Duration], percent: usize| {
-        let place = sorted.len().saturating_sub(1) * percent / 100;
-        sorted.get(place).map_or(0.0, Duration::as_secs_f64)
-    };
+    let alone = call_for(callers.get(..1).unwrap_or_default(), 1, time).await?;
     Ok(Figures {
-        calls_per_second: calls / took,
-        p99: at(&under_load, 99),
-        cpu_per_call: cpu / calls,
-        alone_median: at(&alone, 50),
+        rate,
+        cpu_per_call: cpu / rate.calls,
+        alone_median: alone.p50,
     })
 }
 
-fn clients(target: &str, connections: usize) -> anyhow::Result<Vec<ShopServiceClient<Channel>>> {
-    let client = |_| {
+/// So many connections, made at their first calls.
+pub(crate) fn channels(target: &str, connections: usize) -> anyhow::Result<Vec<Channel>> {
+    let channel = |_| {
         let endpoint = Endpoint::from_shared(target.to_owned())?.tcp_nodelay(true);
-        Ok(ShopServiceClient::new(endpoint.connect_lazy()))
+        Ok(endpoint.connect_lazy())
     };
-    (0..connections.max(1)).map(client).collect()
+    (0..connections.max(1)).map(channel).collect()
 }
 
-/// So many callers for a time; how long each call took.
-async fn call_for(
-    clients: &[ShopServiceClient<Channel>],
-    callers: usize,
+/// So many calls at a time for a time, by `callers` in turn.
+pub(crate) async fn call_for<C: Call>(
+    callers: &[C],
+    in_flight: usize,
     time: Duration,
-) -> anyhow::Result<Vec<Duration>> {
+) -> anyhow::Result<Rate> {
     let over = Arc::new(AtomicBool::new(false));
+    let began = Instant::now();
     let mut calling = Vec::new();
-    for client in clients.iter().cycle().take(callers).cloned() {
+    for caller in callers.iter().cycle().take(in_flight).cloned() {
         let over = Arc::clone(&over);
-        calling.push(tokio::spawn(call(client, over)));
+        calling.push(tokio::spawn(call_until(caller, over)));
     }
     tokio::time::sleep(time).await;
     over.store(true, Ordering::Relaxed);
@@ -80,21 +120,26 @@ async fn call_for(
     for caller in calling {
         all.extend(caller.await??);
     }
-    Ok(all)
+    let took = began.elapsed().as_secs_f64();
+    all.sort_unstable();
+    let at = |percent: usize| {
+        let place = all.len().saturating_sub(1) * percent / 100;
+        all.get(place).map_or(0.0, Duration::as_secs_f64)
+    };
+    let calls = all.len().max(1) as f64;
+    Ok(Rate {
+        calls,
+        per_second: calls / took,
+        p50: at(50),
+        p99: at(99),
+    })
 }
 
-async fn call(
-    mut client: ShopServiceClient<Channel>,
-    over: Arc<AtomicBool>,
-) -> anyhow::Result<Vec<Duration>> {
+async fn call_until<C: Call>(mut caller: C, over: Arc<AtomicBool>) -> anyhow::Result<Vec<Duration>> {
     let mut times = Vec::new();
     while !over.load(Ordering::Relaxed) {
-        let request = GetShopRequest {
-            shop_id: SHOP.to_owned(),
-            min_sequence: 0,
-        };
         let began = Instant::now();
-        client.get_shop(request).await?;
+        caller.call().await?;
         times.push(began.elapsed());
     }
     Ok(times)

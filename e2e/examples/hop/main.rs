@@ -1,5 +1,6 @@
 //! What the gateway's hop costs: processor time of a call in the process in between, and what it adds to the median, against
-//! nginx `grpc_pass` with the same load, without telemetry, with one trace of a hundred, and with all.
+//! nginx `grpc_pass` with the same load, without telemetry, with one trace of a hundred, and with all; and with API keys and
+//! limits of rates besides.
 //!
 //! `e2e/hop.sh` builds what is needed and runs it. By hand:
 //! `cargo run --release -p souk-e2e --example hop -- --souk target/release/souk --nginx nginx --seconds 5 --rounds 3`
@@ -7,8 +8,13 @@
 //! One backend, `souk shop-svc` with one shop, is called by `GetShop`: directly, through nginx, and through gateways. In each
 //! round each way is loaded with `--in-flight` calls over `--connections` connections for `--seconds`, for its throughput,
 //! and then called by one caller, one call at a time, for its median. The figures are the medians of the rounds.
+//!
+//! With `--front` it measures `souk serve`, gateway and services in one process, by telemetry: durable writes and searches with
+//! `--in-flight` calls, for `--seconds` each; and the resident memory of the demo (`--demo small` or `full`) and of the suite in
+//! four processes, at rest.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
+mod front;
 mod load;
 mod proxy;
 
@@ -31,6 +37,10 @@ struct Options {
     connections: usize,
     /// Further arguments of the gateways: limits, certificates.
     gateway: Vec<String>,
+    /// Measure the front door instead.
+    front: bool,
+    /// Size of the demo whose memory is looked at: `small` or `full`.
+    demo: String,
 }
 
 impl Options {
@@ -43,6 +53,8 @@ impl Options {
             in_flight: 64,
             connections: 4,
             gateway: Vec::new(),
+            front: false,
+            demo: "full".to_owned(),
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(name) = arguments.next() {
@@ -54,18 +66,33 @@ impl Options {
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--in-flight" => options.in_flight = value()?.parse()?,
                 "--connections" => options.connections = value()?.parse()?,
+                "--front" => options.front = true,
+                "--demo" => options.demo = value()?,
                 "--gateway" => options.gateway = value()?.split(' ').map(str::to_owned).collect(),
                 _ => anyhow::bail!(
-                    "{name}: --souk, --nginx, --seconds, --rounds, --in-flight, --connections, --gateway"
+                    "{name}: --souk, --nginx, --seconds, --rounds, --in-flight, --connections, --gateway, --front, --demo"
                 ),
             }
         }
         Ok(options)
     }
 
+    fn time(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+
     fn ways(&self) -> Vec<Way> {
         let nginx = self.nginx.clone().map(Way::Nginx);
-        let gateway = |name, sampling| Way::Gateway { name, sampling };
+        let gateway = |name, sampling| Way::Gateway {
+            name,
+            sampling,
+            guarded: false,
+        };
+        let guarded = |name, sampling| Way::Gateway {
+            name,
+            sampling,
+            guarded: true,
+        };
         [Some(Way::Direct), nginx]
             .into_iter()
             .flatten()
@@ -73,6 +100,7 @@ impl Options {
                 gateway("gateway, no telemetry", None),
                 gateway("gateway, metrics and 1 % of traces", Some("0.01")),
                 gateway("gateway, metrics and all traces", Some("1")),
+                guarded("gateway, keys, limits, metrics and 1 % of traces", Some("0.01")),
             ])
             .collect()
     }
@@ -82,6 +110,9 @@ impl Options {
 async fn main() -> anyhow::Result<()> {
     let options = Options::read()?;
     let sink = Sink::start().await?;
+    if options.front {
+        return front::measure(&options, &sink).await;
+    }
     let backend = Backend::start(&options.souk).await?;
     let ways = options.ways();
     let mut measured: Vec<Vec<Figures>> = ways.iter().map(|_| Vec::new()).collect();
@@ -92,8 +123,8 @@ async fn main() -> anyhow::Result<()> {
                 continue;
             };
             let proxy = way.start(&options, &backend, &sink).await?;
-            let time = Duration::from_secs(options.seconds);
-            figures.push(load::measure(&proxy, options.in_flight, options.connections, time).await?);
+            figures
+                .push(load::measure(&proxy, options.in_flight, options.connections, options.time()).await?);
         }
     }
     print(&ways, &measured);
@@ -117,8 +148,8 @@ fn print(ways: &[Way], measured: &[Vec<Figures>]) {
         println!(
             "| {} | {:.0} | {:.2} ms | {:.1} µs | {:.0} µs | {:.0} µs |",
             way.name(),
-            of(figures, |figures| figures.calls_per_second),
-            of(figures, |figures| figures.p99) * 1e3,
+            of(figures, |figures| figures.rate.per_second),
+            of(figures, |figures| figures.rate.p99) * 1e3,
             of(figures, |figures| figures.cpu_per_call) * 1e6,
             alone * 1e6,
             (alone - direct) * 1e6,

@@ -18,7 +18,9 @@ use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
+use souk_access::Role;
 use souk_e2e::data::{self, Numbers};
+use souk_e2e::guard::Guard;
 use souk_proto::shop::v1::CreateShopRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tempfile::TempDir;
@@ -33,6 +35,9 @@ use crate::Options;
 /// The shop that is asked for.
 pub(crate) const SHOP: &str = "hop";
 
+/// Calls a second that all callers, and each, may make: more than there can be, so that all are counted and none refused.
+const RATE: u32 = 1_000_000;
+
 /// How long a process may take to listen.
 const START_MAX: Duration = Duration::from_secs(30);
 
@@ -46,14 +51,19 @@ pub(crate) enum Way {
     Gateway {
         name: &'static str,
         sampling: Option<&'static str>,
+        /// Whether callers need keys, and have rates.
+        guarded: bool,
     },
 }
 
 /// A way that is open; what is in between ends with it.
 pub(crate) struct Proxy {
     pub(crate) target: String,
+    /// What callers have to show.
+    pub(crate) key: Option<String>,
     child: Option<Child>,
     _files: Option<TempDir>,
+    _guard: Option<Guard>,
 }
 
 impl Proxy {
@@ -102,25 +112,33 @@ impl Way {
         match self {
             Self::Direct => Ok(Proxy {
                 target: backend.target.clone(),
+                key: None,
                 child: None,
                 _files: None,
+                _guard: None,
             }),
             Self::Nginx(nginx) => start_nginx(nginx, backend).await,
-            Self::Gateway { sampling, .. } => {
+            Self::Gateway {
+                sampling, guarded, ..
+            } => {
                 let mut command = Command::new(&options.souk);
                 command.args(["gateway", "--listen", "127.0.0.1:0", "--shop", &backend.target]);
                 command.args(&options.gateway);
-                if let Some(ratio) = sampling {
-                    command
-                        .env("OTEL_EXPORTER_OTLP_ENDPOINT", &sink.endpoint)
-                        .env("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
-                        .env("OTEL_TRACES_SAMPLER_ARG", ratio);
+                sink.sends(&mut command, *sampling);
+                let guard = guarded.then(|| Guard::new(|_| "hop")).transpose()?;
+                if let Some(guard) = &guard {
+                    command.args(guard.arguments("gateway"));
+                    let rate = |name: &str| format!("server.rate.{name}={RATE}");
+                    command.args(["--set".to_owned(), rate("calls_per_second")]);
+                    command.args(["--set".to_owned(), rate("caller_calls_per_second")]);
                 }
                 let (child, target) = listening(command).await?;
                 Ok(Proxy {
                     target,
+                    key: guard.as_ref().map(|guard| guard.key(Role::Reader).to_owned()),
                     child: Some(child),
                     _files: None,
+                    _guard: guard,
                 })
             }
         }
@@ -128,7 +146,7 @@ impl Way {
 }
 
 /// Starts a `souk` and waits until it says where it listens.
-async fn listening(mut command: Command) -> anyhow::Result<(Child, String)> {
+pub(crate) async fn listening(mut command: Command) -> anyhow::Result<(Child, String)> {
     command
         .kill_on_drop(true)
         .stdin(Stdio::null())
@@ -186,8 +204,10 @@ async fn start_nginx(nginx: &Path, backend: &Backend) -> anyhow::Result<Proxy> {
         .context("nginx doesn't listen")?;
     Ok(Proxy {
         target: format!("http://{address}"),
+        key: None,
         child: Some(child),
         _files: Some(files),
+        _guard: None,
     })
 }
 
@@ -245,6 +265,16 @@ impl Sink {
             .add_service(MetricsServiceServer::new(Forget));
         tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
         Ok(Self { endpoint })
+    }
+
+    /// Has a process send all metrics here and this part of its traces; with `None` nothing.
+    pub(crate) fn sends(&self, command: &mut Command, sampling: Option<&str>) {
+        if let Some(ratio) = sampling {
+            command
+                .env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.endpoint)
+                .env("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+                .env("OTEL_TRACES_SAMPLER_ARG", ratio);
+        }
     }
 }
 

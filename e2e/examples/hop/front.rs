@@ -1,0 +1,237 @@
+//! What comes in at the front door of `souk serve`, gateway and services in one process, and what an idle suite holds in
+//! memory.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use souk_e2e::data::{self, Numbers};
+use souk_proto::order::v1::order_service_client::OrderServiceClient;
+use souk_proto::order::v1::{CreateOrderRequest, SearchOrdersRequest};
+use souk_proto::search::v1::{FieldSort, HitsMode, Query, Search, Sort, TermQuery, query, sort};
+use souk_proto::r#type::v1::{Value, value};
+use tokio::process::{Child, Command};
+use tonic::transport::Channel;
+
+use crate::Options;
+use crate::load::{Call, Rate, call_for, channels};
+use crate::proxy::{Sink, listening};
+
+/// Time before each measuring.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Time that processes have to come to rest before their memory is looked at.
+const REST: Duration = Duration::from_secs(10);
+
+/// Consumers of `data::order`.
+const CONSUMERS: u64 = 40;
+
+/// Orders that there are before the measuring.
+const ORDERS: u64 = 20_000;
+
+/// Creates one order after the other.
+#[derive(Clone)]
+struct Create {
+    client: OrderServiceClient<Channel>,
+    /// The next number of all callers.
+    next: Arc<AtomicU64>,
+}
+
+impl Call for Create {
+    async fn call(&mut self) -> anyhow::Result<()> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let request = CreateOrderRequest {
+            order: Some(data::order(number, &mut Numbers::new(number))),
+            ..CreateOrderRequest::default()
+        };
+        self.client.create_order(request).await?;
+        Ok(())
+    }
+}
+
+/// Searches the newest 20 orders of one consumer after the other.
+#[derive(Clone)]
+struct Newest {
+    client: OrderServiceClient<Channel>,
+    mode: HitsMode,
+    next: Arc<AtomicU64>,
+}
+
+impl Call for Newest {
+    async fn call(&mut self) -> anyhow::Result<()> {
+        let consumer = self.next.fetch_add(1, Ordering::Relaxed) % CONSUMERS;
+        let of_the_consumer = TermQuery {
+            field: "consumer_id".to_owned(),
+            value: Some(Value {
+                kind: Some(value::Kind::StringValue(format!("c{consumer:04}"))),
+            }),
+            weight: None,
+        };
+        let newest = FieldSort {
+            field: "order_time".to_owned(),
+            descending: true,
+            ..FieldSort::default()
+        };
+        let search = Search {
+            query: Some(Query {
+                kind: Some(query::Kind::Term(of_the_consumer)),
+            }),
+            sort: vec![Sort {
+                kind: Some(sort::Kind::Field(newest)),
+            }],
+            page_size: 20,
+            hits_mode: self.mode.into(),
+            ..Search::default()
+        };
+        let request = SearchOrdersRequest { search: Some(search) };
+        let found = self.client.search_orders(request).await?.into_inner();
+        anyhow::ensure!(
+            found.hits.len() == 20,
+            "{} orders of c{consumer:04}",
+            found.hits.len()
+        );
+        Ok(())
+    }
+}
+
+/// Measures rates by telemetry, then memory, and prints both.
+pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()> {
+    println!("| calls | telemetry | calls/s | p50 | p99 |");
+    println!("|---|---|---|---|---|");
+    for (telemetry, sampling) in [
+        ("none", None),
+        ("metrics and 1 % of traces", Some("0.01")),
+        ("metrics and all traces", Some("1")),
+    ] {
+        for (calls, rate) in rates(options, sink, sampling).await? {
+            println!(
+                "| {calls} | {telemetry} | {:.0} | {:.2} ms | {:.2} ms |",
+                rate.per_second,
+                rate.p50 * 1e3,
+                rate.p99 * 1e3,
+            );
+        }
+    }
+    println!();
+    println!("| idle | resident |");
+    println!("|---|---|");
+    println!(
+        "| `souk demo`, {} | {:.0} MB |",
+        options.demo,
+        demo(options).await?
+    );
+    println!(
+        "| gateway and three services, empty | {:.0} MB |",
+        apart(options).await?
+    );
+    Ok(())
+}
+
+/// The rates of one `souk serve`.
+async fn rates(
+    options: &Options,
+    sink: &Sink,
+    sampling: Option<&str>,
+) -> anyhow::Result<Vec<(&'static str, Rate)>> {
+    let files = tempfile::tempdir()?;
+    let mut command = Command::new(&options.souk);
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(files.path());
+    sink.sends(&mut command, sampling);
+    let (_child, target) = listening(command).await?;
+    let clients: Vec<_> = channels(&target, options.connections)?
+        .into_iter()
+        .map(OrderServiceClient::new)
+        .collect();
+    let next = Arc::new(AtomicU64::new(0));
+    let creating: Vec<_> = clients
+        .iter()
+        .map(|client| Create {
+            client: client.clone(),
+            next: Arc::clone(&next),
+        })
+        .collect();
+    let searching = |mode| -> Vec<_> {
+        let newest = |client: &OrderServiceClient<Channel>| Newest {
+            client: client.clone(),
+            mode,
+            next: Arc::default(),
+        };
+        clients.iter().map(newest).collect()
+    };
+    while next.load(Ordering::Relaxed) < ORDERS {
+        call_for(&creating, options.in_flight, WARM_UP).await?;
+    }
+    let created = call_for(&creating, options.in_flight, options.time()).await?;
+    // What was written is merged behind the answers; searches are measured after it.
+    tokio::time::sleep(REST).await;
+    let mut all = vec![("CreateOrder, durable", created)];
+    for (name, mode) in [
+        ("SearchOrders, newest 20 of a consumer, ids", HitsMode::Keys),
+        ("SearchOrders, newest 20 of a consumer, whole", HitsMode::Full),
+    ] {
+        let callers = searching(mode);
+        call_for(&callers, options.in_flight, WARM_UP).await?;
+        all.push((name, call_for(&callers, options.in_flight, options.time()).await?));
+    }
+    Ok(all)
+}
+
+/// Megabytes of the demo at rest.
+async fn demo(options: &Options) -> anyhow::Result<f64> {
+    let files = tempfile::tempdir()?;
+    let mut command = Command::new(&options.souk);
+    command
+        .args([
+            "demo",
+            "--size",
+            &options.demo,
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+        ])
+        .arg(files.path());
+    let (child, _) = listening(command).await?;
+    rested(&[child]).await
+}
+
+/// Megabytes of the suite in four processes, at rest.
+async fn apart(options: &Options) -> anyhow::Result<f64> {
+    let files = tempfile::tempdir()?;
+    let mut gateway = Command::new(&options.souk);
+    gateway.args(["gateway", "--listen", "127.0.0.1:0"]);
+    let mut children = Vec::new();
+    for (service, flag) in [
+        ("order-svc", "--order"),
+        ("shop-svc", "--shop"),
+        ("meta-svc", "--media"),
+    ] {
+        let mut command = Command::new(&options.souk);
+        command
+            .args([service, "--listen", "127.0.0.1:0", "--data"])
+            .arg(files.path().join(service));
+        let (child, target) = listening(command).await?;
+        gateway.args([flag, &target]);
+        children.push(child);
+    }
+    children.push(listening(gateway).await?.0);
+    rested(&children).await
+}
+
+/// Megabytes of processes that have come to rest.
+async fn rested(children: &[Child]) -> anyhow::Result<f64> {
+    let until = Instant::now() + REST;
+    tokio::time::sleep_until(until.into()).await;
+    let mut kilobytes = 0.0;
+    for child in children {
+        let id = child.id().context("a process ended")?;
+        let status = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kilobytes += resident.context("VmRSS")?.parse::<f64>()?;
+    }
+    Ok(kilobytes * 1024.0 / 1e6)
+}
