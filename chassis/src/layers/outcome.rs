@@ -4,13 +4,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 use tonic::body::Body;
+use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use super::deadline::Deadline;
+use crate::status::{is_reason, reason};
 
 /// The end of a call.
 #[derive(Debug, Clone)]
@@ -21,6 +23,8 @@ pub struct Outcome {
     pub message: String,
     /// The error itself, with its cause, where it was made in this process and before any message was sent.
     pub status: Option<Status>,
+    /// Its details as the wire has them, where another process made it.
+    details: Option<HeaderValue>,
 }
 
 impl Outcome {
@@ -30,7 +34,16 @@ impl Outcome {
             code,
             message: message(headers),
             status: None,
+            details: headers.get(Status::GRPC_STATUS_DETAILS).cloned(),
         })
+    }
+
+    /// The reason of a failed call, by whichever process it was refused.
+    pub fn reason(&self) -> Option<String> {
+        match &self.status {
+            Some(status) => reason(status),
+            None => self.details.as_ref().and_then(told_reason),
+        }
     }
 
     fn of(status: Status) -> Self {
@@ -38,6 +51,7 @@ impl Outcome {
             code: status.code(),
             message: status.message().to_owned(),
             status: Some(status),
+            details: None,
         }
     }
 
@@ -46,6 +60,7 @@ impl Outcome {
             code: Code::Cancelled,
             message: "the caller went away".to_owned(),
             status: None,
+            details: None,
         }
     }
 
@@ -54,6 +69,7 @@ impl Outcome {
             code: Code::DeadlineExceeded,
             message: "the call's time was over".to_owned(),
             status: None,
+            details: None,
         }
     }
 
@@ -62,6 +78,7 @@ impl Outcome {
             code: Code::Unknown,
             message: "the response ended without a grpc-status".to_owned(),
             status: None,
+            details: None,
         }
     }
 }
@@ -210,6 +227,17 @@ pub(crate) fn message(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
+/// The reason in the details of an error of another process; `None` when there is none, or what isn't one.
+fn told_reason(details: &HeaderValue) -> Option<String> {
+    let headers = HeaderMap::from_iter([(
+        HeaderName::from_static("grpc-status-details-bin"),
+        details.clone(),
+    )]);
+    let headers = MetadataMap::from_headers(headers);
+    let details = headers.get_bin("grpc-status-details-bin")?.to_bytes().ok()?;
+    reason(&Status::with_details(Code::Unknown, "", details)).filter(|reason| is_reason(reason))
+}
+
 /// The last frame of a stream that ends in `status`.
 pub(crate) fn trailers(status: &Status) -> Result<Frame<Bytes>, Status> {
     let mut trailers = HeaderMap::new();
@@ -244,7 +272,26 @@ fn percent_decode(text: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tonic_types::StatusExt as _;
+
     use super::*;
+
+    #[test]
+    fn the_reason_of_another_process_is_read_and_damage_is_none() {
+        let told = |status: Status| {
+            let mut headers = HeaderMap::new();
+            status.add_header(&mut headers).expect("headers");
+            Outcome::read(&headers).expect("a status").reason()
+        };
+        let refused = crate::status::StatusBuilder::not_found("SHOP_NOT_FOUND", "there is none");
+        assert_eq!(told(refused.build()).as_deref(), Some("SHOP_NOT_FOUND"));
+        assert_eq!(told(Status::not_found("there is none")), None);
+        let details = |details: &'static [u8]| Status::with_details(Code::Aborted, "", details.into());
+        assert_eq!(told(details(b"\xff\xff")), None);
+        let worded = tonic_types::ErrorDetails::with_error_info("Ada Lovelace", "souk", []);
+        assert_eq!(told(Status::with_error_details(Code::Aborted, "", worded)), None);
+        assert_eq!(told_reason(&HeaderValue::from_static("no base64!")), None);
+    }
 
     #[test]
     fn messages_are_decoded_and_damage_is_harmless() {

@@ -303,7 +303,7 @@ fn log(outcome: &Outcome, started: Instant) {
     let code = code_name(outcome.code);
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let status = outcome.status.as_ref();
-    let reason = status.and_then(crate::status::reason).unwrap_or_default();
+    let reason = outcome.reason().unwrap_or_default();
     let cause = status.map(|status| chain(status)).unwrap_or_default();
     let message = outcome.message.as_str();
     if is_server_fault(outcome.code) {

@@ -28,6 +28,7 @@ async fn a12_every_line_of_a_call_has_its_trace() -> anyhow::Result<()> {
     let mut traces = BTreeSet::new();
     for number in 0..10 {
         let caller = Caller::new();
+        let reason = ["SHOP_NOT_FOUND", "INVALID_ARGUMENT"][number % 2];
         let refused = match number % 2 {
             0 => shops
                 .get_shop(caller.request(get_shop("nowhere"))?)
@@ -48,6 +49,7 @@ async fn a12_every_line_of_a_call_has_its_trace() -> anyhow::Result<()> {
             let line = log.wait_for(mine).await?;
             assert_eq!(line.message, "call refused");
             assert!(!line.field("code").is_empty(), "{line:?}");
+            assert_eq!(line.field("reason"), reason, "{line:?}");
             spans.extend(line.span_id);
         }
         assert_eq!(spans.len(), 2);
