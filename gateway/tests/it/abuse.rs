@@ -7,12 +7,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::abuse::attacker::{
     Attacker, CONTINUATION, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, frame, request, settings,
 };
 use crate::abuse::victim::Victim;
+use crate::setting::{connect, shop_request};
 
 mod attacker;
 mod victim;
@@ -207,6 +210,129 @@ async fn who_takes_no_bytes_is_cut_off() {
             }
             victim.answers(100).await;
             attacker.hang_up().await;
+        })
+        .await;
+    victim.end().await;
+}
+
+/// Who comes when there is no room waits until others have gone; nobody who is in notices.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn descriptors_run_out_and_come_back() {
+    const DESCRIPTORS: u32 = 256;
+    /// Connections that nobody accepts: fewer than the least backlog that a system gives, so that all are made.
+    const WAITING: u32 = 64;
+    let victim = Victim::limited(DESCRIPTORS).await;
+    let most = usize::try_from(DESCRIPTORS).expect("a number");
+    victim
+        .bears("more connections than descriptors", async {
+            let mut open = Vec::new();
+            for _ in 0..rounds(1) {
+                for _ in 0..DESCRIPTORS + WAITING {
+                    open.push(Attacker::open(victim.address).await);
+                }
+                // All are taken: accept has nothing more to give, and goes on trying.
+                while victim.descriptors() < most {
+                    victim.answers(1).await;
+                }
+                victim.answers(200).await;
+                for attacker in open.drain(..) {
+                    attacker.hang_up().await;
+                }
+                while victim.descriptors() >= most / 2 {
+                    victim.answers(1).await;
+                }
+            }
+        })
+        .await;
+    let mut shops = ShopServiceClient::new(connect(victim.address));
+    let asked = tokio::time::timeout(PATIENCE, shops.get_shop(shop_request("h1")));
+    asked.await.expect("room again").expect("a shop");
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_no_bytes_of_http1_is_cut_off() {
+    let victim = Victim::start(&["server.connection.write_stall_max=500ms"]).await;
+    victim
+        .bears("a client of HTTP/1.1 that never reads", async {
+            let id = "x".repeat(4_000);
+            let request = format!("GET /v1/shops/{id} HTTP/1.1\r\nhost: souk\r\n\r\n");
+            for _ in 0..rounds(1) {
+                let socket = TcpSocket::new_v4().expect("a socket");
+                socket.set_recv_buffer_size(4096).expect("a small buffer");
+                let mut stream = socket.connect(victim.address).await.expect("a connection");
+                // The answer has the id, too: more and more bytes that nobody takes.
+                let flood = async { while stream.write_all(request.as_bytes()).await.is_ok() {} };
+                tokio::time::timeout(PATIENCE, flood)
+                    .await
+                    .expect("it is cut off in time");
+            }
+        })
+        .await;
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_http1_end_by_age_and_no_call_with_them() {
+    let victim = Victim::start(&["server.connection.age_max=500ms"]).await;
+    let stream = TcpStream::connect(victim.address).await.expect("a connection");
+    let mut stream = BufReader::new(stream);
+    let (mut calls, mut last) = (0, false);
+    let asked = async {
+        while !last {
+            let request = b"GET /v1/shops/h1 HTTP/1.1\r\nhost: souk\r\n\r\n";
+            if stream.get_mut().write_all(request).await.is_err() {
+                break;
+            }
+            let (mut line, mut length) = (String::new(), 0);
+            // Between two calls it may be gone: that is an end in order, too.
+            if !matches!(stream.read_line(&mut line).await, Ok(bytes) if bytes > 0) {
+                break;
+            }
+            assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+            while line != "\r\n" {
+                line.clear();
+                stream.read_line(&mut line).await.expect("a header");
+                let header = line.to_ascii_lowercase();
+                last |= header.starts_with("connection: close");
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().expect("a length");
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).await.expect("the whole answer");
+            calls += 1;
+        }
+        // Nothing comes after what was called the last.
+        let mut more = Vec::new();
+        let _ = stream.read_to_end(&mut more).await;
+        assert!(more.is_empty(), "{more:?}");
+    };
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .expect("it ends by age");
+    assert!(calls > 0, "calls were answered before");
+    victim.end().await;
+}
+
+/// A client that does nothing wrong, again and again: what is left of each would add up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_come_and_go_leave_nothing() {
+    let victim = Victim::start(&[]).await;
+    let before = victim.descriptors();
+    victim
+        .bears("connections that come and go", async {
+            for number in 0..rounds(2_500) {
+                let mut attacker = Attacker::open(victim.address).await;
+                if number % 2 == 0 {
+                    attacker.ask_shop(1, 100).await.expect("sent");
+                    attacker.answered().await.expect("an answer, not a cut");
+                }
+                attacker.hang_up().await;
+            }
+            while victim.descriptors() > before + 10 {
+                victim.answers(1).await;
+            }
         })
         .await;
     victim.end().await;

@@ -22,8 +22,18 @@ impl Drop for Killed {
 }
 
 pub(crate) fn spawn(arguments: &[&str], environment: &[(&str, &str)]) -> Killed {
-    let child = Command::new(GATEWAY)
-        .args(arguments)
+    run(Command::new(GATEWAY).args(arguments), environment)
+}
+
+/// The same with room for so many files and sockets.
+pub(crate) fn spawn_limited(descriptors: u32, arguments: &[&str], environment: &[(&str, &str)]) -> Killed {
+    let script = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
+    let mut shell = Command::new("sh");
+    run(shell.args(["-c", &script, GATEWAY]).args(arguments), environment)
+}
+
+fn run(command: &mut Command, environment: &[(&str, &str)]) -> Killed {
+    let child = command
         .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

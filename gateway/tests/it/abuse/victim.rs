@@ -9,7 +9,7 @@ use tonic::transport::Channel;
 
 use super::PATIENCE;
 use crate::backends;
-use crate::process::{Killed, listening, spawn, terminate};
+use crate::process::{Killed, listening, spawn, spawn_limited, terminate};
 use crate::setting::{Running, any_port, connect, serve, shop_request};
 
 /// Memory that an attack may cost while it lasts and after, in bytes.
@@ -17,6 +17,9 @@ const GROWTH_MAX: u64 = 64 << 20;
 
 /// Calls before an attack, so that what grows by itself has grown.
 const WARM_UP: u32 = 500;
+
+/// Calls whose times are told before an attack and after it.
+const TIMED: u32 = 100;
 
 pub(crate) struct Victim {
     pub(crate) address: SocketAddr,
@@ -29,6 +32,15 @@ pub(crate) struct Victim {
 impl Victim {
     /// A gateway with further `settings`.
     pub(crate) async fn start(settings: &[&str]) -> Self {
+        Self::with(settings, None).await
+    }
+
+    /// The same with room for so many files and sockets.
+    pub(crate) async fn limited(descriptors: u32) -> Self {
+        Self::with(&[], Some(descriptors)).await
+    }
+
+    async fn with(settings: &[&str], descriptors: Option<u32>) -> Self {
         let server = ServerConfig::default();
         let backend = serve(
             backends::shop(&server).stack,
@@ -40,7 +52,11 @@ impl Victim {
         let uri = format!("http://{}", backend.address);
         let mut arguments = vec!["--listen", "127.0.0.1:0", "--shop", &uri];
         arguments.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
-        let mut process = spawn(&arguments, &[("SOUK_TELEMETRY__LOG_FILTER", "off")]);
+        let environment = [("SOUK_TELEMETRY__LOG_FILTER", "off")];
+        let mut process = match descriptors {
+            None => spawn(&arguments, &environment),
+            Some(descriptors) => spawn_limited(descriptors, &arguments, &environment),
+        };
         let (address, stdout) = listening(&mut process);
         let victim = Self {
             address,
@@ -62,27 +78,42 @@ impl Victim {
         }
     }
 
+    /// How long each of so many calls takes.
+    async fn times(&self, calls: u32) -> Vec<Duration> {
+        let mut times = Vec::new();
+        for _ in 0..calls {
+            let asked = Instant::now();
+            self.answers(1).await;
+            times.push(asked.elapsed());
+        }
+        times
+    }
+
     /// Goes through `attack`, which ends, while an honest client is answered, and holds no more memory than allowed.
     #[expect(clippy::print_stdout, reason = "figures, for whoever runs the long form")]
     pub(crate) async fn bears(&self, what: &str, attack: impl Future<Output = ()>) {
+        let mut earlier = self.times(TIMED).await;
         let before = self.resident();
         let mut attack = std::pin::pin!(attack);
-        let (mut calls, mut slowest, mut most) = (0_u32, Duration::ZERO, before);
+        let (mut took, mut most, began) = (Vec::new(), before, Instant::now());
         loop {
-            let began = Instant::now();
+            let asked = Instant::now();
             tokio::select! {
                 () = &mut attack => break,
                 () = self.answers(1) => {}
             }
-            slowest = slowest.max(began.elapsed());
+            took.push(asked.elapsed());
             most = most.max(self.resident());
-            calls += 1;
         }
-        self.answers(10).await;
+        let lasted = began.elapsed();
+        let mut after = self.times(TIMED).await;
         let grown = most.max(self.resident()).saturating_sub(before);
         println!(
-            "{what}: {calls} calls meanwhile, the slowest {slowest:?}; {} KiB more",
-            grown >> 10
+            "{what}, {lasted:.1?}, {} KiB more; calls before {}; meanwhile {}; afterwards {}",
+            grown >> 10,
+            figures(&mut earlier),
+            figures(&mut took),
+            figures(&mut after),
         );
         assert!(grown <= GROWTH_MAX, "{what} costs {grown} bytes");
     }
@@ -111,4 +142,18 @@ impl Victim {
         drop(channel);
         assert_eq!(terminate(process).await, Some(0));
     }
+}
+
+/// Half of the times, 99 of 100 of them, and all are no longer than these.
+fn figures(times: &mut [Duration]) -> String {
+    times.sort_unstable();
+    let of_100 = |most: usize| {
+        let at = (times.len() * most).div_ceil(100).saturating_sub(1);
+        times.get(at).copied().unwrap_or_default()
+    };
+    let (half, most_of, all) = (of_100(50), of_100(99), of_100(100));
+    format!(
+        "{}, p50 {half:.1?}, p99 {most_of:.1?}, at most {all:.1?}",
+        times.len()
+    )
 }
