@@ -6,7 +6,7 @@
 
 use souk_access::{Behalf, Caller, Reach};
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
-use souk_storage::Value;
+use souk_storage::{Row, Value};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::collection::Collection;
@@ -63,6 +63,17 @@ impl Scope {
         match self {
             Self::All => true,
             Self::Own { caller, .. } => resource.owner(caller.role()) == Some(caller.subject()),
+        }
+    }
+
+    /// Might the call have met a row that was deleted, of which the log tells this?
+    pub(crate) fn saw(&self, parting: Option<&Row>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Own { caller, field } => {
+                let owner = parting.and_then(|row| row.get(field));
+                owner.is_some_and(|owner| *owner == Value::from(caller.subject().to_owned()))
+            }
         }
     }
 

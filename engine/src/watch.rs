@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures_util::{Stream, stream};
 use souk_chassis::status::Violations;
 use souk_proto::r#type::v1::ChangeKind;
-use souk_storage::{Change, RowChange};
+use souk_storage::{Change, Row, RowChange};
 use tokio::sync::watch;
 
 use crate::collection::Collection;
@@ -144,12 +144,12 @@ impl<R: Resource> Follower<R> {
         }
     }
 
-    /// May the watcher know of this? The log doesn't say whose a deleted row was, so deletions are told only to those
-    /// who may meet all rows.
-    fn tells(&self, change: &ResourceChange<R>) -> bool {
+    /// May the watcher know of this? Of a deleted row the log says whose it was last; of one that an older version deleted
+    /// it doesn't, and then only those are told who may meet all rows.
+    fn tells(&self, change: &ResourceChange<R>, parting: Option<&Row>) -> bool {
         match &change.stored {
             Some(stored) => self.scope.sees(&stored.resource),
-            None => !self.scope.is_limited(),
+            None => self.scope.saw(parting),
         }
     }
 
@@ -157,8 +157,13 @@ impl<R: Resource> Follower<R> {
         let table = self.collection.open.table.id();
         for (at, change) in changes.iter().enumerate() {
             let rows = change.rows.iter().filter(|row| row.table == table);
-            let mut told = rows.map(resource_change).collect::<Result<Vec<_>>>()?;
-            told.retain(|change| self.tells(change));
+            let mut told = Vec::new();
+            for row in rows {
+                let change = resource_change(row)?;
+                if self.tells(&change, row.parting.as_ref()) {
+                    told.push(change);
+                }
+            }
             let event = WatchEvent {
                 sequence: signed(change.sequence),
                 commit_time: change.time,

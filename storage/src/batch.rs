@@ -1,5 +1,7 @@
 //! What a writer asks for: rows, their conditions, and what belongs to the whole batch.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use crate::catalog::Table;
@@ -195,6 +197,8 @@ pub struct RowWrite {
     pub condition: Condition,
     /// What to give back.
     pub returning: ReturnRow,
+    /// Columns that the log tells of the row when this deletes it, as they were last; those it doesn't have are left out.
+    pub parting: BTreeSet<String>,
 }
 
 impl RowWrite {
@@ -205,7 +209,15 @@ impl RowWrite {
             operation,
             condition,
             returning: ReturnRow::None,
+            parting: BTreeSet::new(),
         }
+    }
+
+    /// Has the log tell these columns of the row if this deletes it ([`crate::RowChange::parting`]): whose it was, say.
+    #[must_use]
+    pub fn parting<'a>(mut self, columns: impl IntoIterator<Item = &'a str>) -> Self {
+        self.parting = columns.into_iter().map(str::to_owned).collect();
+        self
     }
 
     /// Says what to give back.

@@ -30,6 +30,9 @@ pub struct RowChange {
     pub kind: ChangeKind,
     /// The row after the change, with all its kept versions, expired or not; `None` for a delete.
     pub row: Option<Row>,
+    /// Of a delete: the columns that its writer wanted told ([`crate::RowWrite::parting`]), as they were last. `None` when
+    /// it wanted none, or the row was there no more for readers.
+    pub parting: Option<Row>,
 }
 
 /// What was done to a row.

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use souk_chassis::propagate;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_storage::{
-    Committed, Condition, ConditionFailure, Error as StoreError, RequestRecord, RowOperation, WriteBatch,
+    Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, RequestRecord, RowOperation,
+    RowWrite, WriteBatch,
 };
 use tracing::Span;
 
@@ -262,8 +263,7 @@ impl<R: Resource> Collection<R> {
             // An etag that isn't one equals no revision: none is 0.
             condition.revision = Some(etag::revision(given).unwrap_or(0));
         }
-        let operation = RowOperation::Delete { key: R::key(id)? };
-        let batch = WriteBatch::of(&self.open.table, operation, condition);
+        let batch = self.deletion(R::key(id)?, condition);
         match self.commit(batch).await {
             Ok(committed) => Ok(Written {
                 value: (),
@@ -289,8 +289,7 @@ impl<R: Resource> Collection<R> {
                 return Err(not_found::<R>(id));
             }
             check_etag::<R>(id, etag, row.revision)?;
-            let operation = RowOperation::Delete { key: key.clone() };
-            let batch = WriteBatch::of(&self.open.table, operation, Condition::revision(row.revision));
+            let batch = self.deletion(key.clone(), Condition::revision(row.revision));
             match self.commit(batch).await {
                 Ok(committed) => {
                     return Ok(Written {
@@ -308,6 +307,12 @@ impl<R: Resource> Collection<R> {
             id: id.to_owned(),
             attempts: UPDATE_ATTEMPTS,
         })
+    }
+
+    /// Deletes a row; the log tells whose it was.
+    fn deletion(&self, key: PrimaryKey, condition: Condition) -> WriteBatch {
+        let write = RowWrite::new(&self.open.table, RowOperation::Delete { key }, condition);
+        WriteBatch::new().row(write.parting(R::OWNERS.iter().map(|(_, field)| *field)))
     }
 
     async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {

@@ -5,6 +5,7 @@ use souk_access::{Caller, Identity, Reach, Role, by_the_service};
 use souk_engine::storage::{Direction, Value};
 use souk_engine::{Collection, EngineConfig, EngineError, ExportRequest, ListRequest};
 use souk_proto::search::v1 as pb;
+use souk_proto::r#type::v1::ChangeKind;
 
 use crate::note::{self, Note};
 
@@ -270,5 +271,107 @@ async fn the_field_that_says_whose_a_row_is_stays_in_the_index() {
         format!("{violations:?}").contains("FIELD_NEEDED"),
         "{violations:?}"
     );
+    note::close(engine).await;
+}
+
+/// What a search by a field that isn't there is told.
+async fn told_of_a_missing_field(notes: &Collection<Note>) -> String {
+    let search = pb::Search {
+        query: note::term("place", "1"),
+        ..pb::Search::default()
+    };
+    match notes.search(Some(search), "search").await {
+        Ok(_) => String::new(),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_many_rows_there_are_isnt_told_while_a_field_is_added() {
+    const NOTES: i64 = 6_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    filled(&notes, NOTES).await;
+    let never = ada().scope(told_of_a_missing_field(&notes)).await;
+    assert!(never.contains("place"), "{never}");
+    let field = pb::AddIndexField {
+        field: "place".to_owned(),
+        r#type: pb::IndexFieldType::Keyword.into(),
+        source: "author".to_owned(),
+        ..pb::AddIndexField::default()
+    };
+    let change = pb::IndexChange {
+        kind: Some(pb::index_change::Kind::AddField(field)),
+    };
+    engine
+        .update_index("notes", &[change], false)
+        .await
+        .expect("a build begins");
+    let (mut before, mut compared) = (told_of_a_missing_field(&notes).await, 0);
+    while !before.is_empty() {
+        let own = ada().scope(told_of_a_missing_field(&notes)).await;
+        let after = told_of_a_missing_field(&notes).await;
+        if [&before, &after].iter().all(|told| told.contains("being added")) {
+            // It is being added, and told in the words for a field that never was.
+            assert_eq!(own, never);
+            compared += 1;
+        }
+        before = after;
+    }
+    assert!(compared > 0, "the build was over before it began");
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_tells_deletions_of_own_rows_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    for (id, author) in [
+        ("a1", "ada"),
+        ("b1", "bob"),
+        ("given", "ada"),
+        ("a2", "ada"),
+        ("b2", "bob"),
+    ] {
+        let created = notes.create(Note::new(id, author, 1), None, false).await;
+        created.expect("created");
+    }
+    let give = |note: Note| {
+        Ok::<_, EngineError>(Note {
+            author: "bob".to_owned(),
+            ..note
+        })
+    };
+    let start = notes.update("given", None, give).await.expect("given").sequence;
+    // By those who may delete everything, and by the owner.
+    for id in ["b1", "a1", "given"] {
+        notes.delete(id, None).await.expect("deleted");
+    }
+    ada()
+        .scope(async { notes.delete("a2", None).await.expect("deleted") })
+        .await;
+    let last = notes.delete("b2", None).await.expect("deleted").sequence;
+    let bob = caller(Role::User, "bob", Reach::Own);
+    let eve = caller(Role::User, "eve", Reach::Own);
+    for (who, ids) in [
+        (ada(), &["a1", "a2"][..]),
+        (bob, &["b1", "given", "b2"]),
+        (eve, &[]),
+    ] {
+        let watch = who.scope(notes.watch(Some(start))).await.expect("a watch");
+        let mut watch = std::pin::pin!(watch);
+        let mut told = Vec::new();
+        loop {
+            let event = watch.next().await.expect("an event").expect("no error");
+            for change in event.changes {
+                assert_eq!((change.kind, &change.stored), (ChangeKind::Deleted, &None));
+                told.push(change.id);
+            }
+            if event.sequence >= last {
+                break;
+            }
+        }
+        assert_eq!(told, ids);
+    }
     note::close(engine).await;
 }

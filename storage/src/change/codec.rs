@@ -1,5 +1,5 @@
 //! The bytes of a change: format, sequence (stamped by the commit), time, trace, rows, and an xxh3 checksum of all but
-//! format and sequence. After images are the bodies of `row::codec`; their revision is the sequence.
+//! format and sequence. After images, and what is told of deleted rows, are the bodies of `row::codec`; their revision is the sequence.
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +37,7 @@ impl Encoder {
         Self { out }
     }
 
-    /// The next row: its encoded primary key, and its value in the rows space unless it was deleted.
+    /// The next row: its encoded primary key, and its value in the rows space, or what is told of it when it was deleted.
     pub(crate) fn row(&mut self, table: TableId, kind: ChangeKind, key: &[u8], row: Option<&[u8]>) {
         put_varint(&mut self.out, u64::from(table.0));
         self.out.push(match kind {
@@ -82,15 +82,19 @@ pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> R
                 return Ok(());
             }
             let key = PrimaryKey::decode(key).map_err(|_| Malformed("a primary key"))?;
-            let row = match kind {
-                ChangeKind::Delete => None,
-                ChangeKind::Put | ChangeKind::Update => Some(decode_body(key.clone(), sequence, image)?),
+            let bare = image.is_empty();
+            let image = |key: &PrimaryKey| decode_body(key.clone(), sequence, image);
+            let (row, parting) = match kind {
+                ChangeKind::Delete if bare => (None, None),
+                ChangeKind::Delete => (None, Some(image(&key)?)),
+                ChangeKind::Put | ChangeKind::Update => (Some(image(&key)?), None),
             };
             rows.push(RowChange {
                 table,
                 key,
                 kind,
                 row,
+                parting,
             });
             Ok(())
         })?;

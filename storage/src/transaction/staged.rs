@@ -47,6 +47,8 @@ struct StagedRow {
     /// How the row begins in the store; `None`: there is none.
     before: Option<Bytes>,
     kind: ChangeKind,
+    /// What the log tells of it if it is deleted.
+    parting: Option<Vec<u8>>,
 }
 
 /// A write that is decided and not staged yet.
@@ -188,11 +190,13 @@ impl Staged {
                     (ChangeKind::Put | ChangeKind::Delete, ChangeKind::Update) => ChangeKind::Put,
                     (_, kind) => kind,
                 };
+                staged.parting = changed.parting.clone();
             })
             .or_insert_with(|| StagedRow {
                 // A copy: the row's value isn't kept for its first bytes.
                 before: found.map(|value| Bytes::copy_from_slice(&plan::revision(&value))),
                 kind: changed.kind,
+                parting: changed.parting,
             });
         row
     }
@@ -227,6 +231,7 @@ impl Staged {
                 table: self.table.id(),
                 key,
                 kind,
+                parting: row.parting.filter(|_| value.is_none()),
                 value: value.map(Vec::from),
                 entries,
             });
@@ -252,6 +257,6 @@ fn size(changed: &ChangedRow) -> usize {
         Mutation::Put { key, value, .. } => key.len() + value.len(),
         Mutation::Delete { key, .. } => key.len(),
     });
-    let row = LOGGED_ROW_BYTES + changed.key.len() + changed.value.as_ref().map_or(0, Vec::len);
+    let row = LOGGED_ROW_BYTES + changed.key.len() + changed.told().map_or(0, <[u8]>::len);
     row + entries.sum::<usize>()
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::row_change::{self, Outcome};
 use super::target::Target;
 use super::written::{WrittenRow, metered};
-use crate::batch::{Condition, Existence, RowOperation};
+use crate::batch::{Condition, Existence, RowOperation, RowWrite};
 use crate::catalog::{Table, TableId};
 use crate::change::ChangeKind;
 use crate::error::{Error, Result};
@@ -27,8 +27,17 @@ pub(crate) struct ChangedRow {
     pub(crate) kind: ChangeKind,
     /// Its new value; `None`: it is deleted.
     pub(crate) value: Option<Vec<u8>>,
+    /// What the log tells of it when it is deleted.
+    pub(crate) parting: Option<Vec<u8>>,
     /// What happens to its entries of secondary indexes.
     pub(crate) entries: Vec<Mutation>,
+}
+
+impl ChangedRow {
+    /// What the log tells of it.
+    pub(crate) fn told(&self) -> Option<&[u8]> {
+        self.value.as_deref().or(self.parting.as_deref())
+    }
 }
 
 /// Decides a write: what changes, if anything does, and what is given back. `now`: nanoseconds.
@@ -55,6 +64,7 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
         write: target.position,
         reason,
     })?;
+    let parting = visible.as_ref().and_then(|row| parting(write, row));
     let outcome = row_change::apply(
         table,
         &write.operation,
@@ -88,11 +98,23 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
                 key: target.row.clone(),
                 kind,
                 value,
+                parting,
                 entries,
             })
         }
     };
     Ok((changed, written))
+}
+
+/// What the log is to tell of a row that the write deletes.
+fn parting(write: &RowWrite, row: &Row) -> Option<Vec<u8>> {
+    if write.parting.is_empty() || !matches!(write.operation, RowOperation::Delete { .. }) {
+        return None;
+    }
+    let newest = |name: &String| Some((name.clone(), row.cells(name).first()?.clone()));
+    let columns = write.parting.iter().filter_map(newest).collect();
+    let told = Row::new(row.key.clone(), row.revision, row.written, columns);
+    Some(codec::encode(&told))
 }
 
 /// What happens to the index entries of a row that was `before` and is `after`, both as stored.

@@ -57,7 +57,7 @@ impl Plan {
     /// Adds a row that changes.
     pub(crate) fn change(&mut self, mut row: ChangedRow) {
         self.commit.mutations.append(&mut row.entries);
-        self.bytes += LOGGED_ROW_BYTES + row.key.len() + row.value.as_ref().map_or(0, Vec::len);
+        self.bytes += LOGGED_ROW_BYTES + row.key.len() + row.told().map_or(0, <[u8]>::len);
         self.changed.push(row);
     }
 
@@ -74,7 +74,7 @@ impl Plan {
         let mut entry = Encoder::new(now, trace, self.changed.len());
         for row in &self.changed {
             let key = key::encoded_primary_key(&row.key);
-            entry.row(row.table, row.kind, key, row.value.as_deref());
+            entry.row(row.table, row.kind, key, row.told());
             limits::check("MAX_CHANGE_BYTES", limits::MAX_CHANGE_BYTES, entry.len())?;
         }
         self.commit.log = Some(entry.finish());

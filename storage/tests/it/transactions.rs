@@ -92,6 +92,43 @@ fn assert_conflict<T: std::fmt::Debug>(result: Result<T, Error>, owner: &str) {
 }
 
 #[tokio::test]
+async fn the_log_tells_what_is_asked_for_of_deleted_rows() {
+    on_both(async |engine| {
+        let database = &engine.database;
+        let table = engine.table(accounts()).await;
+        for number in 1..=3 {
+            outside(database, put(&table, "a", number, 10 * number))
+                .await
+                .expect("a write");
+        }
+        let parting = |number| delete(&table, "a", number).parting(["balance", "absent"]);
+        outside(database, parting(1)).await.expect("a write");
+        let mut transaction = begin(database, &table, "a").await;
+        // As it was last, also by the transaction's own writes; what is there in the end isn't deleted.
+        stage(&mut transaction, add(&table, "a", 2, 1)).await;
+        stage(&mut transaction, parting(2)).await;
+        stage(&mut transaction, parting(3)).await;
+        stage(&mut transaction, put(&table, "a", 3, 3)).await;
+        transaction.commit().await.expect("a commit");
+        outside(database, delete(&table, "a", 3)).await.expect("a write");
+        outside(database, parting(4)).await.expect("nothing to delete");
+        let changes = database.changes(3, 10).await.expect("changes");
+        let rows = changes.iter().flat_map(|change| &change.rows);
+        let told: Vec<_> = rows
+            .map(|row| (row.key.clone(), row.row.is_some(), balance(row.parting.as_ref())))
+            .collect();
+        let expected = [
+            (key("a", 1), false, Some(10)),
+            (key("a", 2), false, Some(21)),
+            (key("a", 3), true, None),
+            (key("a", 3), false, None),
+        ];
+        assert_eq!(told, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn happen_as_a_whole() {
     on_both(async |engine| {
         let database = &engine.database;

@@ -27,12 +27,14 @@ fn sample() -> (Vec<u8>, Change) {
             key,
             kind: ChangeKind::Put,
             row: Some(row),
+            parting: None,
         },
         RowChange {
             table: TableId(200),
             key: gone,
             kind: ChangeKind::Delete,
             row: None,
+            parting: None,
         },
     ];
     (
@@ -62,6 +64,30 @@ fn golden_change() {
     assert_eq!(bytes[bytes.len() - 8..], xxh3_64(&golden[9..]).to_be_bytes());
     assert_eq!(decode(5, &bytes).unwrap(), change);
     assert_eq!(time(5, &bytes).unwrap(), 1_000_001);
+}
+
+#[test]
+fn what_is_told_of_a_deleted_row_stands_where_older_versions_dont_look() {
+    let key = PrimaryKey::integer(1);
+    let cell = Cell {
+        value: "ada".into(),
+        version: 1,
+    };
+    let columns = [("owner".to_owned(), cell)].into_iter().collect();
+    let parting = Row::new(key.clone(), 5, 1_000_000, columns);
+    let mut encoder = Encoder::new(1_000_001, None, 1);
+    let told = row_codec::encode(&parting);
+    encoder.row(TableId(3), ChangeKind::Delete, &key.encode(), Some(&told));
+    let mut bytes = encoder.finish();
+    bytes[STAMP].copy_from_slice(&5u64.to_be_bytes());
+    let expected = RowChange {
+        table: TableId(3),
+        key,
+        kind: ChangeKind::Delete,
+        row: None,
+        parting: Some(parting),
+    };
+    assert_eq!(decode(5, &bytes).unwrap().rows, [expected]);
 }
 
 #[test]
