@@ -47,11 +47,13 @@ const read = await orders.getOrder({ orderId, minSequence: written.sequence });
 assert.equal(read.order?.orderId, orderId);
 console.log(`ordered ${read.order?.productName}`);
 
-// Every change after a sequence, as it comes.
-for await (const change of orders.watchOrders({ afterSequence: written.sequence - 1n })) {
+// Every change after a sequence, as it comes. Who leaves the loop has to say so, too: else the call goes on until its time is over.
+const enough = new AbortController();
+for await (const change of orders.watchOrders({ afterSequence: written.sequence - 1n }, { signal: enough.signal })) {
   assert.equal(change.sequence, written.sequence);
   break;
 }
+enough.abort();
 
 // An error says what was wrong.
 const refusal = await orders.getOrder({ orderId: "nobody's" }).then(

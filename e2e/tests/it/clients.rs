@@ -7,12 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use souk_e2e::suite::Suite;
+use souk_e2e::collector::Collector;
+use souk_e2e::spans::SpanKind;
+use souk_e2e::suite::{Layout, Plan};
 
 use crate::SOUK;
 
 /// Time for one example: it has a start of an interpreter in it.
 const EXAMPLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time for a stream whose reader has left it: far less than the 10 s after which the examples' calls end by themselves.
+const WATCH_MAX: Duration = Duration::from_secs(5);
+
+const WATCH_ORDERS: &str = "souk.order.v1.OrderService/WatchOrders";
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -33,10 +40,12 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
         println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
         return Ok(());
     }
-    let suite = Suite::start_demo(SOUK).await?;
+    let collector = Collector::start().await?;
+    let suite = Plan::new(SOUK, Layout::Demo).traced(&collector).start().await?;
     let uri = suite.uri();
     let address = uri.replace("http://", "");
-    for (language, target) in [("python", address.as_str()), ("typescript", uri.as_str())] {
+    let examples = [("python", address.as_str()), ("typescript", uri.as_str())];
+    for (at, (language, target)) in examples.into_iter().enumerate() {
         let example = tokio::process::Command::new(repository().join("clients/run"))
             .args([language, target])
             .stdin(Stdio::null())
@@ -51,6 +60,19 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
                 stdout.contains(words),
                 "{language} lacks {words}:\n{stdout}{stderr}"
             );
+        }
+        // Who leaves a stream ends it, as the processes see it.
+        let watches = collector
+            .wait_for("", |collector| {
+                let mut watches = collector.spans();
+                watches.retain(|span| span.name == WATCH_ORDERS && span.kind == SpanKind::Server);
+                (watches.len() >= 2 * (at + 1)).then_some(watches)
+            })
+            .await?;
+        for watch in watches {
+            let lasted = Duration::from_nanos(watch.duration_ns());
+            assert!(lasted < WATCH_MAX, "{language} leaves a call open: {lasted:?}");
+            assert_eq!(watch.attribute("rpc.status_code"), "CANCELLED");
         }
     }
     Ok(())
