@@ -16,6 +16,8 @@ mod backups;
 mod bad_input;
 mod bombs;
 mod cases;
+#[path = "../../../chassis/src/tls/testing.rs"]
+mod certificates;
 mod clients;
 mod clusters;
 mod crash;

@@ -3,6 +3,7 @@
 mod collector;
 mod documents;
 mod names;
+mod secured;
 mod souk;
 mod values;
 mod variables;

@@ -67,6 +67,10 @@ impl Collector {
         Ok(collector)
     }
 
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(super) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

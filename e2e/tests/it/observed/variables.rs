@@ -8,13 +8,13 @@ use tonic::metadata::MetadataMap;
 use super::collector::{Collector, Sent};
 use super::souk::Souk;
 
-const SOON: [(&str, &str); 2] = [
+pub(super) const SOON: [(&str, &str); 2] = [
     ("OTEL_BSP_SCHEDULE_DELAY", "50"),
     ("OTEL_METRIC_EXPORT_INTERVAL", "100"),
 ];
 
 /// Calls something that there isn't.
-async fn call(souk: &Souk) -> anyhow::Result<()> {
+pub(super) async fn call(souk: &Souk) -> anyhow::Result<()> {
     let request = GetShopRequest {
         shop_id: "nobody".to_owned(),
         ..Default::default()
