@@ -52,6 +52,14 @@ impl Dynamic {
             .collect()
     }
 
+    /// What an RPC takes.
+    ///
+    /// # Errors
+    /// When there is no such RPC.
+    pub fn input(&self, name: &str) -> anyhow::Result<MessageDescriptor> {
+        Ok(self.method(name)?.input())
+    }
+
     fn method(&self, name: &str) -> anyhow::Result<MethodDescriptor> {
         let (service, method) = name.split_once('/').context("service/method")?;
         let service = self

@@ -5,6 +5,7 @@
 //! `rpc.method_original`. A server span is an error only for the six codes that are the server's fault; a client span
 //! is one for every code but OK.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -305,7 +306,11 @@ fn log(outcome: &Outcome, started: Instant) {
     let status = outcome.status.as_ref();
     let reason = outcome.reason().unwrap_or_default();
     let cause = status.map(|status| chain(status)).unwrap_or_default();
-    let message = outcome.message.as_str();
+    let message = match outcome.code {
+        Code::InvalidArgument => Cow::Owned(unquoted(&outcome.message)),
+        _ => Cow::Borrowed(outcome.message.as_str()),
+    };
+    let message = message.as_ref();
     if is_server_fault(outcome.code) {
         tracing::error!(code, reason, cause, elapsed_ms, error = message, "call failed");
     } else if outcome.code == Code::Cancelled {
@@ -314,6 +319,28 @@ fn log(outcome: &Outcome, started: Instant) {
     } else {
         tracing::info!(code, reason, cause, elapsed_ms, error = message, "call refused");
     }
+}
+
+/// The message of a refusal without what its caller sent: that is quoted there as `{:?}` writes it, for the caller to see, and may be
+/// anybody's name. Names of fields stay.
+fn unquoted(message: &str) -> String {
+    let mut kept = String::with_capacity(message.len());
+    let mut chars = message.chars();
+    while let Some(char) = chars.next() {
+        kept.push(char);
+        if char == '"' {
+            let mut escaped = false;
+            let ends = |inner: char| {
+                let ends = inner == '"' && !escaped;
+                escaped = inner == '\\' && !escaped;
+                ends
+            };
+            // Without an end, as in a message that was cut, all the rest goes.
+            let _ = chars.by_ref().position(ends);
+            kept.push_str("…\"");
+        }
+    }
+    kept
 }
 
 /// The causes of an error, outermost first.

@@ -1,6 +1,6 @@
 //! Who may do what, through the gateway: every RPC, every role, own data and others', by the rules in the contract alone.
 
-mod cells;
+pub(crate) mod cells;
 mod credentials;
 mod escapes;
 mod existence;

@@ -4,6 +4,7 @@ mod attempts;
 mod context;
 mod exports;
 mod numbers;
+mod personal;
 mod shape;
 mod statuses;
 mod words;

@@ -192,6 +192,27 @@ async fn a_call_for_another_that_runs_out_of_time_says_so() {
 }
 
 #[tokio::test]
+async fn the_log_doesnt_have_what_was_refused() {
+    let recorded = record();
+    let refused = r#"phone is "Ada \"the\" \\", use digits; `name` is "Lovelace"; rank is 7, not "cut of"#;
+    let service = server(move || refuse(Status::invalid_argument(refused)));
+    call(&service, request(CHECK)).await;
+    let lines = recorded.lines();
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    let words = unquoted(refused);
+    assert_eq!(
+        words,
+        r#"phone is "…", use digits; `name` is "…"; rank is 7, not "…""#
+    );
+    for part in ["Ada", "Lovelace", "cut of"] {
+        assert!(!line.contains(part), "{part}: {line}");
+    }
+    assert!(line.contains("use digits; `name` is"), "{line}");
+}
+
+#[tokio::test]
 async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
     let recorded = record();
     let service = server(|| {
