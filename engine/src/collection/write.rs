@@ -6,8 +6,8 @@ use bytes::Bytes;
 use souk_chassis::propagate;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_storage::{
-    Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, RequestRecord, RowOperation,
-    RowWrite, WriteBatch,
+    Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, RequestRecord, Row,
+    RowOperation, RowWrite, WriteBatch,
 };
 use tracing::Span;
 
@@ -207,45 +207,25 @@ impl<R: Resource> Collection<R> {
         change: impl Fn(R) -> Result<R, E> + Send + Sync,
     ) -> Result<Written<Stored<R>>> {
         let scope = self.scope()?;
-        let key = R::key(id)?;
-        let _turn = self.open.turns.take(&key).await;
-        for _ in 0..UPDATE_ATTEMPTS {
-            let snapshot = self.inner.database.snapshot().await?;
-            let row = self.access("get", snapshot.get(&self.open.table, &key)).await?;
-            let row = row.ok_or_else(|| not_found::<R>(id))?;
-            let current = from_row::<R>(&row)?.resource;
-            if !scope.sees(&current) {
-                return Err(not_found::<R>(id));
-            }
-            check_etag::<R>(id, etag, row.revision)?;
+        let changes = |row: &Row, current: R| {
             let changed = change(current).map_err(Into::into)?;
             scope.check_written(&changed)?;
             if changed.id() != id {
                 return Err(EngineError::Defect("an update changed the id of its resource"));
             }
-            let record = Record::of(&row)?.changed(self.inner.clock.now());
+            let record = Record::of(row)?.changed(self.inner.clock.now());
             let operation = RowOperation::Put {
-                key: key.clone(),
+                key: row.key.clone(),
                 columns: to_row(&changed, record),
             };
             let condition = Condition::revision(row.revision);
             let batch = WriteBatch::of(&self.open.table, operation, condition);
-            match self.commit(batch).await {
-                Ok(committed) => {
-                    return Ok(Written {
-                        value: record.with(changed, committed.sequence),
-                        sequence: signed(committed.sequence),
-                    });
-                }
-                // Somebody was faster: with an etag the next look says so.
-                Err(StoreError::ConditionFailed { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(EngineError::Contended {
-            name: R::NAME,
-            id: id.to_owned(),
-            attempts: UPDATE_ATTEMPTS,
+            Ok((batch, (record, changed)))
+        };
+        let ((record, changed), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
+        Ok(Written {
+            value: record.with(changed, sequence),
+            sequence: signed(sequence),
         })
     }
 
@@ -256,7 +236,16 @@ impl<R: Resource> Collection<R> {
     pub async fn delete(&self, id: &str, etag: Option<&str>) -> Result<Written<()>> {
         let scope = self.scope()?;
         if scope.is_limited() {
-            return self.delete_own(&scope, id, etag).await;
+            // As it was looked at: the condition can't say whose it is.
+            let deletes = |row: &Row, _| {
+                let condition = Condition::revision(row.revision);
+                Ok((self.deletion(row.key.clone(), condition), ()))
+            };
+            let ((), sequence) = self.write_as_seen(&scope, id, etag, deletes).await?;
+            return Ok(Written {
+                value: (),
+                sequence: signed(sequence),
+            });
         }
         let mut condition = Condition::must_exist();
         if let Some(given) = etag {
@@ -277,27 +266,30 @@ impl<R: Resource> Collection<R> {
         }
     }
 
-    /// Deletes a resource that the call may meet, as it was looked at.
-    async fn delete_own(&self, scope: &Scope, id: &str, etag: Option<&str>) -> Result<Written<()>> {
+    /// Looks at a resource that the call may meet, and writes what `decide` makes of it, under the condition that it still
+    /// is what was looked at; repeated when others were faster. What `decide` gave with it, and the sequence.
+    async fn write_as_seen<T>(
+        &self,
+        scope: &Scope,
+        id: &str,
+        etag: Option<&str>,
+        decide: impl Fn(&Row, R) -> Result<(WriteBatch, T)> + Send + Sync,
+    ) -> Result<(T, u64)> {
         let key = R::key(id)?;
         let _turn = self.open.turns.take(&key).await;
         for _ in 0..UPDATE_ATTEMPTS {
             let snapshot = self.inner.database.snapshot().await?;
             let row = self.access("get", snapshot.get(&self.open.table, &key)).await?;
             let row = row.ok_or_else(|| not_found::<R>(id))?;
-            if !scope.sees(&from_row::<R>(&row)?.resource) {
+            let current = from_row::<R>(&row)?.resource;
+            if !scope.sees(&current) {
                 return Err(not_found::<R>(id));
             }
             check_etag::<R>(id, etag, row.revision)?;
-            let batch = self.deletion(key.clone(), Condition::revision(row.revision));
+            let (batch, decided) = decide(&row, current)?;
             match self.commit(batch).await {
-                Ok(committed) => {
-                    return Ok(Written {
-                        value: (),
-                        sequence: signed(committed.sequence),
-                    });
-                }
-                // Somebody was faster: it may be another's by now, or gone.
+                Ok(committed) => return Ok((decided, committed.sequence)),
+                // Somebody was faster: with an etag the next look says so; it may be another's by now, or gone.
                 Err(StoreError::ConditionFailed { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
