@@ -38,6 +38,9 @@ pub(crate) const SHOP: &str = "hop";
 /// Calls a second that all callers, and each, may make: more than there can be, so that all are counted and none refused.
 const RATE: u32 = 1_000_000;
 
+/// How long what is in between has to end.
+const END_MAX: Duration = Duration::from_secs(5);
+
 /// How long a process may take to listen.
 const START_MAX: Duration = Duration::from_secs(30);
 
@@ -75,6 +78,20 @@ impl Proxy {
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         let children = children.split_ascii_whitespace().filter_map(|id| id.parse().ok());
         std::iter::once(id).chain(children).map(cpu_of).sum()
+    }
+}
+
+/// Asks what is in between to end: nginx ends its workers then, which outlive it when it is killed.
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        let Some(id) = child.id() else { return };
+        let asked = std::process::Command::new("kill").arg(id.to_string()).status();
+        let until = std::time::Instant::now() + END_MAX;
+        // Whoever doesn't end in time is killed as the child is dropped.
+        while asked.is_ok() && matches!(child.try_wait(), Ok(None)) && std::time::Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
