@@ -60,6 +60,7 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
@@ -197,11 +198,19 @@ fn say(line: &str) {
     }
 }
 
+/// How long the end of a process waits for threads that block still.
+const LEFT_BEHIND_MAX: Duration = Duration::from_millis(500);
+
 /// Runs `work` to its end on a runtime of all cores; its error, with its causes, goes to standard error.
 pub fn main(work: impl Future<Output = Result<Exit, RunError>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(work),
+        Ok(runtime) => {
+            let ended = runtime.block_on(work);
+            // Whatever blocks still had its time in the drain: a collector that says nothing must not hold the end up.
+            runtime.shutdown_timeout(LEFT_BEHIND_MAX);
+            ended
+        }
         Err(error) => Err(RunError::System(error)),
     };
     match ended {

@@ -19,8 +19,9 @@ const SEGMENT_BYTES: usize = 1_400;
 const SEGMENTS_MAX: usize = 1_024;
 /// How long TCP waits before it sends a lost segment again; each further loss doubles it (RFC 6298, Linux's least).
 const RESEND_AFTER: Duration = Duration::from_millis(200);
-/// Losses of one segment in a row, at most.
-const LOSSES_MAX: u32 = 6;
+/// Losses of one segment in a row, at most: what isn't acknowledged for 3 s ends the connection of a gateway
+/// (`client.unacknowledged_max`), but the system acknowledges to it whatever reaches this proxy.
+const LOSSES_MAX: u32 = 4;
 
 /// How long a connection that was cut waits for its other end to close, too.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
