@@ -28,7 +28,7 @@ use tantivy::columnar::{BytesColumn, Cardinality, Column, ColumnType};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, SegmentReader};
 
-pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK};
+pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
 pub(crate) use codes::{CodeRange, Codes, Within};
 pub(crate) use strings::Strings;
 

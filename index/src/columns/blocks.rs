@@ -12,6 +12,11 @@ use crate::run::Run;
 
 /// Documents of a block. Small enough that looking at one more costs next to nothing, large enough that a segment has few.
 pub(crate) const DOCS_PER_BLOCK: DocId = 512;
+/// The first document behind the block of a document.
+pub(crate) fn behind_block(doc: DocId) -> DocId {
+    (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK)
+}
+
 /// Blocks between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
 /// The part of all values' width up to which blocks of this width, on average, lie in order.

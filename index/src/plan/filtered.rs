@@ -15,7 +15,7 @@ use tantivy::{
 
 use super::no_match;
 use super::selection::{Opened, Select, Selection};
-use crate::columns::{Cover, DOCS_PER_BLOCK};
+use crate::columns::{Cover, behind_block};
 
 /// Documents of the leading clause up to which it isn't worth finding out whether a column has fewer.
 const FEW_LEADING: u32 = 16_384;
@@ -184,8 +184,7 @@ impl FilteredScorer {
         let doc = self.lead.doc();
         for check in &self.checks {
             if check.cover(doc)? == Cover::None {
-                let behind = (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK);
-                self.lead.seek(behind.min(TERMINATED));
+                self.lead.seek(behind_block(doc).min(TERMINATED));
                 return Ok(false);
             }
         }

@@ -14,7 +14,7 @@ use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED}
 use super::gathered::Gathered;
 use super::no_match;
 use crate::bits::Bits;
-use crate::columns::{CodeRange, Codes, Cover, DOCS_PER_BLOCK, NumberColumn, Within};
+use crate::columns::{CodeRange, Codes, Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
 use crate::run::Run;
 
 /// Blocks that are passed over between two looks at the deadline.
@@ -140,7 +140,7 @@ impl Selection {
         let (mut behind, mut cover) = (0, Cover::Some);
         docs.retain(|doc| {
             if *doc >= behind {
-                behind = (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK);
+                behind = behind_block(*doc);
                 if let Some((blocks, range)) = blocks {
                     cover = blocks.of(*doc).cover(range);
                 }
@@ -246,9 +246,7 @@ impl SelectionScorer {
             if passed.is_multiple_of(BLOCKS_PER_CHECK) && self.selection.run.check_inside().is_err() {
                 return TERMINATED;
             }
-            let behind = (from / DOCS_PER_BLOCK + 1)
-                .saturating_mul(DOCS_PER_BLOCK)
-                .min(self.selection.max_doc);
+            let behind = behind_block(from).min(self.selection.max_doc);
             match self.selection.cover(from) {
                 Ok(Cover::None) => from = behind,
                 Ok(Cover::All) => return from,
@@ -290,7 +288,7 @@ impl DocSet for SelectionScorer {
             Ok(Cover::All) => true,
             Ok(Cover::Some) => self.selection.has(target),
             Ok(Cover::None) => {
-                let behind = (target / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK);
+                let behind = behind_block(target);
                 let bound = if behind < self.selection.max_doc {
                     behind
                 } else {

@@ -12,7 +12,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
 use super::Together;
 use super::shared::{Shared, share};
-use crate::columns::{Cover, DOCS_PER_BLOCK};
+use crate::columns::{Cover, behind_block};
 use crate::plan::selection::Selection;
 use crate::run::Run;
 
@@ -326,11 +326,7 @@ fn cover(selection: &Selection, window: &Range<DocId>) -> tantivy::Result<Cover>
 /// The parts of a window that lie in one block of a column each.
 fn blocks(window: &Range<DocId>) -> impl Iterator<Item = Range<DocId>> {
     let end = window.end;
-    let behind = move |from: DocId| {
-        (from / DOCS_PER_BLOCK + 1)
-            .saturating_mul(DOCS_PER_BLOCK)
-            .min(end)
-    };
+    let behind = move |from: DocId| behind_block(from).min(end);
     let starts = std::iter::successors(Some(window.start), move |from| Some(behind(*from)));
     starts
         .take_while(move |from| *from < end)
