@@ -1,0 +1,194 @@
+//! What follows from an error: its kind, a code, advice, and whether trying again helps.
+
+use super::{ConditionFailure, Error};
+
+/// The kinds of errors, for whoever turns them into a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The argument is wrong.
+    InvalidArgument,
+    /// The argument is too large.
+    LimitExceeded,
+    /// The table or index doesn't exist.
+    NotFound,
+    /// The table exists and differs, or the index exists.
+    AlreadyExists,
+    /// The index is still being built.
+    NotReady,
+    /// The index can't be built from the table's rows.
+    IndexFailed,
+    /// A condition of a write failed; see [`ConditionFailure`].
+    ConditionFailed,
+    /// The request id belongs to another request.
+    RequestIdReused,
+    /// Other writers were faster.
+    Contended,
+    /// A transaction holds the partition.
+    TransactionConflict,
+    /// The transaction isn't open.
+    TransactionNotFound,
+    /// The transaction is busy.
+    TransactionBusy,
+    /// The changes are trimmed.
+    ChangesTrimmed,
+    /// The directory is in use.
+    Locked,
+    /// The directory can't be opened by this program.
+    UnsupportedFormat,
+    /// Data is lost or damaged.
+    Corrupt,
+    /// The backup can't be used.
+    UnusableBackup,
+    /// The store has stopped.
+    Unavailable,
+    /// The outcome of a commit isn't known.
+    OutcomeUnknown,
+    /// The disk is full.
+    DiskFull,
+    /// The file system failed.
+    Io,
+}
+
+impl Error {
+    /// The kind, to match on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } => ErrorKind::InvalidArgument,
+            Self::LimitExceeded { .. } => ErrorKind::LimitExceeded,
+            Self::TableExists { .. } | Self::IndexExists { .. } => ErrorKind::AlreadyExists,
+            Self::IndexNotReady { .. } => ErrorKind::NotReady,
+            Self::IndexFailed { .. } => ErrorKind::IndexFailed,
+            Self::TableNotFound { .. } | Self::IndexNotFound { .. } => ErrorKind::NotFound,
+            Self::ConditionFailed { .. } => ErrorKind::ConditionFailed,
+            Self::RequestIdReused { .. } => ErrorKind::RequestIdReused,
+            Self::Contended { .. } => ErrorKind::Contended,
+            Self::ChangesTrimmed { .. } | Self::TimeTrimmed { .. } | Self::FeedAheadOfLog { .. } => {
+                ErrorKind::ChangesTrimmed
+            }
+            Self::FeedExists { .. } => ErrorKind::AlreadyExists,
+            Self::FeedNotFound { .. } => ErrorKind::NotFound,
+            Self::FeedTokenStale { .. } => ErrorKind::InvalidArgument,
+            Self::TransactionConflict { .. } => ErrorKind::TransactionConflict,
+            Self::TransactionNotFound { .. } => ErrorKind::TransactionNotFound,
+            Self::TransactionBusy { .. } => ErrorKind::TransactionBusy,
+            Self::OutsidePartition { .. } => ErrorKind::InvalidArgument,
+            Self::Locked { .. } => ErrorKind::Locked,
+            Self::NotADatabase { .. } | Self::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
+            Self::LogShortened { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::UnusableBackup { .. } => ErrorKind::UnusableBackup,
+            Self::Unavailable { .. } => ErrorKind::Unavailable,
+            Self::OutcomeUnknown { .. } => ErrorKind::OutcomeUnknown,
+            Self::DiskFull { .. } => ErrorKind::DiskFull,
+            Self::Io { .. } => ErrorKind::Io,
+        }
+    }
+
+    /// A stable name of the error in UPPER_SNAKE_CASE.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid { .. } => "INVALID_ARGUMENT",
+            Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
+            Self::TableExists { .. } => "TABLE_ALREADY_EXISTS",
+            Self::TableNotFound { .. } => "TABLE_NOT_FOUND",
+            Self::IndexNotFound { .. } => "INDEX_NOT_FOUND",
+            Self::IndexExists { .. } => "INDEX_ALREADY_EXISTS",
+            Self::IndexNotReady { .. } => "INDEX_NOT_READY",
+            Self::IndexFailed { .. } => "INDEX_FAILED",
+            Self::ConditionFailed { reason, .. } => match reason {
+                ConditionFailure::AlreadyExists => "ROW_ALREADY_EXISTS",
+                ConditionFailure::NotFound => "ROW_NOT_FOUND",
+                ConditionFailure::RevisionMismatch { .. } => "REVISION_MISMATCH",
+                ConditionFailure::Column => "COLUMN_CONDITION_FAILED",
+            },
+            Self::RequestIdReused { .. } => "REQUEST_ID_REUSED",
+            Self::Contended { .. } => "ROW_CONTENDED",
+            Self::ChangesTrimmed { .. } | Self::TimeTrimmed { .. } => "CHANGES_TRIMMED",
+            Self::FeedExists { .. } => "FEED_ALREADY_EXISTS",
+            Self::FeedNotFound { .. } => "FEED_NOT_FOUND",
+            Self::FeedTokenStale { .. } => "FEED_TOKEN_STALE",
+            Self::FeedAheadOfLog { .. } => "FEED_AHEAD_OF_LOG",
+            Self::TransactionConflict { .. } => "TRANSACTION_CONFLICT",
+            Self::TransactionNotFound { .. } => "TRANSACTION_NOT_FOUND",
+            Self::TransactionBusy { .. } => "TRANSACTION_BUSY",
+            Self::OutsidePartition { .. } => "OUTSIDE_PARTITION",
+            Self::Locked { .. } => "DATABASE_LOCKED",
+            Self::NotADatabase { .. } => "NOT_A_DATABASE",
+            Self::UnsupportedFormat { .. } => "UNSUPPORTED_FORMAT",
+            Self::LogShortened { .. } => "LOG_SHORTENED",
+            Self::Corrupt { .. } => "DATA_CORRUPT",
+            Self::UnusableBackup { .. } => "UNUSABLE_BACKUP",
+            Self::Unavailable { .. } => "STORAGE_UNAVAILABLE",
+            Self::OutcomeUnknown { .. } => "OUTCOME_UNKNOWN",
+            Self::DiskFull { .. } => "DISK_FULL",
+            Self::Io { .. } => "IO",
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Invalid { .. } => "correct the argument",
+            Self::LimitExceeded { .. } => "send less at a time",
+            Self::TableExists { .. } => "use the schema the table was created with, or another name",
+            Self::TableNotFound { .. } => "create the table first, and use the handle of this database",
+            Self::IndexNotFound { .. } => "use an index of the table's schema, or create this one",
+            Self::IndexExists { .. } => "drop the index first, or use another name",
+            Self::IndexNotReady { .. } => "wait until the index is ready, then take a new snapshot",
+            Self::IndexFailed { .. } => {
+                "drop the index, correct or delete the row, and create the index again"
+            }
+            Self::ConditionFailed { .. } => "read the row again and decide anew",
+            Self::RequestIdReused { .. } => "use a fresh id for each request, and the same only to repeat it",
+            Self::Contended { .. } => "try again after a pause",
+            Self::TransactionConflict { .. } => {
+                "try again when the transaction has ended, a minute later at most"
+            }
+            Self::TransactionNotFound { .. } => {
+                "begin another transaction and read again what it is based on"
+            }
+            Self::TransactionBusy { .. } => "wait for the answer of a transaction's call before the next one",
+            Self::OutsidePartition { .. } => "write other partitions outside of the transaction",
+            Self::ChangesTrimmed { .. } => "start over from a snapshot of the tables",
+            Self::TimeTrimmed { .. } => "start later, or from the oldest change that is kept",
+            Self::FeedExists { .. } => "use the feed that is there, remove it first, or use another name",
+            Self::FeedNotFound { .. } => "create the feed first",
+            Self::FeedTokenStale { .. } => "read again: the feed goes on behind what is acknowledged",
+            Self::FeedAheadOfLog { .. } => {
+                "remove the feed, create it anew and start over from its base rows"
+            }
+            Self::Locked { .. } => "stop whoever has it open, or use another directory",
+            Self::NotADatabase { .. } => "give an empty directory or the directory of a souk database",
+            Self::UnsupportedFormat { .. } => "use the version of the program that wrote the database",
+            Self::LogShortened { .. } | Self::Corrupt { .. } => {
+                "restore the directory from a backup, and check the disk; to open what is left and accept \
+                 the loss, set recovery to accept a shorter log"
+            }
+            Self::UnusableBackup { .. } => {
+                "use another backup: a full one, or a full one and all that follow it in their order"
+            }
+            Self::Unavailable { .. } => "restart the process; the cause is in the message and in the log",
+            Self::OutcomeUnknown { .. } => {
+                "restart the process, then repeat the request with the same request id"
+            }
+            Self::DiskFull { .. } => {
+                "free space on the device, or delete rows; writes are taken again without a restart"
+            }
+            Self::Io { .. } => "check the path, its permissions and the disk",
+        }
+    }
+
+    /// Whether the same call may succeed later, without a change to it.
+    pub fn retryable(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::Contended
+                | ErrorKind::NotReady
+                | ErrorKind::TransactionConflict
+                | ErrorKind::TransactionBusy
+                | ErrorKind::Unavailable
+                | ErrorKind::OutcomeUnknown
+                | ErrorKind::DiskFull
+        )
+    }
+}
