@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use souk_e2e::data::{self, Numbers};
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
 use souk_proto::order::v1::{BatchCreateOrdersRequest, SearchOrdersRequest};
-use souk_proto::search::v1::{FieldSort, HitsMode, Query, Search, Sort, TermQuery, query, sort};
+use souk_proto::search::v1::{HitsMode, Query, Search, TermQuery, query};
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use souk_proto::shop::v1::{CreateShopRequest, DeleteShopRequest, SearchShopsRequest};
 use souk_proto::r#type::v1::{Value, value};
@@ -136,32 +136,8 @@ async fn search(target: String, stop: watch::Receiver<bool>) -> anyhow::Result<V
     let mut numbers = Numbers::new(99);
     let mut times = Vec::new();
     while !*stop.borrow() {
-        let consumer = format!("c{:04}", numbers.below(40));
-        let value = Some(Value {
-            kind: Some(value::Kind::StringValue(consumer)),
-        });
-        let term = TermQuery {
-            field: "consumer_id".to_owned(),
-            value,
-            weight: None,
-        };
-        let newest = FieldSort {
-            field: "order_time".to_owned(),
-            descending: true,
-            ..FieldSort::default()
-        };
-        let search = Search {
-            query: Some(Query {
-                kind: Some(query::Kind::Term(term)),
-            }),
-            sort: vec![Sort {
-                kind: Some(sort::Kind::Field(newest)),
-            }],
-            page_size: 20,
-            ..Search::default()
-        };
+        let request = data::newest_of_consumer(numbers.below(data::CONSUMERS), HitsMode::Full);
         let began = Instant::now();
-        let request = SearchOrdersRequest { search: Some(search) };
         orders.search_orders(request).await?;
         times.push(began.elapsed());
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -2,9 +2,10 @@
 
 use prost_types::{Duration, Timestamp};
 use souk_proto::media::v1::{Box as FaceBox, Face, Media, MediaType, Tag};
-use souk_proto::order::v1::{Order, Person, Product};
+use souk_proto::order::v1::{Order, Person, Product, SearchOrdersRequest};
+use souk_proto::search::v1::{FieldSort, HitsMode, Query, Search, Sort, TermQuery, query, sort};
 use souk_proto::shop::v1::Shop;
-use souk_proto::r#type::v1::GeoPoint;
+use souk_proto::r#type::v1::{GeoPoint, Value, value};
 
 /// 2024-01-01T00:00:00Z in seconds.
 pub const EPOCH: i64 = 1_704_067_200;
@@ -28,6 +29,9 @@ pub const WORDS: [&str; 12] = [
 pub const TYPES: [&str; 6] = ["奶茶", "火锅", "手机", "超市", "咖啡", "书店"];
 /// Labels of media and shops.
 pub const TAGS: [&str; 8] = ["开心", "car", "海滩", "wifi", "夜宵", "cat", "日落", "家庭"];
+
+/// How many consumers orders have: the `consumer_id` of one is `c` and its number in four digits.
+pub const CONSUMERS: u64 = 40;
 
 /// A small deterministic source of numbers (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
@@ -116,7 +120,7 @@ pub fn order(number: u64, numbers: &mut Numbers) -> Order {
     let quantity = 1 + numbers.below(9) as i64;
     let ordered = numbers.below(30_000_000) as i64;
     let paid = !numbers.once_in(4);
-    let consumer = numbers.below(40);
+    let consumer = numbers.below(CONSUMERS);
     let kind = *numbers.pick(&TYPES);
     Order {
         order_id: format!("o{number:010}"),
@@ -136,6 +140,36 @@ pub fn order(number: u64, numbers: &mut Numbers) -> Order {
         total_price_cents: Some(price * quantity),
         currency_code: "CNY".to_owned(),
         ..Order::default()
+    }
+}
+
+/// The search for the newest 20 orders of consumer `number`.
+#[must_use]
+pub fn newest_of_consumer(number: u64, mode: HitsMode) -> SearchOrdersRequest {
+    let of_the_consumer = TermQuery {
+        field: "consumer_id".to_owned(),
+        value: Some(Value {
+            kind: Some(value::Kind::StringValue(format!("c{number:04}"))),
+        }),
+        weight: None,
+    };
+    let newest = FieldSort {
+        field: "order_time".to_owned(),
+        descending: true,
+        ..FieldSort::default()
+    };
+    SearchOrdersRequest {
+        search: Some(Search {
+            query: Some(Query {
+                kind: Some(query::Kind::Term(of_the_consumer)),
+            }),
+            sort: vec![Sort {
+                kind: Some(sort::Kind::Field(newest)),
+            }],
+            page_size: 20,
+            hits_mode: mode.into(),
+            ..Search::default()
+        }),
     }
 }
 

@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use souk_e2e::data::{self, Numbers};
+use souk_proto::order::v1::CreateOrderRequest;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
-use souk_proto::order::v1::{CreateOrderRequest, SearchOrdersRequest};
-use souk_proto::search::v1::{FieldSort, HitsMode, Query, Search, Sort, TermQuery, query, sort};
-use souk_proto::r#type::v1::{Value, value};
+use souk_proto::search::v1::HitsMode;
 use tokio::process::{Child, Command};
 use tonic::transport::Channel;
 
@@ -24,9 +23,6 @@ const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Time that processes have to come to rest before their memory is looked at.
 const REST: Duration = Duration::from_secs(10);
-
-/// Consumers of `data::order`.
-const CONSUMERS: u64 = 40;
 
 /// Orders that there are before the measuring.
 const ORDERS: u64 = 20_000;
@@ -61,35 +57,12 @@ struct Newest {
 
 impl Call for Newest {
     async fn call(&mut self) -> anyhow::Result<()> {
-        let consumer = self.next.fetch_add(1, Ordering::Relaxed) % CONSUMERS;
-        let of_the_consumer = TermQuery {
-            field: "consumer_id".to_owned(),
-            value: Some(Value {
-                kind: Some(value::Kind::StringValue(format!("c{consumer:04}"))),
-            }),
-            weight: None,
-        };
-        let newest = FieldSort {
-            field: "order_time".to_owned(),
-            descending: true,
-            ..FieldSort::default()
-        };
-        let search = Search {
-            query: Some(Query {
-                kind: Some(query::Kind::Term(of_the_consumer)),
-            }),
-            sort: vec![Sort {
-                kind: Some(sort::Kind::Field(newest)),
-            }],
-            page_size: 20,
-            hits_mode: self.mode.into(),
-            ..Search::default()
-        };
-        let request = SearchOrdersRequest { search: Some(search) };
+        let consumer = self.next.fetch_add(1, Ordering::Relaxed) % data::CONSUMERS;
+        let request = data::newest_of_consumer(consumer, self.mode);
         let found = self.client.search_orders(request).await?.into_inner();
         anyhow::ensure!(
             found.hits.len() == 20,
-            "{} orders of c{consumer:04}",
+            "{} orders of consumer {consumer}",
             found.hits.len()
         );
         Ok(())

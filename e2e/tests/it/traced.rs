@@ -10,6 +10,7 @@ mod statuses;
 mod words;
 
 use souk_e2e::collector::Collector;
+use souk_e2e::laws;
 use souk_e2e::log::Log;
 use souk_e2e::process::{Process, Words};
 use souk_e2e::stand_in::StandIn;
@@ -26,6 +27,24 @@ fn get_shop(shop_id: &str) -> GetShopRequest {
         shop_id: shop_id.to_owned(),
         min_sequence: 0,
     }
+}
+
+/// No words of spans, log lines and labels, of which there are some of each, hold one of the secrets.
+fn keeps_secrets(collector: &Collector, log: &Log, secrets: &[&str]) -> anyhow::Result<()> {
+    let (spans, lines, series) = (collector.spans(), log.lines(), collector.series());
+    let counts = (spans.len(), lines.len(), series.len());
+    anyhow::ensure!(
+        counts.0 > 20 && counts.1 > 0 && counts.2 > 0,
+        "{counts:?} spans, lines and series"
+    );
+    laws::keeps_secrets(laws::words(&spans), secrets)?;
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|line| format!("{} {:?}", line.message, line.fields))
+        .collect();
+    laws::keeps_secrets(lines.iter().map(String::as_str), secrets)?;
+    let labels: Vec<_> = series.iter().map(|series| format!("{series:?}")).collect();
+    laws::keeps_secrets(labels.iter().map(String::as_str), secrets)
 }
 
 /// A real gateway before a backend that stands in for the shops.

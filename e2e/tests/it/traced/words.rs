@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
 use souk_e2e::data::{self, Numbers};
-use souk_e2e::laws;
 use souk_e2e::log::Log;
 use souk_e2e::suite::{Layout, Plan};
 use souk_proto::order::v1::{CreateConsumerRequest, CreateOrderRequest, SearchConsumersRequest};
 use souk_proto::search::v1::{MatchQuery, Query, Search, query};
 use souk_proto::shop::v1::{CreateShopRequest, SearchShopsRequest};
 
-use super::get_shop;
+use super::{get_shop, keeps_secrets};
 use crate::SOUK;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,20 +161,5 @@ async fn a14_no_name_key_or_token_is_in_telemetry() -> anyhow::Result<()> {
     refused.expect_err("there is none");
     shop_search.trace(&collector, 4).await?;
 
-    let spans = collector.spans();
-    assert!(spans.len() > 20, "{} spans", spans.len());
-    laws::keeps_secrets(laws::words(&spans), &SECRETS)?;
-    let lines: Vec<_> = log
-        .lines()
-        .iter()
-        .map(|line| format!("{} {:?}", line.message, line.fields))
-        .collect();
-    assert!(!lines.is_empty());
-    laws::keeps_secrets(lines.iter().map(String::as_str), &SECRETS)?;
-    let labels: Vec<_> = collector
-        .series()
-        .iter()
-        .map(|series| format!("{series:?}"))
-        .collect();
-    laws::keeps_secrets(labels.iter().map(String::as_str), &SECRETS)
+    keeps_secrets(&collector, &log, &SECRETS)
 }
