@@ -14,6 +14,7 @@
 //! - [`server`]: the order of the layers, the stack they make, and serving it on a listener.
 //! - [`process`]: from the first line to the exit code: telemetry, port, start, `listening on`, drain.
 //! - [`host`]: the life of a process: tracked tasks, signals, the drain and its one deadline.
+//! - [`huge_pages`]: small pages of memory for an idle process, huge ones for large data.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
 //! - [`status`]: errors with `ErrorInfo`, field violations, retry delays.
@@ -44,6 +45,7 @@ pub mod config;
 pub mod fetch;
 pub mod health;
 pub mod host;
+pub mod huge_pages;
 pub mod layers;
 pub mod methods;
 pub mod process;

@@ -66,6 +66,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::{ConfigError, ServerConfig};
 use crate::host::{self, Exit, Host};
+use crate::huge_pages;
 use crate::server::{BindError, Listener, Stack};
 use crate::telemetry::prometheus::{EndpointError, MetricsEndpoint, Scraper};
 use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
@@ -201,8 +202,11 @@ fn say(line: &str) {
 /// How long the end of a process waits for threads that block still.
 const LEFT_BEHIND_MAX: Duration = Duration::from_millis(500);
 
-/// Runs `work` to its end on a runtime of all cores; its error, with its causes, goes to standard error.
+/// Runs `work` to its end on a runtime of all cores; its error, with its causes, goes to standard error. Memory comes in
+/// [small pages](huge_pages) until the process holds much.
 pub fn main(work: impl Future<Output = Result<Exit, RunError>>) -> ExitCode {
+    // Before threads take memory of their own.
+    huge_pages::withhold();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
         Ok(runtime) => {

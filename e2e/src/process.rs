@@ -145,6 +145,18 @@ impl Process {
         self.address
     }
 
+    /// A line of what Linux tells about it in `/proc/ID/status`, as `VmRSS`.
+    ///
+    /// # Errors
+    /// When the process is gone, or the system has no such line.
+    pub fn status(&self, line: &str) -> anyhow::Result<String> {
+        let id = self.child.id().context("it has ended already")?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let mut lines = status.lines();
+        let value = lines.find_map(|told| told.strip_prefix(line)?.strip_prefix(':'));
+        Ok(value.with_context(|| format!("no {line}"))?.trim().to_owned())
+    }
+
     /// Kills it with SIGKILL and waits until it is gone.
     ///
     /// # Errors

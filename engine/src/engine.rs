@@ -44,6 +44,8 @@ pub struct EngineConfig {
     pub commit_interval: Duration,
     /// Memory of each index's writer for changes that aren't committed, bytes.
     pub writer_memory: usize,
+    /// Documents of one index from which on the process gets [huge pages](souk_chassis::huge_pages) of memory.
+    pub huge_pages_from: u64,
     /// Searches that run at a time; 0 is twice the number of cores.
     pub search_threads: usize,
     /// Every call has a caller (`souk_access::Caller`): one that lost it on the way is refused, instead of meeting all
@@ -59,6 +61,7 @@ impl EngineConfig {
             storage: DatabaseOptions::default(),
             commit_interval: Duration::from_millis(200),
             writer_memory: 64 << 20,
+            huge_pages_from: 100_000,
             search_threads: 0,
             guarded: false,
         }
@@ -131,6 +134,7 @@ impl Engine {
             options: FollowOptions {
                 commit_interval: config.commit_interval,
                 writer_memory: config.writer_memory,
+                huge_pages_from: config.huge_pages_from,
             },
             metrics: metrics.clone(),
             closing: closing.clone(),

@@ -22,12 +22,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
+use souk_chassis::huge_pages;
 use souk_chassis::telemetry::Role;
 use souk_index::{Index, IndexOptions, IndexWriter};
 use souk_storage::{Consumer, Database};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 pub(crate) use self::follower::FollowOptions;
 use self::follower::Follower;
@@ -183,6 +184,17 @@ impl Keeping {
         options.writer_memory_bytes = self.options.writer_memory;
         options.label = design.label();
         options
+    }
+
+    /// An index has about so many documents, or will have: large ones are searched faster in huge pages of memory.
+    fn expect(&self, documents: u64) {
+        if documents >= self.options.huge_pages_from && huge_pages::allow() {
+            let table = self.table.declaration.name;
+            info!(
+                table,
+                documents, "the process gets huge pages of memory from now on"
+            );
+        }
     }
 
     /// Runs something on a thread of its own.

@@ -25,6 +25,7 @@ mod drain;
 mod faulty;
 mod freshness;
 mod hits;
+mod huge_pages;
 mod observed;
 mod occupied;
 mod oracle;

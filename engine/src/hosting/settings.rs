@@ -33,6 +33,9 @@ pub struct EngineSettings {
     pub search_threads: usize,
     /// Memory of the store, in bytes: a half caches stored blocks, the other holds what is being written.
     pub memory_bytes: u64,
+    /// Documents of one index from which on the process gets huge pages of memory, which make searches of large data
+    /// faster and small processes large; 0 from the start. The variable `MIMALLOC_ALLOW_THP` goes before.
+    pub huge_pages_from: u64,
     /// Bytes that stay free on the device; with less, writes are refused until there is room. 0 never refuses.
     pub reserve_bytes: u64,
     /// How long changes are kept at least, for watches.
@@ -49,6 +52,7 @@ impl Default for EngineSettings {
             commit_interval: config.commit_interval,
             search_threads: config.search_threads,
             memory_bytes: config.storage.memory_bytes,
+            huge_pages_from: config.huge_pages_from,
             reserve_bytes: config.storage.reserve_bytes,
             retention: config.storage.retention,
             backup: BackupSettings::default(),
@@ -64,6 +68,7 @@ impl EngineSettings {
         config.commit_interval = self.commit_interval;
         config.search_threads = self.search_threads;
         config.storage.memory_bytes = self.memory_bytes;
+        config.huge_pages_from = self.huge_pages_from;
         config.storage.reserve_bytes = self.reserve_bytes;
         config.storage.retention = self.retention;
         config
@@ -143,6 +148,7 @@ mod tests {
                 "engine.commit_interval=50ms",
                 "engine.retention=2h",
                 "engine.search_threads=3",
+                "engine.huge_pages_from=7",
             ])
             .load()
             .expect("good settings");
@@ -150,6 +156,7 @@ mod tests {
         assert_eq!(config.commit_interval.as_millis(), 50);
         assert_eq!(config.storage.retention.as_secs(), 7_200);
         assert_eq!(config.search_threads, 3);
+        assert_eq!(config.huge_pages_from, 7);
 
         let wrong = [
             "data=",

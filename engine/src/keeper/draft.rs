@@ -194,6 +194,7 @@ pub(super) fn of_empty_table(keeping: &Keeping, design: &Design) -> Result<Optio
 
 impl Draft<'_> {
     fn run(mut self, stop: &CancellationToken) -> Result<Option<(Index, IndexWriter)>> {
+        self.keeping.expect(self.about);
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         loop {
             let batch = self.keeping.runtime.block_on(async {

@@ -47,6 +47,8 @@ pub(crate) struct FollowOptions {
     pub(crate) commit_interval: Duration,
     /// Memory of the writer, bytes.
     pub(crate) writer_memory: usize,
+    /// Documents from which on the process gets huge pages of memory.
+    pub(crate) huge_pages_from: u64,
 }
 
 /// See the module's documentation.
@@ -77,6 +79,8 @@ pub(super) struct Follower {
     next_consolidation: Option<Instant>,
     /// Whether merges of a consolidation were begun.
     consolidating: bool,
+    /// Documents at the beginning, and operations since.
+    documents: u64,
 }
 
 impl Follower {
@@ -106,11 +110,14 @@ impl Follower {
             next_checkpoint: None,
             next_consolidation: Some(Instant::now() + REST),
             consolidating: false,
+            documents: 0,
         }
     }
 
     /// Follows until it is told to stop.
     pub(super) fn run(mut self, stop: &CancellationToken) -> Result<()> {
+        self.documents = self.index.size()?.documents;
+        self.keeping.expect(self.documents);
         self.serve_when_ready()?;
         while !stop.is_cancelled() {
             let caught_up = self.take_changes()?;
@@ -227,6 +234,8 @@ impl Follower {
         let _entered = span.enter();
         let began = Instant::now();
         self.writer.commit(self.taken)?;
+        self.documents += u64::try_from(self.pending.operations()).unwrap_or_default();
+        self.keeping.expect(self.documents);
         self.keeping
             .metrics
             .applied(self.keeping.table.declaration.name, began.elapsed());
