@@ -17,6 +17,7 @@
 //! - [`huge_pages`]: small pages of memory for an idle process, huge ones for large data.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
+//! - [`reload`]: what is made of files, made anew when they change.
 //! - [`status`]: errors with `ErrorInfo`, field violations, retry delays.
 //! - [`tls`]: TLS and mTLS from files that are read anew when they change.
 //! - [`client`]: a channel to another process, traced, that inherits the deadline of the call it serves.
@@ -51,6 +52,7 @@ pub mod methods;
 pub mod process;
 pub mod propagate;
 pub mod reflection;
+pub mod reload;
 pub mod server;
 pub mod status;
 pub mod telemetry;

@@ -7,7 +7,6 @@
 mod acceptor;
 mod connector;
 mod files;
-mod reload;
 
 pub use acceptor::{Acceptor, TlsPeer};
 pub(crate) use connector::Connector;
@@ -15,6 +14,9 @@ pub use files::TlsError;
 
 /// The application protocol of all connections (RFC 9113, 3.2).
 const ALPN_H2: &[u8] = b"h2";
+
+/// What the log calls what is read from the files.
+const CERTIFICATES: &str = "certificates";
 
 /// HTTP/1.1 in the handshake.
 const ALPN_HTTP1: &[u8] = b"http/1.1";

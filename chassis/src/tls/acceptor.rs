@@ -10,9 +10,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
-use super::reload::Reloading;
-use super::{ALPN_H2, ALPN_HTTP1};
+use super::{ALPN_H2, ALPN_HTTP1, CERTIFICATES};
 use crate::config::ServerTlsConfig;
+use crate::reload::Reloading;
 
 /// Longest name of a client, in bytes; a longer one isn't told.
 const NAME_BYTES_MAX: usize = 256;
@@ -47,7 +47,7 @@ impl Acceptor {
         let mut files = vec![settings.cert.clone(), settings.key.clone()];
         files.extend(asks_clients.then(|| settings.client_ca.clone()));
         let settings = settings.clone();
-        let config = Reloading::new(files, move || make(&settings, asks_clients))?;
+        let config = Reloading::new(CERTIFICATES, files, move || make(&settings, asks_clients))?;
         Ok(Some(Self {
             config: Arc::new(config),
             asks_clients,
@@ -74,7 +74,7 @@ impl Acceptor {
         stream: TcpStream,
         http1: bool,
     ) -> io::Result<(TlsStream<TcpStream>, TlsPeer)> {
-        let mut config = self.config.current().await;
+        let mut config = self.config.fresh().await;
         if http1 {
             // What is in the configuration is shared by its copies, sessions among them.
             Arc::make_mut(&mut config)

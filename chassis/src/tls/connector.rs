@@ -14,10 +14,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
-use super::reload::Reloading;
-use super::{ALPN_H2, ALPN_HTTP1};
+use super::{ALPN_H2, ALPN_HTTP1, CERTIFICATES};
 use crate::client::dial;
 use crate::config::ClientTlsConfig;
+use crate::reload::Reloading;
 
 /// Port of an `https` address that names none.
 const HTTPS_PORT: u16 = 443;
@@ -81,7 +81,9 @@ impl Connector {
         }
         let settings = settings.clone();
         Ok(Self {
-            config: Arc::new(Reloading::new(files, move || make(protocol, &settings))?),
+            config: Arc::new(Reloading::new(CERTIFICATES, files, move || {
+                make(protocol, &settings)
+            })?),
             host: host.into(),
             port: uri.port_u16().unwrap_or(HTTPS_PORT),
             name,
@@ -96,7 +98,7 @@ impl Connector {
     /// When nobody answers, or not who should.
     pub(crate) async fn connect(self) -> io::Result<TokioIo<TlsStream<TcpStream>>> {
         let stream = dial::dial(&self.host, self.port, self.unacknowledged_max).await?;
-        let connector = TlsConnector::from(self.config.current().await);
+        let connector = TlsConnector::from(self.config.fresh().await);
         let stream = connector.connect(self.name, stream).await?;
         let agreed = stream.get_ref().1.alpn_protocol();
         // Servers of HTTP/1.1 alone needn't say so.

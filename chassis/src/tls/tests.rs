@@ -10,7 +10,6 @@ use tokio_rustls::client::TlsStream;
 use tonic::Status;
 use tonic::transport::Channel;
 
-use super::reload::Reloading;
 use super::testing::Authority;
 use super::*;
 use crate::client::{ClientConfig, channel};
@@ -202,22 +201,6 @@ async fn changed_certificates_are_for_connections_to_come() {
     acceptor.look();
     assert!(handshake("three.internal").await);
     accepting.abort();
-}
-
-#[tokio::test(start_paused = true)]
-async fn files_are_looked_at_once_a_second_at_most() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("file");
-    std::fs::write(&file, "1").expect("written");
-    let read = file.clone();
-    let reloading = Reloading::new(vec![file.clone()], move || {
-        Ok(std::fs::read_to_string(&read).expect("text"))
-    });
-    let reloading = Arc::new(reloading.expect("it is made"));
-    std::fs::write(&file, "22").expect("written");
-    assert_eq!(*reloading.current().await, "1", "just looked");
-    tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(*reloading.current().await, "22");
 }
 
 #[tokio::test]
