@@ -149,3 +149,68 @@ async fn a10_what_is_given_up_begins_nothing_more() -> anyhow::Result<()> {
     assert_eq!(collector.trace(&caller.trace_id).spans().len(), 4);
     Ok(())
 }
+
+/// The same call on its way twice, as clients do by `docs/service-config-hedging.json`: the backend learns which one it is,
+/// and of the one that loses nothing is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a10_a_hedge_that_loses_is_given_up() -> anyhow::Result<()> {
+    let collector = Collector::start().await?;
+    let backend = StandIn::start(|nth| (nth > 0).then(|| Ok(GetShopResponse::default()))).await?;
+    let gateway = Gateway::before(&backend, &collector, &[]).await?;
+    let caller = Caller::new();
+    let mut shops = gateway.shops.clone();
+    let first = caller.request(get_shop("h1"))?;
+    let first = tokio::spawn(async move { shops.get_shop(first).await });
+    backend.nth(1).await?;
+    let mut second = caller.request(get_shop("h1"))?;
+    let before = tonic::metadata::MetadataValue::from_static("1");
+    second.metadata_mut().insert("grpc-previous-rpc-attempts", before);
+    gateway.shops.clone().get_shop(second).await?;
+    let answered = now_ns()?;
+    first.abort();
+    let arrived = backend.arrived();
+    let told: Vec<_> = arrived
+        .iter()
+        .map(|arrived| arrived.header("grpc-previous-rpc-attempts"))
+        .collect();
+    assert_eq!(told, ["", "1"]);
+    let trace = caller.trace(&collector, 4).await?;
+    let mut codes = Vec::new();
+    for span in trace.spans() {
+        codes.push((span.kind, span.attribute("rpc.status_code")));
+        let late = Duration::from_nanos(span.end_ns.saturating_sub(answered));
+        assert!(
+            late < Duration::from_secs(1),
+            "{} ends {late:?} later\n{trace}",
+            span.name
+        );
+    }
+    for kind in [SpanKind::Server, SpanKind::Client] {
+        for code in ["OK", "CANCELLED"] {
+            let count = codes.iter().filter(|span| **span == (kind, code)).count();
+            assert_eq!(count, 1, "{kind:?} {code}\n{trace}");
+        }
+    }
+    Ok(())
+}
+
+/// A backend that wants no other attempt says so once: neither the gateway makes one, nor the client, who is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a09_who_wants_no_other_attempt_gets_none() -> anyhow::Result<()> {
+    let collector = Collector::start().await?;
+    let backend = StandIn::start(|_| {
+        let mut status = Status::unavailable("not before tomorrow");
+        let never = tonic::metadata::MetadataValue::from_static("-1");
+        status.metadata_mut().insert("grpc-retry-pushback-ms", never);
+        Some(Err(status))
+    })
+    .await?;
+    let gateway = Gateway::before(&backend, &collector, &[]).await?;
+    let call = Caller::new().request(get_shop("h1"))?;
+    let refused = gateway.shops.clone().get_shop(call).await;
+    let refused = refused.expect_err("it is unavailable");
+    let pushback = refused.metadata().get("grpc-retry-pushback-ms");
+    assert_eq!(pushback.expect("a word for clients"), "-1");
+    assert_eq!(backend.arrived().len(), 1);
+    Ok(())
+}
