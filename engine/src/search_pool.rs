@@ -30,6 +30,8 @@ pub(crate) struct SearchPool {
     places_max: usize,
     waiting: AtomicUsize,
     durations: Arc<Durations>,
+    /// How long the thread of a call may search.
+    brief_max: Duration,
 }
 
 /// Stops the search when the call is dropped.
@@ -60,6 +62,7 @@ impl SearchPool {
             places_max: places,
             waiting: AtomicUsize::new(0),
             durations: Arc::default(),
+            brief_max: BRIEF_MAX,
         }
     }
 
@@ -108,7 +111,7 @@ impl SearchPool {
         wait: Wait,
     ) -> Result<Option<Result<SearchResult, souk_index::Error>>> {
         let began = Instant::now();
-        let end = began + BRIEF_MAX;
+        let end = began + self.brief_max;
         let deadline = wait.until().map(tokio::time::Instant::into_std);
         let cancellation = Cancellation::at(deadline.map_or(end, |deadline| deadline.min(end)));
         let result = catch_unwind(AssertUnwindSafe(|| view.search(request, &cancellation)));
@@ -155,3 +158,6 @@ impl SearchPool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

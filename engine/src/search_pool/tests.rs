@@ -1,0 +1,77 @@
+use souk_chassis::layers::deadline::Deadline;
+use souk_index::{Document, Field, Index, IndexOptions, Object, Operation, Query, Schema};
+
+use super::*;
+
+/// An index with three documents.
+fn index() -> Index {
+    let schema = Schema::new(vec![Field::long("number")]).expect("a schema");
+    let index = Index::create_in_ram(schema, IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let document = |number: i64| {
+        Operation::Upsert(Document {
+            key: number.to_be_bytes().to_vec(),
+            fields: Object::new().with("number", number),
+        })
+    };
+    writer.apply((0..3).map(document).collect()).expect("applied");
+    writer.commit(1).expect("committed");
+    index
+}
+
+fn all() -> SearchRequest {
+    SearchRequest::new(Query::MatchAll)
+}
+
+/// A pool with one place, of which searches of [`all`] are known to be brief; how long the thread of a call may search.
+fn pool(brief_max: Duration) -> SearchPool {
+    let pool = SearchPool {
+        brief_max,
+        ..SearchPool::new(1)
+    };
+    pool.durations.note(all().class(), Duration::from_micros(1));
+    pool
+}
+
+/// Searches while the one place is taken. The clock that waiting goes by is the test's, the one of searches isn't.
+async fn search_without_a_place(pool: &SearchPool) -> Result<Result<SearchResult, souk_index::Error>> {
+    let _taken = pool.places.acquire().await.expect("the pool is open");
+    let index = index();
+    let search = async { pool.search(index.searcher(), all(), Wait::of_call()).await };
+    Deadline::after(Duration::from_secs(60)).scope(search).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_brief_needs_no_place() {
+    let found = search_without_a_place(&pool(Duration::from_secs(60))).await;
+    assert_eq!(found.expect("no place").expect("found").hits.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_turns_out_not_to_be_brief_begins_anew_on_a_place() {
+    let pool = pool(Duration::ZERO);
+    let refused = search_without_a_place(&pool).await;
+    let refused = refused.expect_err("there is no place");
+    assert!(
+        matches!(refused, EngineError::DeadlineExceeded(Waiting::Searchers)),
+        "{refused:?}"
+    );
+    let found = pool.search(index().searcher(), all(), Wait::of_call()).await;
+    assert_eq!(found.expect("a place").expect("found").hits.len(), 3);
+    assert_eq!(pool.active(), 0, "the place is free again");
+}
+
+/// Where the time of the call is over, too, nothing begins anew.
+#[tokio::test]
+async fn whose_time_is_over_is_told_so_at_once() {
+    let pool = pool(Duration::from_secs(60));
+    let _taken = pool.places.acquire().await.expect("the pool is open");
+    let index = index();
+    let search = async { pool.search(index.searcher(), all(), Wait::of_call()).await };
+    let over = Deadline::after(Duration::ZERO).scope(search).await;
+    let over = over.expect("it isn't about places");
+    assert!(
+        matches!(over, Err(souk_index::Error::DeadlineExceeded)),
+        "{over:?}"
+    );
+}
