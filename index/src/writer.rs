@@ -1,13 +1,15 @@
 //! The sole writer of an index.
 
 mod block;
+mod parcel;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
-use tantivy::{TantivyDocument, TantivyError, Term};
+use tantivy::{TantivyError, Term};
 
+use self::parcel::Parcel;
 use crate::cursor::Cursor;
 use crate::document::Operation;
 use crate::error::Error;
@@ -32,7 +34,7 @@ const MERGE_THREADS: usize = 2;
 pub struct IndexWriter {
     shared: Arc<Shared>,
     /// Absent only while closing.
-    physical: Option<tantivy::IndexWriter>,
+    physical: Option<tantivy::IndexWriter<Parcel>>,
     /// Whether there are changes that no commit includes.
     pending: bool,
     committed: u64,
@@ -63,7 +65,7 @@ impl IndexWriter {
             .num_merge_threads(MERGE_THREADS)
             .memory_budget_per_thread(shared.options.writer_memory())
             .build();
-        let physical: tantivy::IndexWriter = match shared.physical.writer_with_options(options) {
+        let physical: tantivy::IndexWriter<Parcel> = match shared.physical.writer_with_options(options) {
             Ok(physical) => physical,
             Err(error) => {
                 shared.has_writer.store(false, Ordering::Release);
@@ -279,7 +281,7 @@ impl IndexWriter {
             .map_err(|error| self.failed(error))
     }
 
-    fn physical(&mut self) -> Result<&mut tantivy::IndexWriter, Error> {
+    fn physical(&mut self) -> Result<&mut tantivy::IndexWriter<Parcel>, Error> {
         self.physical.as_mut().ok_or_else(|| Error::WriterFailed {
             detail: "it is closed".to_owned(),
         })
@@ -332,6 +334,6 @@ fn check_key(operation: &Operation) -> Result<(), Error> {
 }
 
 /// Removes a document and its nested objects: all of them carry the key.
-fn delete(shared: &Shared, key: &[u8]) -> UserOperation<TantivyDocument> {
+fn delete(shared: &Shared, key: &[u8]) -> UserOperation<Parcel> {
     UserOperation::Delete(Term::from_field_bytes(shared.layout.key, key))
 }

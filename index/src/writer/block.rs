@@ -3,6 +3,7 @@
 use tantivy::TantivyDocument;
 use tantivy::indexer::UserOperation;
 
+use super::parcel::Parcel;
 use crate::attribute;
 use crate::document::{Document, FieldValue, Object};
 use crate::geo::{GeoPoint, point_cells};
@@ -19,7 +20,7 @@ pub(super) fn adds(
     layout: &Layout,
     document: &Document,
     misfits: &mut MisfitLog,
-) -> Vec<UserOperation<TantivyDocument>> {
+) -> Vec<UserOperation<Parcel>> {
     let mut block = Block {
         layout,
         key: &document.key,
@@ -27,7 +28,8 @@ pub(super) fn adds(
         placed: Vec::new(),
     };
     block.object(layout.schema.fields(), &document.fields, None);
-    block.placed.into_iter().map(UserOperation::Add).collect()
+    let parcels = block.placed.into_iter().map(Parcel::from);
+    parcels.map(UserOperation::Add).collect()
 }
 
 struct Block<'a> {
