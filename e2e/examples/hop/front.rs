@@ -88,17 +88,16 @@ pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()
         }
     }
     println!();
-    println!("| idle | resident |");
-    println!("|---|---|");
-    println!(
-        "| `souk demo`, {} | {:.0} MB |",
-        options.demo,
-        demo(options).await?
-    );
-    println!(
-        "| gateway and three services, empty | {:.0} MB |",
-        apart(options).await?
-    );
+    println!("| idle | resident | of it huge pages | shared pages counted once |");
+    println!("|---|---|---|---|");
+    let demo_of = format!("`souk demo`, {}", options.demo);
+    for (what, memory) in [
+        (demo_of.as_str(), demo(options).await?),
+        ("gateway and three services, empty", apart(options).await?),
+    ] {
+        let [resident, huge, once] = memory;
+        println!("| {what} | {resident:.0} MB | {huge:.0} MB | {once:.0} MB |");
+    }
     Ok(())
 }
 
@@ -153,8 +152,8 @@ async fn rates(
     Ok(all)
 }
 
-/// Megabytes of the demo at rest.
-async fn demo(options: &Options) -> anyhow::Result<f64> {
+/// The [`Memory`] of the demo at rest.
+async fn demo(options: &Options) -> anyhow::Result<Memory> {
     let files = tempfile::tempdir()?;
     let mut command = Command::new(&options.souk);
     command
@@ -171,8 +170,8 @@ async fn demo(options: &Options) -> anyhow::Result<f64> {
     rested(&[child]).await
 }
 
-/// Megabytes of the suite in four processes, at rest.
-async fn apart(options: &Options) -> anyhow::Result<f64> {
+/// The [`Memory`] of the suite in four processes, at rest.
+async fn apart(options: &Options) -> anyhow::Result<Memory> {
     let files = tempfile::tempdir()?;
     let mut gateway = Command::new(&options.souk);
     gateway.args(["gateway", "--listen", "127.0.0.1:0"]);
@@ -194,17 +193,26 @@ async fn apart(options: &Options) -> anyhow::Result<f64> {
     rested(&children).await
 }
 
-/// Megabytes of processes that have come to rest.
-async fn rested(children: &[Child]) -> anyhow::Result<f64> {
+/// Megabytes that processes hold: all that is resident, what of it is in huge pages, and all but with pages that several
+/// share counted once.
+type Memory = [f64; 3];
+
+/// What of `/proc/ID/smaps_rollup` makes it up.
+const LINES: [&str; 3] = ["Rss:", "AnonHugePages:", "Pss:"];
+
+/// The memory of processes that have come to rest.
+async fn rested(children: &[Child]) -> anyhow::Result<Memory> {
     let until = Instant::now() + REST;
     tokio::time::sleep_until(until.into()).await;
-    let mut kilobytes = 0.0;
+    let mut memory = Memory::default();
     for child in children {
         let id = child.id().context("a process ended")?;
-        let status = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let resident = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        kilobytes += resident.context("VmRSS")?.parse::<f64>()?;
+        let maps = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("smaps_rollup"))?;
+        for (name, sum) in LINES.iter().zip(&mut memory) {
+            let line = maps.lines().find_map(|line| line.strip_prefix(name));
+            let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+            *sum += kilobytes.context(*name)?.parse::<f64>()? * 1024.0 / 1e6;
+        }
     }
-    Ok(kilobytes * 1024.0 / 1e6)
+    Ok(memory)
 }
