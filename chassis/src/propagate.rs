@@ -25,9 +25,10 @@ pub fn inject(context: &Context, headers: &mut HeaderMap) {
     });
 }
 
-/// The current span as a W3C `traceparent`, to be stored with what it wrote; `None` outside a trace.
+/// The current span as a W3C `traceparent`, to be stored with what it wrote, or what stands in the place of one on a call that isn't
+/// recorded; `None` outside a trace.
 pub fn current_traceparent() -> Option<String> {
-    let context = Span::current().context();
+    let context = Context::current();
     let mut carrier = std::collections::HashMap::new();
     // Always W3C, whatever OTEL_PROPAGATORS says: this text is a storage format.
     TraceContextPropagator::new().inject_context(&context, &mut carrier);

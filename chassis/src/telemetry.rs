@@ -1,7 +1,8 @@
 //! Logs, OpenTelemetry traces and metrics of a process, and their flush at its end.
 //!
 //! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans and metrics go to an OTLP
-//! collector by gRPC when one is named; without one, spans still have ids, so that logs and stored records join up.
+//! collector by gRPC when one is named. Calls that aren't recorded, all of them without a collector, have no spans but ids, so that logs and
+//! stored records join up; see [`TracePlace`].
 //!
 //! Which `OTEL_` variables are read, and how, is in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is
 //! refused or warned of. Metrics can also be fetched, see [`prometheus`]; what there is to measure stands in
@@ -37,14 +38,18 @@ mod otlp;
 mod process;
 pub mod prometheus;
 mod role;
+pub(crate) mod sampling;
+mod trace_place;
 
 pub use guard::TelemetryGuard;
 pub use role::Role;
+pub use trace_place::{InPlace, TracePlace, recorded};
 
 use environment::{Exporting, OtelEnvironment};
 use log::LogLayer;
 use prometheus::{Reader, Scraper};
 use role::{ByRole, RoleMeters, RoleTracer};
+use sampling::{DecidedIds, Recorded};
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,7 +248,7 @@ impl TelemetryBuilder {
         self
     }
 
-    /// Variables in the place of the process's. (The SDK itself reads sampler, limits, batches, resource and OTLP
+    /// Variables in the place of the process's. (The SDK itself reads limits, batches, resource and OTLP
     /// headers from the process in any case.)
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.variables.extend(variables);
@@ -301,7 +306,10 @@ impl TelemetryBuilder {
         if !environment.disabled {
             let resource = |role: Option<Role>| resource(self.service, role, &instance, &environment);
             tracers = Some(by_role(&self.roles, |role| {
-                let builder = SdkTracerProvider::builder().with_resource(resource(role));
+                let builder = SdkTracerProvider::builder()
+                    .with_resource(resource(role))
+                    .with_sampler(environment.sampler.clone())
+                    .with_id_generator(DecidedIds::default());
                 Ok(match (&self.tracers, &environment.traces) {
                     (Some(add), _) => add(builder).build(),
                     (None, Exporting::Otlp(secure)) => {
@@ -344,7 +352,8 @@ impl TelemetryBuilder {
                 .with_target(false)
                 .with_threads(false)
                 .with_tracked_inactivity(false);
-            layer.with_filter(exported())
+            let exported = self.tracers.is_some() || environment.traces != Exporting::None;
+            layer.with_filter(Recorded::new(targets(), environment.sampler.clone(), exported))
         });
         let lines = LogLayer::new(self.config.log_format, self.log_sink.unwrap_or_else(log::stderr));
         let subscriber = tracing_subscriber::registry()
@@ -362,7 +371,7 @@ impl TelemetryBuilder {
 }
 
 /// What becomes a span: ours, and never the exporter's own connection, which would trace itself.
-fn exported() -> Targets {
+fn targets() -> Targets {
     let silent = [
         "h2",
         "hyper",

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use souk_chassis::status::Violations;
+use souk_chassis::telemetry;
 use souk_storage::{PrimaryKey, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
@@ -166,17 +167,20 @@ impl<R: Resource> Collection<R> {
 
     /// The span of one access to the store, by the conventions for databases.
     fn storage_span(&self, operation: &'static str) -> Span {
-        info_span!(
-            "storage",
-            otel.name = format_args!("{operation} {}", R::TABLE),
-            otel.kind = "client",
-            db.system.name = "souk",
-            db.operation.name = operation,
-            db.collection.name = R::TABLE,
-            souk.sequence = tracing::field::Empty,
-            "error.type" = tracing::field::Empty,
-            otel.status_code = tracing::field::Empty,
-        )
+        let span = || {
+            info_span!(
+                "storage",
+                otel.name = format_args!("{operation} {}", R::TABLE),
+                otel.kind = "client",
+                db.system.name = "souk",
+                db.operation.name = operation,
+                db.collection.name = R::TABLE,
+                souk.sequence = tracing::field::Empty,
+                "error.type" = tracing::field::Empty,
+                otel.status_code = tracing::field::Empty,
+            )
+        };
+        telemetry::recorded(span)
     }
 }
 

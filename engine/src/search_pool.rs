@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use souk_chassis::telemetry::TracePlace;
 use souk_index::{Cancellation, SearchRequest, SearchResult, Searcher};
 use tokio::sync::Semaphore;
-use tracing::Span;
 
 use self::durations::Durations;
 use crate::deadline::Wait;
@@ -139,8 +139,8 @@ impl SearchPool {
             None => Cancellation::default(),
         };
         let guard = CancelOnDrop(cancellation.clone());
-        let span = Span::current();
-        let result = tokio::task::spawn_blocking(move || span.in_scope(|| work(&cancellation))).await;
+        let trace = TracePlace::current();
+        let result = tokio::task::spawn_blocking(move || trace.in_scope(|| work(&cancellation))).await;
         drop((guard, place));
         result.map_err(|_| EngineError::Defect("a search panicked"))
     }

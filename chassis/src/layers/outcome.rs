@@ -13,6 +13,7 @@ use tonic::{Code, Status};
 
 use super::deadline::Deadline;
 use crate::status::{is_reason, reason};
+use crate::telemetry::TracePlace;
 
 /// The end of a call.
 #[derive(Debug, Clone)]
@@ -93,8 +94,8 @@ pub trait Observer: Send + Unpin + 'static {
         let _ = bytes;
     }
 
-    /// The span that the body of the response runs in.
-    fn span(&self) -> Option<&tracing::Span> {
+    /// Where the body of the response runs.
+    fn place(&self) -> Option<&TracePlace> {
         None
     }
 }
@@ -177,8 +178,8 @@ impl<O: Observer> http_body::Body for WatchedBody<O> {
                 .watch
                 .observer
                 .as_ref()
-                .and_then(Observer::span)
-                .map(tracing::Span::enter);
+                .and_then(Observer::place)
+                .map(TracePlace::enter);
             ready!(Pin::new(&mut this.body).poll_frame(cx))
         };
         match &frame {

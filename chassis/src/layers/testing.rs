@@ -146,15 +146,25 @@ pub(crate) fn want_spans() {
 
 /// Records spans and log lines of this thread until dropped.
 pub(crate) fn record() -> Recorded {
+    record_as(&[], true)
+}
+
+/// [`record`] with these variables, and with or without anybody who takes the spans.
+pub(crate) fn record_as(variables: &[(&str, &str)], exported: bool) -> Recorded {
     want_spans();
     let spans = InMemorySpanExporter::default();
     let lines = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&lines);
-    let telemetry = Telemetry::builder(TelemetryConfig::default(), "souk-test")
-        .span_exporter(spans.clone())
-        .log_lines(move |line| sink.lock().push(String::from_utf8_lossy(line).into_owned()))
-        .build()
-        .expect("good settings");
+    let variables = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let mut builder = Telemetry::builder(TelemetryConfig::default(), "souk-test")
+        .environment(variables)
+        .log_lines(move |line| sink.lock().push(String::from_utf8_lossy(line).into_owned()));
+    if exported {
+        builder = builder.span_exporter(spans.clone());
+    }
+    let telemetry = builder.build().expect("good settings");
     let default = tracing::dispatcher::set_default(telemetry.dispatch());
     // Of the process: the same for every test.
     opentelemetry::global::set_text_map_propagator(TextMapCompositePropagator::new(vec![

@@ -14,7 +14,7 @@ use std::task::{self, Poll, ready};
 
 use http::{Request, Response, Uri};
 use opentelemetry::Context;
-use opentelemetry::trace::TraceContextExt;
+use opentelemetry::trace::{SpanKind, TraceContextExt};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tonic::Code;
@@ -30,7 +30,7 @@ use super::outcome::{Observer, Outcome, Watch};
 use super::{Inner, ResponseFuture};
 use crate::methods::Methods;
 use crate::propagate;
-use crate::telemetry::Role;
+use crate::telemetry::{Role, TracePlace, sampling};
 use crate::tls::TlsPeer;
 
 /// `rpc.method` of what no descriptor knows.
@@ -116,106 +116,140 @@ impl<S: Inner> Service<Request<Body>> for Trace<S> {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
-        let entered = self.layer.enters();
-        let span = self.layer.start(&mut request);
-        let server = matches!(self.layer.side, Side::Server);
-        let call = Call {
-            span: span.clone(),
-            server,
-            entered,
-            started: Instant::now(),
-        };
-        let watch = match server {
-            true => Watch::new(call),
-            false => Watch::within(call, Deadline::of(&request)),
-        };
-        let answer = match entered {
-            true => span.in_scope(|| self.inner.call(request)),
-            false => self.inner.call(request),
-        };
-        let future = async move {
-            let response = answer.await?;
-            Ok(watch.follow(response))
-        };
-        match entered {
-            true => Box::pin(InSpan::new(span, future)),
-            false => Box::pin(future),
+        match &self.layer.side {
+            Side::Server => self.serve(request),
+            Side::Client(_) => {
+                if let TracePlace::Unrecorded(context) = TracePlace::current() {
+                    // The call it is made for isn't recorded: it hands on the same ids.
+                    propagate::inject(&context, request.headers_mut());
+                    return Box::pin(self.inner.call(request));
+                }
+                self.ask(request)
+            }
         }
     }
 }
 
-impl TraceLayer {
-    /// Does the work on a call run in its span? A client's only passes it on: within another span, whose trace it belongs
-    /// to, nothing comes of entering its own.
-    fn enters(&self) -> bool {
-        matches!(self.side, Side::Server) || !Context::map_current(TraceContextExt::has_active_span)
+impl<S: Inner> Trace<S> {
+    fn serve(&mut self, request: Request<Body>) -> ResponseFuture {
+        let place = self.layer.begin(&request);
+        let watch = Watch::new(Call {
+            place: place.clone(),
+            server: true,
+            entered: true,
+            started: Instant::now(),
+        });
+        let answer = place.in_scope(|| self.inner.call(request));
+        Box::pin(InItsPlace::new(place, watched(answer, watch)))
     }
 
-    /// The span of a call, in its place in the caller's trace.
-    fn start(&self, request: &mut Request<Body>) -> Span {
-        let path = request.uri().path();
-        let method = self.methods.known(path).unwrap_or(METHOD_OTHER);
-        let kind = match &self.side {
-            Side::Server => "server",
-            Side::Client(_) => "client",
+    fn ask(&mut self, mut request: Request<Body>) -> ResponseFuture {
+        // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
+        let entered = !Context::map_current(TraceContextExt::has_active_span);
+        let place = TracePlace::Span(self.layer.ask(&mut request));
+        let call = Call {
+            place: place.clone(),
+            server: false,
+            entered,
+            started: Instant::now(),
         };
-        let span = tracing::info_span!(
-            "rpc",
-            otel.name = method,
-            otel.kind = kind,
-            otel.status_code = Empty,
-            rpc.system.name = "grpc",
-            rpc.method = method,
-            rpc.method_original = Empty,
-            rpc.status_code = Empty,
-            "error.type" = Empty,
-            server.address = Empty,
-            server.port = Empty,
-            network.peer.address = Empty,
-            network.peer.port = Empty,
-            tls.protocol.version = Empty,
-            souk.peer.name = Empty,
-        );
-        if method == METHOD_OTHER {
-            let original = path.trim_start_matches('/');
-            span.record(
-                "rpc.method_original",
-                &original[..original.floor_char_boundary(ORIGINAL_BYTES_MAX)],
+        let watch = Watch::within(call, Deadline::of(&request));
+        if !entered {
+            return Box::pin(watched(self.inner.call(request), watch));
+        }
+        let answer = place.in_scope(|| self.inner.call(request));
+        Box::pin(InItsPlace::new(place, watched(answer, watch)))
+    }
+}
+
+/// The answer, whose end `watch` is told.
+async fn watched(
+    answer: impl Future<Output = Result<Response<Body>, Infallible>>,
+    watch: Watch<Call>,
+) -> Result<Response<Body>, Infallible> {
+    let response = answer.await?;
+    Ok(watch.follow(response))
+}
+
+impl TraceLayer {
+    /// Where the work on a call belongs in the caller's trace.
+    fn begin(&self, request: &Request<Body>) -> TracePlace {
+        let parent = propagate::extract(request.headers());
+        let parent = match self.role {
+            Some(role) => parent.with_value(role),
+            None => parent,
+        };
+        let method = self.method(request);
+        if let Some(context) = sampling::unrecorded(&parent, method, &SpanKind::Server) {
+            return TracePlace::Unrecorded(context);
+        }
+        let span = span(method, "server", request);
+        if let Some(connection) = request.extensions().get::<TcpConnectInfo>() {
+            record_address(&span, ["server.address", "server.port"], connection.local_addr);
+            record_address(
+                &span,
+                ["network.peer.address", "network.peer.port"],
+                connection.remote_addr,
             );
         }
-        match &self.side {
-            Side::Server => {
-                if let Some(connection) = request.extensions().get::<TcpConnectInfo>() {
-                    record_address(&span, ["server.address", "server.port"], connection.local_addr);
-                    record_address(
-                        &span,
-                        ["network.peer.address", "network.peer.port"],
-                        connection.remote_addr,
-                    );
-                }
-                if let Some(peer) = request.extensions().get::<TlsPeer>() {
-                    span.record("tls.protocol.version", peer.version);
-                    if let Some(name) = &peer.name {
-                        span.record("souk.peer.name", &**name);
-                    }
-                }
-                // Fails only where no OpenTelemetry layer listens, and then there is no parent to set.
-                let parent = propagate::extract(request.headers());
-                let _ = span.set_parent(match self.role {
-                    Some(role) => parent.with_value(role),
-                    None => parent,
-                });
-            }
-            Side::Client(peer) => {
-                span.record("server.address", peer.host.as_str());
-                if let Some(port) = peer.port {
-                    span.record("server.port", port);
-                }
-                propagate::inject(&span.context(), request.headers_mut());
+        if let Some(peer) = request.extensions().get::<TlsPeer>() {
+            span.record("tls.protocol.version", peer.version);
+            if let Some(name) = &peer.name {
+                span.record("souk.peer.name", &**name);
             }
         }
+        // Fails only where no OpenTelemetry layer listens, and then there is no parent to set.
+        let _ = span.set_parent(parent);
+        // Begins it, under the id that its sampler has seen.
+        let _ = span.context();
+        TracePlace::Span(span)
+    }
+
+    /// The span of a call to another process, which is told of it.
+    fn ask(&self, request: &mut Request<Body>) -> Span {
+        let span = span(self.method(request), "client", request);
+        if let Side::Client(peer) = &self.side {
+            span.record("server.address", peer.host.as_str());
+            if let Some(port) = peer.port {
+                span.record("server.port", port);
+            }
+        }
+        propagate::inject(&span.context(), request.headers_mut());
         span
     }
+
+    fn method<'a>(&'a self, request: &Request<Body>) -> &'a str {
+        self.methods.known(request.uri().path()).unwrap_or(METHOD_OTHER)
+    }
+}
+
+/// A span of a call, of `kind`.
+fn span(method: &str, kind: &'static str, request: &Request<Body>) -> Span {
+    let span = tracing::info_span!(
+        "rpc",
+        otel.name = method,
+        otel.kind = kind,
+        otel.status_code = Empty,
+        rpc.system.name = "grpc",
+        rpc.method = method,
+        rpc.method_original = Empty,
+        rpc.status_code = Empty,
+        "error.type" = Empty,
+        server.address = Empty,
+        server.port = Empty,
+        network.peer.address = Empty,
+        network.peer.port = Empty,
+        tls.protocol.version = Empty,
+        souk.peer.name = Empty,
+    );
+    if method == METHOD_OTHER {
+        let original = request.uri().path().trim_start_matches('/');
+        span.record(
+            "rpc.method_original",
+            &original[..original.floor_char_boundary(ORIGINAL_BYTES_MAX)],
+        );
+    }
+    span
 }
 
 fn record_address(span: &Span, [address, port]: [&str; 2], socket: Option<SocketAddr>) {
@@ -226,39 +260,39 @@ fn record_address(span: &Span, [address, port]: [&str; 2], socket: Option<Socket
 }
 
 pin_project! {
-    /// Work in its span. Unlike `Instrumented`, it is dropped as it ends, and doesn't enter once more for that.
-    struct InSpan<F: Future> {
+    /// Work in its place. Unlike in `Instrumented`, it is dropped as it ends, and doesn't enter once more for that.
+    struct InItsPlace<F: Future> {
         #[pin]
         work: Option<F>,
-        span: Span,
+        place: TracePlace,
     }
 
-    impl<F: Future> PinnedDrop for InSpan<F> {
+    impl<F: Future> PinnedDrop for InItsPlace<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             if this.work.is_some() {
-                let _entered = this.span.enter();
+                let _entered = this.place.enter();
                 this.work.set(None);
             }
         }
     }
 }
 
-impl<F: Future> InSpan<F> {
-    fn new(span: Span, work: F) -> Self {
+impl<F: Future> InItsPlace<F> {
+    fn new(place: TracePlace, work: F) -> Self {
         Self {
             work: Some(work),
-            span,
+            place,
         }
     }
 }
 
-impl<F: Future> Future for InSpan<F> {
+impl<F: Future> Future for InItsPlace<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        let _entered = this.span.enter();
+        let _entered = this.place.enter();
         let Some(work) = this.work.as_mut().as_pin_mut() else {
             // It has ended; nobody polls it again.
             return Poll::Pending;
@@ -271,7 +305,7 @@ impl<F: Future> Future for InSpan<F> {
 
 /// A call under way.
 struct Call {
-    span: Span,
+    place: TracePlace,
     server: bool,
     entered: bool,
     started: Instant,
@@ -280,22 +314,24 @@ struct Call {
 impl Observer for Call {
     fn ended(self, outcome: Outcome) {
         let name = code_name(outcome.code);
-        self.span.record("rpc.status_code", name);
+        if let TracePlace::Span(span) = &self.place {
+            span.record("rpc.status_code", name);
+            if outcome.code != Code::Ok && (!self.server || is_server_fault(outcome.code)) {
+                span.record("otel.status_code", "ERROR");
+                span.record("error.type", name);
+            }
+        }
         if outcome.code == Code::Ok {
             return;
         }
-        if !self.server || is_server_fault(outcome.code) {
-            self.span.record("otel.status_code", "ERROR");
-            self.span.record("error.type", name);
-        }
         // The client's end of a call has its own log line where it is served, or where its error is answered.
         if self.server {
-            self.span.in_scope(|| log(&outcome, self.started));
+            self.place.in_scope(|| log(&outcome, self.started));
         }
     }
 
-    fn span(&self) -> Option<&Span> {
-        self.entered.then_some(&self.span)
+    fn place(&self) -> Option<&TracePlace> {
+        self.entered.then_some(&self.place)
     }
 }
 

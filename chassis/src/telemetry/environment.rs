@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
+use opentelemetry_sdk::trace::Sampler;
 
 use super::TelemetryError;
 use super::exemplar::ExemplarFilter;
@@ -38,6 +39,8 @@ pub(super) struct OtelEnvironment {
     pub(super) names_service: bool,
     /// And an instance id.
     pub(super) names_instance: bool,
+    /// Of `OTEL_TRACES_SAMPLER` and its argument.
+    pub(super) sampler: Sampler,
     pub(super) traces: Exporting,
     pub(super) metrics: Exporting,
     pub(super) exemplars: ExemplarFilter,
@@ -234,28 +237,36 @@ impl<'a> Variables<'a> {
         }
     }
 
-    fn check_sampler(&self) -> Result<(), TelemetryError> {
+    fn sampler(&self) -> Result<Sampler, TelemetryError> {
         let name = "OTEL_TRACES_SAMPLER";
-        match self.get(name) {
-            None | Some("always_on" | "always_off" | "parentbased_always_on" | "parentbased_always_off") => {
-                Ok(())
+        let value = self.get(name).unwrap_or("parentbased_always_on");
+        let of_parent = value.strip_prefix("parentbased_");
+        let of_roots = match of_parent.unwrap_or(value) {
+            "always_on" => Sampler::AlwaysOn,
+            "always_off" => Sampler::AlwaysOff,
+            "traceidratio" => Sampler::TraceIdRatioBased(self.ratio()?),
+            _ => {
+                return Err(refused(
+                    name,
+                    value,
+                    "use always_on, always_off or traceidratio, with parentbased_ before it or not",
+                ));
             }
-            Some("traceidratio" | "parentbased_traceidratio") => {
-                let argument = "OTEL_TRACES_SAMPLER_ARG";
-                let expected = "use a number from 0 to 1";
-                let value = self.get(argument).unwrap_or("1");
-                let ratio: f64 = number(argument, value, expected)?;
-                if (0.0..=1.0).contains(&ratio) {
-                    Ok(())
-                } else {
-                    Err(refused(argument, value, expected))
-                }
-            }
-            Some(value) => Err(refused(
-                name,
-                value,
-                "use always_on, always_off or traceidratio, with parentbased_ before it or not",
-            )),
+        };
+        Ok(match of_parent {
+            Some(_) => Sampler::ParentBased(Box::new(of_roots)),
+            None => of_roots,
+        })
+    }
+
+    fn ratio(&self) -> Result<f64, TelemetryError> {
+        let argument = "OTEL_TRACES_SAMPLER_ARG";
+        let expected = "use a number from 0 to 1";
+        let value = self.get(argument).unwrap_or("1");
+        let ratio: f64 = number(argument, value, expected)?;
+        match (0.0..=1.0).contains(&ratio) {
+            true => Ok(ratio),
+            false => Err(refused(argument, value, expected)),
         }
     }
 
@@ -364,7 +375,6 @@ impl OtelEnvironment {
         let disabled = get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         variables.check_numbers()?;
         variables.check_temporality()?;
-        variables.check_sampler()?;
         variables.check_logs()?;
         let (trace_context, baggage) = variables.propagators()?;
         Ok(Self {
@@ -372,6 +382,7 @@ impl OtelEnvironment {
             service: get("OTEL_SERVICE_NAME").map(str::to_owned),
             names_service: variables.in_resource("service.name"),
             names_instance: variables.in_resource("service.instance.id"),
+            sampler: variables.sampler()?,
             traces: variables.exporting(&TRACES)?,
             metrics: variables.exporting(&METRICS)?,
             exemplars: variables.exemplars()?,

@@ -46,11 +46,14 @@ impl LogLayer {
         }
     }
 
-    /// The trace and span of the current span, in hexadecimal.
+    /// The trace and span of the current span, in hexadecimal; on a call that isn't recorded, those of its context.
     fn ids<S: Subscriber>(&self, context: &Context<'_, S>) -> Option<(String, String)> {
         let current = context.current_span();
-        let dispatch = self.dispatch.get()?.upgrade()?;
-        let context = tracing_opentelemetry::get_otel_context(current.id()?, &dispatch)?;
+        let own = current.id().and_then(|id| {
+            let dispatch = self.dispatch.get()?.upgrade()?;
+            tracing_opentelemetry::get_otel_context(id, &dispatch)
+        });
+        let context = own.unwrap_or_else(opentelemetry::Context::current);
         let span = context.span();
         let ids = span.span_context();
         ids.is_valid()

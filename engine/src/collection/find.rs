@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use souk_chassis::status::{FieldPath, Violations};
+use souk_chassis::telemetry;
 use souk_index::{Cancellation, Highlighter, Object, SearchRequest, SearchResult, Searcher, SortValue};
 use souk_proto::search::v1 as pb;
 use souk_storage::limits::MAX_MULTI_GET_ROWS;
@@ -213,17 +214,19 @@ impl<R: Resource> Collection<R> {
         view: Option<&View>,
         place: impl Fn(souk_index::Error) -> EngineError,
     ) -> Result<Answer> {
-        let span = info_span!(
-            "index.search",
-            otel.kind = "internal",
-            db.system.name = "souk",
-            db.operation.name = "search",
-            db.collection.name = R::TABLE,
-            souk.min_sequence = min_sequence,
-            souk.sequence = tracing::field::Empty,
-            souk.hits = tracing::field::Empty,
-            souk.wait_micros = tracing::field::Empty,
-        );
+        let span = telemetry::recorded(|| {
+            info_span!(
+                "index.search",
+                otel.kind = "internal",
+                db.system.name = "souk",
+                db.operation.name = "search",
+                db.collection.name = R::TABLE,
+                souk.min_sequence = min_sequence,
+                souk.sequence = tracing::field::Empty,
+                souk.hits = tracing::field::Empty,
+                souk.wait_micros = tracing::field::Empty,
+            )
+        });
         async {
             let (scope, request) = self.scoped_search(request)?;
             let wait = Wait::of_call();

@@ -7,7 +7,7 @@ use tonic::Status;
 use super::*;
 use crate::layers::refuse;
 use crate::layers::testing::{
-    CHECK, answering, attribute, call, end, methods, record, request, request_with, stream,
+    CHECK, answering, attribute, call, end, methods, record, record_as, request, request_with, stream,
 };
 
 const METHOD: &str = "grpc.health.v1.Health/Check";
@@ -235,5 +235,126 @@ async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
         "trace_id=4bf92f3577b34da6a3ce929d0e0e4736",
     ] {
         assert!(line.contains(part), "{part}: {line}");
+    }
+}
+
+/// A server whose answers call on, and what it knows of its place when it answers: the stored text, and the header of its
+/// own call.
+fn calling_on() -> (impl Inner + Sync, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
+    let seen: Arc<parking_lot::Mutex<Vec<[String; 2]>>> = Arc::default();
+    let sink = Arc::clone(&seen);
+    let inner = answering(move |request: Request<Body>| {
+        let header = request.headers().get("traceparent");
+        let header = header.and_then(|header| header.to_str().ok()).unwrap_or_default();
+        let stored = propagate::current_traceparent().unwrap_or_default();
+        sink.lock().push([stored, header.to_owned()]);
+        std::future::ready(refuse(Status::not_found("nothing")))
+    });
+    let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);
+    let front = TraceLayer::server(methods()).layer(answering(move |_| {
+        let client = client.clone();
+        async move { call(&client, request(CHECK)).await }
+    }));
+    (front, seen)
+}
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+#[tokio::test]
+async fn a_call_that_is_not_recorded_has_ids_all_the_same() {
+    let recorded = record_as(&[("OTEL_TRACES_SAMPLER", "always_off")], true);
+    let (front, seen) = calling_on();
+    call(&front, request_with(CHECK, "traceparent", PARENT)).await;
+    assert_eq!(recorded.spans().len(), 0);
+    let seen = seen.lock().clone();
+    let [[stored, header]] = seen.as_slice() else {
+        panic!("{seen:?}");
+    };
+    assert_eq!(stored, header, "the only ids there are");
+    assert!(
+        header.contains(TRACE) && header.ends_with("-00") && !header.contains("00f067aa0ba902b7"),
+        "{header}"
+    );
+    let lines = recorded.lines();
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert!(line.contains(&format!("trace_id={TRACE} ")), "{line}");
+    let own = header.split('-').nth(2).expect("an id");
+    assert!(line.contains(&format!("span_id={own}")), "{line}");
+}
+
+#[tokio::test]
+async fn where_nobody_takes_spans_the_decision_is_handed_on() {
+    let recorded = record_as(&[], false);
+    let (front, seen) = calling_on();
+    for (sent, flags) in [(PARENT.to_owned(), "-01"), (PARENT.replace("-01", "-00"), "-00")] {
+        call(&front, request_with(CHECK, "traceparent", &sent)).await;
+        let [_, header] = seen.lock().pop().expect("a call");
+        assert!(header.contains(TRACE) && header.ends_with(flags), "{header}");
+    }
+    call(&front, request(CHECK)).await;
+    let [_, header] = seen.lock().pop().expect("a call");
+    assert!(header.ends_with("-01"), "a trace begins: {header}");
+    assert_eq!(recorded.spans().len(), 0);
+}
+
+#[tokio::test]
+async fn a_ratio_decides_by_the_id_that_the_trace_has() {
+    let ratio = [
+        ("OTEL_TRACES_SAMPLER", "traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
+    ];
+    let recorded = record_as(&ratio, true);
+    let (front, seen) = calling_on();
+    for _ in 0..200 {
+        call(&front, request(CHECK)).await;
+    }
+    let spans = recorded.spans();
+    let sampler = opentelemetry_sdk::trace::Sampler::TraceIdRatioBased(0.5);
+    for [stored, _] in &*seen.lock() {
+        let trace = stored.split('-').nth(1).expect("an id");
+        let id = opentelemetry::trace::TraceId::from_hex(trace).expect("hexadecimal");
+        let decided = opentelemetry_sdk::trace::ShouldSample::should_sample(
+            &sampler,
+            None,
+            id,
+            METHOD,
+            &SpanKind::Server,
+            &[],
+            &[],
+        );
+        let wanted = decided.decision == opentelemetry_sdk::trace::SamplingDecision::RecordAndSample;
+        let found = spans.iter().filter(|span| span.span_context.trace_id() == id);
+        // The server's and its client's.
+        assert_eq!(found.count(), if wanted { 2 } else { 0 }, "{stored}");
+        assert_eq!(stored.ends_with("-01"), wanted, "{stored}");
+    }
+    assert!((40..360).contains(&spans.len()), "{} of 400", spans.len());
+}
+
+#[tokio::test]
+async fn work_takes_its_ids_along_to_another_thread() {
+    for sampler in ["always_off", "always_on"] {
+        let recorded = record_as(&[("OTEL_TRACES_SAMPLER", sampler)], true);
+        let dispatch = tracing::dispatcher::get_default(Clone::clone);
+        let server = TraceLayer::server(methods()).layer(answering(move |_| {
+            let (trace, dispatch) = (TracePlace::current(), dispatch.clone());
+            let elsewhere = move || {
+                tracing::dispatcher::with_default(&dispatch, || {
+                    trace.in_scope(|| tracing::info!("elsewhere"));
+                    tracing::info!("after it");
+                });
+            };
+            std::thread::spawn(elsewhere).join().expect("no panic");
+            std::future::ready(refuse(Status::ok("")))
+        }));
+        call(&server, request_with(CHECK, "traceparent", PARENT)).await;
+        let lines = recorded.lines();
+        let [within, after] = lines.as_slice() else {
+            panic!("{lines:?}");
+        };
+        assert!(within.contains(TRACE), "{sampler}: {within}");
+        assert!(!after.contains("trace_id"), "{sampler}: {after}");
     }
 }
