@@ -43,6 +43,7 @@ impl Design {
         let mut hash = Xxh3::new();
         hash.update(&self.schema.fingerprint().to_be_bytes());
         hash.update(&self.document_version.to_be_bytes());
+        hash.update(&key::DOCUMENT_KEYS.to_be_bytes());
         for text in self.sources.iter().flat_map(|(field, source)| [field, source]) {
             hash.update(&text.len().to_be_bytes());
             hash.update(text.as_bytes());

@@ -14,6 +14,11 @@ pub const ID_COLUMN: &str = "_id";
 const TAG_INTEGER: u8 = 1;
 const TAG_STRING: u8 = 2;
 const TAG_BINARY: u8 = 3;
+/// Stands before an id, for the key of [`hashed`] that is made of it.
+const TAG_HASHED: u8 = 4;
+/// Changes whenever a key becomes other bytes, so that indexes with those of before are made anew.
+pub(crate) const DOCUMENT_KEYS: u32 = 2;
+
 /// Ends a STRING or BINARY; a zero byte inside is followed by [`ESCAPE`], so that shorter values come first.
 const END: [u8; 2] = [0, 0];
 const ESCAPE: u8 = 0xff;
@@ -60,9 +65,16 @@ fn md5_hex(id: &str) -> String {
         .collect()
 }
 
-/// A primary key as the key of a document: its byte order is the order of primary keys.
+/// A primary key as the key of a document: its byte order is the order of primary keys. Of a [`hashed`] key it is the id alone, whose
+/// order that is then: an index keeps each key in dictionaries, where digits of a hash share nothing with their
+/// neighbours, and people expect the order of ids.
 pub(crate) fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
+    if let Ok(id) = hashed_id(key) {
+        bytes.push(TAG_HASHED);
+        bytes.extend_from_slice(id.as_bytes());
+        return bytes;
+    }
     for value in key.values() {
         match value {
             KeyValue::Integer(number) => {
@@ -88,8 +100,19 @@ fn escape(tag: u8, value: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&END);
 }
 
+/// The id in the key of a document, if that is one of [`hashed`]. Without its hash, which costs more than the id.
+pub(crate) fn hashed_document_id(document_key: &[u8]) -> Option<&str> {
+    match document_key {
+        [TAG_HASHED, id @ ..] => std::str::from_utf8(id).ok(),
+        _ => None,
+    }
+}
+
 /// The primary key in the key of a document; `None` when it isn't one of [`to_document_key`].
 pub(crate) fn from_document_key(mut bytes: &[u8]) -> Option<PrimaryKey> {
+    if let Some(id) = hashed_document_id(bytes) {
+        return hashed(id).ok();
+    }
     let mut values = Vec::with_capacity(2);
     while let Some((tag, rest)) = bytes.split_first() {
         let value;
@@ -179,9 +202,11 @@ mod tests {
                 keys.push(key);
             }
         }
-        for key in &keys {
+        let ids = ["", "\0", "a", "a\0", "aa", "奶茶"].map(|id| hashed(id).expect("short"));
+        for key in keys.iter().chain(&ids) {
             assert_eq!(from_document_key(&to_document_key(key)).as_ref(), Some(key));
         }
+        assert!(ids.is_sorted_by_key(to_document_key), "by id, not by hash");
         let mut by_key = keys.clone();
         by_key.sort();
         let mut by_bytes = keys;
@@ -199,6 +224,7 @@ mod tests {
             b"\x02a\0",
             b"\x02a\0\x01\0\0",
             b"\x02\xff\0\0",
+            b"\x04\xff",
         ] {
             assert_eq!(from_document_key(bytes), None, "{bytes:?}");
         }

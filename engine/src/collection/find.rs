@@ -317,5 +317,8 @@ pub(super) fn primary_key(document_key: &[u8]) -> Result<PrimaryKey> {
 
 /// The id of the resource behind a document.
 pub(super) fn id_of<R: Resource>(document_key: &[u8]) -> Result<String> {
+    if let Some(id) = key::hashed_document_id(document_key) {
+        return Ok(id.to_owned());
+    }
     Ok(R::id_of(&primary_key(document_key)?)?)
 }

@@ -162,7 +162,7 @@ fn in_box(item: &Item, top_left: &GeoPoint, bottom_right: &GeoPoint) -> bool {
 pub(super) fn compare(a: &Record, b: &Record, keys: &[Sort]) -> Ordering {
     let by_keys = keys.iter().map(|key| match key.kind.as_ref().expect("a kind") {
         sort::Kind::Field(key) => by_field(a, b, key),
-        sort::Kind::PrimaryKey(key) => direction(a.key.cmp(&b.key), key.descending),
+        sort::Kind::PrimaryKey(key) => direction(a.id.cmp(&b.id), key.descending),
         sort::Kind::GeoDistance(key) => {
             let nearest = |record: &Record| {
                 let items = record.fields.get(&key.field)?;
@@ -179,7 +179,7 @@ pub(super) fn compare(a: &Record, b: &Record, keys: &[Sort]) -> Ordering {
     });
     by_keys
         .fold(Ordering::Equal, Ordering::then)
-        .then_with(|| a.key.cmp(&b.key))
+        .then_with(|| a.id.cmp(&b.id))
 }
 
 fn direction(order: Ordering, descending: bool) -> Ordering {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use md5::{Digest as _, Md5};
 use souk_proto::media::v1::{Media, MediaType};
 use souk_proto::shop::v1::Shop;
 use souk_proto::r#type::v1::GeoPoint;
@@ -26,8 +25,6 @@ pub(super) type Fields = BTreeMap<String, Vec<Item>>;
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) id: String,
-    /// The order of the primary key: resources are stored under the md5 of their id.
-    pub(super) key: (String, String),
     pub(super) fields: Fields,
     pub(super) nested: BTreeMap<String, Vec<Fields>>,
 }
@@ -55,14 +52,9 @@ fn time(time: Option<&prost_types::Timestamp>) -> Vec<Item> {
 
 impl Record {
     fn new(id: &str, fields: Vec<(&str, Vec<Item>)>, nested: BTreeMap<String, Vec<Fields>>) -> Self {
-        let digest: String = Md5::digest(id.as_bytes())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
         let present = fields.into_iter().filter(|(_, items)| !items.is_empty());
         Self {
             id: id.to_owned(),
-            key: (digest, id.to_owned()),
             fields: present.map(|(name, items)| (name.to_owned(), items)).collect(),
             nested,
         }
