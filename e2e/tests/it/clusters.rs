@@ -135,7 +135,7 @@ fn check(answer: &shop::ClusterShopsResponse, expected: &Cells<'_>, cheapest: bo
             } else {
                 other.rating.total_cmp(&one.rating)
             };
-            order.then_with(|| key(one).cmp(&key(other)))
+            order.then_with(|| key(one).cmp(key(other)))
         });
         let shown = cluster.best_shop.as_ref().context("a best shop")?;
         let best = best.context("a shop")?;
