@@ -18,6 +18,7 @@ use crate::abuse::victim::Victim;
 use crate::setting::{connect, shop_request};
 
 mod attacker;
+mod elsewhere;
 mod victim;
 
 /// GOAWAY codes (RFC 9113, 7).
@@ -27,8 +28,11 @@ const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// How often what is done `short` times in the short form is done in this run.
 fn rounds(short: u32) -> u32 {
-    let long = std::env::var_os("SOUK_LONG").is_some();
-    if long { short * 20 } else { short }
+    if is_long() { short * 20 } else { short }
+}
+
+fn is_long() -> bool {
+    std::env::var_os("SOUK_LONG").is_some()
 }
 
 /// Rounds on one connection, far beyond what is borne.
