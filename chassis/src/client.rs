@@ -1,40 +1,39 @@
-//! A channel to another process (or a stack in this one): traced, measured, inheriting the deadline of the call it serves.
+//! The way to another process (or to a stack in this one): traced, measured, inheriting the deadline of the call it serves.
 
 use std::convert::Infallible;
 use std::future::Ready;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
-use http_body::{Frame, SizeHint};
-use hyper_util::rt::TokioIo;
 use opentelemetry::metrics::Meter;
 use serde::{Deserialize, Serialize};
 use tonic::body::Body;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Status, TimeoutExpired};
 use tower::{Layer as _, Service, ServiceExt as _};
 
 use crate::config::{ClientTlsConfig, Problems, duration};
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{AnyService, Inner, ResponseFuture, outcome, refuse};
+use crate::layers::{AnyService, Inner, ResponseFuture, refuse};
 use crate::methods::Methods;
-use crate::status::StatusBuilder;
-use crate::tls::{Connector, TlsError};
+use crate::tls::TlsError;
 
+mod answer;
+mod channel;
+mod connection;
 pub(crate) mod dial;
+mod keepalive;
+mod line;
+#[cfg(test)]
+mod stage;
+mod upload;
+
+pub use channel::{CallError, Channel};
 
 /// When to come back to a backend that couldn't be reached.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Port of an `http` address that names none.
-const HTTP_PORT: u16 = 80;
 
 /// Most connections to one process.
 const CONNECTIONS_MAX: usize = 64;
@@ -117,47 +116,13 @@ pub enum ClientError {
     Tls(#[source] Box<TlsError>),
 }
 
-/// A channel to the process at `uri`, with nothing around it. It connects at the first call, and again whenever the
-/// connection was lost; with TLS when the address is `https`.
+/// The way to the process at `uri`, which errors name by its address; see [`Channel`].
 ///
 /// # Errors
 /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
 pub fn channel(uri: &Uri, config: &ClientConfig) -> Result<Channel, ClientError> {
-    let secure = match uri.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        _ => return Err(ClientError::Address { uri: uri.to_string() }),
-    };
-    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
-        return Err(ClientError::Address { uri: uri.to_string() });
-    };
-    let endpoint = Endpoint::from(uri.clone())
-        .connect_timeout(config.connect_timeout)
-        .http2_keep_alive_interval(config.keepalive_interval)
-        .keep_alive_timeout(config.keepalive_timeout)
-        .keep_alive_while_idle(true);
-    let unacknowledged_max = config.unacknowledged_max;
-    if !secure {
-        let host: Arc<str> = dial::host(uri).into();
-        let port = uri.port_u16().unwrap_or(HTTP_PORT);
-        let connect = tower::service_fn(move |_: Uri| {
-            let host = Arc::clone(&host);
-            async move {
-                dial::dial(&host, port, unacknowledged_max)
-                    .await
-                    .map(TokioIo::new)
-            }
-        });
-        return Ok(endpoint.connect_with_connector_lazy(connect));
-    }
-    if !config.tls.has_authority() {
-        return Err(ClientError::Authority { uri: uri.to_string() });
-    }
-    tracing::debug!(%authority, "calls go out with TLS");
-    let connector = Connector::new(uri, &config.tls, unacknowledged_max)
-        .map_err(|error| ClientError::Tls(Box::new(error)))?;
-    let connect = tower::service_fn(move |_: Uri| connector.clone().connect());
-    Ok(endpoint.connect_with_connector_lazy(connect))
+    let backend = uri.authority().map_or("", |authority| authority.as_str());
+    Channel::new(backend, uri, config)
 }
 
 /// A client's way to a backend. It never fails as a service: what goes wrong is a response with a status, complete with
@@ -172,22 +137,15 @@ impl Client {
     /// connection was lost.
     ///
     /// # Errors
-    /// Those of [`channel`].
+    /// Those of [`Channel::new`].
     pub fn remote(
         backend: &str,
         uri: &Uri,
         config: &ClientConfig,
         methods: Methods,
     ) -> Result<Self, ClientError> {
-        let channel = channel(uri, config)?;
-        Ok(Self::over(
-            Upstream {
-                channel,
-                backend: backend.into(),
-            },
-            uri,
-            methods,
-        ))
+        let upstream = Upstream(Channel::new(backend, uri, config)?);
+        Ok(Self::over(upstream, uri, methods))
     }
 
     /// Calls to a `service` in this process, with `name` as its address in spans.
@@ -274,10 +232,7 @@ pub struct NoAnswer;
 
 /// The channel, its errors turned into responses.
 #[derive(Clone)]
-struct Upstream {
-    channel: Channel,
-    backend: Arc<str>,
-}
+struct Upstream(Channel);
 
 impl Service<Request<Body>> for Upstream {
     type Response = Response<Body>;
@@ -285,73 +240,22 @@ impl Service<Request<Body>> for Upstream {
     type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // The channel's readiness is awaited in the call, where its error can become a response.
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let (channel, backend) = (self.channel.clone(), self.backend.clone());
+        let call = self.0.call(request);
         Box::pin(async move {
-            Ok(match channel.oneshot(request).await {
-                Ok(response) => response.map(|body| Body::new(UpstreamBody { body, backend })),
-                Err(error) => {
-                    let mut response = refuse(failure(&backend, error));
+            Ok(match call.await {
+                Ok(response) => response,
+                Err(CallError::Request(status)) => refuse(status),
+                Err(CallError::NoAnswer(status)) => {
+                    let mut response = refuse(status);
                     response.extensions_mut().insert(NoAnswer);
                     response
                 }
             })
         })
-    }
-}
-
-/// What an error of the channel means to the caller.
-fn failure(backend: &str, error: tonic::transport::Error) -> Status {
-    let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-    if causes.any(|cause| cause.is::<TimeoutExpired>()) {
-        let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
-        let status = StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message);
-        return status.metadata("backend", backend).source(error).build();
-    }
-    unavailable(backend, "can't be reached").source(error).build()
-}
-
-fn unavailable(backend: &str, how: &str) -> StatusBuilder {
-    let message = format!("backend {backend} {how}; retry with backoff");
-    let status = StatusBuilder::unavailable("BACKEND_UNAVAILABLE", message);
-    status.metadata("backend", backend).retry_after(RETRY_AFTER)
-}
-
-/// A response whose connection may break on the way: that is the end of the call with a status, not of the stream.
-struct UpstreamBody {
-    body: Body,
-    backend: Arc<str>,
-}
-
-impl http_body::Body for UpstreamBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(match frame {
-            Some(Err(error)) => {
-                self.body = Body::empty();
-                let status = unavailable(&self.backend, "broke off its response").source(error);
-                Some(outcome::trailers(&status.build()))
-            }
-            frame => frame,
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

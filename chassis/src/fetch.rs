@@ -12,6 +12,7 @@ use http::header::{ACCEPT, HOST, USER_AGENT};
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 
 use crate::tls::{Connector, TlsError};
 
@@ -127,7 +128,7 @@ impl Document {
             host: self.host.clone(),
             source,
         };
-        let (mut sender, connection) = http1::handshake(stream).await.map_err(no_http)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(no_http)?;
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
         let request = Request::get(path)

@@ -1,12 +1,14 @@
 //! A small service over the whole stack, for the tests of what is around it.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{Request, Response};
 use prost::Message as _;
@@ -15,6 +17,8 @@ use prost_types::{MethodDescriptorProto, ServiceDescriptorProto};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 use tonic::body::Body;
+use tonic::client::GrpcService;
+use tonic::codegen::StdError;
 use tonic::server::NamedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
@@ -164,9 +168,28 @@ pub(crate) fn connect(address: SocketAddr) -> Channel {
         .connect_lazy()
 }
 
+/// A way to a server, of whichever client.
+pub(crate) trait Way:
+    GrpcService<
+        Body,
+        Error: Display,
+        ResponseBody: http_body::Body<Data = Bytes, Error: Into<StdError> + Send> + Send + 'static,
+    >
+{
+}
+
+impl<C> Way for C where
+    C: GrpcService<
+            Body,
+            Error: Display,
+            ResponseBody: http_body::Body<Data = Bytes, Error: Into<StdError> + Send> + Send + 'static,
+        >
+{
+}
+
 /// Calls [`SAY`], or any other path, with a message of any kind.
 pub(crate) async fn call_at<M: prost::Message + Default + 'static>(
-    channel: Channel,
+    channel: impl Way,
     path: &'static str,
     message: M,
 ) -> Result<Text, Status> {
@@ -181,12 +204,12 @@ pub(crate) async fn call_at<M: prost::Message + Default + 'static>(
 }
 
 /// Says something.
-pub(crate) async fn say_to(channel: Channel, words: &str) -> Result<String, Status> {
+pub(crate) async fn say_to(channel: impl Way, words: &str) -> Result<String, Status> {
     call_at(channel, SAY, text(words)).await.map(|answer| answer.text)
 }
 
 /// Has something repeated.
-pub(crate) async fn repeat_to(channel: Channel, words: &str) -> Result<tonic::Streaming<Text>, Status> {
+pub(crate) async fn repeat_to(channel: impl Way, words: &str) -> Result<tonic::Streaming<Text>, Status> {
     let mut grpc = tonic::client::Grpc::new(channel);
     grpc.ready()
         .await

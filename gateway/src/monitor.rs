@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use opentelemetry::metrics::Meter;
-use souk_chassis::client::{self, ClientConfig, ClientError};
+use souk_chassis::client::{self, Channel, ClientConfig, ClientError};
 use souk_chassis::health::Health;
 use souk_chassis::server::Stack;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;

@@ -1,10 +1,85 @@
 //! A connection to another process, before anything is said on it.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
 use tokio::net::TcpStream;
+
+use super::connection::{Connection, KeepAlive};
+use super::line::ConnectError;
+use super::{ClientConfig, ClientError};
+use crate::tls::Connector;
+
+/// Port of an `http` address that names none.
+const HTTP_PORT: u16 = 80;
+
+/// How connections to one process are made.
+#[derive(Clone, Debug)]
+pub(super) enum Dial {
+    /// By its host and port, without TLS.
+    Plain {
+        host: Arc<str>,
+        port: u16,
+        unacknowledged_max: Duration,
+    },
+    /// With TLS.
+    Secure(Connector),
+}
+
+impl Dial {
+    /// Connections to `uri`.
+    ///
+    /// # Errors
+    /// When it isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
+    pub(super) fn new(uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
+        let secure = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(ClientError::Address { uri: uri.to_string() }),
+        };
+        let host = host(uri);
+        if host.is_empty() {
+            return Err(ClientError::Address { uri: uri.to_string() });
+        }
+        let unacknowledged_max = config.unacknowledged_max;
+        if !secure {
+            return Ok(Self::Plain {
+                host: host.into(),
+                port: uri.port_u16().unwrap_or(HTTP_PORT),
+                unacknowledged_max,
+            });
+        }
+        if !config.tls.has_authority() {
+            return Err(ClientError::Authority { uri: uri.to_string() });
+        }
+        tracing::debug!(%uri, "calls go out with TLS");
+        let connector = Connector::new(uri, &config.tls, unacknowledged_max);
+        connector
+            .map(Self::Secure)
+            .map_err(|error| ClientError::Tls(Box::new(error)))
+    }
+
+    /// A new connection that speaks HTTP/2. The caller has the clock.
+    pub(super) async fn open(&self, keepalive: KeepAlive) -> Result<Connection, ConnectError> {
+        let opened = match self {
+            Self::Plain {
+                host,
+                port,
+                unacknowledged_max,
+            } => {
+                let stream = dial(host, *port, *unacknowledged_max).await;
+                Connection::open(stream.map_err(ConnectError::Dial)?, keepalive).await
+            }
+            Self::Secure(connector) => {
+                let stream = connector.clone().connect().await;
+                Connection::open(stream.map_err(ConnectError::Dial)?, keepalive).await
+            }
+        };
+        opened.map_err(ConnectError::Http2)
+    }
+}
 
 /// The host of an address, an IPv6 one without its brackets.
 pub(crate) fn host(uri: &Uri) -> &str {

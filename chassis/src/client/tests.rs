@@ -1,7 +1,5 @@
-use futures_util::stream;
 use http::HeaderMap;
-use http_body_util::{BodyExt as _, StreamBody};
-use tonic::Code;
+use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::*;
@@ -108,25 +106,4 @@ async fn calls_and_streams_pass_over_a_socket() {
         count += 1;
     }
     assert_eq!(count, 2);
-}
-
-#[tokio::test]
-async fn a_connection_that_breaks_ends_the_stream_with_words() {
-    let broken = stream::iter([
-        Ok(Frame::data(Bytes::from_static(b"first"))),
-        Err(Status::unknown("h2 protocol error")),
-    ]);
-    let body = UpstreamBody {
-        body: Body::new(StreamBody::new(broken)),
-        backend: "order".into(),
-    };
-    let body = body.collect().await.expect("no error");
-    let status = Status::from_header_map(body.trailers().expect("trailers")).expect("a status");
-    assert_eq!(status.code(), Code::Unavailable);
-    assert_eq!(
-        crate::status::reason(&status).as_deref(),
-        Some("BACKEND_UNAVAILABLE")
-    );
-    assert!(!status.message().contains("h2"), "{}", status.message());
-    assert_eq!(body.to_bytes(), "first");
 }

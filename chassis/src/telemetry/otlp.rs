@@ -1,13 +1,15 @@
 //! Exporters to a collector, by OTLP over gRPC. The SDK reads addresses, headers, times and compression by itself; TLS is
 //! that of every client here.
 
+use hyper_util::rt::TokioIo;
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithTonicConfig as _};
-use tonic::transport::{Channel, Uri};
+use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
 use super::environment::SecureEndpoint;
-use crate::client::{self, ClientConfig, ClientError};
+use crate::client::{ClientConfig, ClientError};
 use crate::config::ClientTlsConfig;
+use crate::tls::Connector;
 
 /// Sends spans.
 pub(super) fn spans(secure: Option<&SecureEndpoint>) -> Result<SpanExporter, TelemetryError> {
@@ -29,21 +31,39 @@ pub(super) fn metrics(secure: Option<&SecureEndpoint>) -> Result<MetricExporter,
     Ok(builder.build()?)
 }
 
+/// The SDK takes tonic's channel alone, so this is the one place that makes one.
 fn channel(endpoint: &SecureEndpoint) -> Result<Channel, TelemetryError> {
     let unusable = |source| TelemetryError::Collector(Box::new(source));
-    let uri: Uri = endpoint.uri.parse().map_err(|_| {
+    let address = || {
         unusable(ClientError::Address {
             uri: endpoint.uri.clone(),
         })
-    })?;
-    let config = ClientConfig {
-        tls: ClientTlsConfig {
-            ca: endpoint.authorities.clone(),
-            cert: endpoint.certificate.clone(),
-            key: endpoint.key.clone(),
-            server_name: String::new(),
-        },
-        ..ClientConfig::default()
     };
-    client::channel(&uri, &config).map_err(unusable)
+    let uri: Uri = endpoint.uri.parse().map_err(|_| address())?;
+    if uri.scheme_str() != Some("https") {
+        return Err(address());
+    }
+    let tls = ClientTlsConfig {
+        ca: endpoint.authorities.clone(),
+        cert: endpoint.certificate.clone(),
+        key: endpoint.key.clone(),
+        server_name: String::new(),
+    };
+    if !tls.has_authority() {
+        return Err(unusable(ClientError::Authority { uri: uri.to_string() }));
+    }
+    let config = ClientConfig::default();
+    let connector = Connector::new(&uri, &tls, config.unacknowledged_max)
+        .map_err(|error| unusable(ClientError::Tls(Box::new(error))))?;
+    let connect = tower::service_fn(move |_: Uri| {
+        let connector = connector.clone();
+        async move { connector.connect().await.map(TokioIo::new) }
+    });
+    let channel = Endpoint::from(uri)
+        .connect_timeout(config.connect_timeout)
+        .http2_keep_alive_interval(config.keepalive_interval)
+        .keep_alive_timeout(config.keepalive_timeout)
+        .keep_alive_while_idle(true)
+        .connect_with_connector_lazy(connect);
+    Ok(channel)
 }

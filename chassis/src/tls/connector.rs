@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
-use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -96,7 +95,7 @@ impl Connector {
     ///
     /// # Errors
     /// When nobody answers, or not who should.
-    pub(crate) async fn connect(self) -> io::Result<TokioIo<TlsStream<TcpStream>>> {
+    pub(crate) async fn connect(self) -> io::Result<TlsStream<TcpStream>> {
         let stream = dial::dial(&self.host, self.port, self.unacknowledged_max).await?;
         let connector = TlsConnector::from(self.config.fresh().await);
         let stream = connector.connect(self.name, stream).await?;
@@ -108,7 +107,7 @@ impl Connector {
             let message = format!("the server doesn't speak {protocol} over TLS");
             return Err(io::Error::other(message));
         }
-        Ok(TokioIo::new(stream))
+        Ok(stream)
     }
 }
 

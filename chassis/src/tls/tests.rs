@@ -8,14 +8,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use super::testing::Authority;
 use super::*;
-use crate::client::{ClientConfig, channel};
+use crate::client::{Channel, ClientConfig, channel};
 use crate::config::{ClientTlsConfig, ServerConfig, ServerTlsConfig};
 use crate::layers::testing::{attribute, record};
-use crate::testing::{Running, connect, echo, say_to, serve};
+use crate::testing::{Running, Way, connect, echo, say_to, serve};
 
 const CALLS: Duration = Duration::from_secs(5);
 
@@ -52,7 +51,7 @@ fn secure(address: SocketAddr, tls: ClientTlsConfig) -> Channel {
 }
 
 /// All causes of a failure, in words.
-async fn failure(channel: Channel) -> String {
+async fn failure(channel: impl Way) -> String {
     let status: Status = say_to(channel, "hello").await.expect_err("no connection");
     crate::process::chain(&status)
 }

@@ -1,0 +1,256 @@
+//! Calls to one process over HTTP/2, each by the task that makes it.
+//!
+//! A call takes its turn on the connection, sends its head and, where that is there already, its whole body, and waits for the answer,
+//! all in its own future: besides the task that moves the bytes of the connection no other has to wake up. Only a body that is
+//! still sent when the answer begins gets a task of its own.
+
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http::header::{
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+};
+use http::request::Parts;
+use http::uri::{Authority, Scheme};
+use http::{Request, Response, Uri, Version};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::Status;
+use tonic::body::Body;
+use tower::Service;
+
+use super::answer::Answer;
+use super::connection::KeepAlive;
+use super::dial::Dial;
+use super::line::Line;
+use super::upload::{Pieces, Upload};
+use super::{ClientConfig, ClientError, RETRY_AFTER};
+use crate::layers::deadline;
+use crate::status::StatusBuilder;
+
+/// Connections that a call may find to be over before it is sent.
+const CONNECTIONS_OVER_MAX: usize = 3;
+
+/// Headers that are about one connection, which HTTP/2 knows by other means (RFC 9113, 8.2.2). With [`CONNECTION`], which names more.
+const OF_A_CONNECTION: [HeaderName; 4] = [
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// What a call without a name for its client is sent by.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("souk/", env!("CARGO_PKG_VERSION")));
+
+/// The one thing that `te` may say in HTTP/2, and that gRPC wants it to.
+const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The server gave none, as far as is known.
+    #[error("no answer")]
+    NoAnswer(#[source] Status),
+    /// The request broke off: its sender has failed, not the server.
+    #[error("the request broke off")]
+    Request(#[source] Status),
+}
+
+/// The way to one process, with nothing around it: untraced, and without the deadline of the call that is served. It connects at the first
+/// call, and again whenever the connection was lost or its server asked for another one; calls that were sent end where they are. A call ends
+/// after the time in its `grpc-timeout` at the latest, if no answer has begun. Clones share the connection; generated clients take it as their
+/// channel.
+#[derive(Clone, Debug)]
+pub struct Channel(Arc<Peer>);
+
+/// Who is called.
+#[derive(Debug)]
+struct Peer {
+    line: Arc<Line>,
+    scheme: Scheme,
+    authority: Authority,
+    /// As errors name it.
+    backend: Arc<str>,
+}
+
+impl Channel {
+    /// Calls to the process at `uri`, named `backend` in errors; with TLS when the address is `https`.
+    ///
+    /// # Errors
+    /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
+    pub fn new(backend: &str, uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
+        let dial = Dial::new(uri, config)?;
+        let parts = uri.clone().into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(ClientError::Address { uri: uri.to_string() });
+        };
+        let keepalive = KeepAlive {
+            interval: config.keepalive_interval,
+            timeout: config.keepalive_timeout,
+        };
+        Ok(Self(Arc::new(Peer {
+            line: Line::new(dial, config.connect_timeout, keepalive),
+            scheme,
+            authority,
+            backend: backend.into(),
+        })))
+    }
+}
+
+impl Service<Request<Body>> for Channel {
+    type Response = Response<Body>;
+    type Error = CallError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, CallError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        // Each call waits for its own turn.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let peer = Arc::clone(&self.0);
+        Box::pin(async move {
+            let time = deadline::parse(request.headers()).map_err(CallError::Request)?;
+            let exchange = peer.exchange(request);
+            match time {
+                None => exchange.await,
+                Some(time) => tokio::time::timeout(time, exchange)
+                    .await
+                    .unwrap_or_else(|_| Err(peer.late())),
+            }
+        })
+    }
+}
+
+impl Peer {
+    async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
+        let (head, body) = request.into_parts();
+        let mut pieces = Pieces::of(body);
+        let first = match poll_fn(|cx| Poll::Ready(pieces.poll_next(cx))).await {
+            Poll::Pending => None,
+            Poll::Ready(None) => Some((Bytes::new(), true)),
+            Poll::Ready(Some(Ok(piece))) => Some(piece),
+            Poll::Ready(Some(Err(status))) => return Err(CallError::Request(status)),
+        };
+        let head = self.head(head).map_err(CallError::Request)?;
+
+        let mut over = 0;
+        let (mut answer, stream) = loop {
+            let connection = self.line.connection().await;
+            let connection = connection.map_err(|error| self.unreachable(error))?;
+            let mut turn = match connection.turn().await {
+                Ok(turn) => turn,
+                Err(error) => {
+                    self.line.lost(&connection);
+                    over += 1;
+                    if over == CONNECTIONS_OVER_MAX {
+                        return Err(self.unreachable(error));
+                    }
+                    continue;
+                }
+            };
+            let is_empty = matches!(&first, Some((piece, true)) if piece.is_empty());
+            let (answer, mut stream) = turn
+                .send(head, is_empty)
+                .map_err(|error| self.unreachable(error))?;
+            if let Some((piece, last)) = &first
+                && !is_empty
+            {
+                // Should it fail, the connection was lost just now, and the answer tells.
+                let _ = stream.send_data(piece.clone(), *last);
+            }
+            turn.pass().await;
+            break (answer, stream);
+        };
+
+        let whole = matches!(&first, Some((_, true)));
+        let mut upload = (!whole).then(|| Upload::new(pieces, stream));
+        let answered = poll_fn(|cx| {
+            if let Some(sending) = &mut upload
+                && let Poll::Ready(sent) = Pin::new(sending).poll(cx)
+            {
+                upload = None;
+                if let Err(status) = sent {
+                    return Poll::Ready(Err(CallError::Request(status)));
+                }
+            }
+            Pin::new(&mut answer)
+                .poll(cx)
+                .map_err(|error| self.unreachable(error))
+        });
+        let response = answered.await?;
+        Ok(response.map(|stream| self.body(stream, upload)))
+    }
+
+    /// The body of an answer; with what is still to be sent of the request.
+    fn body(&self, stream: RecvStream, upload: Option<Upload>) -> Body {
+        if stream.is_end_stream() {
+            return Body::empty();
+        }
+        // Whoever reads the answer slowly, or not at all, mustn't keep the request from being sent.
+        let upload = upload.map(|upload| AbortOnDropHandle::new(tokio::spawn(upload)));
+        Body::new(Answer::new(stream, Arc::clone(&self.backend), upload))
+    }
+
+    /// The head of a request as it is sent.
+    fn head(&self, from: Parts) -> Result<Request<()>, Status> {
+        let mut uri = from.uri.into_parts();
+        uri.scheme = Some(self.scheme.clone());
+        uri.authority = Some(self.authority.clone());
+        let uri = Uri::from_parts(uri).map_err(|error| {
+            let status = StatusBuilder::internal("a call has no path; this is a defect of Souk");
+            status.source(error).build()
+        })?;
+        let mut head = Request::new(());
+        *head.method_mut() = from.method;
+        *head.uri_mut() = uri;
+        *head.version_mut() = Version::HTTP_2;
+        *head.headers_mut() = from.headers;
+        fit(head.headers_mut());
+        Ok(head)
+    }
+
+    fn unreachable(&self, error: impl Error + Send + Sync + 'static) -> CallError {
+        let status = unavailable(&self.backend, "can't be reached").source(error);
+        CallError::NoAnswer(status.build())
+    }
+
+    fn late(&self) -> CallError {
+        let backend = &*self.backend;
+        let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
+        let status = StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message);
+        CallError::NoAnswer(status.metadata("backend", backend).build())
+    }
+}
+
+/// Makes headers those of a gRPC request over HTTP/2, wherever they are from.
+fn fit(headers: &mut HeaderMap) {
+    if let Some(connection) = headers.remove(CONNECTION) {
+        for name in connection.to_str().unwrap_or_default().split(',') {
+            headers.remove(name.trim());
+        }
+    }
+    for name in &OF_A_CONNECTION {
+        headers.remove(name);
+    }
+    if headers.get(TE) != Some(&TRAILERS) {
+        headers.insert(TE, TRAILERS);
+    }
+    if !headers.contains_key(USER_AGENT) {
+        headers.insert(USER_AGENT, AGENT);
+    }
+}
+
+/// UNAVAILABLE: what a backend did `how`.
+pub(super) fn unavailable(backend: &str, how: &str) -> StatusBuilder {
+    let message = format!("backend {backend} {how}; retry with backoff");
+    let status = StatusBuilder::unavailable("BACKEND_UNAVAILABLE", message);
+    status.metadata("backend", backend).retry_after(RETRY_AFTER)
+}
+
+#[cfg(test)]
+mod tests;

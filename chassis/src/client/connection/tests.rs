@@ -1,0 +1,62 @@
+use std::time::Duration;
+
+use h2::server::Builder as Server;
+use http::Response;
+use tokio::time::Instant;
+
+use super::*;
+use crate::client::stage::{bounded, played};
+
+const KEEP_ALIVE: KeepAlive = KeepAlive {
+    interval: Duration::from_secs(60),
+    timeout: Duration::from_secs(20),
+};
+
+/// Bytes on the way in each direction.
+const PIPE: usize = 64 * 1024;
+
+fn head() -> Request<()> {
+    let request = Request::post("http://order/test.Echo/Say").body(());
+    request.expect("a request")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_pings_is_kept_while_idle() {
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    let (connection, mut played) =
+        tokio::join!(Connection::open(ours, KEEP_ALIVE), played(theirs, Server::new()));
+    let connection = connection.expect("a connection");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let mut turn = connection.turn().await.expect("it is there");
+    let (answer, _) = turn.send(head(), true).expect("it is there");
+    let mut call = played.call().await;
+    call.respond.send_response(Response::new(()), true).expect("open");
+    answer.await.expect("an answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_falls_silent_is_given_up_and_its_calls_end() {
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    let began = Instant::now();
+    let connection = Connection::open(ours, KEEP_ALIVE).await.expect("a connection");
+    let mut turn = connection.turn().await.expect("it is there");
+    let (answer, _) = turn.send(head(), true).expect("it is there");
+    turn.pass().await;
+    let error = tokio::time::timeout(Duration::from_secs(3600), answer).await;
+    error.expect("it is given up").expect_err("no answer");
+    assert_eq!(began.elapsed(), KEEP_ALIVE.interval + KEEP_ALIVE.timeout);
+    connection.turn().await.expect_err("it takes no more calls");
+    drop(theirs);
+}
+
+#[tokio::test]
+async fn it_ends_when_nobody_wants_it() {
+    bounded(async {
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        let (connection, played) =
+            tokio::join!(Connection::open(ours, KEEP_ALIVE), played(theirs, Server::new()));
+        drop(connection);
+        played.task.await.expect("the server sees it end");
+    })
+    .await;
+}
