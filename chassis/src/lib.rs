@@ -44,6 +44,7 @@ pub mod args;
 pub mod client;
 pub mod config;
 pub mod fetch;
+mod gather;
 pub mod health;
 pub mod host;
 pub mod huge_pages;

@@ -139,7 +139,7 @@ impl Peer {
         let head = self.head(head).map_err(CallError::Request)?;
 
         let mut over = 0;
-        let (mut answer, stream) = loop {
+        let (mut answer, stream, _under_way) = loop {
             let connection = self.line.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
             let mut turn = match connection.turn().await {
@@ -163,8 +163,9 @@ impl Peer {
                 // Should it fail, the connection was lost just now, and the answer tells.
                 let _ = stream.send_data(piece.clone(), *last);
             }
+            let under_way = connection.begin();
             turn.pass().await;
-            break (answer, stream);
+            break (answer, stream, under_way);
         };
 
         let whole = matches!(&first, Some((_, true)));

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::keepalive::{self, Heard};
+use crate::gather::{Calls, Gather, UnderWay};
 
 /// What a server may send on one stream before it is read, in bytes.
 const STREAM_WINDOW: u32 = 2 * 1024 * 1024;
@@ -47,6 +48,7 @@ pub(super) struct KeepAlive {
 pub(super) struct Connection {
     /// Only one at a time: who waits for a stream to be opened must be the only one who does.
     sender: Mutex<SendRequest<Bytes>>,
+    calls: Calls,
 }
 
 impl Connection {
@@ -69,9 +71,12 @@ impl Connection {
             .enable_push(false)
             .handshake(io)
             .await?;
-        tokio::spawn(keepalive::drive(connection, heard, keepalive));
+        let calls = Calls::default();
+        let gather = Gather::new(calls.clone());
+        tokio::spawn(keepalive::drive(connection, heard, keepalive, gather));
         Ok(Self {
             sender: Mutex::new(sender),
+            calls,
         })
     }
 
@@ -83,6 +88,11 @@ impl Connection {
         let mut sender = self.sender.lock().await;
         poll_fn(|cx| sender.poll_ready(cx)).await?;
         Ok(Turn(sender))
+    }
+
+    /// Counts a call that is sent on it, until its answer begins.
+    pub(super) fn begin(&self) -> UnderWay {
+        self.calls.begin()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Moves what comes and goes on a connection, until it ends or its server falls silent.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::connection::KeepAlive;
+use crate::gather::Gather;
 
 /// When something last came.
 #[derive(Debug)]
@@ -100,13 +102,14 @@ pub(super) async fn drive<T>(
     mut connection: h2::client::Connection<Heard<T>, Bytes>,
     heard: Arc<LastHeard>,
     keepalive: KeepAlive,
+    mut gather: Gather,
 ) where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let silent = silence(connection.ping_pong(), heard, keepalive);
     tokio::select! {
         biased;
-        ended = connection => match ended {
+        ended = poll_fn(|cx| gather.poll(cx, Pin::new(&mut connection))) => match ended {
             Ok(()) => tracing::debug!("a connection to a backend was closed"),
             Err(error) => tracing::debug!(%error, "a connection to a backend was lost"),
         },

@@ -3,10 +3,12 @@
 //! hyper is driven directly, not through `tonic::transport::Server`: that one applies `grpc-timeout` itself, with the
 //! wrong code and before our layer could, and has no limit on connections.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Request;
@@ -31,6 +33,7 @@ use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
 use super::watched::Watched;
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
+use crate::gather::{Calls, Gather, UnderWay};
 use crate::layers::ResponseFuture;
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CONNECTIONS;
@@ -280,16 +283,22 @@ impl Connection {
             }
         };
         drop(opening);
-        let service = service_fn(move |mut request: Request<Incoming>| -> ResponseFuture {
+        let calls = Calls::default();
+        let gather = Gather::new(calls.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| -> Counted {
             let extensions = request.extensions_mut();
             extensions.insert(info.clone());
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
             }
             // A stack is always ready: each call waits in it.
-            stack
+            let answer = stack
                 .clone()
-                .call(request.map(|body| Body::new(Leftover::new(body))))
+                .call(request.map(|body| Body::new(Leftover::new(body))));
+            Counted {
+                answer,
+                _under_way: calls.begin(),
+            }
         });
         let pulse = Arc::new(Pulse::new());
         let life = Life {
@@ -300,14 +309,28 @@ impl Connection {
         if speaks_http2 {
             let stream = Guarded::new(stream, PREFACE.len(), overhead_frames_max, pulse);
             let connection = std::pin::pin!(http2.serve_connection(TokioIo::new(stream), service));
-            life.of(connection, |connection| connection.graceful_shutdown())
+            life.of(connection, gather, |connection| connection.graceful_shutdown())
                 .await;
         } else {
             let stream = Watched::new(stream, pulse);
             let connection = std::pin::pin!(http1.serve_connection(TokioIo::new(stream), service));
-            life.of(connection, |connection| connection.graceful_shutdown())
+            life.of(connection, gather, |connection| connection.graceful_shutdown())
                 .await;
         }
+    }
+}
+
+/// A call that counts as under way until its answer begins.
+struct Counted {
+    answer: ResponseFuture,
+    _under_way: UnderWay,
+}
+
+impl Future for Counted {
+    type Output = <ResponseFuture as Future>::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.answer.as_mut().poll(cx)
     }
 }
 
@@ -320,7 +343,7 @@ struct Life {
 
 impl Life {
     /// Serves `connection` until it ends, or is cut; `leave` asks it to end after its calls.
-    async fn of<C, E>(mut self, mut connection: Pin<&mut C>, leave: impl Fn(Pin<&mut C>))
+    async fn of<C, E>(mut self, mut connection: Pin<&mut C>, mut gather: Gather, leave: impl Fn(Pin<&mut C>))
     where
         C: Future<Output = Result<(), E>>,
         E: std::error::Error,
@@ -329,7 +352,7 @@ impl Life {
         let mut leaving = false;
         let ended = loop {
             tokio::select! {
-                ended = &mut connection => break ended,
+                ended = poll_fn(|cx| gather.poll(cx, connection.as_mut())) => break ended,
                 () = self.goaway.cancelled(), if !leaving => {
                     leaving = true;
                     leave(connection.as_mut());

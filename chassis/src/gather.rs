@@ -1,0 +1,99 @@
+//! Lets the calls on a connection write together.
+//!
+//! Who works on a call wakes the task that writes for it. That task runs next, before the others that are ready, so that under load each
+//! call would be written, and read at the other end, alone: a system call each, and a wakeup of the other process. So while several calls
+//! are under way the task lets those go first that are ready now. One call alone waits for nobody.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+/// How many calls are under way on a connection. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(Arc<AtomicUsize>);
+
+/// A call under way, until dropped.
+#[derive(Debug)]
+pub(crate) struct UnderWay(Calls);
+
+impl Calls {
+    /// One more.
+    pub(crate) fn begin(&self) -> UnderWay {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        UnderWay(self.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs the task of a connection. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Gather {
+    calls: Calls,
+    /// The others have had their turn.
+    waited: bool,
+}
+
+impl Gather {
+    pub(crate) fn new(calls: Calls) -> Self {
+        Self { calls, waited: false }
+    }
+
+    /// Polls `connection`, or comes back soon.
+    pub(crate) fn poll<F: Future>(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: Pin<&mut F>,
+    ) -> Poll<F::Output> {
+        if !self.waited && self.calls.0.load(Ordering::Relaxed) > 1 {
+            self.waited = true;
+            // A task that wakes itself goes behind all that are ready.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.waited = false;
+        connection.poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// Says in which order two tasks ran: one that was ready, and a connection that was woken before it with `calls` under way.
+    async fn order(calls: usize) -> Vec<&'static str> {
+        let ran = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let all = Calls::default();
+        let under_way: Vec<_> = (0..calls).map(|_| all.begin()).collect();
+        let mut gather = Gather::new(all);
+        let connection = tokio::spawn({
+            let ran = Arc::clone(&ran);
+            async move {
+                let mut writes = std::pin::pin!(async { ran.lock().push("connection") });
+                poll_fn(|cx| gather.poll(cx, writes.as_mut())).await;
+            }
+        });
+        let ready = tokio::spawn({
+            let ran = Arc::clone(&ran);
+            async move { ran.lock().push("ready") }
+        });
+        connection.await.expect("no panic");
+        ready.await.expect("no panic");
+        drop(under_way);
+        std::mem::take(&mut *ran.lock())
+    }
+
+    #[tokio::test]
+    async fn several_calls_let_others_go_first_and_one_alone_doesnt() {
+        assert_eq!(order(0).await, ["connection", "ready"]);
+        assert_eq!(order(1).await, ["connection", "ready"]);
+        assert_eq!(order(2).await, ["ready", "connection"]);
+    }
+}
