@@ -138,11 +138,13 @@ impl Retry {
             let request = Request::from_parts(parts, Body::new(kept));
             return self.backend.call(request, None).await.0;
         }
+        let callers = previous_attempts(&parts.headers);
         let (mut attempts, mut waited, mut before) = (0_u32, Duration::ZERO, None);
         loop {
             let mut request = Request::from_parts(parts.clone(), Body::new(kept.again()));
             if attempts > 0 {
-                request.headers_mut().insert(PREVIOUS_ATTEMPTS, attempts.into());
+                let previous = callers.saturating_add(attempts);
+                request.headers_mut().insert(PREVIOUS_ATTEMPTS, previous.into());
             }
             let (response, index) = self.backend.call(request, before).await;
             before = Some(index);
@@ -196,6 +198,13 @@ impl Retry {
             }
         }
     }
+}
+
+/// How often the caller says that it has sent the call before.
+fn previous_attempts(headers: &HeaderMap<HeaderValue>) -> u32 {
+    let told = headers.get(PREVIOUS_ATTEMPTS);
+    let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
+    told.unwrap_or(0)
 }
 
 /// Is that an answer of headers alone that says UNAVAILABLE?

@@ -73,6 +73,24 @@ async fn a_safe_call_is_sent_again_as_it_was_and_says_how_often() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_caller_sent_before_counts_too() {
+    for (told, expected) in [("2", ["2", "3"]), ("a few", ["a few", "1"])] {
+        let (retry, seen) = refusing(1, unavailable);
+        let mut again = request(GET, b"");
+        again
+            .headers_mut()
+            .insert(PREVIOUS_ATTEMPTS, HeaderValue::from_static(told));
+        assert_eq!(code(&retry, again).await, Code::Ok);
+        let seen: Vec<_> = seen
+            .lock()
+            .iter()
+            .filter_map(|(before, _)| before.clone())
+            .collect();
+        assert_eq!(seen, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_not_be_repeated_is_not() {
     let (retry, seen) = refusing(1, unavailable);
     assert_eq!(code(&retry, request(CREATE, b"")).await, Code::Unavailable);
