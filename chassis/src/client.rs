@@ -24,6 +24,7 @@ mod answer;
 mod channel;
 mod connection;
 pub(crate) mod dial;
+mod ended;
 mod keepalive;
 mod line;
 #[cfg(test)]

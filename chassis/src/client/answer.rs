@@ -11,16 +11,19 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
 use super::channel::unavailable;
+use super::ended::Ended;
 use crate::layers::outcome;
 
 /// A connection that breaks on the way is the end of the call with a status, not of the stream. Dropped before its end, the call is
 /// cancelled, also what is still sent for it.
 pub(super) struct Answer {
-    stream: RecvStream,
+    /// Until it has ended.
+    stream: Option<RecvStream>,
+    ended: Ended,
     at: Part,
     backend: Arc<str>,
     /// The rest of the request, of a call whose answer began before.
-    _upload: Option<AbortOnDropHandle<Result<(), Status>>>,
+    upload: Option<AbortOnDropHandle<Result<(), Status>>>,
 }
 
 /// What comes next.
@@ -34,14 +37,16 @@ enum Part {
 impl Answer {
     pub(super) fn new(
         stream: RecvStream,
+        ended: Ended,
         backend: Arc<str>,
         upload: Option<AbortOnDropHandle<Result<(), Status>>>,
     ) -> Self {
         Self {
-            stream,
+            stream: Some(stream),
+            ended,
             at: Part::Data,
             backend,
-            _upload: upload,
+            upload,
         }
     }
 
@@ -64,23 +69,36 @@ impl http_body::Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if self.at == Part::Data {
-            match ready!(self.stream.poll_data(cx)) {
+        let this = &mut *self;
+        let Some(stream) = &mut this.stream else {
+            return Poll::Ready(None);
+        };
+        if this.at == Part::Data {
+            match ready!(stream.poll_data(cx)) {
                 Some(Ok(bytes)) => {
                     // Whoever takes it is done with it as far as the server is concerned. It fails only after the end of the stream.
-                    let _ = self.stream.flow_control().release_capacity(bytes.len());
+                    let _ = stream.flow_control().release_capacity(bytes.len());
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
-                Some(Err(error)) => return Poll::Ready(self.broken(error)),
-                None => self.at = Part::Trailers,
+                Some(Err(error)) => return Poll::Ready(this.broken(error)),
+                None => this.at = Part::Trailers,
             }
         }
-        if self.at == Part::Trailers {
-            let trailers = ready!(self.stream.poll_trailers(cx));
-            self.at = Part::Nothing;
+        if this.at == Part::Trailers {
+            let trailers = ready!(stream.poll_trailers(cx));
+            this.at = Part::Nothing;
             return Poll::Ready(match trailers {
-                Ok(trailers) => trailers.map(|trailers| Ok(Frame::trailers(trailers))),
-                Err(error) => self.broken(error),
+                Ok(trailers) => {
+                    // What is still sent is cancelled with the stream.
+                    if this.upload.is_none() {
+                        this.stream
+                            .take()
+                            .into_iter()
+                            .for_each(|ended| this.ended.keep(ended));
+                    }
+                    trailers.map(|trailers| Ok(Frame::trailers(trailers)))
+                }
+                Err(error) => this.broken(error),
             });
         }
         Poll::Ready(None)

@@ -26,6 +26,7 @@ use tower::Service;
 use super::answer::Answer;
 use super::connection::KeepAlive;
 use super::dial::Dial;
+use super::ended::Ended;
 use super::line::Line;
 use super::upload::{Pieces, Upload};
 use super::{ClientConfig, ClientError, RETRY_AFTER};
@@ -139,7 +140,7 @@ impl Peer {
         let head = self.head(head).map_err(CallError::Request)?;
 
         let mut over = 0;
-        let (mut answer, stream, _under_way) = loop {
+        let (mut answer, stream, ended, _under_way) = loop {
             let connection = self.line.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
             let mut turn = match connection.turn().await {
@@ -165,7 +166,7 @@ impl Peer {
             }
             let under_way = connection.begin();
             turn.pass().await;
-            break (answer, stream, under_way);
+            break (answer, stream, connection.ended(), under_way);
         };
 
         let whole = matches!(&first, Some((_, true)));
@@ -184,17 +185,20 @@ impl Peer {
                 .map_err(|error| self.unreachable(error))
         });
         let response = answered.await?;
-        Ok(response.map(|stream| self.body(stream, upload)))
+        Ok(response.map(|stream| self.body(stream, ended, upload)))
     }
 
     /// The body of an answer; with what is still to be sent of the request.
-    fn body(&self, stream: RecvStream, upload: Option<Upload>) -> Body {
+    fn body(&self, stream: RecvStream, ended: Ended, upload: Option<Upload>) -> Body {
         if stream.is_end_stream() {
+            if upload.is_none() {
+                ended.keep(stream);
+            }
             return Body::empty();
         }
         // Whoever reads the answer slowly, or not at all, mustn't keep the request from being sent.
         let upload = upload.map(|upload| AbortOnDropHandle::new(tokio::spawn(upload)));
-        Body::new(Answer::new(stream, Arc::clone(&self.backend), upload))
+        Body::new(Answer::new(stream, ended, Arc::clone(&self.backend), upload))
     }
 
     /// The head of a request as it is sent.

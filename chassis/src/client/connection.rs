@@ -13,6 +13,7 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
 
+use super::ended::Ended;
 use super::keepalive::{self, Heard};
 use crate::gather::{Calls, Gather, UnderWay};
 
@@ -49,6 +50,7 @@ pub(super) struct Connection {
     /// Only one at a time: who waits for a stream to be opened must be the only one who does.
     sender: Mutex<SendRequest<Bytes>>,
     calls: Calls,
+    ended: Ended,
 }
 
 impl Connection {
@@ -77,6 +79,7 @@ impl Connection {
         Ok(Self {
             sender: Mutex::new(sender),
             calls,
+            ended: Ended::default(),
         })
     }
 
@@ -87,7 +90,13 @@ impl Connection {
     pub(super) async fn turn(&self) -> Result<Turn<'_>, h2::Error> {
         let mut sender = self.sender.lock().await;
         poll_fn(|cx| sender.poll_ready(cx)).await?;
-        Ok(Turn(sender))
+        let ended = &self.ended;
+        Ok(Turn { sender, ended })
+    }
+
+    /// Where the streams of its answers go when they have ended.
+    pub(super) fn ended(&self) -> Ended {
+        self.ended.clone()
     }
 
     /// Counts a call that is sent on it, until its answer begins.
@@ -98,7 +107,10 @@ impl Connection {
 
 /// The right to send one call.
 #[derive(Debug)]
-pub(super) struct Turn<'a>(MutexGuard<'a, SendRequest<Bytes>>);
+pub(super) struct Turn<'a> {
+    sender: MutexGuard<'a, SendRequest<Bytes>>,
+    ended: &'a Ended,
+}
 
 impl Turn<'_> {
     /// Sends the head of a request; with `end` that is all of it.
@@ -110,13 +122,15 @@ impl Turn<'_> {
         head: Request<()>,
         end: bool,
     ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
-        self.0.send_request(head, end)
+        let sent = self.sender.send_request(head, end);
+        self.ended.clear();
+        sent
     }
 
     /// Gives the turn to the next, once the stream of what was sent is open: until then nobody else may wait for anything on it.
     pub(super) async fn pass(mut self) {
         // That the connection was lost is what the call itself will find.
-        let _ = poll_fn(|cx| self.0.poll_ready(cx)).await;
+        let _ = poll_fn(|cx| self.sender.poll_ready(cx)).await;
     }
 }
 

@@ -11,11 +11,11 @@
 //! A gateway passes messages through: it checks lengths and leaves the compression alone.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Response};
-use tokio::sync::oneshot;
 use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
@@ -23,6 +23,7 @@ use tower::{Layer, Service};
 use super::{Inner, ResponseFuture, refuse};
 use crate::status::StatusBuilder;
 
+mod complaint;
 mod decode;
 mod encode;
 mod encoding;
@@ -31,6 +32,7 @@ mod frame;
 pub use encoding::Encoding;
 pub use frame::{framed, take_plain};
 
+use complaint::Complaint;
 use decode::{CheckedBody, DecodedBody};
 use encode::EncodedBody;
 
@@ -67,20 +69,25 @@ impl MessagesLayer {
         }
     }
 
-    /// The request as the routes see it, and the other end of the complaints about its messages.
-    fn request(self, request: Request<Body>) -> Result<(Request<Body>, oneshot::Receiver<Status>), Status> {
+    /// The request as the routes see it, and where complaints about its messages come.
+    fn request(self, request: Request<Body>) -> Result<(Request<Body>, Complaint), Status> {
         let (mut parts, body) = request.into_parts();
-        let (complaint, complaints) = oneshot::channel();
+        let complaint = Complaint::default();
         let encoding = if self.pass_through {
             None
         } else {
             requested_encoding(&mut parts.headers)?
         };
         let body = match encoding {
-            None => Body::new(CheckedBody::new(body, self.bytes_max, complaint)),
-            Some(encoding) => Body::new(DecodedBody::new(body, encoding, self.bytes_max, complaint)),
+            None => Body::new(CheckedBody::new(body, self.bytes_max, complaint.clone())),
+            Some(encoding) => Body::new(DecodedBody::new(
+                body,
+                encoding,
+                self.bytes_max,
+                complaint.clone(),
+            )),
         };
-        Ok((Request::from_parts(parts, body), complaints))
+        Ok((Request::from_parts(parts, body), complaint))
     }
 }
 
@@ -144,7 +151,7 @@ impl<S: Inner> Service<Request<Body>> for Messages<S> {
         } else {
             Encoding::choose(request.headers())
         };
-        let (request, mut complaints) = match self.layer.request(request) {
+        let (request, complaint) = match self.layer.request(request) {
             Ok(checked) => checked,
             Err(status) => {
                 let mut response = refuse(status);
@@ -157,15 +164,18 @@ impl<S: Inner> Service<Request<Body>> for Messages<S> {
         Box::pin(async move {
             tokio::pin!(call);
             // Whatever the reader of the body makes of its error (a proxy resets its stream), this is the answer.
-            let response = tokio::select! {
-                biased;
-                Ok(complaint) = &mut complaints => return Ok(refuse(complaint)),
-                response = &mut call => response?,
-            };
-            // Both may have come of one poll.
-            if let Ok(complaint) = complaints.try_recv() {
-                return Ok(refuse(complaint));
-            }
+            let response = poll_fn(|cx| {
+                if let Some(complaint) = complaint.listen(cx.waker()) {
+                    return Poll::Ready(Ok(refuse(complaint)));
+                }
+                let answered = call.as_mut().poll(cx);
+                // Both may have come of one poll.
+                match complaint.said() {
+                    Some(complaint) => Poll::Ready(Ok(refuse(complaint))),
+                    None => answered,
+                }
+            });
+            let response = response.await?;
             Ok(match accepted {
                 Some(encoding) => compress(response, encoding),
                 None => response,

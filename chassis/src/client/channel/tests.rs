@@ -1,6 +1,7 @@
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
+use h2::Reason;
 use h2::server::Builder;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -98,6 +99,49 @@ async fn calls_share_one_connection_and_one_attempt_to_make_it() {
                 .all(|answer| answer == "b")
         );
         assert!(stage.connected().now_or_never().is_none(), "one connection");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_stream_of_an_answer_goes_when_the_next_call_is_sent() {
+    bounded(async {
+        let stage = Stage::new().await;
+        let channel = stage.channel();
+        let first = send(&channel, request([&b"1"[..]]));
+        let mut played = stage.play(Builder::new()).await;
+        played.call().await.answer(Bytes::from_static(b"1"));
+        assert_eq!(whole(first).await, "1");
+        let connection = channel.0.line.connection().await.expect("a connection");
+        let ended = connection.ended();
+        for _ in 0..3 {
+            assert_eq!(ended.len(), 1);
+            let next = send(&channel, request([&b"2"[..]]));
+            let call = played.call().await;
+            assert_eq!(ended.len(), 0);
+            call.answer(Bytes::from_static(b"2"));
+            assert_eq!(whole(next).await, "2");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_still_sent_when_the_answer_has_ended_is_cancelled() {
+    bounded(async {
+        let stage = Stage::new().await;
+        let (sender, parts) = mpsc::unbounded_channel::<Result<Frame<Bytes>, Status>>();
+        let body = StreamBody::new(UnboundedReceiverStream::new(parts));
+        let sent = send(&stage.channel(), with_body(Body::new(body)));
+        let mut played = stage.play(Builder::new()).await;
+        let Call { request, mut respond } = played.call().await;
+        let mut answer = respond.send_response(Response::new(()), false).expect("open");
+        answer.send_trailers(ok()).expect("open");
+        assert_eq!(whole(sent).await, "");
+        let mut body = request.into_body();
+        let ended = body.data().await.expect("no end").expect_err("no more of it");
+        assert_eq!(ended.reason(), Some(Reason::CANCEL));
+        drop(sender);
     })
     .await;
 }

@@ -6,27 +6,13 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
-use tokio::sync::oneshot;
 use tonic::Status;
 use tonic::body::Body;
 
+use super::complaint::Complaint;
 use super::encoding::Encoding;
 use super::frame::{self, FrameScanner, Header};
 use crate::status::StatusBuilder;
-
-/// Tells the layer what is wrong with a message, once.
-struct Complaint(Option<oneshot::Sender<Status>>);
-
-impl Complaint {
-    /// Tells the layer; the body then ends in the same error for whoever reads it.
-    fn raise(&mut self, status: Status) -> Status {
-        if let Some(sender) = self.0.take() {
-            // Nobody listens once the response has begun: then the reader's error is all there is.
-            let _ = sender.send(status.clone());
-        }
-        status
-    }
-}
 
 /// A body whose messages keep the limit; the bytes pass unchanged.
 pub(super) struct CheckedBody {
@@ -37,12 +23,12 @@ pub(super) struct CheckedBody {
 }
 
 impl CheckedBody {
-    pub(super) fn new(body: Body, bytes_max: usize, complaint: oneshot::Sender<Status>) -> Self {
+    pub(super) fn new(body: Body, bytes_max: usize, complaint: Complaint) -> Self {
         Self {
             body,
             scanner: FrameScanner::default(),
             bytes_max,
-            complaint: Complaint(Some(complaint)),
+            complaint,
         }
     }
 }
@@ -95,13 +81,7 @@ pub(super) struct DecodedBody {
 }
 
 impl DecodedBody {
-    pub(super) fn new(
-        body: Body,
-        encoding: Encoding,
-        bytes_max: usize,
-        complaint: oneshot::Sender<Status>,
-    ) -> Self {
-        let complaint = Complaint(Some(complaint));
+    pub(super) fn new(body: Body, encoding: Encoding, bytes_max: usize, complaint: Complaint) -> Self {
         Self {
             body,
             encoding,
