@@ -39,6 +39,7 @@ mod process;
 pub mod prometheus;
 mod role;
 pub(crate) mod sampling;
+mod span_events;
 mod trace_place;
 
 pub use guard::TelemetryGuard;
@@ -50,6 +51,7 @@ use log::LogLayer;
 use prometheus::{Reader, Scraper};
 use role::{ByRole, RoleMeters, RoleTracer};
 use sampling::{DecidedIds, Recorded};
+use span_events::SpanEvents;
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -345,7 +347,7 @@ impl TelemetryBuilder {
         }
         let spans = tracers.as_ref().map(|providers| {
             let tracer = RoleTracer::new(providers, crate::server::METER);
-            let layer = tracing_opentelemetry::layer().with_tracer(tracer);
+            let layer = tracing_opentelemetry::layer().with_tracer(tracer.clone());
             // Code locations, modules, thread and busy times on every span would double its size and tell nothing.
             let layer = layer
                 .with_location(false)
@@ -353,7 +355,10 @@ impl TelemetryBuilder {
                 .with_threads(false)
                 .with_tracked_inactivity(false);
             let exported = self.tracers.is_some() || environment.traces != Exporting::None;
-            layer.with_filter(Recorded::new(targets(), environment.sampler.clone(), exported))
+            let recorded = Recorded::new(targets(), environment.sampler.clone(), tracer, exported);
+            layer
+                .with_filter(recorded)
+                .and_then(SpanEvents.with_filter(targets()))
         });
         let lines = LogLayer::new(self.config.log_format, self.log_sink.unwrap_or_else(log::stderr));
         let subscriber = tracing_subscriber::registry()

@@ -13,17 +13,14 @@ use std::sync::Arc;
 use std::task::{self, Poll, ready};
 
 use http::{Request, Response, Uri};
-use opentelemetry::Context;
-use opentelemetry::trace::{SpanKind, TraceContextExt};
+use opentelemetry::trace::{SpanKind, Status as SpanStatus, TraceContextExt as _};
+use opentelemetry::{Context, KeyValue, StringValue};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
 use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
-use tracing::Span;
-use tracing::field::Empty;
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
@@ -51,7 +48,7 @@ enum Side {
 /// Where a client's calls go.
 #[derive(Clone, Debug)]
 struct Peer {
-    host: String,
+    host: Arc<str>,
     port: Option<u16>,
 }
 
@@ -77,7 +74,7 @@ impl TraceLayer {
     /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri) -> Self {
         let peer = Peer {
-            host: peer.host().unwrap_or_default().to_owned(),
+            host: peer.host().unwrap_or_default().into(),
             port: peer.port_u16(),
         };
         Self {
@@ -115,16 +112,12 @@ impl<S: Inner> Service<Request<Body>> for Trace<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         match &self.layer.side {
             Side::Server => self.serve(request),
-            Side::Client(_) => {
-                if let TracePlace::Unrecorded(context) = TracePlace::current() {
-                    // The call it is made for isn't recorded: it hands on the same ids.
-                    propagate::inject(&context, request.headers_mut());
-                    return Box::pin(self.inner.call(request));
-                }
-                self.ask(request)
+            Side::Client(peer) => {
+                let peer = Arc::clone(peer);
+                self.ask(request, &peer)
             }
         }
     }
@@ -132,7 +125,7 @@ impl<S: Inner> Service<Request<Body>> for Trace<S> {
 
 impl<S: Inner> Trace<S> {
     fn serve(&mut self, request: Request<Body>) -> ResponseFuture {
-        let place = self.layer.begin(&request);
+        let place = TracePlace::Call(self.layer.begin(&request));
         let watch = Watch::new(Call {
             place: place.clone(),
             server: true,
@@ -143,10 +136,18 @@ impl<S: Inner> Trace<S> {
         Box::pin(InItsPlace::new(place, watched(answer, watch)))
     }
 
-    fn ask(&mut self, mut request: Request<Body>) -> ResponseFuture {
+    fn ask(&mut self, mut request: Request<Body>, peer: &Peer) -> ResponseFuture {
+        let around = Context::current();
+        if sampling::is_unrecorded(&around) {
+            // The call it is made for isn't recorded: it hands on the same ids.
+            propagate::inject(&around, request.headers_mut());
+            return Box::pin(self.inner.call(request));
+        }
+        let context = self.layer.ask(&around, &request, peer);
+        propagate::inject(&context, request.headers_mut());
         // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
-        let entered = !Context::map_current(TraceContextExt::has_active_span);
-        let place = TracePlace::Span(self.layer.ask(&mut request));
+        let entered = !around.has_active_span();
+        let place = TracePlace::Call(context);
         let call = Call {
             place: place.clone(),
             server: false,
@@ -173,89 +174,83 @@ async fn watched(
 
 impl TraceLayer {
     /// Where the work on a call belongs in the caller's trace.
-    fn begin(&self, request: &Request<Body>) -> TracePlace {
+    fn begin(&self, request: &Request<Body>) -> Context {
         let parent = propagate::extract(request.headers());
         let parent = match self.role {
             Some(role) => parent.with_value(role),
             None => parent,
         };
-        let method = self.method(request);
-        if let Some(context) = sampling::unrecorded(&parent, method, &SpanKind::Server) {
-            return TracePlace::Unrecorded(context);
-        }
-        let span = span(method, "server", request);
-        if let Some(connection) = request.extensions().get::<TcpConnectInfo>() {
-            record_address(&span, ["server.address", "server.port"], connection.local_addr);
-            record_address(
-                &span,
-                ["network.peer.address", "network.peer.port"],
-                connection.remote_addr,
-            );
-        }
-        if let Some(peer) = request.extensions().get::<TlsPeer>() {
-            span.record("tls.protocol.version", peer.version);
-            if let Some(name) = &peer.name {
-                span.record("souk.peer.name", &**name);
+        let method = self.methods.name(request.uri().path());
+        let context = sampling::begin(&parent, name_of(method), SpanKind::Server, || {
+            let mut attributes = attributes(method, request);
+            if let Some(connection) = request.extensions().get::<TcpConnectInfo>() {
+                tell_address(
+                    &mut attributes,
+                    ["server.address", "server.port"],
+                    connection.local_addr,
+                );
+                tell_address(
+                    &mut attributes,
+                    ["network.peer.address", "network.peer.port"],
+                    connection.remote_addr,
+                );
             }
-        }
-        // Fails only where no OpenTelemetry layer listens, and then there is no parent to set.
-        let _ = span.set_parent(parent);
-        // Begins it, under the id that its sampler has seen.
-        let _ = span.context();
-        TracePlace::Span(span)
+            if let Some(peer) = request.extensions().get::<TlsPeer>() {
+                attributes.push(KeyValue::new("tls.protocol.version", peer.version));
+                let name = peer.name.as_ref();
+                attributes.extend(name.map(|name| KeyValue::new("souk.peer.name", Arc::clone(name))));
+            }
+            attributes
+        });
+        context.unwrap_or(parent)
     }
 
-    /// The span of a call to another process, which is told of it.
-    fn ask(&self, request: &mut Request<Body>) -> Span {
-        let span = span(self.method(request), "client", request);
-        if let Side::Client(peer) = &self.side {
-            span.record("server.address", peer.host.as_str());
-            if let Some(port) = peer.port {
-                span.record("server.port", port);
-            }
-        }
-        propagate::inject(&span.context(), request.headers_mut());
-        span
-    }
-
-    fn method<'a>(&'a self, request: &Request<Body>) -> &'a str {
-        self.methods.known(request.uri().path()).unwrap_or(METHOD_OTHER)
+    /// The context of a call to `peer`, made within that `around` it.
+    fn ask(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
+        let method = self.methods.name(request.uri().path());
+        let context = sampling::begin(around, name_of(method), SpanKind::Client, || {
+            let mut attributes = attributes(method, request);
+            attributes.push(KeyValue::new("server.address", Arc::clone(&peer.host)));
+            let port = peer.port.map(i64::from);
+            attributes.extend(port.map(|port| KeyValue::new("server.port", port)));
+            attributes
+        });
+        context.unwrap_or_else(|| around.clone())
     }
 }
 
-/// A span of a call, of `kind`.
-fn span(method: &str, kind: &'static str, request: &Request<Body>) -> Span {
-    let span = tracing::info_span!(
-        "rpc",
-        otel.name = method,
-        otel.kind = kind,
-        otel.status_code = Empty,
-        rpc.system.name = "grpc",
-        rpc.method = method,
-        rpc.method_original = Empty,
-        rpc.status_code = Empty,
-        "error.type" = Empty,
-        server.address = Empty,
-        server.port = Empty,
-        network.peer.address = Empty,
-        network.peer.port = Empty,
-        tls.protocol.version = Empty,
-        souk.peer.name = Empty,
-    );
-    if method == METHOD_OTHER {
+/// What a method is called, and what no descriptor knows.
+fn name_of(method: Option<&Arc<str>>) -> &str {
+    method.map_or(METHOD_OTHER, AsRef::as_ref)
+}
+
+/// Attributes of a span that a call has at most; with those of its end.
+const ATTRIBUTES_MAX: usize = 11;
+
+/// The attributes of a call to `method`.
+fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValue> {
+    let mut attributes = Vec::with_capacity(ATTRIBUTES_MAX);
+    attributes.push(KeyValue::new("rpc.system.name", "grpc"));
+    let name = method.map_or(METHOD_OTHER.into(), |method| {
+        StringValue::from(Arc::clone(method))
+    });
+    attributes.push(KeyValue::new("rpc.method", name));
+    if method.is_none() {
         let original = request.uri().path().trim_start_matches('/');
-        span.record(
-            "rpc.method_original",
-            &original[..original.floor_char_boundary(ORIGINAL_BYTES_MAX)],
-        );
+        let original = &original[..original.floor_char_boundary(ORIGINAL_BYTES_MAX)];
+        attributes.push(KeyValue::new("rpc.method_original", original.to_owned()));
     }
-    span
+    attributes
 }
 
-fn record_address(span: &Span, [address, port]: [&str; 2], socket: Option<SocketAddr>) {
+fn tell_address(
+    attributes: &mut Vec<KeyValue>,
+    [address, port]: [&'static str; 2],
+    socket: Option<SocketAddr>,
+) {
     if let Some(socket) = socket {
-        span.record(address, tracing::field::display(socket.ip()));
-        span.record(port, socket.port());
+        attributes.push(KeyValue::new(address, socket.ip().to_string()));
+        attributes.push(KeyValue::new(port, i64::from(socket.port())));
     }
 }
 
@@ -313,25 +308,38 @@ struct Call {
 
 impl Observer for Call {
     fn ended(self, outcome: Outcome) {
-        let name = code_name(outcome.code);
-        if let TracePlace::Span(span) = &self.place {
-            span.record("rpc.status_code", name);
-            if outcome.code != Code::Ok && (!self.server || is_server_fault(outcome.code)) {
-                span.record("otel.status_code", "ERROR");
-                span.record("error.type", name);
-            }
+        // The log line first: it is told in the span, which is over then.
+        self.tell(&outcome);
+        let TracePlace::Call(context) = &self.place else {
+            return;
+        };
+        let span = context.span();
+        if !span.is_recording() {
+            return;
         }
+        let name = code_name(outcome.code);
+        span.set_attribute(KeyValue::new("rpc.status_code", name));
+        if outcome.code != Code::Ok && (!self.server || is_server_fault(outcome.code)) {
+            span.set_status(SpanStatus::error(""));
+            span.set_attribute(KeyValue::new("error.type", name));
+        }
+        span.end();
+    }
+
+    fn place(&self) -> Option<&TracePlace> {
+        self.entered.then_some(&self.place)
+    }
+}
+
+impl Call {
+    fn tell(&self, outcome: &Outcome) {
         if outcome.code == Code::Ok {
             return;
         }
         // The client's end of a call has its own log line where it is served, or where its error is answered.
         if self.server {
-            self.place.in_scope(|| log(&outcome, self.started));
+            self.place.in_scope(|| log(outcome, self.started));
         }
-    }
-
-    fn place(&self) -> Option<&TracePlace> {
-        self.entered.then_some(&self.place)
     }
 }
 

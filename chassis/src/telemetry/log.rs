@@ -1,17 +1,15 @@
 //! Log lines, each with the trace and the span it belongs to.
 //!
-//! A layer of its own, not `tracing_subscriber::fmt`: that one can't ask the OpenTelemetry layer for the ids of a span
-//! while an event is under way, and leaves out spans that the log filter doesn't want to see.
+//! A layer of its own, not `tracing_subscriber::fmt`: that one knows spans of tracing, not the context, in which those of
+//! calls are; and it leaves out spans that the log filter doesn't want to see.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
-use std::sync::OnceLock;
 
 use opentelemetry::trace::TraceContextExt as _;
 use serde_json::{Map, Value};
-use tracing::dispatcher::WeakDispatch;
 use tracing::field::{Field, Visit};
-use tracing::{Dispatch, Event, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::format::Writer as TimeWriter;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -33,46 +31,31 @@ pub(super) fn stderr() -> Sink {
 pub(super) struct LogLayer {
     format: LogFormat,
     sink: Sink,
-    /// The subscriber that this layer is in: it knows the ids of spans.
-    dispatch: OnceLock<WeakDispatch>,
 }
 
 impl LogLayer {
     pub(super) fn new(format: LogFormat, sink: Sink) -> Self {
-        Self {
-            format,
-            sink,
-            dispatch: OnceLock::new(),
-        }
+        Self { format, sink }
     }
+}
 
-    /// The trace and span of the current span, in hexadecimal; on a call that isn't recorded, those of its context.
-    fn ids<S: Subscriber>(&self, context: &Context<'_, S>) -> Option<(String, String)> {
-        let current = context.current_span();
-        let own = current.id().and_then(|id| {
-            let dispatch = self.dispatch.get()?.upgrade()?;
-            tracing_opentelemetry::get_otel_context(id, &dispatch)
-        });
-        let context = own.unwrap_or_else(opentelemetry::Context::current);
+/// The trace and span of the current context, in hexadecimal. Spans of tracing are in it, too, as long as they are entered.
+fn ids() -> Option<(String, String)> {
+    opentelemetry::Context::map_current(|context| {
         let span = context.span();
         let ids = span.span_context();
         ids.is_valid()
             .then(|| (ids.trace_id().to_string(), ids.span_id().to_string()))
-    }
+    })
 }
 
 impl<S: Subscriber> Layer<S> for LogLayer {
-    fn on_register_dispatch(&self, dispatch: &Dispatch) {
-        // A layer is registered once; were it twice, the first one stays.
-        let _ = self.dispatch.set(dispatch.downgrade());
-    }
-
-    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let line = Line {
             metadata: event.metadata(),
-            ids: self.ids(&context),
+            ids: ids(),
             fields,
         };
         let text = match self.format {

@@ -1,14 +1,20 @@
-//! Which calls are recorded, decided before a span of theirs is made.
+//! The spans of calls, and which calls have one, decided before it is made.
 //!
 //! The OpenTelemetry layer of tracing builds a span with all that is told of it and asks the sampler then. Where one call in a
 //! hundred is recorded, ninety-nine pay for attributes that nobody will see. So the layer that begins a call asks the
 //! sampler first: work on a call that isn't recorded runs below ids alone, which log lines, stored records and the
 //! calls that it makes carry as ever.
+//!
+//! Nor are the spans of calls made by tracing: it visits each field by its name, keeps the span in a registry for what may
+//! be told of it later, and enters it at every poll, which costs more than all else that is done for a recorded call.
+//! They are made by the SDK at once, and passed on in the context, where tracing's own spans find their parents.
 
 use std::cell::Cell;
 
-use opentelemetry::Context;
-use opentelemetry::trace::{SpanContext, SpanId, SpanKind, TraceContextExt as _, TraceFlags, TraceId};
+use opentelemetry::trace::{
+    SpanBuilder, SpanContext, SpanId, SpanKind, TraceContextExt as _, TraceFlags, TraceId, Tracer as _,
+};
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{
     IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, SamplingResult, ShouldSample as _,
 };
@@ -17,6 +23,8 @@ use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context as LayerContext, Filter};
+
+use super::role::RoleTracer;
 
 thread_local! {
     /// The id that the next trace of this thread has: a sampler may have decided by it already.
@@ -27,30 +35,37 @@ thread_local! {
 #[derive(Clone, Copy, Debug)]
 struct Unrecorded;
 
-/// Does the current work belong to a call that isn't recorded?
-pub(super) fn is_unrecorded() -> bool {
-    Context::map_current(|context| context.get::<Unrecorded>().is_some())
+/// Does the work in this context belong to a call that isn't recorded?
+pub(crate) fn is_unrecorded(context: &Context) -> bool {
+    context.get::<Unrecorded>().is_some()
 }
 
-/// What becomes a span: what the targets let pass. The sampler stands here for [`unrecorded`] to ask.
+/// What becomes a span: what the targets let pass. Sampler and tracer stand here for [`begin`] to find.
 pub(super) struct Recorded {
     targets: Targets,
     sampler: Sampler,
+    tracer: RoleTracer,
     /// Does anybody take spans?
     exported: bool,
 }
 
 impl Recorded {
-    pub(super) fn new(targets: Targets, sampler: Sampler, exported: bool) -> Self {
+    pub(super) fn new(targets: Targets, sampler: Sampler, tracer: RoleTracer, exported: bool) -> Self {
         Self {
             targets,
             sampler,
+            tracer,
             exported,
         }
     }
 
-    /// The context for the work on a call within `parent`, or `None` when a span is to be made.
-    fn unrecorded(&self, parent: &Context, name: &str, kind: &SpanKind) -> Option<Context> {
+    fn begin(
+        &self,
+        parent: &Context,
+        name: &str,
+        kind: SpanKind,
+        attributes: impl FnOnce() -> Vec<KeyValue>,
+    ) -> Context {
         let ids = RandomIdGenerator::default();
         let span = parent.span();
         let origin = Some(span.span_context()).filter(|origin| origin.is_valid());
@@ -61,13 +76,15 @@ impl Recorded {
             ..
         } = self
             .sampler
-            .should_sample(Some(parent), trace, name, kind, &[], &[]);
+            .should_sample(Some(parent), trace, name, &kind, &[], &[]);
         let sampled = decision == SamplingDecision::RecordAndSample;
         if self.exported && sampled {
             if origin.is_none() {
                 NEXT_TRACE.set(Some(trace));
             }
-            return None;
+            let builder = SpanBuilder::from_name(name.to_owned());
+            let builder = builder.with_kind(kind).with_attributes(attributes());
+            return parent.with_span(self.tracer.build_with_context(builder, parent));
         }
         // Told to the next process as it was decided, also where this one has nobody to send spans to.
         let flags = origin.map_or(TraceFlags::NOT_SAMPLED, SpanContext::trace_flags);
@@ -78,16 +95,24 @@ impl Recorded {
             false,
             trace_state,
         );
-        Some(parent.with_remote_span_context(own).with_value(Unrecorded))
+        parent.with_remote_span_context(own).with_value(Unrecorded)
     }
 }
 
-/// The context for the work on a call within `parent` that isn't to be recorded. `None` when its span is to be made, at once and
-/// on this thread; also where no telemetry runs.
-pub(crate) fn unrecorded(parent: &Context, name: &str, kind: &SpanKind) -> Option<Context> {
+/// The context for the work on a call within `parent`: with its span, which has these attributes, or, when it isn't to be recorded,
+/// with ids alone. `None` where no telemetry runs.
+pub(crate) fn begin(
+    parent: &Context,
+    name: &str,
+    kind: SpanKind,
+    attributes: impl FnOnce() -> Vec<KeyValue>,
+) -> Option<Context> {
+    // It calls once, but doesn't say so.
+    let mut begun = Some((kind, attributes));
     tracing::dispatcher::get_default(|dispatch| {
         let recorded = dispatch.downcast_ref::<Recorded>()?;
-        recorded.unrecorded(parent, name, kind)
+        let (kind, attributes) = begun.take()?;
+        Some(recorded.begin(parent, name, kind, attributes))
     })
 }
 

@@ -6,13 +6,14 @@ use tracing::span::Entered;
 
 use super::sampling;
 
-/// In a span, or, on a call that isn't recorded, below its ids alone. Work that goes to another thread or task takes its place along.
+/// In a span of tracing, or in the context of a call. Work that goes to another thread or task takes its place along.
 #[derive(Clone, Debug)]
 pub enum TracePlace {
     /// In this span.
     Span(Span),
-    /// In no span; log lines and calls have the ids of this context.
-    Unrecorded(Context),
+    /// In this context: log lines, spans and calls belong to the span of a call that is in it, or, on a call that isn't recorded,
+    /// have its ids.
+    Call(Context),
 }
 
 /// As long as it is there, what is done on this thread is done in its place.
@@ -26,9 +27,11 @@ pub struct InPlace<'a> {
 impl TracePlace {
     /// Where this code runs.
     pub fn current() -> Self {
-        match sampling::is_unrecorded() {
-            true => Self::Unrecorded(Context::current()),
-            false => Self::Span(Span::current()),
+        // Where calls aren't recorded there are no spans of tracing; they are always within those of calls.
+        let span = Span::current();
+        match span.is_none() {
+            true => Self::Call(Context::current()),
+            false => Self::Span(span),
         }
     }
 
@@ -36,7 +39,7 @@ impl TracePlace {
     pub fn enter(&self) -> InPlace<'_> {
         let (span, context) = match self {
             Self::Span(span) => (Some(span.enter()), None),
-            Self::Unrecorded(context) => (None, Some(context.clone().attach())),
+            Self::Call(context) => (None, Some(context.clone().attach())),
         };
         InPlace {
             _span: span,
@@ -53,7 +56,7 @@ impl TracePlace {
 
 /// The span that `make` makes, or none within a call that isn't recorded: nobody would see what is told of it.
 pub fn recorded(make: impl FnOnce() -> Span) -> Span {
-    match sampling::is_unrecorded() {
+    match Context::map_current(sampling::is_unrecorded) {
         true => Span::none(),
         false => make(),
     }

@@ -358,3 +358,34 @@ async fn work_takes_its_ids_along_to_another_thread() {
         assert!(!after.contains("trace_id"), "{sampler}: {after}");
     }
 }
+
+#[tokio::test]
+async fn what_is_told_in_a_call_is_in_its_span_and_spans_below_are_its_children() {
+    let recorded = record();
+    let service = server(|| {
+        tracing::info!(rows = 3_u64, word = "w", "read");
+        tracing::info_span!("below").in_scope(|| tracing::info!("told below"));
+        refuse(Status::not_found("nothing"))
+    });
+    call(&service, request(CHECK)).await;
+    let spans = recorded.spans();
+    let [below, call] = spans.as_slice() else {
+        panic!("{spans:#?}");
+    };
+    assert_eq!(below.parent_span_id, call.span_context.span_id());
+    assert_eq!(below.span_context.trace_id(), call.span_context.trace_id());
+    let told = |span: &opentelemetry_sdk::trace::SpanData| -> Vec<String> {
+        span.events.iter().map(|event| event.name.to_string()).collect()
+    };
+    assert_eq!(told(below), ["told below"]);
+    assert_eq!(told(call), ["read", "call refused"]);
+    let read = call.events.iter().next().expect("an event");
+    for (name, value) in [("level", "INFO"), ("rows", "3"), ("word", "w")] {
+        let found = read.attributes.iter().find(|pair| pair.key.as_str() == name);
+        assert_eq!(
+            found.map(|pair| pair.value.to_string()).as_deref(),
+            Some(value),
+            "{name}"
+        );
+    }
+}
