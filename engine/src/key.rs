@@ -10,14 +10,14 @@ pub const HASH_COLUMN: &str = "_hash";
 /// Key column with the id itself.
 pub const ID_COLUMN: &str = "_id";
 
-/// Tags in front of each value of a document key; their order is the order of the types.
+/// Tags in front of each value of a document key; their order is the order of the types. An id that stands alone has none.
 const TAG_INTEGER: u8 = 1;
 const TAG_STRING: u8 = 2;
 const TAG_BINARY: u8 = 3;
-/// Stands before an id, for the key of [`hashed`] that is made of it.
-const TAG_HASHED: u8 = 4;
+/// Stands before an id that is empty, or could be taken for other values by its first byte.
+const TAG_ID: u8 = 4;
 /// Changes whenever a key becomes other bytes, so that indexes with those of before are made anew.
-pub(crate) const DOCUMENT_KEYS: u32 = 2;
+pub(crate) const DOCUMENT_KEYS: u32 = 3;
 
 /// Ends a STRING or BINARY; a zero byte inside is followed by [`ESCAPE`], so that shorter values come first.
 const END: [u8; 2] = [0, 0];
@@ -67,14 +67,17 @@ fn md5_hex(id: &str) -> String {
 
 /// A primary key as the key of a document: its byte order is the order of primary keys. Of a [`hashed`] key it is the id alone, whose
 /// order that is then: an index keeps each key in dictionaries, where digits of a hash share nothing with their
-/// neighbours, and people expect the order of ids.
+/// neighbours, and people expect the order of ids. Being the id, it can be a field of the document, too
+/// ([`souk_index::Field::key`]).
 pub(crate) fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(64);
     if let Ok(id) = hashed_id(key) {
-        bytes.push(TAG_HASHED);
-        bytes.extend_from_slice(id.as_bytes());
+        let mut bytes = id.into_bytes();
+        if bytes.first().is_none_or(|first| *first <= TAG_ID) {
+            bytes.insert(0, TAG_ID);
+        }
         return bytes;
     }
+    let mut bytes = Vec::with_capacity(64);
     for value in key.values() {
         match value {
             KeyValue::Integer(number) => {
@@ -102,10 +105,12 @@ fn escape(tag: u8, value: &[u8], bytes: &mut Vec<u8>) {
 
 /// The id in the key of a document, if that is one of [`hashed`]. Without its hash, which costs more than the id.
 pub(crate) fn hashed_document_id(document_key: &[u8]) -> Option<&str> {
-    match document_key {
-        [TAG_HASHED, id @ ..] => std::str::from_utf8(id).ok(),
-        _ => None,
-    }
+    let id = match document_key {
+        [TAG_ID, id @ ..] => id,
+        [] | [0..TAG_ID, ..] => return None,
+        id => id,
+    };
+    std::str::from_utf8(id).ok()
 }
 
 /// The primary key in the key of a document; `None` when it isn't one of [`to_document_key`].
@@ -202,11 +207,19 @@ mod tests {
                 keys.push(key);
             }
         }
-        let ids = ["", "\0", "a", "a\0", "aa", "奶茶"].map(|id| hashed(id).expect("short"));
+        let ids = [
+            "", "\0", "\x03a", "\x04", "\x04\x04", "\x05", "a", "a\0", "aa", "奶茶",
+        ];
+        let ids = ids.map(|id| hashed(id).expect("short"));
         for key in keys.iter().chain(&ids) {
             assert_eq!(from_document_key(&to_document_key(key)).as_ref(), Some(key));
         }
         assert!(ids.is_sorted_by_key(to_document_key), "by id, not by hash");
+        assert_eq!(
+            to_document_key(&ids[8]),
+            b"aa",
+            "the id itself, which a field can be"
+        );
         let mut by_key = keys.clone();
         by_key.sort();
         let mut by_bytes = keys;
@@ -218,7 +231,9 @@ mod tests {
     fn bytes_that_are_no_document_key_are_refused() {
         for bytes in [
             &b""[..],
-            b"\x09",
+            b"\0",
+            b"\0a",
+            b"\xff",
             b"\x01abc",
             b"\x02abc",
             b"\x02a\0",

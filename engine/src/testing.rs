@@ -19,6 +19,7 @@ use crate::columns::ColumnReader;
 use crate::engine::EngineConfig;
 use crate::error::EngineError;
 use crate::hosting::Service;
+use crate::key;
 use crate::resource::Resource;
 use crate::search_wire;
 use crate::wire::{Attributes, time_to_wire};
@@ -176,10 +177,11 @@ pub fn assert_consistent<R: Resource>(resource: &R) {
     let read = R::from_columns(resource.id(), &ColumnReader::of_columns(&columns));
     assert_eq!(read.as_ref(), Ok(resource), "a row holds what was put in it");
 
-    match R::key(resource.id()) {
-        Ok(key) => assert_eq!(R::id_of(&key).as_deref(), Ok(resource.id())),
+    let key = match R::key(resource.id()) {
+        Ok(key) => key,
         Err(error) => panic!("no key for {:?}: {error}", resource.id()),
-    }
+    };
+    assert_eq!(R::id_of(&key).as_deref(), Ok(resource.id()));
 
     let schema = match Schema::new(R::fields()) {
         Ok(schema) => schema,
@@ -188,6 +190,16 @@ pub fn assert_consistent<R: Resource>(resource: &R) {
     let mut document = Object::new();
     resource.to_document(&mut document);
     assert_fits(&document, "", &schema);
+    if let Some(field) = schema.key_field() {
+        let id = FieldValue::from(resource.id());
+        assert_eq!(document.values(field), [id], "the key's field is the id");
+        let in_index = key::to_document_key(&key);
+        assert_eq!(
+            in_index,
+            resource.id().as_bytes(),
+            "the key in the index is the id"
+        );
+    }
 }
 
 fn assert_fits(object: &Object, scope: &str, schema: &Schema) {

@@ -34,7 +34,7 @@ pub(crate) use strings::Strings;
 
 use restarts::Restarts;
 
-use crate::layout::KEY_FIELD;
+use crate::layout::string_column;
 use crate::limits::MAX_COLUMN_CACHE_BYTES;
 use crate::run::Run;
 
@@ -93,12 +93,7 @@ impl ColumnCache {
         if let Some(known) = segment.strings.read().get(path) {
             return Ok(known.clone());
         }
-        let opened = if path == KEY_FIELD {
-            reader.fast_fields().bytes(path)?
-        } else {
-            reader.fast_fields().str(path)?.map(BytesColumn::from)
-        };
-        let opened = opened
+        let opened = string_column(reader, path)?
             .filter(|column| column.ords().values.num_vals() > 0)
             .map(|column| Arc::new(StringColumn::new(column, reader.max_doc(), &self.held)));
         segment.strings.write().insert(path.to_owned(), opened.clone());

@@ -223,6 +223,9 @@ pub enum Error {
         /// [`crate::limits::MAX_KEY_BYTES`].
         max: usize,
     },
+    /// A document's key isn't UTF-8, where it is the value of a field.
+    #[error("a document key is not UTF-8; keys are the values of a field of this schema")]
+    KeyNotText,
     /// A commit would move the cursor backwards.
     #[error("commit of sequence {given} after {committed}; sequences may not go back")]
     SequenceWentBack {
@@ -275,6 +278,7 @@ impl Error {
             Self::WriterBusy => "WRITER_BUSY",
             Self::WriterFailed { .. } => "WRITER_FAILED",
             Self::InvalidKey { .. } => "INVALID_KEY",
+            Self::KeyNotText => "KEY_NOT_TEXT",
             Self::SequenceWentBack { .. } => "SEQUENCE_WENT_BACK",
             Self::Corrupt { .. } => "INDEX_CORRUPT",
             Self::Io { .. } => "IO",

@@ -2,9 +2,9 @@
 //!
 //! | field | physical |
 //! |---|---|
-//! | every document | `_key`: bytes, indexed (deletes, lookups) and a column (ties, results) |
+//! | every document | `_key`: bytes, indexed (deletes, lookups) and a column (ties, results); unless a KEYWORD is the key |
 //! | schemas with NESTED | `_kind`: a term, `""` for the document and the path for a nested object |
-//! | KEYWORD `f` | `f`: raw term without norms, and a string column |
+//! | KEYWORD `f` | `f`: raw term without norms, and a string column; as the key, it is all that there is of the key |
 //! | attributes `f` | `f`: as KEYWORD, each value with its name and type (see [`crate::attribute`]) |
 //! | TEXT `f` | `f`: analysed terms with positions and norms; `_present`: the term `f` |
 //! | TEXT `f` of min_word, max_word | also `f$char`: single characters with positions and norms, for phrases |
@@ -19,17 +19,18 @@
 
 use std::collections::HashMap;
 
-use tantivy::Term;
+use tantivy::columnar::BytesColumn;
 use tantivy::schema::{
     BytesOptions, Field as PhysicalField, IndexRecordOption, NumericOptions, Schema as PhysicalSchema,
     SchemaBuilder, TextFieldIndexing, TextOptions,
 };
+use tantivy::{SegmentReader, TantivyDocument, Term};
 
 use crate::analyze;
 use crate::schema::{Analyzer, FieldKind, ResolvedField, Schema};
 
-/// The field of the document's key.
-pub(crate) const KEY_FIELD: &str = "_key";
+/// The field of the document's key, where no other is.
+const KEY_FIELD: &str = "_key";
 /// The field that tells documents from nested objects.
 pub(crate) const KIND_FIELD: &str = "_kind";
 /// The field that lists which fields without a column have a value.
@@ -45,6 +46,15 @@ pub(crate) fn latitude_column(path: &str) -> String {
 /// The column of a GEO_POINT's longitudes.
 pub(crate) fn longitude_column(path: &str) -> String {
     format!("{path}$lon")
+}
+
+/// A column of strings, or of keys; `None` when no document of the segment has a value.
+pub(crate) fn string_column(reader: &SegmentReader, path: &str) -> tantivy::Result<Option<BytesColumn>> {
+    let columns = reader.fast_fields();
+    if path == KEY_FIELD {
+        return columns.bytes(path);
+    }
+    Ok(columns.str(path)?.map(BytesColumn::from))
 }
 
 /// The physical field, or fields, of one logical field.
@@ -71,6 +81,8 @@ pub(crate) struct Layout {
     pub(crate) schema: Schema,
     pub(crate) physical: PhysicalSchema,
     pub(crate) key: PhysicalField,
+    /// The column of the document's key.
+    pub(crate) key_path: String,
     /// Present in schemas with NESTED fields.
     pub(crate) kind: Option<PhysicalField>,
     pub(crate) present: PhysicalField,
@@ -82,7 +94,16 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(schema: Schema) -> Self {
         let mut builder = PhysicalSchema::builder();
-        let key = builder.add_bytes_field(KEY_FIELD, BytesOptions::default().set_indexed().set_fast());
+        let (key, key_path) = match schema.key_field() {
+            Some(path) => (
+                builder.add_text_field(path, raw_terms().set_fast("raw")),
+                path.to_owned(),
+            ),
+            None => (
+                builder.add_bytes_field(KEY_FIELD, BytesOptions::default().set_indexed().set_fast()),
+                KEY_FIELD.to_owned(),
+            ),
+        };
         let kind = schema
             .has_nested()
             .then(|| builder.add_text_field(KIND_FIELD, raw_terms()));
@@ -90,7 +111,13 @@ impl Layout {
         let handles = schema
             .resolved()
             .iter()
-            .map(|field| (field.path.clone(), add_field(&mut builder, field)))
+            .map(|field| {
+                let handle = match field.path == key_path {
+                    true => Handle::Single(key),
+                    false => add_field(&mut builder, field),
+                };
+                (field.path.clone(), handle)
+            })
             .collect();
         let characters = schema
             .resolved()
@@ -109,6 +136,7 @@ impl Layout {
             schema,
             physical: builder.build(),
             key,
+            key_path,
             kind,
             present,
             handles,
@@ -126,6 +154,27 @@ impl Layout {
     pub(crate) fn kind_term(&self, scope: Option<&str>) -> Option<Term> {
         self.kind
             .map(|kind| Term::from_field_text(kind, scope.unwrap_or(ROOT_KIND)))
+    }
+
+    /// Whether keys are the values of a field, and therefore text.
+    pub(crate) fn key_is_text(&self) -> bool {
+        self.key_path != KEY_FIELD
+    }
+
+    /// The term of the document with a key, which is text where [`Layout::key_is_text`].
+    pub(crate) fn key_term(&self, key: &[u8]) -> Term {
+        match str::from_utf8(key) {
+            Ok(text) if self.key_is_text() => Term::from_field_text(self.key, text),
+            Ok(_) | Err(_) => Term::from_field_bytes(self.key, key),
+        }
+    }
+
+    /// Puts its key on a document.
+    pub(crate) fn add_key(&self, physical: &mut TantivyDocument, key: &[u8]) {
+        match str::from_utf8(key) {
+            Ok(text) if self.key_is_text() => physical.add_text(self.key, text),
+            Ok(_) | Err(_) => physical.add_bytes(self.key, key),
+        }
     }
 
     /// The physical side of the field at `path`.

@@ -6,7 +6,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 1 | format, 1 |
+//! | 1 | format, 2 |
 //! | 8 | fingerprint of query and order |
 //! | 1 | number of keys |
 //! | each key | 0: no value; 1 and 8 bytes: a number; 2, 4 bytes of length and as many bytes: a string |
@@ -22,7 +22,8 @@ use crate::error::Error;
 use crate::limits::{MAX_KEY_BYTES, MAX_KEYWORD_BYTES, MAX_PAGE_TOKEN_CHARS, MAX_SORTS};
 use crate::sort::Standing;
 
-const FORMAT: u8 = 1;
+/// 1 was that of tokens whose document keys were other bytes.
+const FORMAT: u8 = 2;
 const MISSING: u8 = 0;
 const NUMBER: u8 = 1;
 const BYTES: u8 = 2;

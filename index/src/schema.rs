@@ -65,6 +65,8 @@ pub struct Field {
     pub(crate) kind: FieldKind,
     pub(crate) array: bool,
     pub(crate) column_only: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) key: bool,
     pub(crate) sub_fields: Vec<(String, FieldKind)>,
 }
 
@@ -77,6 +79,7 @@ impl Field {
             kind,
             array: false,
             column_only: false,
+            key: false,
             sub_fields: Vec::new(),
         }
     }
@@ -150,6 +153,14 @@ impl Field {
         self
     }
 
+    /// For a KEYWORD: its value in each document is the document's key, which then has to be text and is kept once
+    /// instead of twice. What documents say of the field themselves isn't looked at.
+    #[must_use]
+    pub fn key(mut self) -> Self {
+        self.key = true;
+        self
+    }
+
     /// Adds a second view of the same values under another type: `name.<sub>`.
     #[must_use]
     pub fn sub_field(mut self, name: impl Into<String>, kind: FieldKind) -> Self {
@@ -173,6 +184,12 @@ impl Field {
     #[must_use]
     pub fn is_array(&self) -> bool {
         self.array
+    }
+
+    /// Whether its value is the document's key.
+    #[must_use]
+    pub fn is_key(&self) -> bool {
+        self.key
     }
 
     /// The field's further views: name and type.
@@ -214,6 +231,7 @@ impl Schema {
     pub fn new(fields: Vec<Field>) -> Result<Self, Error> {
         let mut check = Check::default();
         check.level(&fields, None, 0);
+        check.keys(&fields);
         if check.resolved.len() > MAX_FIELDS {
             let actual = check.resolved.len();
             check.limit("fields", "MAX_FIELDS", MAX_FIELDS, actual);
@@ -251,6 +269,13 @@ impl Schema {
         })
     }
 
+    /// The field whose value is the document's key, if there is one; see [`Field::key`].
+    #[must_use]
+    pub fn key_field(&self) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        fields.find(|field| field.key).map(Field::name)
+    }
+
     /// Whether any field is NESTED.
     #[must_use]
     pub fn has_nested(&self) -> bool {
@@ -274,7 +299,8 @@ fn hash_fields(fields: &[Field], hash: &mut Xxh3) {
     hash.update(&fields.len().to_le_bytes());
     for field in fields {
         hash_text(&field.name, hash);
-        hash.update(&[u8::from(field.array), u8::from(field.column_only)]);
+        let ways = u8::from(field.column_only) | u8::from(field.key) << 1;
+        hash.update(&[u8::from(field.array), ways]);
         hash_kind(&field.kind, hash);
         hash.update(&field.sub_fields.len().to_le_bytes());
         for (name, kind) in &field.sub_fields {
@@ -338,6 +364,23 @@ impl Check {
         }
     }
 
+    /// At most one field is the key; and none where objects are documents of their own, which carry the key too.
+    fn keys(&mut self, fields: &[Field]) {
+        let nested = fields
+            .iter()
+            .any(|field| matches!(field.kind, FieldKind::Nested(_)));
+        for (nth, field) in fields.iter().filter(|field| field.key).enumerate() {
+            if nth > 0 || nested {
+                self.violate(
+                    field.name.clone(),
+                    Reason::TypeMismatch,
+                    "a schema without NESTED fields may have one field that is the key, others none",
+                    "leave `key` out: the field then has values of its own",
+                );
+            }
+        }
+    }
+
     fn field(&mut self, field: &Field, path: &str, scope: Option<&str>, depth: usize) {
         self.kind(path, &field.kind);
         if field.column_only && field.kind != FieldKind::Long {
@@ -346,6 +389,14 @@ impl Check {
                 Reason::TypeMismatch,
                 "column_only is for LONG fields",
                 "leave it out: other types choose by themselves",
+            );
+        }
+        if field.key && (field.kind != FieldKind::Keyword || field.array || scope.is_some()) {
+            self.violate(
+                path.to_owned(),
+                Reason::TypeMismatch,
+                "the key is a single KEYWORD of the document itself",
+                "leave `key` out: the field then has values of its own",
             );
         }
         self.add(path, &field.kind, field, scope);

@@ -6,8 +6,8 @@ mod parcel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tantivy::TantivyError;
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
-use tantivy::{TantivyError, Term};
 
 use self::parcel::Parcel;
 use crate::cursor::Cursor;
@@ -97,7 +97,7 @@ impl IndexWriter {
     /// are left out and listed in [`crate::Index::misfits`] with the commit.
     ///
     /// # Errors
-    /// [`Error::InvalidKey`] and [`Error::LimitExceeded`] before anything is taken in; [`Error::WriterFailed`].
+    /// [`Error::InvalidKey`], [`Error::KeyNotText`] and [`Error::LimitExceeded`] before anything is taken in; [`Error::WriterFailed`].
     pub fn apply(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if operations.len() > MAX_OPERATIONS {
@@ -109,7 +109,10 @@ impl IndexWriter {
                 advice: "apply the changes in several calls",
             });
         }
-        operations.iter().try_for_each(check_key)?;
+        let text = self.shared.layout.key_is_text();
+        operations
+            .iter()
+            .try_for_each(|operation| check_key(operation, text))?;
         self.resting.store(false, Ordering::Release);
         for operation in operations {
             let layout = &self.shared.layout;
@@ -319,7 +322,7 @@ fn check_failed(shared: &Shared) -> Result<(), Error> {
     }
 }
 
-fn check_key(operation: &Operation) -> Result<(), Error> {
+fn check_key(operation: &Operation, text: bool) -> Result<(), Error> {
     let key = match operation {
         Operation::Upsert(document) | Operation::Insert(document) => &document.key,
         Operation::Delete { key } => key,
@@ -330,10 +333,13 @@ fn check_key(operation: &Operation) -> Result<(), Error> {
             max: MAX_KEY_BYTES,
         });
     }
+    if text && str::from_utf8(key).is_err() {
+        return Err(Error::KeyNotText);
+    }
     Ok(())
 }
 
 /// Removes a document and its nested objects: all of them carry the key.
 fn delete(shared: &Shared, key: &[u8]) -> UserOperation<Parcel> {
-    UserOperation::Delete(Term::from_field_bytes(shared.layout.key, key))
+    UserOperation::Delete(shared.layout.key_term(key))
 }

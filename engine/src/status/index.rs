@@ -80,6 +80,7 @@ pub(super) fn status(error: Error) -> Status {
         | Error::SchemaMismatch { .. }
         | Error::WriterBusy
         | Error::InvalidKey { .. }
+        | Error::KeyNotText
         | Error::SequenceWentBack { .. }
         | Error::Engine { .. } => {
             StatusBuilder::internal("the index contradicts itself; report it with the trace id")

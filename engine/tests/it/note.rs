@@ -53,7 +53,7 @@ impl Resource for Note {
 
     fn fields() -> Vec<Field> {
         vec![
-            Field::keyword("note_id"),
+            Field::keyword("note_id").key(),
             Field::keyword("author"),
             Field::long("rank"),
             Field::text("text", Analyzer::single_word()).sub_field("keyword", FieldKind::Keyword),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED, Term};
+use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 
 use super::prepare::{List, Prepared};
 use super::{InnerHit, InnerHitList};
@@ -81,7 +81,7 @@ fn locate(
     let mut elsewhere = Vec::new();
     for nth in missing.drain(..) {
         let key = keys.get(nth).copied().unwrap_or_default();
-        let term = Term::from_field_bytes(layout.key, key);
+        let term = layout.key_term(key);
         let mut document = None;
         // The objects have the key too, and versions that are deleted may lie before the one that isn't.
         if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {

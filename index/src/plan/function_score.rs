@@ -132,7 +132,10 @@ impl Planner<'_> {
             }
             Function::Decay(decay) => Falloff::plan(self, &format!("{at}.decay"), scope, decay)
                 .map(|falloff| Arc::new(falloff) as Arc<dyn Formula>),
-            Function::Random { seed } => Some(Arc::new(random::Random { seed: *seed })),
+            Function::Random { seed } => Some(Arc::new(random::Random {
+                seed: *seed,
+                keys: self.layout.key_path.clone(),
+            })),
         };
         let filter = match &function.filter {
             Some(filter) => self

@@ -22,7 +22,7 @@ use super::standing::Standing;
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
 use crate::join::ParentCache;
-use crate::layout::{Handle, KEY_FIELD, Layout};
+use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::points::Points;
 use crate::run::Run;
@@ -232,7 +232,7 @@ impl<'a> PreparedOrder<'a> {
                 }
             }
             Source::PrimaryKey => {
-                strings = self.columns.strings(reader, KEY_FIELD)?;
+                strings = self.columns.strings(reader, &self.layout.key_path)?;
                 match &strings {
                     Some(strings) => {
                         column::ordinals(strings.column.ords().clone(), column::Pick::Only, None)

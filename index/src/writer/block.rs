@@ -43,12 +43,21 @@ impl Block<'_> {
     /// Places the objects inside `object`, then the object.
     fn object(&mut self, fields: &[Field], object: &Object, scope: Option<&str>) {
         let mut physical = TantivyDocument::new();
-        physical.add_bytes(self.layout.key, self.key);
+        self.layout.add_key(&mut physical, self.key);
         if let Some(kind) = self.layout.kind {
             physical.add_text(kind, scope.unwrap_or(ROOT_KIND));
         }
         for field in fields {
-            let values = object.values(field.name());
+            let key;
+            let values = if !field.is_key() {
+                object.values(field.name())
+            } else if field.sub_fields().is_empty() {
+                // The key itself has been added.
+                continue;
+            } else {
+                key = [FieldValue::String(String::from_utf8_lossy(self.key).into_owned())];
+                &key
+            };
             if values.is_empty() {
                 continue;
             }
@@ -64,7 +73,9 @@ impl Block<'_> {
                 self.attributes(&mut physical, values, &path);
                 continue;
             }
-            self.values(&mut physical, field.kind(), field.is_array(), values, &path);
+            if !field.is_key() {
+                self.values(&mut physical, field.kind(), field.is_array(), values, &path);
+            }
             for (name, kind) in field.sub_fields() {
                 self.values(
                     &mut physical,

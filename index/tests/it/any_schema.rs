@@ -77,7 +77,7 @@ impl History {
     fn change(&mut self) {
         let mut operations = Vec::new();
         for _ in 0..self.rng.usize(1..40) {
-            let key = vec![b'k', self.rng.u8(..90), 0, 255];
+            let key = self.universe.key(&mut self.rng);
             if self.rng.u8(..5) == 0 {
                 self.documents.remove(&key);
                 self.given.remove(&key);
@@ -85,7 +85,8 @@ impl History {
                 continue;
             }
             let given = self.universe.document(&mut self.rng);
-            self.documents.insert(key.clone(), self.universe.found(&given));
+            self.documents
+                .insert(key.clone(), self.universe.found(&key, &given));
             let document = Document {
                 key: key.clone(),
                 fields: given.clone(),

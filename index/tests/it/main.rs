@@ -18,6 +18,7 @@ mod compare;
 mod geo;
 mod highlights;
 mod inner_hits;
+mod key_field;
 mod oracle;
 mod pages;
 mod profile;

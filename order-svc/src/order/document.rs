@@ -6,7 +6,7 @@ use super::Order;
 
 pub(super) fn fields() -> Vec<Field> {
     vec![
-        Field::keyword("order_id"),
+        Field::keyword("order_id").key(),
         Field::keyword("consumer_id"),
         Field::keyword("consumer_name"),
         Field::keyword("salesperson_id"),

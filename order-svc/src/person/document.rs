@@ -6,7 +6,7 @@ use super::Person;
 
 pub(super) fn fields() -> Vec<Field> {
     vec![
-        Field::keyword("id"),
+        Field::keyword("id").key(),
         // Names are looked up as a whole; `name.text` finds parts of them.
         Field::keyword("name").sub_field("text", FieldKind::Text(Analyzer::single_word())),
         Field::keyword("phone"),

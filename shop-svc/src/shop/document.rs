@@ -27,7 +27,7 @@ pub(super) const SUGGEST: SuggestFields<'static> = SuggestFields {
 
 pub(super) fn fields() -> Vec<Field> {
     vec![
-        Field::keyword("shop_id"),
+        Field::keyword("shop_id").key(),
         Field::text("name", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword),
         Field::keyword(NAME_FOLDED),
         Field::keyword("type"),

@@ -4,7 +4,7 @@ use tantivy::{DocId, SegmentReader};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Formula, Value};
-use crate::layout::KEY_FIELD;
+use crate::layout::string_column;
 
 /// The bits that a double between 0 and 1 keeps.
 const BITS: u32 = 53;
@@ -12,6 +12,8 @@ const BITS: u32 = 53;
 #[derive(Debug)]
 pub(super) struct Random {
     pub(super) seed: u64,
+    /// The column of keys.
+    pub(super) keys: String,
 }
 
 /// The number of a key.
@@ -22,7 +24,7 @@ fn number(key: &[u8], seed: u64) -> f64 {
 impl Formula for Random {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Value> {
         let seed = self.seed;
-        let Some(keys) = reader.fast_fields().bytes(KEY_FIELD)? else {
+        let Some(keys) = string_column(reader, &self.keys)? else {
             return Ok(Box::new(|_| None));
         };
         let mut key = Vec::new();

@@ -9,6 +9,8 @@ use super::super::value;
 const NAMES: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h"];
 /// Levels of objects.
 const LEVELS: u32 = 3;
+/// The field that is the key, in schemas that have one; no name above.
+const KEY: &str = "key";
 
 #[derive(Clone, Debug)]
 enum Shape {
@@ -40,7 +42,25 @@ impl Universe {
 
     /// A schema that leaves fields out, and sees the others in ways of its own.
     pub(super) fn schema(&self, rng: &mut Rng) -> Schema {
-        Schema::new(fields(rng, &self.0)).expect("the schema is valid")
+        let mut fields = fields(rng, &self.0);
+        let nested = fields
+            .iter()
+            .any(|field| matches!(field.kind(), FieldKind::Nested(_)));
+        if !nested && rng.u8(..4) > 0 {
+            let mut key = Field::keyword(KEY).key();
+            if rng.bool() {
+                key = key.sub_field("raw", FieldKind::Keyword);
+            }
+            fields.insert(rng.usize(..=fields.len()), key);
+        }
+        Schema::new(fields).expect("the schema is valid")
+    }
+
+    /// The key of a document: a word, so that queries ask for it.
+    pub(super) fn key(&self, rng: &mut Rng) -> Vec<u8> {
+        let mut words = std::iter::repeat_with(|| value::word(rng));
+        let word = words.find(|word| !word.is_empty());
+        word.unwrap_or_default().into_bytes()
     }
 
     /// A document as it is given: with -0.0, and integers for doubles.
@@ -48,9 +68,10 @@ impl Universe {
         object(rng, &self.0)
     }
 
-    /// The document as searches see it: doubles are doubles, and no zero is negative.
-    pub(super) fn found(&self, given: &Object) -> Object {
-        found(&self.0, given)
+    /// The document as searches see it: doubles are doubles, no zero is negative, and the key has a field.
+    pub(super) fn found(&self, key: &[u8], given: &Object) -> Object {
+        let key = String::from_utf8(key.to_vec()).expect("a key of this universe");
+        found(&self.0, given).with(KEY, key)
     }
 }
 
