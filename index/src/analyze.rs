@@ -108,6 +108,16 @@ pub(crate) fn phrase_words(analyzer: &Analyzer, text: &str) -> BTreeSet<Placed> 
     tokens.iter().flat_map(placed).collect()
 }
 
+/// By how many positions the tokens of a phrase may be apart for a slop of so many words. Where words are found by their
+/// parts, `slop` counts characters, and what separates two words is half a one.
+pub(crate) fn slop_positions(analyzer: &Analyzer, slop: u32) -> usize {
+    let positions = match analyzer {
+        Analyzer::Fuzzy { .. } => fuzzy::CHAR_POSITIONS,
+        _ => 1,
+    };
+    positions.saturating_mul(slop as usize)
+}
+
 /// A text in lower case, character by character: as texts are compared whose case doesn't matter.
 #[must_use]
 pub fn folded(text: &str) -> String {
@@ -142,7 +152,7 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
         Analyzer::MaxWord => "souk.max_word".to_owned(),
         Analyzer::Fuzzy {
             min_chars, max_chars, ..
-        } => format!("souk.fuzzy.{min_chars}.{max_chars}{case}"),
+        } => format!("souk.fuzzy2.{min_chars}.{max_chars}{case}"),
         Analyzer::Stemmed(inside) => format!("{}.english", tokenizer_name(inside)),
     }
 }

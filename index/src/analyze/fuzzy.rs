@@ -1,16 +1,30 @@
 //! The fuzzy analyzer: finds a word by any part of it.
 //!
 //! A document's words are cut into all runs of `min_chars` to `max_chars` characters; the words of a query stay whole,
-//! so a query word that is shorter than `min_chars` or longer than `max_chars` equals no token. A position counts
-//! characters: a run's is that of its first character, and what separates two words counts one, however long it is.
-//! So a longer query word is found exactly as a phrase of its consecutive parts, each at the position of its first
-//! character.
+//! so a query word that is shorter than `min_chars` or longer than `max_chars` equals no token. A longer query word is
+//! found as a phrase of its consecutive parts.
+//!
+//! A character takes two positions, and what separates two words, however long it is, takes one: so an even distance is
+//! one inside of a word, and an odd one leads over one separator (three and more of them are further apart than the word
+//! between them is long). A run stands at its first character. The end of a text takes one position as a separator does,
+//! and the index counts another between two texts of an array: no phrase goes from one to the next.
 
 use super::script::{continues_word, is_word};
 use super::token_stream::Piece;
 
 /// Characters of a text that the fuzzy analyzer looks at; what comes behind isn't found.
 pub const MAX_FUZZY_CHARS: usize = 1024;
+
+/// Positions of a character.
+pub(super) const CHAR_POSITIONS: usize = 2;
+
+/// Positions of what separates two words.
+const SEPARATOR_POSITIONS: usize = 1;
+
+/// Positions of a word or run of so many characters, with what ends it.
+fn positions(chars: usize) -> usize {
+    CHAR_POSITIONS * chars + SEPARATOR_POSITIONS
+}
 
 /// The words of `text`.
 pub(super) fn words(text: &str) -> impl Iterator<Item = Piece> + Send + '_ {
@@ -19,18 +33,19 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Piece> + Send + '_ {
     std::iter::from_fn(move || {
         let (from, first) = chars.find(|(_, c)| is_word(*c))?;
         let mut to = from + first.len_utf8();
-        let mut units = 1;
+        let mut length = 1;
         while let Some((at, c)) = chars.next_if(|(_, c)| continues_word(*c)) {
             to = at + c.len_utf8();
-            units += 1;
+            length += 1;
         }
+        let units = positions(length);
         let piece = Piece {
             from,
             to,
             position,
             units,
         };
-        position += units + 1;
+        position += units;
         Some(piece)
     })
 }
@@ -48,7 +63,7 @@ pub(super) fn runs(
         bounds.push(word.to);
         let mut pieces = Vec::new();
         for (start, from) in bounds.iter().enumerate() {
-            for (units, to) in bounds
+            for (length, to) in bounds
                 .iter()
                 .skip(start)
                 .enumerate()
@@ -58,8 +73,8 @@ pub(super) fn runs(
                 pieces.push(Piece {
                     from: *from,
                     to: *to,
-                    position: word.position + start,
-                    units,
+                    position: word.position + CHAR_POSITIONS * start,
+                    units: positions(length),
                 });
             }
         }
@@ -67,8 +82,8 @@ pub(super) fn runs(
     })
 }
 
-/// The consecutive parts of a word that together are as long as it, each as long as the longest token, and where in the
-/// word they begin.
+/// The consecutive parts of a word that together are as long as it, each as long as the longest token, and how many
+/// positions behind the word's they begin.
 pub(super) fn parts(word: &str, max_chars: usize, case_sensitive: bool) -> Vec<(usize, String)> {
     let chars: Vec<char> = word.chars().collect();
     let length = max_chars.max(1);
@@ -84,7 +99,7 @@ pub(super) fn parts(word: &str, max_chars: usize, case_sensitive: bool) -> Vec<(
             } else {
                 part.flat_map(|c| c.to_lowercase()).collect()
             };
-            (from, spelled)
+            (CHAR_POSITIONS * from, spelled)
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::{Bound, RangeBounds as _};
 
-use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts};
+use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
 use crate::edit_distance::edits_within;
 use crate::limits::{MAX_FUZZY_WORDS, MAX_MATCH_TEXT_BYTES};
 use crate::plan::glob::Glob;
@@ -175,7 +175,9 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
             text,
             slop,
             weight,
-        } if field == path && short(text) => phrase(analyzer, text, *slop as usize, false, *weight),
+        } if field == path && short(text) => {
+            phrase(analyzer, text, slop_positions(analyzer, *slop), false, *weight)
+        }
         Query::MatchPhrasePrefix { field, text, weight } if field == path && short(text) => {
             phrase(analyzer, text, 0, true, *weight)
         }

@@ -18,7 +18,7 @@ use super::sloppy_phrase::SloppyPhraseQuery;
 use super::terms::having;
 use super::union::{Together, UnionQuery};
 use super::words::WordsQuery;
-use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts};
+use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
 use crate::error::Reason;
 use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
 use crate::query::Operator;
@@ -115,7 +115,12 @@ impl<'a> Planner<'a> {
             .map(|(at, token)| (at as u64, Term::from_field_text(single, &token)))
             .collect();
         Some(Clause::scored(
-            Box::new(SloppyPhraseQuery::new(single, terms, u64::from(slop), self.run)),
+            Box::new(SloppyPhraseQuery::new(
+                single,
+                terms,
+                slop_positions(analyzer, slop) as u64,
+                self.run,
+            )),
             weight,
         ))
     }

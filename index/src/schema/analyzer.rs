@@ -100,7 +100,8 @@ impl Analyzer {
                 min_chars,
                 max_chars,
                 case_sensitive,
-            } => hash.update(&[4, *min_chars, *max_chars, u8::from(*case_sensitive)]),
+                // 4 was it when a separator took as many positions as a character.
+            } => hash.update(&[6, *min_chars, *max_chars, u8::from(*case_sensitive)]),
             Self::Stemmed(inside) => {
                 hash.update(&[5]);
                 inside.feed(hash);

@@ -96,3 +96,37 @@ fn overlapping_words_and_parts_of_words() {
     };
     assert_eq!(any("rown QUICK"), [1, 2, 3]);
 }
+
+/// A document of each name, behind one that is none.
+fn names(documents: &[&str]) -> Model {
+    let object = |text: &&str| Object::default().with("serial", 0).with("name", *text);
+    Model::new(
+        ["deleted"].iter().chain(documents).map(object).collect(),
+        2,
+        usize::MAX,
+    )
+}
+
+#[test]
+fn a_letter_does_not_stand_for_a_separator() {
+    let model = names(&[
+        "奶茶店é奶茶店",
+        "奶茶店 奶茶店",
+        "奶茶店--奶茶店",
+        "茶店é é奶茶店",
+        "店é 奶茶店",
+    ]);
+    let found = |text: &str, slop| {
+        model.found(&Query::MatchPhrase {
+            field: "name.fuzzy".to_owned(),
+            text: text.to_owned(),
+            slop,
+            weight: 1.0,
+        })
+    };
+    assert_eq!(found("店 奶茶店", 0), [2, 3]);
+    assert_eq!(found("奶茶店é奶茶店", 0), [1]);
+    // A character more is one of slop; so is a separator more, which is half of one.
+    assert_eq!(found("店 奶茶店", 1), [1, 2, 3, 5]);
+    assert_eq!(found("店 奶茶店", 2), [1, 2, 3, 4, 5]);
+}

@@ -247,8 +247,7 @@ fn full_text(rng: &mut Rng, field: &ResolvedField) -> Query {
             weight,
         };
     }
-    let parts_of_many = matches!(field.kind, FieldKind::Text(Analyzer::Fuzzy { .. })) && field.array;
-    if rng.u8(..3) == 0 && !parts_of_many {
+    if rng.u8(..3) == 0 {
         // What slop means for parts of words, and from one text of an array to the next, isn't told.
         let whole = !matches!(field.kind, FieldKind::Text(Analyzer::Fuzzy { .. })) && !field.array;
         return Query::MatchPhrase {
