@@ -20,6 +20,7 @@
 //! - [`reload`]: what is made of files, made anew when they change.
 //! - [`status`]: errors with `ErrorInfo`, field violations, retry delays.
 //! - [`tls`]: TLS and mTLS from files that are read anew when they change.
+//! - [`connection_headers`]: what a request leaves behind when it goes on over another connection.
 //! - [`client`]: a channel to another process, traced, that inherits the deadline of the call it serves.
 //!
 //! # Example
@@ -43,6 +44,7 @@
 pub mod args;
 pub mod client;
 pub mod config;
+pub mod connection_headers;
 pub mod fetch;
 mod gather;
 pub mod health;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::Request;
 use http::header::{self, HeaderValue};
 use http_body::Frame;
+use souk_chassis::connection_headers::leave_connection;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
 use souk_chassis::status::StatusBuilder;
@@ -18,8 +19,6 @@ use tonic::body::Body;
 use tonic_web::{GrpcWebLayer, GrpcWebService};
 use tower::util::MapRequest;
 use tower::{Layer as _, ServiceExt as _};
-
-use crate::connection::leave_connection;
 
 type Translated = GrpcWebService<MapRequest<Stack, fn(Request<Body>) -> Request<Body>>>;
 

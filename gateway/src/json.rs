@@ -14,14 +14,13 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
 use prost_reflect::DescriptorPool;
+use souk_chassis::connection_headers::leave_connection;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
 use souk_chassis::status::StatusBuilder;
 use tonic::Status;
 use tonic::body::Body;
 use tower::ServiceExt as _;
-
-use crate::connection::leave_connection;
 
 mod answer;
 mod error;

@@ -47,7 +47,6 @@ pub mod auth;
 pub mod backend;
 mod balance;
 pub mod config;
-mod connection;
 mod farewell;
 mod forward;
 mod front;

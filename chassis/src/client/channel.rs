@@ -12,9 +12,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::RecvStream;
-use http::header::{
-    CONNECTION, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
-};
+use http::header::{HeaderMap, HeaderValue, TE, USER_AGENT};
 use http::request::Parts;
 use http::uri::{Authority, Scheme};
 use http::{Request, Response, Uri, Version};
@@ -30,19 +28,12 @@ use super::ended::Ended;
 use super::line::Line;
 use super::upload::{Pieces, Upload};
 use super::{ClientConfig, ClientError, RETRY_AFTER};
+use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
 use crate::status::StatusBuilder;
 
 /// Connections that a call may find to be over before it is sent.
 const CONNECTIONS_OVER_MAX: usize = 3;
-
-/// Headers that are about one connection, which HTTP/2 knows by other means (RFC 9113, 8.2.2). With [`CONNECTION`], which names more.
-const OF_A_CONNECTION: [HeaderName; 4] = [
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
 
 /// What a call without a name for its client is sent by.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("souk/", env!("CARGO_PKG_VERSION")));
@@ -234,17 +225,8 @@ impl Peer {
 
 /// Makes headers those of a gRPC request over HTTP/2, wherever they are from.
 fn fit(headers: &mut HeaderMap) {
-    if let Some(connection) = headers.remove(CONNECTION) {
-        for name in connection.to_str().unwrap_or_default().split(',') {
-            headers.remove(name.trim());
-        }
-    }
-    for name in &OF_A_CONNECTION {
-        headers.remove(name);
-    }
-    if headers.get(TE) != Some(&TRAILERS) {
-        headers.insert(TE, TRAILERS);
-    }
+    leave_connection(headers);
+    headers.insert(TE, TRAILERS);
     if !headers.contains_key(USER_AGENT) {
         headers.insert(USER_AGENT, AGENT);
     }

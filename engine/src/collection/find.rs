@@ -58,10 +58,9 @@ impl<R: Resource> Collection<R> {
         let answer = self
             .find(search.request, search.min_sequence, view, place)
             .await?;
-        let keys = keys(&answer.result)?;
         let began = Instant::now();
         let full = matches!(search.hits, pb::HitsMode::Unspecified | pb::HitsMode::Full);
-        let shows = !keys.is_empty() && (full || highlighter.is_some());
+        let shows = !answer.result.hits.is_empty() && (full || highlighter.is_some());
         let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
         let snapshot = match &kept {
             Some((_, view)) => Some(view.rows.clone()),
@@ -69,7 +68,7 @@ impl<R: Resource> Collection<R> {
             None => None,
         };
         let rows = match snapshot.as_ref().filter(|_| shows) {
-            Some(snapshot) => self.read(snapshot, &keys).await?,
+            Some(snapshot) => self.read(snapshot, &keys(&answer.result)?).await?,
             None => Vec::new(),
         };
         let mut highlights = match highlighter {
@@ -78,16 +77,16 @@ impl<R: Resource> Collection<R> {
         }
         .into_iter();
         let read = began.elapsed();
-        let mut hits = Vec::with_capacity(keys.len());
+        let mut hits = Vec::with_capacity(answer.result.hits.len());
         let mut rows = rows.into_iter();
-        for (hit, key) in answer.result.hits.iter().zip(&keys) {
+        for hit in &answer.result.hits {
             let resource = rows.next().flatten().filter(|_| full);
             let highlights = highlights.next().unwrap_or_default();
             if full && resource.is_none() {
                 // Deleted since the index saw it.
                 continue;
             }
-            let id = R::id_of(key)?;
+            let id = id_of::<R>(&hit.key)?;
             hits.push(FoundHit {
                 resource,
                 score: hit.score.map(f64::from),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use souk_index::{SearchRequest, SortValue};
 
 use super::Collection;
-use super::find::keys;
+use super::find::id_of;
 use crate::error::{EngineError, Result};
 use crate::resource::Resource;
 use crate::search::{SuggestFields, SuggestPage, SuggestRequest, Suggestion};
@@ -61,8 +61,7 @@ impl<R: Resource> Collection<R> {
                 )
                 .await?;
             page.sequence = signed(answer.sequence);
-            let keys = keys(&answer.result)?;
-            for (hit, key) in answer.result.hits.iter().zip(&keys) {
+            for hit in &answer.result.hits {
                 let (Some(SortValue::String(folded)), Some(SortValue::String(written))) =
                     (hit.sort_values.get(name_at), hit.sort_values.get(name_at + 1))
                 else {
@@ -77,7 +76,7 @@ impl<R: Resource> Collection<R> {
                 };
                 page.suggestions.push(Suggestion {
                     name: written.clone(),
-                    id: R::id_of(key)?,
+                    id: id_of::<R>(&hit.key)?,
                     distance_meters: distance,
                 });
                 if page.suggestions.len() == wire.size {
