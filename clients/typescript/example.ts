@@ -1,21 +1,27 @@
-// Finds shops, writes an order and reads it back, follows changes, and is told what was wrong: by Connect, with gRPC-Web.
+// Finds shops, writes an order and reads it back, follows changes, and is told what was wrong: with Connect's client, by its
+// own protocol or by gRPC-Web.
 //
-//     clients/run typescript http://localhost:50051
+//     clients/run typescript http://localhost:50051 [connect | grpc-web]
 //
-// In a browser only the transport differs: createGrpcWebTransport of @connectrpc/connect-web, and the page's origin has to
-// be one of the gateway's `web.origins`.
+// In a browser only the transport differs: createConnectTransport or createGrpcWebTransport of @connectrpc/connect-web, and the
+// page's origin has to be one of the gateway's `web.origins`.
 
 import { strict as assert } from "node:assert";
 import { randomUUID } from "node:crypto";
 
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcWebTransport } from "@connectrpc/connect-node";
+import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 
 import { OrderService } from "./gen/souk/order/v1/order_pb.js";
 import { ShopService } from "./gen/souk/shop/v1/shop_pb.js";
 
 const baseUrl = process.argv[2] ?? "http://localhost:50051";
-const transport = createGrpcWebTransport({ baseUrl, httpVersion: "1.1", defaultTimeoutMs: 10_000 });
+const options = { baseUrl, httpVersion: "1.1", defaultTimeoutMs: 10_000 } as const;
+// By Connect's protocol, what changes nothing is asked by GET: a proxy can answer it again.
+const transport =
+  process.argv[3] === "grpc-web"
+    ? createGrpcWebTransport(options)
+    : createConnectTransport({ ...options, useHttpGet: true });
 const shops = createClient(ShopService, transport);
 const orders = createClient(OrderService, transport);
 

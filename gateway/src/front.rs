@@ -15,7 +15,9 @@ use tonic::body::Body;
 use tower::{Layer as _, Service};
 use tower_http::cors::Cors;
 
+use crate::answer::{JSON, whole};
 use crate::config::GatewayConfig;
+use crate::connect::Connect;
 use crate::grpc_web::GrpcWeb;
 use crate::json::{self, Json, RouteError};
 use crate::openapi;
@@ -42,8 +44,8 @@ impl Front {
         let web = Web {
             grpc_web: GrpcWeb::new(stack.clone()),
             document: openapi::document(&pool, &routes).to_string().into(),
+            connect: Connect::new(stack.clone(), pool.clone(), config.server.message_bytes_max),
             json: Json::new(stack.clone(), routes, pool, config.server.message_bytes_max),
-            stack: stack.clone(),
         };
         Ok(Self(Arc::new(Ways {
             stack,
@@ -97,8 +99,8 @@ impl Service<Request<Body>> for Front {
 /// What may come from a browser.
 #[derive(Clone)]
 struct Web {
-    stack: Stack,
     grpc_web: GrpcWeb,
+    connect: Connect,
     json: Json,
     document: Bytes,
 }
@@ -108,13 +110,12 @@ impl Web {
     fn other(&self, request: Request<Body>) -> ResponseFuture {
         let path = request.uri().path();
         if path == DOCUMENT && request.method() == Method::GET {
-            let mut response = Response::new(json::whole(self.document.clone()));
-            response.headers_mut().insert(CONTENT_TYPE, json::JSON);
+            let mut response = Response::new(whole(self.document.clone()));
+            response.headers_mut().insert(CONTENT_TYPE, JSON);
             return answer(response);
         }
-        // An RPC under its own path, in a form that no gRPC client sends.
-        if self.stack.methods().known(path).is_some() {
-            return answer(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        if self.connect.knows(path) {
+            return self.connect.call(request);
         }
         self.json.call(request)
     }

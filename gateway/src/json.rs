@@ -1,8 +1,8 @@
 //! JSON over HTTP for every RPC with one request, by its option `google.api.http`; streams answer with server-sent events.
 //!
 //! Everything is read from the descriptors: no RPC is named here. A request becomes a gRPC call to the stack behind, so its
-//! span, its limits and its errors are those of every call: JSON is read when the stack wants the message, and the answer
-//! is written when the stack has let it go.
+//! span, its limits and its errors are those of every call: JSON is read when the stack wants the message
+//! ([`one_message`](crate::one_message)), and the answer is written when the stack has let it go.
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
 //! - `request`, `parameters`: JSON, path and query to a message.
@@ -10,15 +10,12 @@
 
 use std::sync::Arc;
 
-use http::header::{self, HeaderName, HeaderValue};
-use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use http::{Method, Request, Response};
 use prost_reflect::DescriptorPool;
-use souk_chassis::connection_headers::leave_connection;
+use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
 use souk_chassis::status::StatusBuilder;
-use tonic::Status;
 use tonic::body::Body;
 use tower::ServiceExt as _;
 
@@ -32,33 +29,23 @@ mod template;
 
 pub use route::RouteError;
 
-pub(crate) use error::{JSON, whole};
+pub(crate) use answer::as_json;
+pub(crate) use request::{is_json, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all};
 
-use request::{Call, Form, JsonBody};
+use request::{Call, Form};
 
-/// Headers of a request that are about its JSON, or about a browser, and not for the service.
-const OF_THE_FORM: [HeaderName; 11] = [
-    header::ACCEPT,
-    header::ACCEPT_ENCODING,
-    header::CONTENT_ENCODING,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
-    header::COOKIE,
-    header::EXPECT,
-    header::ORIGIN,
-    HeaderName::from_static("grpc-accept-encoding"),
-    HeaderName::from_static("grpc-encoding"),
-    HeaderName::from_static(events::LAST_EVENT_ID),
-];
+use crate::answer::accepted;
+use crate::one_message::grpc_request;
 
-/// The descriptors of the contract, and of the details of errors.
+/// The descriptors of the contract, of the details of errors, and of health.
 ///
 /// # Errors
 /// When they are damaged.
 pub(crate) fn pool() -> Result<DescriptorPool, RouteError> {
     let mut pool = DescriptorPool::decode(souk_proto::FILE_DESCRIPTOR_SET)?;
     pool.decode_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
+    pool.decode_file_descriptor_set(health::FILE_DESCRIPTOR_SET)?;
     Ok(pool)
 }
 
@@ -144,9 +131,9 @@ impl Json {
 
     /// Sends a call on, and writes its answer.
     fn forward(&self, call: Call, request: Request<Body>) -> ResponseFuture {
-        let encoding = answer::accepted(request.headers());
+        let encoding = accepted(request.headers());
         let route = Arc::clone(&call.route);
-        let request = match grpc_request(call, request) {
+        let request = match grpc_request(&route.path, request, call, self.bytes_max) {
             Ok(request) => request,
             Err(status) => return Box::pin(std::future::ready(Ok(error::response(&self.pool, &status)))),
         };
@@ -160,30 +147,6 @@ impl Json {
             })
         })
     }
-}
-
-/// The gRPC request of a call; headers that aren't about its form go on, as metadata.
-fn grpc_request(call: Call, request: Request<Body>) -> Result<Request<Body>, Status> {
-    let path = PathAndQuery::try_from(call.route.path.as_str()).map_err(|error| {
-        StatusBuilder::internal("the call has no path in gRPC")
-            .source(error)
-            .build()
-    })?;
-    let (mut parts, body) = request.into_parts();
-    leave_connection(&mut parts.headers);
-    leave_form(&mut parts.headers);
-    parts.method = Method::POST;
-    parts.uri = Uri::from(path);
-    parts.version = Version::HTTP_2;
-    Ok(Request::from_parts(parts, Body::new(JsonBody::new(body, call))))
-}
-
-fn leave_form(headers: &mut HeaderMap) {
-    for name in &OF_THE_FORM {
-        headers.remove(name);
-    }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.insert(header::TE, HeaderValue::from_static("trailers"));
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The one front door of Souk: routes calls by path, without decoding them, to services in this process or elsewhere.
 //!
-//! Calls come by gRPC or, over HTTP/1.1 or HTTP/2, by gRPC-Web or as JSON.
+//! Calls come by gRPC or, over HTTP/1.1 or HTTP/2, by gRPC-Web, by Connect or as JSON.
 //!
 //! Each call has a SERVER span by the layers of the chassis, as on every server, and a CLIENT span around what is
 //! forwarded. The backend gets the caller's trace context, baggage, metadata and what is left of its time; the caller gets
@@ -19,7 +19,9 @@
 //! - `balance`: spreads the calls to a backend over its processes.
 //! - `front`: takes other protocols than gRPC to the front stack.
 //! - `grpc_web`: gRPC-Web, for browsers.
+//! - `connect`: the protocol of Connect.
 //! - `json`: JSON over HTTP; `openapi`: the document about it.
+//! - `one_message`, `answer`: bodies and answers of all that isn't gRPC.
 //! - [`origins`]: which web pages may call.
 //! - `forward`: chooses the backend of a call.
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
@@ -43,10 +45,12 @@
 //! # let _ = stack; Ok(()) }
 //! ```
 
+mod answer;
 pub mod auth;
 pub mod backend;
 mod balance;
 pub mod config;
+mod connect;
 mod farewell;
 mod forward;
 mod front;
@@ -54,6 +58,7 @@ mod grpc_web;
 mod json;
 pub mod metrics;
 mod monitor;
+mod one_message;
 mod openapi;
 pub mod origins;
 pub mod retry;

@@ -29,12 +29,16 @@ const EXPOSED: [HeaderName; 5] = [
     RETRY_AFTER,
 ];
 
-/// Request headers that pages may send: those of gRPC-Web clients, keys, trace context.
-const SENT: [HeaderName; 11] = [
+/// Request headers that pages may send: those of Connect's and gRPC-Web clients, keys, trace context.
+const SENT: [HeaderName; 15] = [
     ACCEPT,
     AUTHORIZATION,
     CONTENT_TYPE,
     HeaderName::from_static("baggage"),
+    HeaderName::from_static("connect-accept-encoding"),
+    HeaderName::from_static("connect-content-encoding"),
+    HeaderName::from_static("connect-protocol-version"),
+    HeaderName::from_static("connect-timeout-ms"),
     HeaderName::from_static("grpc-timeout"),
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("traceparent"),

@@ -44,21 +44,29 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
     let suite = Plan::new(SOUK, Layout::Demo).traced(&collector).start().await?;
     let uri = suite.uri();
     let address = uri.replace("http://", "");
-    let examples = [("python", address.as_str()), ("typescript", uri.as_str())];
-    for (at, (language, target)) in examples.into_iter().enumerate() {
+    let examples = [
+        ("python", vec![address.as_str()]),
+        ("typescript", vec![uri.as_str(), "connect"]),
+        ("typescript", vec![uri.as_str(), "grpc-web"]),
+    ];
+    for (at, (language, arguments)) in examples.into_iter().enumerate() {
         let example = tokio::process::Command::new(repository().join("clients/run"))
-            .args([language, target])
+            .arg(language)
+            .args(&arguments)
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();
         let output = tokio::time::timeout(EXAMPLE_TIMEOUT, example).await??;
         let stdout = String::from_utf8_lossy(&output.stdout);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{language}:\n{stdout}{stderr}");
+        assert!(
+            output.status.success(),
+            "{language} {arguments:?}:\n{stdout}{stderr}"
+        );
         for words in ["ordered ", "refused: ", "done"] {
             assert!(
                 stdout.contains(words),
-                "{language} lacks {words}:\n{stdout}{stderr}"
+                "{language} {arguments:?} lacks {words}:\n{stdout}{stderr}"
             );
         }
         // Who leaves a stream ends it, as the processes see it.
@@ -71,7 +79,10 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
             .await?;
         for watch in watches {
             let lasted = Duration::from_nanos(watch.duration_ns());
-            assert!(lasted < WATCH_MAX, "{language} leaves a call open: {lasted:?}");
+            assert!(
+                lasted < WATCH_MAX,
+                "{language} {arguments:?} leaves a call open: {lasted:?}"
+            );
             assert_eq!(watch.attribute("rpc.status_code"), "CANCELLED");
         }
     }

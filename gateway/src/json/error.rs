@@ -1,37 +1,13 @@
-//! Errors as JSON: `google.rpc.Status` with its details, under the status of HTTP that its code has (google.rpc.Code).
+//! Errors as JSON: `google.rpc.Status` with its details.
 
-use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, HeaderValue};
 use http::{Response, StatusCode};
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
+use tonic::Status;
 use tonic::body::Body;
-use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
 
-/// The media type of all answers but streams.
-pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-/// A client that hung up before it was answered; not of the standard, but what google.rpc.Code says.
-const CLIENT_CLOSED_REQUEST: u16 = 499;
-
-/// The status of HTTP for a code, by google.rpc.Code.
-pub(crate) fn http_status(code: Code) -> StatusCode {
-    match code {
-        Code::Ok => StatusCode::OK,
-        Code::Cancelled => StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST),
-        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => StatusCode::BAD_REQUEST,
-        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
-        Code::NotFound => StatusCode::NOT_FOUND,
-        Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
-        Code::PermissionDenied => StatusCode::FORBIDDEN,
-        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-        Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
-        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::Unknown | Code::Internal | Code::DataLoss => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
+use crate::answer::failure;
 
 /// `status` as JSON. Details of types that `pool` doesn't know are left out.
 pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
@@ -49,19 +25,7 @@ pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
 
 /// The answer to a call that failed with `status`.
 pub(crate) fn response(pool: &DescriptorPool, status: &Status) -> Response<Body> {
-    let mut response = Response::new(whole(json(pool, status)));
-    *response.status_mut() = http_status(status.code());
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, JSON);
-    if status.code() == Code::Unauthenticated {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    if let Some(delay) = status.get_details_retry_info().and_then(|info| info.retry_delay) {
-        // Whole seconds, and not before.
-        let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
+    failure(status, json(pool, status))
 }
 
 /// `response` with the methods that its path has.
@@ -71,27 +35,4 @@ pub(crate) fn allowing(mut response: Response<Body>, methods: &str) -> Response<
         response.headers_mut().insert(ALLOW, value);
     }
     response
-}
-
-/// A body of one piece.
-pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
-    Body::new(http_body_util::Full::new(bytes.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_have_the_status_that_google_gives_them() {
-        let statuses: Vec<u16> = (0..=16)
-            .map(|code| http_status(Code::from(code)).as_u16())
-            .collect();
-        assert_eq!(
-            statuses,
-            [
-                200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401
-            ]
-        );
-    }
 }

@@ -13,14 +13,13 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use http_body::Frame;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
-use souk_chassis::layers::messages::take_plain;
-use souk_chassis::status::StatusBuilder;
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
 use super::route::Route;
 use super::{answer, error};
+use crate::answer::{Messages, Next, metadata, status_of};
 
 /// Silence after which a comment is sent, so that neither client nor proxies give the stream up.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -58,23 +57,20 @@ pub(crate) fn stream(
     bytes_max: usize,
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
-    if let Some(status) = answer::status_of(&parts.headers) {
+    if let Some(status) = status_of(&parts.headers) {
         let mut response = error::response(pool, &status);
-        response.headers_mut().extend(answer::metadata(&parts.headers));
+        response.headers_mut().extend(metadata(&parts.headers));
         return response;
     }
     let events = Events {
-        body: Some(body),
+        messages: Some(Messages::new(&parts.headers, body, bytes_max)),
         kind: route.method.output(),
         id: resumes(route).map(|(from, _)| from),
         pool: pool.clone(),
-        bytes_max,
-        buffer: BytesMut::new(),
         heartbeat: Box::pin(tokio::time::sleep(HEARTBEAT)),
-        told: parts.headers.contains_key(Status::GRPC_STATUS),
     };
     let mut response = Response::new(Body::new(events));
-    *response.headers_mut() = answer::metadata(&parts.headers);
+    *response.headers_mut() = metadata(&parts.headers);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -83,33 +79,26 @@ pub(crate) fn stream(
 
 /// A body of messages as a body of events.
 struct Events {
-    /// `None` once it has ended.
-    body: Option<Body>,
+    /// `None` once they have ended.
+    messages: Option<Messages>,
     kind: MessageDescriptor,
     /// The field that is the `id`.
     id: Option<&'static str>,
     pool: DescriptorPool,
-    bytes_max: usize,
-    buffer: BytesMut,
     heartbeat: Pin<Box<Sleep>>,
-    /// Whether the headers have said already that the call went well.
-    told: bool,
 }
 
 impl Events {
-    /// The next whole message as an event.
-    fn message(&mut self) -> Result<Option<Bytes>, Status> {
-        let Some(message) = take_plain(&mut self.buffer, self.bytes_max)? else {
-            return Ok(None);
-        };
-        let message = answer::decode(self.kind.clone(), &message)?;
+    /// A message as an event.
+    fn message(&self, message: &[u8]) -> Result<Bytes, Status> {
+        let message = answer::decode(self.kind.clone(), message)?;
         let id = self.id.and_then(|field| read_id(&message, field));
-        Ok(Some(event(None, id.as_deref(), &answer::write(&message)?)))
+        Ok(event(None, id.as_deref(), &answer::write(&message)?))
     }
 
     /// The last event.
     fn end(&mut self, status: Option<&Status>) -> Bytes {
-        self.body = None;
+        self.messages = None;
         match status {
             Some(status) => event(Some("error"), None, &error::json(&self.pool, status)),
             None => event(Some("end"), None, b"{}"),
@@ -151,45 +140,24 @@ impl http_body::Body for Events {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        if this.body.is_none() {
+        let Some(messages) = &mut this.messages else {
             return Poll::Ready(None);
-        }
-        let next = loop {
-            match this.message() {
-                Ok(Some(event)) => break event,
-                Ok(None) => {}
-                Err(status) => break this.end(Some(&status)),
-            }
-            let Some(body) = &mut this.body else {
-                return Poll::Ready(None);
-            };
-            match Pin::new(body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => this.buffer.extend_from_slice(&data),
-                    Err(frame) => {
-                        let status = frame.trailers_ref().and_then(answer::status_of);
-                        break this.end(status.as_ref());
-                    }
-                },
-                Poll::Ready(Some(Err(status))) => break this.end(Some(&status)),
-                Poll::Ready(None) if this.told => break this.end(None),
-                Poll::Ready(None) => {
-                    let cut =
-                        StatusBuilder::internal("the service ended its stream without a status").build();
-                    break this.end(Some(&cut));
-                }
-                Poll::Pending if this.heartbeat.as_mut().poll(cx).is_ready() => {
-                    break Bytes::from_static(b":\n\n");
-                }
-                Poll::Pending => return Poll::Pending,
-            }
+        };
+        let next = match messages.poll_next(cx) {
+            Poll::Ready(Next::Message(message)) => match this.message(&message) {
+                Ok(event) => event,
+                Err(status) => this.end(Some(&status)),
+            },
+            Poll::Ready(Next::End { status, .. }) => this.end(status.as_ref()),
+            Poll::Pending if this.heartbeat.as_mut().poll(cx).is_ready() => Bytes::from_static(b":\n\n"),
+            Poll::Pending => return Poll::Pending,
         };
         this.heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
         Poll::Ready(Some(Ok(Frame::data(next))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_none()
+        self.messages.is_none()
     }
 }
 

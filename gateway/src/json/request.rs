@@ -1,25 +1,18 @@
-//! The request of a call: JSON read, checked and written as a message, when the body is polled and not before.
-//!
-//! So the layers of the stack come first: who may not call, or has to wait, costs no reading. What is wrong with the
-//! request is the error of the body, which the stack answers with.
+//! The request of a call: JSON read, checked and made a message.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use http_body::Frame;
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
-use souk_chassis::layers::messages::{Encoding, framed};
+use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::Status;
-use tonic::body::Body;
 
 use super::parameters;
 use super::route::{BodyUse, Route};
+use crate::one_message::{self, unpack};
 
 /// How the body was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +63,7 @@ impl Form {
 }
 
 /// `application/json`, with or without parameters.
-fn is_json(content_type: &HeaderValue) -> bool {
+pub(crate) fn is_json(content_type: &HeaderValue) -> bool {
     let name = content_type
         .as_bytes()
         .split(|byte| *byte == b';')
@@ -128,26 +121,14 @@ impl Call {
     }
 }
 
-fn unpack(encoding: Encoding, body: &[u8], bytes_max: usize) -> Result<Bytes, Status> {
-    let unpacked = encoding.unpack(body, bytes_max).map_err(|error| {
-        let name = encoding.name();
-        let message = format!("the body is not {name}: send it plain or compress it again");
-        StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-            .source(error)
-            .build()
-    })?;
-    unpacked.ok_or_else(|| too_large(bytes_max))
-}
-
-fn too_large(bytes_max: usize) -> Status {
-    let message = format!("the body has more than {bytes_max} bytes; send less at a time");
-    StatusBuilder::resource_exhausted("MESSAGE_TOO_LARGE", message)
-        .metadata("limit_bytes", bytes_max)
-        .build()
+impl one_message::Read for Call {
+    fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
+        Ok(self.message(body)?.encode_to_vec())
+    }
 }
 
 /// Reads a message; fields that it doesn't have are errors. serde_json ends at 128 levels.
-fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
+pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
     let mut reader = serde_json::Deserializer::from_slice(json);
     let message = DynamicMessage::deserialize(kind, &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
@@ -164,58 +145,4 @@ fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicM
             .metadata("column", error.column())
             .build()
     })
-}
-
-/// A body of JSON as a body with one message.
-pub(crate) struct JsonBody {
-    /// `None` once it was answered.
-    reading: Option<(Body, Call)>,
-    read: BytesMut,
-}
-
-impl JsonBody {
-    pub(crate) fn new(body: Body, call: Call) -> Self {
-        Self {
-            reading: Some((body, call)),
-            read: BytesMut::new(),
-        }
-    }
-}
-
-impl http_body::Body for JsonBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        loop {
-            let Some((body, call)) = &mut this.reading else {
-                return Poll::Ready(None);
-            };
-            let end = match ready!(Pin::new(body).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    let data = frame.into_data().unwrap_or_default();
-                    if data.len() > call.bytes_max.saturating_sub(this.read.len()) {
-                        Err(too_large(call.bytes_max))
-                    } else {
-                        this.read.extend_from_slice(&data);
-                        continue;
-                    }
-                }
-                Some(Err(status)) => Err(status),
-                None => call.message(&this.read),
-            };
-            this.reading = None;
-            return Poll::Ready(Some(
-                end.map(|message| Frame::data(framed(&message.encode_to_vec()))),
-            ));
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.reading.is_none()
-    }
 }

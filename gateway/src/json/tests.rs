@@ -1,4 +1,8 @@
+use http::Uri;
+use http::header::{self, HeaderName, HeaderValue};
+
 use super::*;
+use crate::answer::JSON;
 
 fn routes() -> Vec<Route> {
     read_all(&pool().expect("our own descriptors")).expect("our own rules")

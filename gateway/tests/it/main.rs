@@ -9,6 +9,7 @@ mod backends;
 mod browser;
 #[path = "../../../chassis/src/tls/testing.rs"]
 mod certificates;
+mod connect;
 mod deadlines;
 mod drains;
 mod exports;

@@ -1,0 +1,136 @@
+//! The protocol of Connect (<https://connectrpc.com/docs/protocol>), version 1: every RPC with one request, by POST under
+//! its own path; those without side effects by GET, too.
+//!
+//! Everything is read from the descriptors: no RPC is named here. A request becomes a gRPC call to the stack behind, so its
+//! span, its limits and its errors are those of every call.
+//!
+//! - `request`: what a request says of itself, and its message.
+//! - `answer`: messages, streams and errors.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::header::{ALLOW, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use prost_reflect::{DescriptorPool, MethodDescriptor};
+use souk_chassis::layers::ResponseFuture;
+use souk_chassis::server::Stack;
+use tonic::Status;
+use tonic::body::Body;
+use tower::ServiceExt as _;
+
+mod answer;
+mod request;
+
+use crate::one_message::grpc_request;
+use request::{Asked, Message, Shape};
+
+/// Says what a POST may be of.
+const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
+
+/// All RPCs that can be called by Connect. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Connect {
+    stack: Stack,
+    /// By their paths.
+    methods: Arc<HashMap<String, MethodDescriptor>>,
+    pool: DescriptorPool,
+    bytes_max: usize,
+}
+
+impl Connect {
+    /// Calls of the RPCs in `pool` to `stack`; requests and answers have at most `bytes_max` bytes.
+    pub(crate) fn new(stack: Stack, pool: DescriptorPool, bytes_max: usize) -> Self {
+        let methods = pool
+            .services()
+            .flat_map(|service| service.methods().collect::<Vec<_>>())
+            .filter(|method| !method.is_client_streaming())
+            .map(|method| {
+                let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+                (path, method)
+            })
+            .collect();
+        Self {
+            stack,
+            methods: Arc::new(methods),
+            pool,
+            bytes_max,
+        }
+    }
+
+    /// Whether `path` is that of an RPC, of the contract or of the stack's own.
+    pub(crate) fn knows(&self, path: &str) -> bool {
+        self.methods.contains_key(path) || self.stack.methods().known(path).is_some()
+    }
+
+    /// Answers a request under the path of an RPC.
+    pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
+        let path = request.uri().path().to_owned();
+        let Some(method) = self.methods.get(&path) else {
+            // It takes a stream.
+            return done(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        };
+        let by_get = !method.is_server_streaming() && self.stack.methods().is_repeatable(&path);
+        let shape = match *request.method() {
+            Method::POST => Shape::of(request.headers()),
+            Method::GET if by_get => Shape::of_query(request.uri().query().unwrap_or_default()),
+            _ => {
+                let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED);
+                let allowed = HeaderValue::from_static(if by_get { "GET, POST" } else { "POST" });
+                response.headers_mut().insert(ALLOW, allowed);
+                return done(response);
+            }
+        };
+        let Some(shape) = shape.filter(|shape| shape.streams == method.is_server_streaming()) else {
+            let mut response = refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            let accepted = HeaderValue::from_static(request::media_types(method.is_server_streaming()));
+            response.headers_mut().insert(ACCEPT_POST, accepted);
+            return done(response);
+        };
+        match self.grpc(&path, method, shape, request) {
+            Ok((asked, request)) => self.forward(method.clone(), asked, request),
+            Err(status) => done(answer::error(&self.pool, shape, &status)),
+        }
+    }
+
+    /// What is asked, and as a call by gRPC.
+    fn grpc(
+        &self,
+        path: &str,
+        method: &MethodDescriptor,
+        shape: Shape,
+        mut request: Request<Body>,
+    ) -> Result<(Asked, Request<Body>), Status> {
+        let asked = Asked::read(shape, &mut request)?;
+        let message = Message::new(&asked, method.input(), &request, self.bytes_max)?;
+        let bytes_max = self.bytes_max + asked.envelope_bytes();
+        Ok((asked, grpc_request(path, request, message, bytes_max)?))
+    }
+
+    /// Sends a call on, and writes its answer.
+    fn forward(&self, method: MethodDescriptor, asked: Asked, request: Request<Body>) -> ResponseFuture {
+        let (stack, pool, bytes_max) = (self.stack.clone(), self.pool.clone(), self.bytes_max);
+        Box::pin(async move {
+            let response = stack.oneshot(request).await?;
+            let kind = method.output();
+            Ok(if asked.shape.streams {
+                answer::stream(response, asked.shape, kind, pool, bytes_max)
+            } else {
+                answer::unary(response, &asked, kind, &pool, bytes_max).await
+            })
+        })
+    }
+}
+
+fn done(response: Response<Body>) -> ResponseFuture {
+    Box::pin(std::future::ready(Ok(response)))
+}
+
+fn refuse(code: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = code;
+    response
+}
+
+#[cfg(test)]
+mod tests;

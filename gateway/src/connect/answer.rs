@@ -1,0 +1,213 @@
+//! Answers of Connect: messages, streams in envelopes, and errors.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, Response};
+use http_body::Frame;
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use serde_json::{Map, Value, json};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tonic_types::pb;
+
+use super::request::{Asked, Codec, ENVELOPE_BYTES, Shape};
+use crate::answer::{Messages, Next, Unary, failure, metadata, status_of, success};
+use crate::json::as_json;
+
+/// The flag of the envelope that ends a stream.
+const END: u8 = 2;
+
+/// What stands before the type of a detail.
+const TYPE_PREFIX: &str = "type.googleapis.com/";
+
+/// A code as Connect writes it.
+fn name(code: Code) -> &'static str {
+    match code {
+        // An error isn't OK; one that says so is of nobody knows what.
+        Code::Ok | Code::Unknown => "unknown",
+        Code::Cancelled => "canceled",
+        Code::InvalidArgument => "invalid_argument",
+        Code::DeadlineExceeded => "deadline_exceeded",
+        Code::NotFound => "not_found",
+        Code::AlreadyExists => "already_exists",
+        Code::PermissionDenied => "permission_denied",
+        Code::ResourceExhausted => "resource_exhausted",
+        Code::FailedPrecondition => "failed_precondition",
+        Code::Aborted => "aborted",
+        Code::OutOfRange => "out_of_range",
+        Code::Unimplemented => "unimplemented",
+        Code::Internal => "internal",
+        Code::Unavailable => "unavailable",
+        Code::DataLoss => "data_loss",
+        Code::Unauthenticated => "unauthenticated",
+    }
+}
+
+/// An error, with its details; those of types that `pool` knows for people, too.
+pub(super) fn error_json(pool: &DescriptorPool, status: &Status) -> Value {
+    let details = pb::Status::decode(status.details()).unwrap_or_default().details;
+    let details: Vec<Value> = details
+        .iter()
+        .map(|detail| {
+            let kind = detail
+                .type_url
+                .strip_prefix(TYPE_PREFIX)
+                .unwrap_or(&detail.type_url);
+            let debug = pool
+                .get_message_by_name(kind)
+                .and_then(|kind| DynamicMessage::decode(kind, detail.value.as_slice()).ok())
+                .and_then(|message| serde_json::to_value(&message).ok());
+            let mut detail = json!({"type": kind, "value": STANDARD_NO_PAD.encode(&detail.value)});
+            if let (Some(debug), Some(fields)) = (debug, detail.as_object_mut()) {
+                fields.insert("debug".to_owned(), debug);
+            }
+            detail
+        })
+        .collect();
+    json!({"code": name(status.code()), "message": status.message(), "details": details})
+}
+
+/// The answer to a call that failed before it had one.
+pub(super) fn error(pool: &DescriptorPool, shape: Shape, status: &Status) -> Response<Body> {
+    if shape.streams {
+        let end = end_envelope(pool, Some(status), &HeaderMap::new());
+        return enveloped(shape, HeaderMap::new(), crate::answer::whole(end));
+    }
+    failure(status, error_json(pool, status).to_string().into_bytes())
+}
+
+/// The answer to a unary call.
+pub(super) async fn unary(
+    response: Response<Body>,
+    asked: &Asked,
+    kind: MessageDescriptor,
+    pool: &DescriptorPool,
+    bytes_max: usize,
+) -> Response<Body> {
+    let answer = Unary::read(response, bytes_max).await;
+    let mut headers = answer.metadata;
+    for (name, value) in &answer.trailers {
+        if let Ok(name) = HeaderName::try_from(format!("trailer-{name}")) {
+            headers.append(name, value.clone());
+        }
+    }
+    let written = answer
+        .message
+        .and_then(|message| write(asked.shape.codec, &kind, &message));
+    match written {
+        Ok(bytes) => success(headers, asked.shape.content_type(), bytes, asked.accepts),
+        Err(status) => {
+            let mut response = error(pool, asked.shape, &status);
+            response.headers_mut().extend(headers);
+            response
+        }
+    }
+}
+
+/// A message as the client reads it.
+fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
+    match codec {
+        Codec::Proto => Ok(message.to_vec()),
+        Codec::Json => as_json(kind.clone(), message),
+    }
+}
+
+/// The answer to a call that streams.
+pub(super) fn stream(
+    response: Response<Body>,
+    shape: Shape,
+    kind: MessageDescriptor,
+    pool: DescriptorPool,
+    bytes_max: usize,
+) -> Response<Body> {
+    let (parts, body) = response.into_parts();
+    let headers = metadata(&parts.headers);
+    let body = match status_of(&parts.headers) {
+        Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
+        None => Body::new(Envelopes {
+            messages: Some(Messages::new(&parts.headers, body, bytes_max)),
+            codec: shape.codec,
+            kind,
+            pool,
+        }),
+    };
+    enveloped(shape, headers, body)
+}
+
+fn enveloped(shape: Shape, headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
+    response.headers_mut().insert(CONTENT_TYPE, shape.content_type());
+    response
+}
+
+fn envelope(flags: u8, content: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(ENVELOPE_BYTES + content.len());
+    bytes.put_u8(flags);
+    // A message is bounded far below.
+    bytes.put_u32(u32::try_from(content.len()).unwrap_or(u32::MAX));
+    bytes.put_slice(content);
+    bytes.freeze()
+}
+
+/// The envelope that ends a stream: how it went, and its trailers.
+fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &HeaderMap) -> Bytes {
+    let mut end = Map::new();
+    if let Some(status) = status {
+        end.insert("error".to_owned(), error_json(pool, status));
+    }
+    let mut metadata: Map<String, Value> = Map::new();
+    for name in trailers.keys() {
+        let values = trailers.get_all(name).iter();
+        let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+        metadata.insert(name.as_str().to_owned(), values.into());
+    }
+    if !metadata.is_empty() {
+        end.insert("metadata".to_owned(), metadata.into());
+    }
+    envelope(END, Value::from(end).to_string().as_bytes())
+}
+
+/// A body of messages as a body of envelopes.
+struct Envelopes {
+    /// `None` once they have ended.
+    messages: Option<Messages>,
+    codec: Codec,
+    kind: MessageDescriptor,
+    pool: DescriptorPool,
+}
+
+impl http_body::Body for Envelopes {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let Some(messages) = &mut this.messages else {
+            return Poll::Ready(None);
+        };
+        let (status, trailers) = match std::task::ready!(messages.poll_next(cx)) {
+            Next::Message(message) => match write(this.codec, &this.kind, &message) {
+                Ok(bytes) => return Poll::Ready(Some(Ok(Frame::data(envelope(0, &bytes))))),
+                Err(status) => (Some(status), HeaderMap::new()),
+            },
+            Next::End { status, trailers } => (status, trailers),
+        };
+        this.messages = None;
+        let end = end_envelope(&this.pool, status.as_ref(), &trailers);
+        Poll::Ready(Some(Ok(Frame::data(end))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.messages.is_none()
+    }
+}
