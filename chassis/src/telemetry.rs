@@ -1,6 +1,6 @@
 //! Logs, OpenTelemetry traces and metrics of a process, and their flush at its end.
 //!
-//! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans and metrics go to an OTLP
+//! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans, metrics and log records go to an OTLP
 //! collector by gRPC when one is named. Calls that aren't recorded, all of them without a collector, have no spans but ids, so that logs and
 //! stored records join up; see [`TracePlace`].
 //!
@@ -15,6 +15,7 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::propagation::TextMapCompositePropagator;
 use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::logs::{LogExporter, SdkLoggerProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
@@ -34,6 +35,7 @@ mod guard;
 pub mod instrument;
 pub mod instruments;
 mod log;
+mod log_records;
 mod otlp;
 mod process;
 pub mod prometheus;
@@ -47,7 +49,9 @@ pub use role::Role;
 pub use trace_place::{InPlace, TracePlace, recorded};
 
 use environment::{Exporting, OtelEnvironment};
+use guard::Providers;
 use log::LogLayer;
+use log_records::LogRecords;
 use prometheus::{Reader, Scraper};
 use role::{ByRole, RoleMeters, RoleTracer};
 use sampling::{DecidedIds, Recorded};
@@ -140,6 +144,7 @@ pub struct Telemetry {
     dispatch: Dispatch,
     tracers: Option<ByRole<SdkTracerProvider>>,
     meters: Option<ByRole<SdkMeterProvider>>,
+    loggers: Option<ByRole<SdkLoggerProvider>>,
     propagator: Option<TextMapCompositePropagator>,
     scraper: Option<Scraper>,
     warnings: Vec<String>,
@@ -150,6 +155,7 @@ impl fmt::Debug for Telemetry {
         f.debug_struct("Telemetry")
             .field("tracers", &self.tracers)
             .field("meters", &self.meters)
+            .field("loggers", &self.loggers)
             .finish_non_exhaustive()
     }
 }
@@ -176,6 +182,7 @@ impl Telemetry {
             variables: Vec::new(),
             tracers: None,
             meters: None,
+            loggers: None,
             log_sink: None,
         }
     }
@@ -211,10 +218,11 @@ impl Telemetry {
 
     /// Parts with what is needed to flush it, without making it the process's; for [`Self::dispatch`] in tests.
     pub fn into_guard(self) -> TelemetryGuard {
-        TelemetryGuard {
+        TelemetryGuard(Providers {
             tracers: self.tracers.iter().flat_map(ByRole::iter).cloned().collect(),
             meters: self.meters.iter().flat_map(ByRole::iter).cloned().collect(),
-        }
+            loggers: self.loggers.iter().flat_map(ByRole::iter).cloned().collect(),
+        })
     }
 }
 
@@ -229,10 +237,13 @@ pub struct TelemetryBuilder {
     tracers: Option<Box<dyn Fn(TracersBuilder) -> TracersBuilder + Send>>,
     /// Adds the caller's metric exporter to a provider.
     meters: Option<Box<dyn Fn(MetersBuilder) -> MetersBuilder + Send>>,
+    /// Adds the caller's exporter of log records to a provider.
+    loggers: Option<Box<dyn Fn(LoggersBuilder) -> LoggersBuilder + Send>>,
     log_sink: Option<log::Sink>,
 }
 
 type TracersBuilder = opentelemetry_sdk::trace::TracerProviderBuilder;
+type LoggersBuilder = opentelemetry_sdk::logs::LoggerProviderBuilder;
 type MetersBuilder = opentelemetry_sdk::metrics::MeterProviderBuilder;
 
 impl fmt::Debug for TelemetryBuilder {
@@ -282,6 +293,14 @@ impl TelemetryBuilder {
         self
     }
 
+    /// Log records go to `exporter`, each at once, and not to what the environment names. Each role has a clone of it.
+    pub fn log_exporter(mut self, exporter: impl LogExporter + Clone + 'static) -> Self {
+        self.loggers = Some(Box::new(move |builder| {
+            builder.with_simple_exporter(exporter.clone())
+        }));
+        self
+    }
+
     /// Log lines go to `write`, a whole line at a time, and not to stderr.
     pub fn log_lines(mut self, write: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         self.log_sink = Some(Box::new(write));
@@ -304,7 +323,7 @@ impl TelemetryBuilder {
                 source,
             })?;
         let instance = Uuid::new_v4().to_string();
-        let (mut tracers, mut meters, mut scraper) = (None, None, None);
+        let (mut tracers, mut meters, mut loggers, mut scraper) = (None, None, None, None);
         if !environment.disabled {
             let resource = |role: Option<Role>| resource(self.service, role, &instance, &environment);
             tracers = Some(by_role(&self.roles, |role| {
@@ -320,6 +339,18 @@ impl TelemetryBuilder {
                     (None, Exporting::None) => builder.build(),
                 })
             })?);
+            if self.loggers.is_some() || environment.logs != Exporting::None {
+                loggers = Some(by_role(&self.roles, |role| {
+                    let builder = SdkLoggerProvider::builder().with_resource(resource(role));
+                    Ok(match (&self.loggers, &environment.logs) {
+                        (Some(add), _) => add(builder).build(),
+                        (None, Exporting::Otlp(secure)) => {
+                            builder.with_batch_exporter(otlp::logs(secure.as_ref())?).build()
+                        }
+                        (None, Exporting::None) => builder.build(),
+                    })
+                })?);
+            }
             let fetched = self.config.metrics_listen.is_some();
             if fetched {
                 exemplar::keep(environment.exemplars);
@@ -355,12 +386,24 @@ impl TelemetryBuilder {
                 .with_threads(false)
                 .with_tracked_inactivity(false);
             let exported = self.tracers.is_some() || environment.traces != Exporting::None;
-            let recorded = Recorded::new(targets(), environment.sampler.clone(), tracer, exported);
+            let recorded = Recorded::new(
+                targets(Level::INFO),
+                environment.sampler.clone(),
+                tracer,
+                exported,
+            );
             layer
                 .with_filter(recorded)
-                .and_then(SpanEvents.with_filter(targets()))
+                .and_then(SpanEvents.with_filter(targets(Level::INFO)))
         });
-        let lines = LogLayer::new(self.config.log_format, self.log_sink.unwrap_or_else(log::stderr));
+        let records = loggers
+            .as_ref()
+            .map(|providers| LogRecords::new(providers, crate::server::METER, targets(Level::TRACE)));
+        let lines = LogLayer::new(
+            self.config.log_format,
+            self.log_sink.unwrap_or_else(log::stderr),
+            records,
+        );
         let subscriber = tracing_subscriber::registry()
             .with(spans)
             .with(lines.with_filter(filter));
@@ -368,6 +411,7 @@ impl TelemetryBuilder {
             dispatch: Dispatch::new(subscriber),
             tracers,
             meters,
+            loggers,
             propagator: (!environment.disabled).then(|| environment.propagator()),
             scraper,
             warnings: environment.warnings,
@@ -375,8 +419,8 @@ impl TelemetryBuilder {
     }
 }
 
-/// What becomes a span: ours, and never the exporter's own connection, which would trace itself.
-fn targets() -> Targets {
+/// What becomes a span or a record: ours down to `level`, and never the exporter's own connection, which would trace itself.
+fn targets(level: Level) -> Targets {
     let silent = [
         "h2",
         "hyper",
@@ -388,7 +432,7 @@ fn targets() -> Targets {
         "opentelemetry_otlp",
     ];
     Targets::new()
-        .with_default(Level::INFO)
+        .with_default(level)
         .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
 }
 

@@ -1,10 +1,12 @@
-//! An OpenTelemetry collector in the test's own process: it takes spans and metrics over OTLP/gRPC and keeps them.
+//! An OpenTelemetry collector in the test's own process: it takes spans, metrics and log records over OTLP/gRPC and keeps them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use opentelemetry_proto::tonic::collector::logs::v1::logs_service_server::{LogsService, LogsServiceServer};
+use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsServiceRequest, ExportLogsServiceResponse};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
 };
@@ -34,6 +36,23 @@ pub use metrics::{Point, Series};
 /// hundred milliseconds in the suites.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
+/// One log record of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// `service.name` of who logged it.
+    pub service: String,
+    /// `INFO`, `WARN` and so on.
+    pub severity: String,
+    /// The message.
+    pub body: String,
+    /// Its fields.
+    pub attributes: BTreeMap<String, String>,
+    /// The trace that it belongs to, in hexadecimal; empty for none.
+    pub trace_id: String,
+    /// And the span.
+    pub span_id: String,
+}
+
 /// Takes spans from every process of a suite.
 #[derive(Clone)]
 pub struct Collector {
@@ -43,6 +62,7 @@ pub struct Collector {
 
 struct Received {
     spans: Mutex<Vec<Span>>,
+    records: Mutex<Vec<Record>>,
     metrics: Mutex<BTreeMap<Series, Point>>,
     /// When each service sent metrics last.
     heard: Mutex<BTreeMap<String, Instant>>,
@@ -60,16 +80,19 @@ impl Collector {
         let address = listener.local_addr()?;
         let received = Arc::new(Received {
             spans: Mutex::default(),
+            records: Mutex::default(),
             metrics: Mutex::default(),
             heard: Mutex::default(),
             count: watch::Sender::new(0),
         });
         let spans = TraceServiceServer::new(Sink(Arc::clone(&received)));
         let metrics = MetricsServiceServer::new(Sink(Arc::clone(&received)));
+        let logs = LogsServiceServer::new(Sink(Arc::clone(&received)));
         tokio::spawn(
             tonic::transport::Server::builder()
                 .add_service(spans)
                 .add_service(metrics)
+                .add_service(logs)
                 .serve_with_incoming(TcpListenerStream::new(listener)),
         );
         Ok(Self { address, received })
@@ -105,6 +128,12 @@ impl Collector {
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         self.received.spans.lock().clone()
+    }
+
+    /// All log records so far.
+    #[must_use]
+    pub fn records(&self) -> Vec<Record> {
+        self.received.records.lock().clone()
     }
 
     /// The series of a metric, each with its last value.
@@ -227,6 +256,43 @@ impl MetricsService for Sink {
     }
 }
 
+#[tonic::async_trait]
+impl LogsService for Sink {
+    async fn export(
+        &self,
+        request: Request<ExportLogsServiceRequest>,
+    ) -> Result<Response<ExportLogsServiceResponse>, Status> {
+        let mut records = Vec::new();
+        for resource in request.into_inner().resource_logs {
+            let attributes = resource.resource.map(|r| r.attributes).unwrap_or_default();
+            let service = attributes_of(attributes)
+                .remove("service.name")
+                .unwrap_or_default();
+            for record in resource
+                .scope_logs
+                .into_iter()
+                .flat_map(|scope| scope.log_records)
+            {
+                records.push(Record {
+                    service: service.clone(),
+                    severity: record.severity_text,
+                    body: record
+                        .body
+                        .and_then(|body| body.value)
+                        .map(text)
+                        .unwrap_or_default(),
+                    attributes: attributes_of(record.attributes),
+                    trace_id: hex(&record.trace_id),
+                    span_id: hex(&record.span_id),
+                });
+            }
+        }
+        self.0.records.lock().extend(records);
+        self.0.count.send_modify(|exports| *exports += 1);
+        Ok(Response::new(ExportLogsServiceResponse::default()))
+    }
+}
+
 fn span_of(span: opentelemetry_proto::tonic::trace::v1::Span, service: &str) -> Span {
     Span {
         service: service.to_owned(),
@@ -251,8 +317,8 @@ fn span_of(span: opentelemetry_proto::tonic::trace::v1::Span, service: &str) -> 
     }
 }
 
-fn attributes_of(pairs: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -> BTreeMap<String, String> {
-    let text = |value: any_value::Value| match value {
+fn text(value: any_value::Value) -> String {
+    match value {
         any_value::Value::StringValue(text) => text,
         any_value::Value::BoolValue(value) => value.to_string(),
         any_value::Value::IntValue(value) => value.to_string(),
@@ -261,7 +327,10 @@ fn attributes_of(pairs: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -
         | any_value::Value::KvlistValue(_)
         | any_value::Value::BytesValue(_)
         | any_value::Value::StringValueStrindex(_)) => format!("{other:?}"),
-    };
+    }
+}
+
+fn attributes_of(pairs: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -> BTreeMap<String, String> {
     let pair = |kv: opentelemetry_proto::tonic::common::v1::KeyValue| {
         (
             kv.key,

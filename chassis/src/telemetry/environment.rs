@@ -43,6 +43,8 @@ pub(super) struct OtelEnvironment {
     pub(super) sampler: Sampler,
     pub(super) traces: Exporting,
     pub(super) metrics: Exporting,
+    /// Log lines are written in any case.
+    pub(super) logs: Exporting,
     pub(super) exemplars: ExemplarFilter,
     /// What is set but has no effect, each with what to do instead.
     pub(super) warnings: Vec<String>,
@@ -67,6 +69,13 @@ const METRICS: Signal = Signal {
     infix: "METRICS_",
 };
 
+const LOGS: Signal = Signal {
+    exporter: LOGS_EXPORTER,
+    infix: "LOGS_",
+};
+
+const LOGS_EXPORTER: &str = "OTEL_LOGS_EXPORTER";
+
 /// What all `OTEL_EXPORTER_OTLP_` variables begin with.
 const OTLP: &str = "OTEL_EXPORTER_OTLP_";
 
@@ -74,7 +83,7 @@ const OTLP: &str = "OTEL_EXPORTER_OTLP_";
 const TEMPORALITY: &str = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
 
 /// Read by the SDK or here, beside those of exporters: any value is taken, or is checked below.
-const HONOURED: [&str; 18] = [
+const HONOURED: [&str; 21] = [
     TEMPORALITY,
     "OTEL_SERVICE_NAME",
     "OTEL_RESOURCE_ATTRIBUTES",
@@ -84,11 +93,14 @@ const HONOURED: [&str; 18] = [
     "OTEL_TRACES_SAMPLER_ARG",
     "OTEL_TRACES_EXPORTER",
     "OTEL_METRICS_EXPORTER",
-    "OTEL_LOGS_EXPORTER",
+    LOGS_EXPORTER,
     "OTEL_METRICS_EXEMPLAR_FILTER",
     "OTEL_BSP_SCHEDULE_DELAY",
     "OTEL_BSP_MAX_QUEUE_SIZE",
     "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    "OTEL_BLRP_SCHEDULE_DELAY",
+    "OTEL_BLRP_MAX_QUEUE_SIZE",
+    "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
     "OTEL_METRIC_EXPORT_INTERVAL",
     "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
     "OTEL_SPAN_EVENT_COUNT_LIMIT",
@@ -108,12 +120,13 @@ const OF_EXPORTERS: [&str; 8] = [
 ];
 
 /// Has no effect here, with what has.
-const UNHEEDED: [(&str, &str); 6] = [
+const UNHEEDED: [(&str, &str); 7] = [
     (
         "OTEL_SEMCONV_STABILITY_OPT_IN",
         "names follow the current conventions alone",
     ),
     ("OTEL_BSP_EXPORT_TIMEOUT", "set OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"),
+    ("OTEL_BLRP_EXPORT_TIMEOUT", "set OTEL_EXPORTER_OTLP_LOGS_TIMEOUT"),
     (
         "OTEL_METRIC_EXPORT_TIMEOUT",
         "set OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
@@ -130,10 +143,13 @@ const UNHEEDED: [(&str, &str); 6] = [
 ];
 
 /// Numbers that the SDK would pass over when it can't read them, in milliseconds or pieces.
-const NUMBERS: [&str; 7] = [
+const NUMBERS: [&str; 10] = [
     "OTEL_BSP_SCHEDULE_DELAY",
     "OTEL_BSP_MAX_QUEUE_SIZE",
     "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    "OTEL_BLRP_SCHEDULE_DELAY",
+    "OTEL_BLRP_MAX_QUEUE_SIZE",
+    "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
     "OTEL_METRIC_EXPORT_INTERVAL",
     "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
     "OTEL_SPAN_EVENT_COUNT_LIMIT",
@@ -302,14 +318,11 @@ impl<'a> Variables<'a> {
         }
     }
 
-    fn check_logs(&self) -> Result<(), TelemetryError> {
-        match self.get("OTEL_LOGS_EXPORTER") {
-            None | Some("none" | "console") => Ok(()),
-            Some(value) => Err(refused(
-                "OTEL_LOGS_EXPORTER",
-                value,
-                "use none or console: log lines go to standard error, and as JSON with --log-format json",
-            )),
+    /// Lines go to the console in any case, so that `console` is what `none` is.
+    fn exporting_logs(&self) -> Result<Exporting, TelemetryError> {
+        match self.get(LOGS_EXPORTER) {
+            Some("console") => Ok(Exporting::None),
+            _ => self.exporting(&LOGS),
         }
     }
 
@@ -349,7 +362,7 @@ fn is_honoured(name: &str) -> bool {
     let Some(what) = name.strip_prefix(OTLP) else {
         return false;
     };
-    let own = [TRACES, METRICS]
+    let own = [TRACES, METRICS, LOGS]
         .iter()
         .find_map(|signal| what.strip_prefix(signal.infix));
     OF_EXPORTERS.contains(&own.unwrap_or(what))
@@ -375,7 +388,6 @@ impl OtelEnvironment {
         let disabled = get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         variables.check_numbers()?;
         variables.check_temporality()?;
-        variables.check_logs()?;
         let (trace_context, baggage) = variables.propagators()?;
         Ok(Self {
             disabled,
@@ -385,6 +397,7 @@ impl OtelEnvironment {
             sampler: variables.sampler()?,
             traces: variables.exporting(&TRACES)?,
             metrics: variables.exporting(&METRICS)?,
+            logs: variables.exporting_logs()?,
             exemplars: variables.exemplars()?,
             warnings: variables.warnings(),
             trace_context,

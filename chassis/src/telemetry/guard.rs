@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
@@ -11,74 +12,84 @@ const DROP_FLUSH: Duration = Duration::from_secs(2);
 /// Flushes telemetry at the end of the process.
 #[derive(Debug)]
 #[must_use = "dropped, it flushes and ends telemetry at once"]
-pub struct TelemetryGuard {
+pub struct TelemetryGuard(pub(super) Providers);
+
+/// All that sends something.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Providers {
     pub(super) tracers: Vec<SdkTracerProvider>,
     pub(super) meters: Vec<SdkMeterProvider>,
+    pub(super) loggers: Vec<SdkLoggerProvider>,
+}
+
+impl Providers {
+    fn is_empty(&self) -> bool {
+        self.tracers.is_empty() && self.meters.is_empty() && self.loggers.is_empty()
+    }
+
+    /// Sends what is recorded. Logs come last: they tell what became of the others.
+    fn flush(&self) {
+        for provider in &self.tracers {
+            report("spans", provider.force_flush());
+        }
+        for provider in &self.meters {
+            report("metrics", provider.force_flush());
+        }
+        for provider in &self.loggers {
+            report("logs", provider.force_flush());
+        }
+    }
+
+    /// Ends all of them together: each has what is left of `time`.
+    fn end(&self, time: Duration) {
+        let deadline = Instant::now() + time;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        for provider in &self.tracers {
+            report("spans", provider.shutdown_with_timeout(left()));
+        }
+        for provider in &self.meters {
+            report("metrics", provider.shutdown_with_timeout(left()));
+        }
+        for provider in &self.loggers {
+            report("logs", provider.shutdown_with_timeout(left()));
+        }
+    }
 }
 
 impl TelemetryGuard {
     /// Sends what is recorded, so that it can be asked for; telemetry goes on.
     pub async fn flush(&self) {
-        let (tracers, meters) = (self.tracers.clone(), self.meters.clone());
-        let flush = move || {
-            for provider in &tracers {
-                report("spans", provider.force_flush());
-            }
-            for provider in &meters {
-                report("metrics", provider.force_flush());
-            }
-        };
+        let providers = self.0.clone();
         // The exporters block while they send.
-        if let Err(error) = tokio::task::spawn_blocking(flush).await {
+        if let Err(error) = tokio::task::spawn_blocking(move || providers.flush()).await {
             tracing::warn!(%error, "the flush of telemetry failed");
         }
     }
 
     /// Sends what is recorded and ends telemetry, within `time`.
     pub async fn shutdown(mut self, time: Duration) {
-        let ended = tokio::task::spawn_blocking({
-            let (tracers, meters) = self.take();
-            move || end(&tracers, &meters, time)
-        });
+        let providers = std::mem::take(&mut self.0);
+        let ended = tokio::task::spawn_blocking(move || providers.end(time));
         if tokio::time::timeout(time, ended).await.is_err() {
             tracing::warn!(?time, "telemetry couldn't be flushed in time");
         }
-    }
-
-    fn take(&mut self) -> (Vec<SdkTracerProvider>, Vec<SdkMeterProvider>) {
-        (
-            std::mem::take(&mut self.tracers),
-            std::mem::take(&mut self.meters),
-        )
     }
 }
 
 impl Drop for TelemetryGuard {
     fn drop(&mut self) {
-        let (tracers, meters) = self.take();
-        if tracers.is_empty() && meters.is_empty() {
+        let providers = std::mem::take(&mut self.0);
+        if providers.is_empty() {
             return;
         }
         // On a thread of its own: the exporter needs the runtime, which this thread may be driving.
         let (done, ended) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            end(&tracers, &meters, DROP_FLUSH);
+            providers.end(DROP_FLUSH);
             // Nobody listens when it took too long.
             let _ = done.send(());
         });
         let _ = ended.recv_timeout(DROP_FLUSH);
-    }
-}
-
-/// Ends all of them together: each has what is left of `time`.
-fn end(tracers: &[SdkTracerProvider], meters: &[SdkMeterProvider], time: Duration) {
-    let deadline = Instant::now() + time;
-    let left = || deadline.saturating_duration_since(Instant::now());
-    for provider in tracers {
-        report("spans", provider.shutdown_with_timeout(left()));
-    }
-    for provider in meters {
-        report("metrics", provider.shutdown_with_timeout(left()));
     }
 }
 

@@ -1,12 +1,12 @@
-//! Log lines, each with the trace and the span it belongs to.
+//! Log lines, and records for a collector, each with the trace and the span it belongs to.
 //!
-//! A layer of its own, not `tracing_subscriber::fmt`: that one knows spans of tracing, not the context, in which those of
-//! calls are; and it leaves out spans that the log filter doesn't want to see.
+//! A layer of its own, not `tracing_subscriber::fmt`: that one knows no ids of OpenTelemetry, and leaves out spans that the
+//! log filter doesn't want to see.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
-use opentelemetry::trace::TraceContextExt as _;
+use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber};
@@ -16,6 +16,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::Context;
 
 use super::LogFormat;
+use super::log_records::LogRecords;
 
 /// Where whole lines go.
 pub(super) type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
@@ -27,35 +28,41 @@ pub(super) fn stderr() -> Sink {
     })
 }
 
-/// Writes events as lines.
+/// Writes events as lines, and sends them.
 pub(super) struct LogLayer {
     format: LogFormat,
     sink: Sink,
+    /// `None` where no collector wants them.
+    records: Option<LogRecords>,
 }
 
 impl LogLayer {
-    pub(super) fn new(format: LogFormat, sink: Sink) -> Self {
-        Self { format, sink }
+    pub(super) fn new(format: LogFormat, sink: Sink, records: Option<LogRecords>) -> Self {
+        Self {
+            format,
+            sink,
+            records,
+        }
     }
 }
 
-/// The trace and span of the current context, in hexadecimal. Spans of tracing are in it, too, as long as they are entered.
-fn ids() -> Option<(String, String)> {
-    opentelemetry::Context::map_current(|context| {
-        let span = context.span();
-        let ids = span.span_context();
-        ids.is_valid()
-            .then(|| (ids.trace_id().to_string(), ids.span_id().to_string()))
-    })
+/// The trace and span of the current context, in which spans of tracing are, too, as long as they are entered.
+fn current_span() -> Option<SpanContext> {
+    let span = opentelemetry::Context::map_current(|context| context.span().span_context().clone());
+    span.is_valid().then_some(span)
 }
 
 impl<S: Subscriber> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
+        let span = current_span();
+        if let Some(records) = &self.records {
+            records.send(event.metadata(), span.as_ref(), &fields);
+        }
         let line = Line {
             metadata: event.metadata(),
-            ids: ids(),
+            ids: span.map(|span| (span.trace_id().to_string(), span.span_id().to_string())),
             fields,
         };
         let text = match self.format {
@@ -134,9 +141,9 @@ fn one_line(message: &str) -> String {
 
 /// The fields of an event.
 #[derive(Default)]
-struct Fields {
-    message: String,
-    others: Map<String, Value>,
+pub(super) struct Fields {
+    pub(super) message: String,
+    pub(super) others: Map<String, Value>,
 }
 
 impl Visit for Fields {

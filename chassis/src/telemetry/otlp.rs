@@ -2,7 +2,7 @@
 //! that of every client here.
 
 use hyper_util::rt::TokioIo;
-use opentelemetry_otlp::{MetricExporter, SpanExporter, WithTonicConfig as _};
+use opentelemetry_otlp::{LogExporter, MetricExporter, SpanExporter, WithTonicConfig as _};
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
@@ -24,6 +24,16 @@ pub(super) fn spans(secure: Option<&SecureEndpoint>) -> Result<SpanExporter, Tel
 /// Sends metrics.
 pub(super) fn metrics(secure: Option<&SecureEndpoint>) -> Result<MetricExporter, TelemetryError> {
     let builder = MetricExporter::builder().with_tonic();
+    let builder = match secure {
+        Some(endpoint) => builder.with_channel(channel(endpoint)?),
+        None => builder,
+    };
+    Ok(builder.build()?)
+}
+
+/// Sends log records.
+pub(super) fn logs(secure: Option<&SecureEndpoint>) -> Result<LogExporter, TelemetryError> {
+    let builder = LogExporter::builder().with_tonic();
     let builder = match secure {
         Some(endpoint) => builder.with_channel(channel(endpoint)?),
         None => builder,

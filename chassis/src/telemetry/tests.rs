@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use opentelemetry::Key;
+use opentelemetry::logs::{AnyValue, Severity};
 use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::logs::{LogBatch, SdkLogRecord};
 use opentelemetry_sdk::trace::SpanData;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
@@ -208,4 +210,99 @@ async fn a_collector_that_is_not_there_does_not_hold_up_the_end() {
     let started = Instant::now();
     telemetry.into_guard().shutdown(Duration::from_secs(2)).await;
     assert!(started.elapsed() < Duration::from_secs(4));
+}
+
+/// Keeps log records, each with the `service.name` of its provider.
+#[derive(Clone, Debug, Default)]
+struct LogRecorder {
+    service: String,
+    records: Arc<Mutex<Vec<(String, SdkLogRecord)>>>,
+}
+
+impl LogExporter for LogRecorder {
+    async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
+        let named = batch
+            .iter()
+            .map(|(record, _)| (self.service.clone(), record.clone()));
+        self.records.lock().extend(named);
+        Ok(())
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.service = text(resource, "service.name");
+    }
+}
+
+#[test]
+fn records_are_what_lines_are_in_the_role_and_the_span_they_belong_to() {
+    let recorder = LogRecorder::default();
+    let order = Role::new("souk-order");
+    let telemetry = builder()
+        .roles([order])
+        .log_exporter(recorder.clone())
+        .build()
+        .expect("good settings");
+    let _default = tracing::dispatcher::set_default(telemetry.dispatch());
+    {
+        let _role = order.enter();
+        let span = tracing::info_span!("of-order").entered();
+        let ids = opentelemetry::trace::TraceContextExt::span(&opentelemetry::Context::current())
+            .span_context()
+            .clone();
+        assert!(ids.is_valid());
+        tracing::warn!(
+            rows = 3_u64,
+            ratio = 0.5,
+            full = true,
+            huge = u64::MAX,
+            none = "",
+            reason = "disk",
+            "slow"
+        );
+        drop(span);
+        let records = recorder.records.lock();
+        let [(service, record)] = records.as_slice() else {
+            panic!("one record: {records:?}");
+        };
+        assert_eq!(service, "souk-order");
+        assert_eq!(record.severity_number(), Some(Severity::Warn));
+        assert_eq!(record.severity_text(), Some("WARN"));
+        assert_eq!(record.body(), Some(&AnyValue::from("slow")));
+        assert_eq!(record.target().map(AsRef::as_ref), Some(module_path!()));
+        assert!(record.timestamp().is_some() && record.observed_timestamp().is_some());
+        let context = record.trace_context().expect("a trace");
+        assert_eq!(
+            (context.trace_id, context.span_id),
+            (ids.trace_id(), ids.span_id())
+        );
+        let mut attributes: Vec<(String, AnyValue)> = record
+            .attributes_iter()
+            .map(|(key, value)| (key.to_string(), value.clone()))
+            .collect();
+        attributes.sort_by(|a, b| a.0.cmp(&b.0));
+        let wanted: [(&str, AnyValue); 5] = [
+            ("full", true.into()),
+            ("huge", u64::MAX.to_string().into()),
+            ("ratio", 0.5.into()),
+            ("reason", "disk".into()),
+            ("rows", 3_i64.into()),
+        ];
+        assert_eq!(attributes, wanted.map(|(name, value)| (name.to_owned(), value)));
+    }
+    tracing::debug!("not wanted by the filter");
+    tracing::error!(target: "h2::client", "the exporter's own connection");
+    tracing::info!("of the process");
+    let records = recorder.records.lock();
+    let last: Vec<_> = records
+        .iter()
+        .skip(1)
+        .map(|(service, record)| (service.as_str(), record.body()))
+        .collect();
+    assert_eq!(last, [("souk-test", Some(&AnyValue::from("of the process")))]);
+    assert!(
+        records
+            .iter()
+            .skip(1)
+            .all(|(_, record)| record.trace_context().is_none())
+    );
 }

@@ -43,6 +43,12 @@ fn keeps_secrets(collector: &Collector, log: &Log, secrets: &[&str]) -> anyhow::
         .map(|line| format!("{} {:?}", line.message, line.fields))
         .collect();
     laws::keeps_secrets(lines.iter().map(String::as_str), secrets)?;
+    let records: Vec<_> = collector
+        .records()
+        .iter()
+        .map(|record| format!("{record:?}"))
+        .collect();
+    laws::keeps_secrets(records.iter().map(String::as_str), secrets)?;
     let labels: Vec<_> = series.iter().map(|series| format!("{series:?}")).collect();
     laws::keeps_secrets(labels.iter().map(String::as_str), secrets)
 }

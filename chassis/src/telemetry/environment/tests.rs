@@ -81,7 +81,9 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"),
         ("OTEL_TRACES_EXPORTER", "zipkin"),
         ("OTEL_METRICS_EXPORTER", "prometheus"),
-        ("OTEL_LOGS_EXPORTER", "otlp"),
+        ("OTEL_LOGS_EXPORTER", "file"),
+        ("OTEL_EXPORTER_OTLP_LOGS_COMPRESSION", "br"),
+        ("OTEL_BLRP_MAX_QUEUE_SIZE", "many"),
         ("OTEL_PROPAGATORS", "b3"),
         ("OTEL_TRACES_SAMPLER", "jaeger_remote"),
         ("OTEL_METRICS_EXEMPLAR_FILTER", "some"),
@@ -106,6 +108,24 @@ fn what_cannot_be_honoured_is_refused_by_name() {
 }
 
 #[test]
+fn logs_go_where_the_others_go_unless_the_console_is_enough() {
+    let logs = |pairs: &[(&str, &str)]| read(pairs).logs;
+    assert_eq!(logs(&[]), Exporting::None);
+    assert_eq!(logs(&[ENDPOINT]), Exporting::Otlp(None));
+    assert_eq!(logs(&[("OTEL_LOGS_EXPORTER", "otlp")]), Exporting::Otlp(None));
+    assert_eq!(
+        logs(&[("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://a:1")]),
+        Exporting::Otlp(None)
+    );
+    for instead in ["none", "console"] {
+        assert_eq!(
+            logs(&[ENDPOINT, ("OTEL_LOGS_EXPORTER", instead)]),
+            Exporting::None
+        );
+    }
+}
+
+#[test]
 fn what_is_honoured_is_taken_without_a_word() {
     let environment = read(&[
         ENDPOINT,
@@ -122,6 +142,8 @@ fn what_is_honoured_is_taken_without_a_word() {
         ("OTEL_BSP_SCHEDULE_DELAY", "100"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "1000"),
         ("OTEL_LOGS_EXPORTER", "none"),
+        ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "tenant=b"),
+        ("OTEL_BLRP_SCHEDULE_DELAY", "100"),
         ("OTEL_METRICS_EXEMPLAR_FILTER", "always_on"),
     ]);
     assert_eq!(environment.warnings, [""; 0]);
@@ -138,7 +160,7 @@ fn what_has_no_effect_is_said_without_its_value() {
         "OTEL_METRIC_EXPORT_TIMEOUT",
         "OTEL_LOG_LEVEL",
         "OTEL_EXPORTER_OTLP_INSECURE",
-        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+        "OTEL_BLRP_EXPORT_TIMEOUT",
         "OTEL_EXPORTER_OTLP_TEMPORALITY_PREFERENCE",
         "OTEL_EXPORTER_PROMETHEUS_PORT",
         "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",

@@ -49,6 +49,18 @@ async fn a12_every_line_of_a_call_has_its_trace() -> anyhow::Result<()> {
             assert_eq!(line.message, "call refused");
             assert!(!line.field("code").is_empty(), "{line:?}");
             assert_eq!(line.field("reason"), reason, "{line:?}");
+            // The collector has the same, from the service itself.
+            let record = collector
+                .wait_for(&caller.trace_id, |collector| {
+                    let mut records = collector.records();
+                    records.retain(|record| Some(&record.span_id) == line.span_id.as_ref());
+                    records.pop()
+                })
+                .await?;
+            assert_eq!(record.service, format!("souk-{process}"));
+            assert_eq!(record.trace_id, caller.trace_id);
+            assert_eq!((&*record.severity, &*record.body), (&*line.level, &*line.message));
+            assert_eq!(record.attributes.get("reason").map(String::as_str), Some(reason));
             spans.extend(line.span_id);
         }
         assert_eq!(spans.len(), 2);

@@ -1,0 +1,81 @@
+//! Log records for a collector, by the log data model of OpenTelemetry: what a line has, with the resource of its service.
+
+use std::time::SystemTime;
+
+use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, LoggerProvider as _, Severity};
+use opentelemetry::trace::SpanContext;
+use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
+use serde_json::Value;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::Targets;
+
+use super::log::Fields;
+use super::role::{ByRole, Role};
+
+/// Sends events as records.
+pub(super) struct LogRecords {
+    loggers: ByRole<SdkLogger>,
+    /// What may be sent: what the exporter itself logs would be sent in turn, for ever.
+    wanted: Targets,
+}
+
+impl LogRecords {
+    /// Records go to the provider of the role that they are logged in, those of `wanted` alone.
+    pub(super) fn new(providers: &ByRole<SdkLoggerProvider>, scope: &'static str, wanted: Targets) -> Self {
+        Self {
+            loggers: providers.map(|provider| provider.logger(scope)),
+            wanted,
+        }
+    }
+
+    /// Sends one, as part of `span`.
+    pub(super) fn send(
+        &self,
+        metadata: &'static Metadata<'static>,
+        span: Option<&SpanContext>,
+        fields: &Fields,
+    ) {
+        if !self.wanted.would_enable(metadata.target(), metadata.level()) {
+            return;
+        }
+        let logger = self.loggers.of(Role::current());
+        let mut record = logger.create_log_record();
+        let now = SystemTime::now();
+        record.set_timestamp(now);
+        record.set_observed_timestamp(now);
+        record.set_severity_number(severity(metadata.level()));
+        record.set_severity_text(metadata.level().as_str());
+        record.set_target(metadata.target());
+        record.set_body(fields.message.clone().into());
+        let attributes = fields.others.iter().filter(|(_, value)| *value != "");
+        record.add_attributes(attributes.map(|(name, value)| (name.clone(), any_value(value))));
+        if let Some(span) = span {
+            record.set_trace_context(span.trace_id(), span.span_id(), Some(span.trace_flags()));
+        }
+        logger.emit(record);
+    }
+}
+
+fn severity(level: &Level) -> Severity {
+    match *level {
+        Level::TRACE => Severity::Trace,
+        Level::DEBUG => Severity::Debug,
+        Level::INFO => Severity::Info,
+        Level::WARN => Severity::Warn,
+        Level::ERROR => Severity::Error,
+    }
+}
+
+/// A field; what is no text, number or bool is written as it would be in a line.
+fn any_value(value: &Value) -> AnyValue {
+    match value {
+        Value::String(text) => text.clone().into(),
+        Value::Bool(bool) => (*bool).into(),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => integer.into(),
+            (None, Some(float)) if number.is_f64() => float.into(),
+            _ => number.to_string().into(),
+        },
+        other => other.to_string().into(),
+    }
+}
