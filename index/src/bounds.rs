@@ -43,6 +43,8 @@ struct Block {
     density: Score,
     /// The highest frequency.
     frequency: u32,
+    /// The code of the shortest text.
+    shortest: u8,
 }
 
 impl Bounds {
@@ -59,10 +61,13 @@ impl Bounds {
                     last: doc,
                     density: 0.0,
                     frequency: 0,
+                    shortest: u8::MAX,
                 };
                 for _ in 0..BLOCK {
                     let times = postings.term_freq();
-                    let density = norms.density(lengths.fieldnorm_id(doc), times);
+                    let length = lengths.fieldnorm_id(doc);
+                    let density = norms.density(length, times);
+                    block.shortest = block.shortest.min(length);
                     block.density = Score::max(block.density, density);
                     block.frequency = block.frequency.max(times);
                     block.last = doc;
@@ -169,15 +174,22 @@ impl Ceiling {
         (self.block, block.map_or(TERMINATED, |block| block.last))
     }
 
-    /// What documents of the block score at most when their lengths have this code.
+    /// The code of the shortest text of the block.
+    pub(crate) fn shortest(&self) -> u8 {
+        let block = self.bounds.blocks.get(self.at);
+        block.map_or(u8::MAX, |block| block.shortest)
+    }
+
+    /// What documents of the block score at most when their lengths have this code: to the digit, as no step of
+    /// [`Bm25::score`] falls with the frequency or rises with the length, rounded or not.
     pub(crate) fn at_length(&self, code: u8) -> Score {
         let block = self.bounds.blocks.get(self.at);
-        block.map_or(0.0, |block| self.bm25.score(code, block.frequency) * SLACK)
+        block.map_or(0.0, |block| self.bm25.score(code, block.frequency))
     }
 
     /// What any document scores at most when its length has this code.
     pub(crate) fn highest_at_length(&self, code: u8) -> Score {
-        self.bm25.score(code, self.bounds.frequency) * SLACK
+        self.bm25.score(code, self.bounds.frequency)
     }
 
     fn of_block(&self) -> Score {

@@ -26,6 +26,7 @@
 //! | `boolean` | `bool` |
 //! | `measured` | clauses whose cost is noted |
 //! | `dis_max` | `dis_max`, and weights of queries that have none |
+//! | `floor` | which scores are among the best |
 //! | `function_score` | `function_score` |
 //! | `nested` | `nested` |
 //! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
@@ -58,6 +59,7 @@ mod exclusion;
 mod exists;
 mod expansion;
 mod filtered;
+mod floor;
 mod function_score;
 mod fuzzy_match;
 mod gathered;
@@ -97,6 +99,7 @@ use crate::run::Run;
 use crate::schema::ResolvedField;
 use checked::CheckedQuery;
 use clause::{Clause, ClauseScore};
+pub(crate) use floor::Floor;
 pub(crate) use nested::NestedClause;
 
 pub(crate) use gathered::Gathered;
@@ -508,8 +511,8 @@ fn owner(scope: Option<&str>) -> String {
     )
 }
 
-/// Tells a scorer that only documents with this score or a better one are wanted from now on. It may pass over others.
-pub(crate) fn raise_floor(scorer: &mut dyn Scorer, floor: Score) -> tantivy::Result<()> {
+/// Tells a scorer which scores are wanted from now on. It may pass over documents with others.
+pub(crate) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
     words::raise_floor(scorer, floor)
 }
 

@@ -428,13 +428,22 @@ impl Pass<'_> {
         counts: bool,
     ) -> tantivy::Result<u64> {
         // Most documents score less than the worst that is kept; those that score the same may still get in.
-        let least = |best: &SegmentTop<'_>| best.least_score().filter(|_| self.best_score_first);
-        let mut floor = takers.best.as_deref().and_then(least);
+        let floor_of = |best: &SegmentTop<'_>, doc| {
+            if self.best_score_first {
+                best.floor(doc, self.run)
+            } else {
+                Ok(None)
+            }
+        };
         let (mut docs, mut scores) = (Vec::new(), Vec::new());
         let per_check = self.documents_per_check();
         let mut told = None;
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
+        let mut floor = match takers.best.as_deref() {
+            Some(best) => floor_of(best, doc)?,
+            None => None,
+        };
         while doc != TERMINATED {
             visited = visited.wrapping_add(1);
             if visited.is_multiple_of(per_check) {
@@ -444,10 +453,10 @@ impl Pass<'_> {
                 matches += 1;
                 let score = scorer.score();
                 if let Some(best) = takers.best.as_deref_mut()
-                    && floor.is_none_or(|floor| score >= floor)
+                    && floor.is_none_or(|floor| floor.admits(score))
                 {
                     best.offer(doc, score);
-                    floor = least(best);
+                    floor = floor_of(best, doc)?;
                 }
                 if let Some(aggregations) = takers.aggregations.as_deref_mut() {
                     docs.push(doc);

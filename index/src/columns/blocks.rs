@@ -32,6 +32,13 @@ pub(crate) struct Block {
     pub(crate) full: bool,
 }
 
+/// Has no value.
+const NO_DOCUMENTS: Block = Block {
+    lowest: u64::MAX,
+    highest: 0,
+    full: false,
+};
+
 /// How the values of a block lie to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cover {
@@ -81,6 +88,8 @@ pub(crate) struct Blocks {
     by_highest: OnceLock<Vec<u32>>,
     /// The numbers of the blocks, the lowest value first.
     by_lowest: OnceLock<Vec<u32>>,
+    /// The values between which those of each block and of all behind it lie.
+    onwards: OnceLock<Vec<Block>>,
 }
 
 impl Blocks {
@@ -101,12 +110,13 @@ impl Blocks {
             max_doc,
             by_highest: OnceLock::new(),
             by_lowest: OnceLock::new(),
+            onwards: OnceLock::new(),
         })
     }
 
-    /// Bytes that it takes, with the two orders.
+    /// Bytes that it takes, with the two orders and what lies onwards.
     pub(super) fn bytes(&self) -> usize {
-        self.blocks.len() * (size_of::<Block>() + 2 * size_of::<u32>())
+        self.blocks.len() * (2 * size_of::<Block>() + 2 * size_of::<u32>())
     }
 
     /// Whether values mostly lie by document: most blocks have a small part of the values between all lowest and highest.
@@ -121,12 +131,29 @@ impl Blocks {
 
     /// The block `nth`; an empty one behind the last.
     pub(crate) fn get(&self, nth: u32) -> Block {
-        let none = Block {
-            lowest: u64::MAX,
-            highest: 0,
-            full: false,
-        };
-        self.blocks.get(nth as usize).copied().unwrap_or(none)
+        self.blocks.get(nth as usize).copied().unwrap_or(NO_DOCUMENTS)
+    }
+
+    /// The block of a document and all behind it, as one.
+    pub(crate) fn onwards(&self, doc: DocId) -> Block {
+        let onwards = self.onwards.get_or_init(|| {
+            let mut onwards = self.blocks.clone();
+            let mut behind = Block {
+                full: true,
+                ..NO_DOCUMENTS
+            };
+            for block in onwards.iter_mut().rev() {
+                behind = Block {
+                    lowest: block.lowest.min(behind.lowest),
+                    highest: block.highest.max(behind.highest),
+                    full: block.full && behind.full,
+                };
+                *block = behind;
+            }
+            onwards
+        });
+        let at = (doc / DOCS_PER_BLOCK) as usize;
+        onwards.get(at).copied().unwrap_or(NO_DOCUMENTS)
     }
 
     /// The block of a document.

@@ -27,13 +27,13 @@ use tantivy::{DocId, Score, Searcher, SegmentReader, Term};
 use self::all::AllWords;
 use self::any::AnyWords;
 use self::cursor::Cursor;
+use super::floor::Floor;
 use super::no_match;
 use crate::bm25::{Norms, average, idf};
 use crate::statistics::Statistics;
 
-/// Tells a scorer that only documents with this score or a better one are wanted from now on. It may then pass over
-/// others; it doesn't have to.
-pub(super) fn raise_floor(scorer: &mut dyn Scorer, floor: Score) -> tantivy::Result<()> {
+/// Tells a scorer which scores are wanted from now on. It may then pass over documents with others; it doesn't have to.
+pub(super) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
     if let Some(all) = scorer.downcast_mut::<AllWords>() {
         return all.raise_floor(floor);
     }

@@ -14,8 +14,10 @@ use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, Source};
 use super::rank::{self, Rank};
 use crate::columns::{Block, ColumnCache, NumberColumn};
+use crate::run::Run;
 
-/// The first key that can differ between documents, where each document has at most one value of it.
+/// A key of which each document has at most one value: the first that can differ between documents, or the one that decides
+/// between those of the same score.
 pub(super) struct Leading {
     /// Which key of the order it is.
     pub(super) nth: usize,
@@ -127,6 +129,18 @@ impl Leading {
         }
         let (lowest, highest) = (self.rank(block.lowest), self.rank(block.highest));
         Some((lowest.min(highest), lowest.max(highest)))
+    }
+
+    /// No document from `doc` on stands before this, if that is known.
+    pub(super) fn edge_from(&self, doc: DocId, run: &Run) -> tantivy::Result<Option<Rank>> {
+        if self.column.is_none() {
+            return Ok(Some(self.missing));
+        }
+        let Some(column) = self.sliceable() else {
+            return Ok(None);
+        };
+        let best = self.ranks_of(column.blocks(run)?.onwards(doc));
+        Ok(Some(best.map_or(self.missing, |(best, _)| best)))
     }
 
     /// The values from `after` (or the best) to `limit`, and perhaps a few more; `None` when documents without a value

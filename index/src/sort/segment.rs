@@ -30,6 +30,9 @@ use crate::run::Run;
 /// How many columns' worth of work the objects of a document are.
 const WORK_OF_OBJECTS: usize = 16;
 
+/// The place of the key behind the score, in an order that begins with that.
+pub(super) const BEHIND_SCORE: usize = 1;
+
 /// An order that is ready for the segments of one searcher.
 pub(crate) struct PreparedOrder<'a> {
     pub(super) order: &'a Order,
@@ -85,25 +88,16 @@ impl<'a> PreparedOrder<'a> {
         let keys = self.order.keys.iter().zip(&self.filters);
         let keys = keys.map(|(key, filter)| self.open_key(key, filter.as_deref(), reader));
         let keys = keys.collect::<tantivy::Result<Vec<_>>>()?;
-        let leading = match self
-            .order
-            .leading(scores)
-            .and_then(|nth| Some((nth, keys.get(nth)?)))
-        {
-            Some((
-                nth,
-                SegmentKey {
-                    key,
-                    strings,
-                    missing,
-                    ..
-                },
-            )) => {
-                let ordinals = strings.as_ref().map(|strings| &strings.ordinals);
-                Leading::open(nth, key, ordinals, *missing, self.columns, reader)?
-            }
-            None => None,
+        let open = |nth: Option<usize>| {
+            let Some((nth, opened)) = nth.and_then(|nth| Some((nth, keys.get(nth)?))) else {
+                return Ok(None);
+            };
+            let ordinals = opened.strings.as_ref().map(|strings| &strings.ordinals);
+            Leading::open(nth, opened.key, ordinals, opened.missing, self.columns, reader)
         };
+        let leading = open(self.order.leading(scores))?;
+        let by_score = scores && self.order.begins_with_best_score();
+        let ties = open(by_score.then_some(BEHIND_SCORE))?;
         let nearest = match self.order.leading(scores) {
             Some(nth) => self.nearest(nth, reader)?,
             None => None,
@@ -112,6 +106,7 @@ impl<'a> PreparedOrder<'a> {
             ranks: Vec::with_capacity(keys.len()),
             keys,
             leading,
+            ties,
             nearest,
             doc: 0,
             score: 0.0,
@@ -352,7 +347,9 @@ pub(crate) struct SegmentOrder<'a> {
     keys: Vec<SegmentKey<'a>>,
     /// The key that decides most comparisons, where it can be read in blocks.
     pub(super) leading: Option<Leading>,
-    /// The same where it is by distance.
+    /// The key that decides between documents of the same score, where the best score comes first.
+    pub(super) ties: Option<Leading>,
+    /// The leading key where it is by distance.
     pub(super) nearest: Option<Nearest>,
     doc: DocId,
     score: Score,

@@ -10,8 +10,10 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Score};
 use super::leading::Leading;
 use super::order::Order;
 use super::rank::Rank;
-use super::segment::SegmentOrder;
+use super::segment::{BEHIND_SCORE, SegmentOrder};
 use super::standing::Standing;
+use crate::plan::Floor;
+use crate::run::Run;
 
 /// A document that made it.
 #[derive(Clone, Debug)]
@@ -172,11 +174,27 @@ impl SegmentTop<'_> {
         self.order.leading_of(after, score)
     }
 
-    /// Only documents with this score or a better one can get in, where the order begins with the best score.
-    pub(crate) fn least_score(&self) -> Option<Score> {
-        let rank = self.last()?.first()?;
+    /// Which scores documents from `doc` on get in with, where the order begins with the best score. The one of the last
+    /// that is kept is enough as long as a document with it may come that stands before that one.
+    pub(crate) fn floor(&self, doc: DocId, run: &Run) -> tantivy::Result<Option<Floor>> {
+        let Some(last) = self.last() else { return Ok(None) };
+        let Some(value) = last.first().and_then(|rank| rank.value(true)) else {
+            return Ok(None);
+        };
         // It was a single-precision number before.
-        rank.value(true).map(|value| f64::from_u64(value) as Score)
+        let score = f64::from_u64(value) as Score;
+        let edge = match &self.order.ties {
+            Some(ties) => ties.edge_from(doc, run)?,
+            None => None,
+        };
+        let ties_are_over = edge
+            .zip(last.get(BEHIND_SCORE))
+            .is_some_and(|(edge, last)| edge > *last);
+        Ok(Some(if ties_are_over {
+            Floor::above(score)
+        } else {
+            Floor::from(score)
+        }))
     }
 
     /// Only documents before these ranks can get in.

@@ -29,6 +29,7 @@ mod scores;
 mod scoring;
 mod sorting;
 mod text_queries;
+mod ties;
 mod value;
 
 use std::sync::LazyLock;

@@ -124,7 +124,7 @@ fn segments_tell_how_their_matches_were_looked_at() {
     );
     let collapsed = access(newest.collapse("kind"));
     assert_eq!(collapsed, [Access::AllMatches(20); 2]);
-    let all = SearchRequest::new(Query::match_text("text", "red"));
+    let all = SearchRequest::new(Query::match_text("text", "red")).total(TotalRequest::Exact);
     assert_eq!(access(all), [Access::AllMatches(20); 2]);
 }
 

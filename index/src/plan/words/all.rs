@@ -3,7 +3,8 @@
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
-use super::cursor::{CODES, Cursor, ROUNDING, first_too_long};
+use super::cursor::{CODES, Cursor, first_too_long};
+use crate::plan::floor::Floor;
 
 /// The intersection of words: the rarest leads.
 ///
@@ -15,6 +16,7 @@ pub(super) struct AllWords {
     /// The rarest first.
     order: Vec<usize>,
     doc: DocId,
+    /// What the scores of a document's words have to be in all.
     floor: Option<f64>,
     window: Window,
 }
@@ -56,9 +58,9 @@ impl AllWords {
         }
     }
 
-    pub(super) fn raise_floor(&mut self, floor: Score) -> tantivy::Result<()> {
+    pub(super) fn raise_floor(&mut self, floor: Floor) -> tantivy::Result<()> {
         self.cursors.iter_mut().try_for_each(Cursor::measure)?;
-        self.floor = Some(f64::from(floor) * ROUNDING);
+        self.floor = Some(floor.sum());
         self.window = self.window_from(self.doc.saturating_add(1).min(TERMINATED));
         Ok(())
     }
@@ -134,13 +136,14 @@ impl AllWords {
         let Some(floor) = self.floor else {
             return Window::WHOLE;
         };
-        let (mut bound, mut last) = (0.0, TERMINATED);
+        let (mut bound, mut last, mut shortest) = (0.0, TERMINATED, 0);
         for (place, nth) in self.order.iter().enumerate() {
             let Some(cursor) = self.cursors.get_mut(*nth) else {
                 continue;
             };
             if place == 0 {
                 (bound, last) = cursor.bound(doc);
+                shortest = u16::from(cursor.shortest());
             } else {
                 bound += cursor.highest();
             }
@@ -157,9 +160,11 @@ impl AllWords {
             };
             self.order.iter().enumerate().map(of).sum::<f64>()
         };
+        let too_long = first_too_long(|code| at_length(code) >= floor);
         Window {
             last,
-            too_long: first_too_long(|code| at_length(code) >= floor),
+            // Lengths of texts are looked at one by one; that every one of the block is too long is known at once.
+            too_long: if shortest >= too_long { 0 } else { too_long },
         }
     }
 }

@@ -5,7 +5,8 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::all::AllWords;
-use super::cursor::{Cursor, ROUNDING, first_too_long};
+use super::cursor::{Cursor, first_too_long};
+use crate::plan::floor::Floor;
 
 /// The union of words, of which `needed` have to be there.
 pub(super) struct AnyWords {
@@ -15,6 +16,7 @@ pub(super) struct AnyWords {
     /// Documents and the words that stand on them, by document.
     order: Vec<(DocId, usize)>,
     doc: DocId,
+    /// What the scores of a document's words have to be in all.
     floor: Option<f64>,
     /// What goes on with the cursors when every word is needed to reach the floor.
     all: Option<AllWords>,
@@ -47,15 +49,15 @@ impl AnyWords {
         any
     }
 
-    pub(super) fn raise_floor(&mut self, floor: Score) -> tantivy::Result<()> {
+    pub(super) fn raise_floor(&mut self, floor: Floor) -> tantivy::Result<()> {
         if let Some(all) = &mut self.all {
             return all.raise_floor(floor);
         }
         self.cursors.iter_mut().try_for_each(Cursor::measure)?;
-        let lowered = f64::from(floor) * ROUNDING;
-        self.floor = Some(lowered);
+        let least = floor.sum();
+        self.floor = Some(least);
         let together: f64 = self.cursors.iter().map(Cursor::highest).sum();
-        let needed = |cursor: &Cursor| together - cursor.highest() < lowered;
+        let needed = |cursor: &Cursor| together - cursor.highest() < least;
         if self.cursors.iter().all(needed) {
             let mut all = AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors));
             all.raise_floor(floor)?;
@@ -66,7 +68,7 @@ impl AnyWords {
             let of = self.cursors.iter().map(|cursor| cursor.highest_at_length(code));
             of.sum::<f64>()
         };
-        let too_long = first_too_long(|code| at_length(code) >= lowered);
+        let too_long = first_too_long(|code| at_length(code) >= least);
         for cursor in &mut self.cursors {
             cursor.pass_over(too_long);
         }
@@ -129,13 +131,15 @@ impl AnyWords {
     /// If no document from the pivot on to the end of the words' blocks can reach the floor: where to go on.
     fn hopeless(&mut self, pivot: &Pivot) -> Option<DocId> {
         let floor = self.floor?;
-        let (mut bound, mut until) = (0.0, TERMINATED);
+        let (mut bound, mut until, mut shortest) = (0.0, TERMINATED, u8::MAX);
         for (_, nth) in self.order.iter().take(pivot.end) {
-            let (most, last) = self.cursors.get_mut(*nth)?.bound(pivot.doc);
+            let cursor = self.cursors.get_mut(*nth)?;
+            let (most, last) = cursor.bound(pivot.doc);
             bound += most;
             until = until.min(last);
+            shortest = shortest.min(cursor.shortest());
         }
-        if bound >= floor {
+        if bound >= floor && self.at_length(pivot, shortest) >= floor {
             return None;
         }
         // Behind the next word's document, that word counts too.
@@ -149,12 +153,16 @@ impl AnyWords {
         let Some(floor) = self.floor else {
             return false;
         };
+        let length = self.order.first().and_then(|(_, nth)| self.cursors.get(*nth));
+        let length = length.map_or(0, |cursor| cursor.length_of(pivot.doc));
+        self.at_length(pivot, length) < floor
+    }
+
+    /// What documents of the blocks of the pivot's words score at most when their lengths have this code.
+    fn at_length(&self, pivot: &Pivot, code: u8) -> f64 {
         let words = self.order.iter().take(pivot.end);
-        let most = words.filter_map(|(_, nth)| {
-            let cursor = self.cursors.get(*nth)?;
-            Some(cursor.at_length(cursor.length_of(pivot.doc)))
-        });
-        most.sum::<f64>() < floor
+        let most = words.filter_map(|(_, nth)| Some(self.cursors.get(*nth)?.at_length(code)));
+        most.sum()
     }
 
     /// Moves the first `count` cursors that stand before `target` to it.

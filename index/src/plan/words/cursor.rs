@@ -19,9 +19,6 @@ pub(super) struct Source {
     pub(super) statistics: Arc<Statistics>,
 }
 
-/// A little less than 1: what sums may lose by rounding, or gain in single precision, between a floor and a bound.
-pub(super) const ROUNDING: f64 = 1.0 - 1e-6;
-
 /// Walks a word's documents, and scores them.
 pub(super) struct Cursor {
     postings: SegmentPostings,
@@ -155,6 +152,11 @@ impl Cursor {
     pub(super) fn at_length(&self, code: u8) -> f64 {
         let ceiling = self.ceiling.as_ref();
         ceiling.map_or(f64::INFINITY, |ceiling| f64::from(ceiling.at_length(code)))
+    }
+
+    /// The code of the shortest text of the block that [`Cursor::bound`] told of.
+    pub(super) fn shortest(&self) -> u8 {
+        self.ceiling.as_ref().map_or(0, Ceiling::shortest)
     }
 
     /// What any document scores at most when its length has this code.

@@ -1,0 +1,69 @@
+//! What a document has to score to be among the best.
+
+use tantivy::Score;
+
+/// Part of a sum of scores that adding in another order may change: of a thousand words' double-precision scores.
+const ROUNDING: f64 = 1e-12;
+
+/// Which scores are wanted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Floor {
+    score: Score,
+    /// Whether the score itself is wanted.
+    included: bool,
+}
+
+impl Floor {
+    /// This score and better ones.
+    pub(crate) fn from(score: Score) -> Self {
+        Self {
+            score,
+            included: true,
+        }
+    }
+
+    /// Better scores than this one.
+    pub(crate) fn above(score: Score) -> Self {
+        Self {
+            score,
+            included: false,
+        }
+    }
+
+    /// Whether a score is wanted.
+    pub(crate) fn admits(self, score: Score) -> bool {
+        score > self.score || self.included && score == self.score
+    }
+
+    /// The least sum of words' scores that becomes a score that is wanted when it is rounded to single precision.
+    pub(super) fn sum(self) -> f64 {
+        let (below, above) = if self.included {
+            (self.score.next_down(), self.score)
+        } else {
+            (self.score, self.score.next_up())
+        };
+        f64::midpoint(f64::from(below), f64::from(above)) * (1.0 - ROUNDING)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_that_reach_it_are_those_that_are_rounded_to_what_it_admits() {
+        for score in [0.1_f32, 1.0, 1.999_999_9, 7.25, 1e-9, 3e7] {
+            let width = f64::from(score.next_up()) - f64::from(score);
+            for step in -40..=40 {
+                let sum = f64::from(score) + f64::from(step) / 16.0 * width;
+                for floor in [Floor::from(score), Floor::above(score)] {
+                    let admitted = floor.admits(sum as Score);
+                    assert!(!admitted || sum >= floor.sum(), "{sum} is lost below {floor:?}");
+                    // What lies a good part of the width below is known to be of no use.
+                    let near = (sum - floor.sum()).abs() < width / 16.0;
+                    assert!(near || admitted == (sum >= floor.sum()), "{sum} {floor:?}");
+                }
+            }
+        }
+    }
+}
