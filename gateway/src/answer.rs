@@ -11,6 +11,7 @@ use http::header::{
 };
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
+use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::messages::{Encoding, take_plain};
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
@@ -73,6 +74,18 @@ pub(crate) fn metadata(headers: &HeaderMap) -> HeaderMap {
         .filter(|(name, _)| !of_grpc(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
+}
+
+/// A call that has its answer already.
+pub(crate) fn done(response: Response<Body>) -> ResponseFuture {
+    Box::pin(std::future::ready(Ok(response)))
+}
+
+/// An answer that its code says all of.
+pub(crate) fn empty(code: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = code;
+    response
 }
 
 /// A body of one piece.

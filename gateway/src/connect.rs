@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::header::{ALLOW, HeaderName, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use prost_reflect::{DescriptorPool, MethodDescriptor};
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
@@ -22,6 +22,7 @@ use tower::ServiceExt as _;
 mod answer;
 mod request;
 
+use crate::answer::{done, empty};
 use crate::one_message::grpc_request;
 use request::{Asked, Message, Shape};
 
@@ -68,21 +69,21 @@ impl Connect {
         let path = request.uri().path().to_owned();
         let Some(method) = self.methods.get(&path) else {
             // It takes a stream.
-            return done(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+            return done(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         };
         let by_get = !method.is_server_streaming() && self.stack.methods().is_repeatable(&path);
         let shape = match *request.method() {
             Method::POST => Shape::of(request.headers()),
             Method::GET if by_get => Shape::of_query(request.uri().query().unwrap_or_default()),
             _ => {
-                let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED);
+                let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
                 let allowed = HeaderValue::from_static(if by_get { "GET, POST" } else { "POST" });
                 response.headers_mut().insert(ALLOW, allowed);
                 return done(response);
             }
         };
         let Some(shape) = shape.filter(|shape| shape.streams == method.is_server_streaming()) else {
-            let mut response = refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            let mut response = empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
             let accepted = HeaderValue::from_static(request::media_types(method.is_server_streaming()));
             response.headers_mut().insert(ACCEPT_POST, accepted);
             return done(response);
@@ -120,16 +121,6 @@ impl Connect {
             })
         })
     }
-}
-
-fn done(response: Response<Body>) -> ResponseFuture {
-    Box::pin(std::future::ready(Ok(response)))
-}
-
-fn refuse(code: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = code;
-    response
 }
 
 #[cfg(test)]

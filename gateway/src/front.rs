@@ -15,7 +15,7 @@ use tonic::body::Body;
 use tower::{Layer as _, Service};
 use tower_http::cors::Cors;
 
-use crate::answer::{JSON, whole};
+use crate::answer::{JSON, done, empty, whole};
 use crate::config::GatewayConfig;
 use crate::connect::Connect;
 use crate::grpc_web::GrpcWeb;
@@ -112,7 +112,7 @@ impl Web {
         if path == DOCUMENT && request.method() == Method::GET {
             let mut response = Response::new(whole(self.document.clone()));
             response.headers_mut().insert(CONTENT_TYPE, JSON);
-            return answer(response);
+            return done(response);
         }
         if self.connect.knows(path) {
             return self.connect.call(request);
@@ -133,18 +133,8 @@ impl Service<Request<Body>> for Web {
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         match Protocol::of(request.headers()) {
             Protocol::GrpcWeb => self.grpc_web.call(request),
-            Protocol::Grpc => answer(empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED)),
+            Protocol::Grpc => done(empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED)),
             Protocol::Other => self.other(request),
         }
     }
-}
-
-fn answer(response: Response<Body>) -> ResponseFuture {
-    Box::pin(std::future::ready(Ok(response)))
-}
-
-fn empty(code: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = code;
-    response
 }

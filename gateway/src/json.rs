@@ -35,7 +35,7 @@ pub(crate) use route::{BodyUse, Route, field_path, read_all};
 
 use request::{Call, Form};
 
-use crate::answer::accepted;
+use crate::answer::{accepted, done};
 use crate::one_message::grpc_request;
 
 /// The descriptors of the contract, of the details of errors, and of health.
@@ -73,7 +73,7 @@ impl Json {
     pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
         match self.find(&request) {
             Ok(call) => self.forward(call, request),
-            Err(refusal) => Box::pin(std::future::ready(Ok(*refusal))),
+            Err(refusal) => done(*refusal),
         }
     }
 
@@ -135,7 +135,7 @@ impl Json {
         let route = Arc::clone(&call.route);
         let request = match grpc_request(&route.path, request, call, self.bytes_max) {
             Ok(request) => request,
-            Err(status) => return Box::pin(std::future::ready(Ok(error::response(&self.pool, &status)))),
+            Err(status) => return done(error::response(&self.pool, &status)),
         };
         let (stack, pool, bytes_max) = (self.stack.clone(), self.pool.clone(), self.bytes_max);
         Box::pin(async move {
