@@ -8,7 +8,7 @@ use souk_proto::search::v1::{
 };
 use souk_proto::r#type::v1::{GeoPoint, Value, value};
 
-use super::record::{Fields, Item, Record};
+use super::record::{Fields, Item, Kept, Record};
 
 /// The sphere on which distances are measured, in metres.
 const EARTH_RADIUS: f64 = 6_371_008.77;
@@ -135,27 +135,30 @@ fn wildcard(pattern: &[char], text: &[char]) -> bool {
 
 /// The haversine distance in metres.
 fn distance(item: &Item, to: &GeoPoint) -> Option<f64> {
-    let Item::Point(latitude, longitude) = item else {
+    let Item::Point(point) = item else {
         return None;
     };
-    let (a, b) = (latitude.to_radians(), to.latitude.to_radians());
+    let to = Kept::from(to);
+    let radians = |units: i64| (units as f64 / 1e7).to_radians();
+    let (a, b) = (radians(point.north), radians(to.north));
     let half_latitude = ((b - a) / 2.0).sin();
-    let half_longitude = ((to.longitude - longitude).to_radians() / 2.0).sin();
+    let half_longitude = (radians(to.east - point.east) / 2.0).sin();
     let h = half_latitude * half_latitude + a.cos() * b.cos() * half_longitude * half_longitude;
     Some(2.0 * EARTH_RADIUS * h.sqrt().min(1.0).asin())
 }
 
 fn in_box(item: &Item, top_left: &GeoPoint, bottom_right: &GeoPoint) -> bool {
-    let Item::Point(latitude, longitude) = item else {
+    let Item::Point(point) = item else {
         return false;
     };
-    let (west, east) = (top_left.longitude, bottom_right.longitude);
+    let (top_left, bottom_right) = (Kept::from(top_left), Kept::from(bottom_right));
+    let (west, east) = (top_left.east, bottom_right.east);
     let between = if west <= east {
-        west <= *longitude && *longitude <= east
+        west <= point.east && point.east <= east
     } else {
-        west <= *longitude || *longitude <= east
+        west <= point.east || point.east <= east
     };
-    bottom_right.latitude <= *latitude && *latitude <= top_left.latitude && between
+    bottom_right.north <= point.north && point.north <= top_left.north && between
 }
 
 /// The order of two records; the primary key decides in the end.

@@ -14,8 +14,28 @@ pub(super) enum Item {
     Double(f64),
     /// Nanoseconds since the Unix epoch.
     Time(i64),
-    /// Degrees north and east.
-    Point(f64, f64),
+    /// A position as Souk keeps it.
+    Point(Kept),
+}
+
+/// A point in 1e-7 degrees north and east, at which `GeoPoint` says that all points are taken: those of
+/// resources and those of queries. Degrees as computed differ in their last binary digits.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(super) struct Kept {
+    pub(super) north: i64,
+    /// From -180 degrees, to less than 180.
+    pub(super) east: i64,
+}
+
+impl From<&GeoPoint> for Kept {
+    fn from(point: &GeoPoint) -> Self {
+        let units = |degrees: f64| (degrees * 1e7).round() as i64;
+        let east = units(point.longitude);
+        Self {
+            north: units(point.latitude),
+            east: if east == 1_800_000_000 { -east } else { east },
+        }
+    }
 }
 
 /// The values of each field.
@@ -38,10 +58,7 @@ fn text(text: &str) -> Vec<Item> {
 }
 
 fn point(point: Option<&GeoPoint>) -> Vec<Item> {
-    point
-        .map(|p| Item::Point(p.latitude, p.longitude))
-        .into_iter()
-        .collect()
+    point.map(|p| Item::Point(Kept::from(p))).into_iter().collect()
 }
 
 fn time(time: Option<&prost_types::Timestamp>) -> Vec<Item> {
