@@ -1,23 +1,24 @@
-//! The end of the change log, read and decoded once for all indexes of an engine.
+//! The end of the change log, read once for all indexes of an engine.
 //!
-//! Who follows the log asks for what comes behind his position. At the end of the log the first to ask reads, and the
-//! others find what he read in a window of the last [`WINDOW_BYTES`]. Nobody waits for anybody else than for one such
-//! read: who falls behind the window reads from the log by himself, and decodes the rows of his table only.
+//! Who follows the log asks for what comes behind his position, and decodes the rows of his table, which are nobody else's.
+//! At the end of the log the first to ask reads, and the others find what he read in a window of the last
+//! [`WINDOW_BYTES`]. Nobody waits for anybody else than for one such read: who falls behind the window reads from the log
+//! by himself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use souk_storage::{Change, Database, RowChange, TableId, Value};
+use souk_storage::{Database, LogEntry};
 
 use crate::error::Result;
 
 /// Changes that are read at a time.
 const CHANGES_PER_READ: usize = 1_000;
-/// What the window keeps, bytes of keys and values; the block that was read last is kept whatever its size.
+/// What the window keeps, bytes of the log; the block that was read last is kept whatever its size.
 const WINDOW_BYTES: usize = 16 << 20;
-/// What a change and a row of it take beside their values, about.
-const ENTRY_BYTES: usize = 200;
+/// What an entry takes beside its bytes, about.
+const ENTRY_BYTES: usize = 64;
 
 /// The end of the log.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub(crate) struct Block {
     after: u64,
     /// The sequence of the last.
     last: u64,
-    changes: Vec<Change>,
+    entries: Vec<LogEntry>,
     bytes: usize,
 }
 
@@ -64,25 +65,23 @@ impl LogTail {
         }
     }
 
-    /// Changes behind a position, with the rows of a table at least; `None` at the end of the log. The block may begin
-    /// at the position or in front of it.
+    /// Changes behind a position; `None` at the end of the log. The block may begin at the position or in front of it.
     ///
     /// # Errors
     /// What the store refuses, for example changes that are trimmed.
-    pub(crate) async fn read(&self, table: TableId, position: u64) -> Result<Option<Arc<Block>>> {
+    pub(crate) async fn read(&self, position: u64) -> Result<Option<Arc<Block>>> {
         match self.look(position) {
             Look::Found(block) => return Ok(Some(block)),
-            Look::Gone => return self.read_alone(table, position).await,
+            Look::Gone => return self.read_alone(position).await,
             Look::Ended => {}
         }
         let _reading = self.reading.lock().await;
         match self.look(position) {
             Look::Found(block) => return Ok(Some(block)),
-            Look::Gone => return self.read_alone(table, position).await,
+            Look::Gone => return self.read_alone(position).await,
             Look::Ended => {}
         }
-        let changes = self.database.changes(position, CHANGES_PER_READ).await?;
-        let block = Block::new(position, changes);
+        let block = self.read_alone(position).await?;
         if let Some(block) = &block {
             self.window.lock().push(Arc::clone(block));
         }
@@ -93,20 +92,20 @@ impl LogTail {
         self.window.lock().look(position)
     }
 
-    async fn read_alone(&self, table: TableId, position: u64) -> Result<Option<Arc<Block>>> {
-        let changes = self.database.changes_of(table, position, CHANGES_PER_READ);
-        Ok(Block::new(position, changes.await?))
+    async fn read_alone(&self, position: u64) -> Result<Option<Arc<Block>>> {
+        let entries = self.database.log_entries(position, CHANGES_PER_READ);
+        Ok(Block::new(position, entries.await?))
     }
 }
 
 impl Block {
-    fn new(after: u64, changes: Vec<Change>) -> Option<Arc<Self>> {
-        let last = changes.last()?.sequence;
-        let bytes = changes.iter().map(weight).sum();
+    fn new(after: u64, entries: Vec<LogEntry>) -> Option<Arc<Self>> {
+        let last = entries.last()?.sequence();
+        let bytes = entries.iter().map(|entry| entry.size() + ENTRY_BYTES).sum();
         Some(Arc::new(Self {
             after,
             last,
-            changes,
+            entries,
             bytes,
         }))
     }
@@ -117,9 +116,9 @@ impl Block {
     }
 
     /// The changes behind a position.
-    pub(crate) fn behind(&self, position: u64) -> &[Change] {
-        let known = self.changes.partition_point(|change| change.sequence <= position);
-        self.changes.get(known..).unwrap_or_default()
+    pub(crate) fn behind(&self, position: u64) -> &[LogEntry] {
+        let known = self.entries.partition_point(|entry| entry.sequence() <= position);
+        self.entries.get(known..).unwrap_or_default()
     }
 }
 
@@ -149,23 +148,6 @@ impl Window {
             self.bytes -= self.blocks.pop_front().map_or(0, |block| block.bytes);
         }
     }
-}
-
-fn weight(change: &Change) -> usize {
-    change.rows.iter().map(row_weight).sum::<usize>() + ENTRY_BYTES
-}
-
-fn row_weight(change: &RowChange) -> usize {
-    let cells = change.row.iter().flat_map(|row| row.columns().iter());
-    let cells = cells.map(|(name, cells)| {
-        let values = cells.iter().map(|cell| match &cell.value {
-            Value::String(text) => text.len(),
-            Value::Binary(bytes) => bytes.len(),
-            Value::Integer(_) | Value::Double(_) | Value::Boolean(_) => 0,
-        });
-        name.len() + ENTRY_BYTES / 4 * cells.len() + values.sum::<usize>()
-    });
-    ENTRY_BYTES + cells.sum::<usize>()
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 pub(crate) mod codec;
 
+use bytes::Bytes;
+
 use crate::catalog::TableId;
+use crate::error::Result;
 use crate::row::Row;
 use crate::value::PrimaryKey;
 
@@ -17,6 +20,33 @@ pub struct Change {
     pub trace: Option<String>,
     /// What happened to each row.
     pub rows: Vec<RowChange>,
+}
+
+/// A change as the log has it. For readers that share what they read, and want the rows of one table each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    pub(crate) sequence: u64,
+    pub(crate) bytes: Bytes,
+}
+
+impl LogEntry {
+    /// The change's place in the log.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Bytes that the log keeps of it.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The change with the rows of one table only: the others aren't decoded.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`].
+    pub fn change_of(&self, table: TableId) -> Result<Change> {
+        codec::decode_where(self.sequence, &self.bytes, &|of, _, _| of == table)
+    }
 }
 
 /// What happened to one row.

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::batch::{Committed, Durability, RequestRecord, WriteBatch, WrittenRow};
 use crate::catalog::{Catalog, Table, TableId};
-use crate::change::Change;
+use crate::change::{Change, LogEntry};
 use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
 use crate::feed::Feeds;
@@ -174,6 +174,14 @@ impl Database {
     /// As there.
     pub async fn changes_of(&self, table: TableId, after: u64, limit: usize) -> Result<Vec<Change>> {
         self.snapshot().await?.changes_of(table, after, limit).await
+    }
+
+    /// [`Snapshot::log_entries`] of a fresh snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn log_entries(&self, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
+        self.snapshot().await?.log_entries(after, limit).await
     }
 
     /// [`Snapshot::sequence_at`] of a fresh snapshot.

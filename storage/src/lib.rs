@@ -144,7 +144,7 @@ pub use batch::{
     RowOperation, RowWrite, WriteBatch, WrittenRow,
 };
 pub use catalog::{IndexState, Table, TableId};
-pub use change::{Change, ChangeKind, RowChange};
+pub use change::{Change, ChangeKind, LogEntry, RowChange};
 pub use check::{CheckReport, Problem, ProblemKind, check};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use consumer::Consumer;

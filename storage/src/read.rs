@@ -20,7 +20,7 @@ pub use self::range::{KeyBound, RangePage, RangeRequest};
 pub use self::rows::Read;
 pub use self::split::{Split, Splits};
 use crate::catalog::{Table, TableId};
-use crate::change::{Change, ChangeKind};
+use crate::change::{Change, ChangeKind, LogEntry};
 use crate::database::Shared;
 #[cfg(doc)]
 use crate::error::Error;
@@ -146,6 +146,14 @@ impl Snapshot {
     pub async fn changes_of(&self, table: TableId, after: u64, limit: usize) -> Result<Vec<Change>> {
         let wanted = move |of: TableId, _: ChangeKind, _: &[u8]| of == table;
         log::changes_until(&*self.kv, after, self.sequence(), limit, Some(&wanted)).await
+    }
+
+    /// [`Snapshot::changes`], not decoded.
+    ///
+    /// # Errors
+    /// As there, but for what decoding finds.
+    pub async fn log_entries(&self, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
+        log::entries_until(&*self.kv, after, self.sequence(), limit).await
     }
 
     /// Where the changes since a time begin: reading after this sequence gives every change of that time (nanoseconds

@@ -175,8 +175,7 @@ impl Follower {
     /// Takes the next changes from the log; `true` when there are no more.
     fn take_changes(&mut self) -> Result<bool> {
         self.sequences.borrow_and_update();
-        let table = self.keeping.table.table.id();
-        let read = self.keeping.tail.read(table, self.taken);
+        let read = self.keeping.tail.read(self.taken);
         let Some(block) = self.keeping.runtime.block_on(read)? else {
             return Ok(true);
         };
@@ -193,8 +192,8 @@ impl Follower {
     }
 
     fn apply(&mut self, block: &Block) -> Result<()> {
-        let changes = block.behind(self.taken);
-        let operations = self.pending.take_in(&self.keeping.table, &self.design, changes);
+        let entries = block.behind(self.taken);
+        let operations = self.pending.take_in(&self.keeping.table, &self.design, entries)?;
         if !operations.is_empty() {
             self.writer.apply(operations)?;
         }

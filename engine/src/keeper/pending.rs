@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use souk_chassis::propagate;
 use souk_index::Operation;
-use souk_storage::Change;
+use souk_storage::LogEntry;
 use tokio::time::Instant;
 use tracing::Span;
 
 use crate::design::Design;
+use crate::error::Result;
 use crate::table::OpenTable;
 
 /// Most writes that a span links to.
@@ -42,29 +43,31 @@ impl Pending {
     }
 
     /// The operations of changes, of which it then knows.
+    ///
+    /// # Errors
+    /// When an entry of the log is damaged.
     pub(super) fn take_in(
         &mut self,
         table: &OpenTable,
         design: &Design,
-        changes: &[Change],
-    ) -> Vec<Operation> {
+        entries: &[LogEntry],
+    ) -> Result<Vec<Operation>> {
         let mut operations = Vec::new();
-        for change in changes {
-            let before = operations.len();
-            let rows = change.rows.iter().filter(|row| row.table == table.table.id());
-            operations.extend(rows.map(|row| design.operation(table, row)));
-            if operations.len() > before
+        for entry in entries {
+            let change = entry.change_of(table.table.id())?;
+            operations.extend(change.rows.iter().map(|row| design.operation(table, row)));
+            if !change.rows.is_empty()
                 && self.traces.len() < LINKS_MAX
-                && let Some(trace) = &change.trace
+                && let Some(trace) = change.trace
             {
-                self.traces.push(trace.clone());
+                self.traces.push(trace);
             }
         }
         if !operations.is_empty() {
             self.operations += operations.len();
             self.since.get_or_insert_with(Instant::now);
         }
-        operations
+        Ok(operations)
     }
 
     /// Links the span of the commit to the writes.

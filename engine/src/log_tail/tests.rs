@@ -24,10 +24,11 @@ async fn put(database: &Database, table: &Table, id: i64, bytes: usize) {
 /// All sequences behind a position with the number of rows of the table in each.
 async fn read(tail: &LogTail, table: &Table, mut position: u64) -> Vec<(u64, usize)> {
     let mut all = Vec::new();
-    while let Some(block) = tail.read(table.id(), position).await.expect("changes") {
-        for change in block.behind(position) {
-            let rows = change.rows.iter().filter(|row| row.table == table.id());
-            all.push((change.sequence, rows.count()));
+    while let Some(block) = tail.read(position).await.expect("changes") {
+        for entry in block.behind(position) {
+            let change = entry.change_of(table.id()).expect("a change");
+            assert!(change.rows.iter().all(|row| row.table == table.id()));
+            all.push((change.sequence, change.rows.len()));
         }
         position = block.last();
     }
@@ -41,7 +42,7 @@ async fn everybody_reads_every_change_once_wherever_he_stands() {
         .expect("a store");
     let (ones, others) = (table(&database, "ones").await, table(&database, "others").await);
     let tail = LogTail::new(database.clone());
-    assert!(tail.read(ones.id(), 0).await.expect("read").is_none());
+    assert!(tail.read(0).await.expect("read").is_none());
     for id in 0..2_500 {
         put(&database, if id % 3 == 0 { &ones } else { &others }, id, 1).await;
     }
@@ -81,12 +82,8 @@ async fn what_one_has_read_others_find() {
     }
     let from = database.last_sequence() - 10;
     let tail = LogTail::new(database);
-    let block = tail.read(ones.id(), from).await.expect("read").expect("changes");
-    let same = tail
-        .read(others.id(), from + 3)
-        .await
-        .expect("read")
-        .expect("changes");
+    let block = tail.read(from).await.expect("read").expect("changes");
+    let same = tail.read(from + 3).await.expect("read").expect("changes");
     assert!(Arc::ptr_eq(&block, &same));
     assert_eq!(same.behind(from + 3).len(), 7);
 }
@@ -102,11 +99,7 @@ async fn the_window_is_bounded_and_the_slow_go_on_without_it() {
     let mut position = first;
     for id in 0..40 {
         put(&database, &ones, id, 1 << 20).await;
-        let block = tail
-            .read(ones.id(), position)
-            .await
-            .expect("read")
-            .expect("a change");
+        let block = tail.read(position).await.expect("read").expect("a change");
         position = block.last();
         let window = tail.window.lock();
         assert!(window.bytes <= WINDOW_BYTES, "{} bytes", window.bytes);

@@ -15,6 +15,8 @@ use crate::value::PrimaryKey;
 
 const FORMAT: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
+/// What is around the rows, with a trace.
+const HEAD_BYTES: usize = 128;
 
 const PUT: u8 = 1;
 const UPDATE: u8 = 2;
@@ -26,9 +28,9 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// A change of that many rows.
-    pub(crate) fn new(time: i64, trace: Option<&str>, rows: usize) -> Self {
-        let mut out = Vec::with_capacity(256);
+    /// A change of that many rows, which take about so many bytes.
+    pub(crate) fn new(time: i64, trace: Option<&str>, rows: usize, bytes: usize) -> Self {
+        let mut out = Vec::with_capacity(HEAD_BYTES + bytes);
         out.push(FORMAT);
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(&time.to_be_bytes());
@@ -83,7 +85,9 @@ pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> R
             }
             let key = PrimaryKey::decode(key).map_err(|_| Malformed("a primary key"))?;
             let bare = image.is_empty();
-            let image = |key: &PrimaryKey| decode_body(key.clone(), sequence, image);
+            // Rows of a table mostly have columns of the same names.
+            let other = rows.last().and_then(|row: &RowChange| row.row.as_ref());
+            let image = |key: &PrimaryKey| decode_body(other, key.clone(), sequence, image);
             let (row, parting) = match kind {
                 ChangeKind::Delete if bare => (None, None),
                 ChangeKind::Delete => (None, Some(image(&key)?)),

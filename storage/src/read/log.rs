@@ -4,7 +4,7 @@ pub(crate) mod statistics;
 pub(crate) mod time;
 
 use crate::change::codec::Wanted;
-use crate::change::{Change, codec};
+use crate::change::{Change, LogEntry, codec};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::kv::{Direction, KvSnapshot, Scan, Space};
@@ -34,6 +34,21 @@ pub(crate) async fn changes_until(
     limit: usize,
     wanted: Option<Wanted<'_>>,
 ) -> Result<Vec<Change>> {
+    let entries = entries_until(snapshot, after, last, limit).await?;
+    let decode = |LogEntry { sequence, bytes }| match wanted {
+        None => codec::decode(sequence, &bytes),
+        Some(wanted) => codec::decode_where(sequence, &bytes, wanted),
+    };
+    entries.into_iter().map(decode).collect()
+}
+
+/// The entries of the changes after `after` up to `last` (at most the snapshot's), not decoded.
+pub(super) async fn entries_until(
+    snapshot: &dyn KvSnapshot,
+    after: u64,
+    last: u64,
+    limit: usize,
+) -> Result<Vec<LogEntry>> {
     check_kept(snapshot, after).await?;
     if after >= last {
         return Ok(Vec::new());
@@ -47,23 +62,20 @@ pub(crate) async fn changes_until(
         bytes: MAX_CHANGES_BYTES,
     };
     let page = snapshot.scan(scan).await?;
-    let mut changes = Vec::with_capacity(page.entries.len());
+    let mut entries = Vec::with_capacity(page.entries.len());
     let mut expected = after;
-    for (key, entry) in page.entries {
+    for (key, bytes) in page.entries {
         expected += 1;
         let sequence = key::sequence_of_log(&key)?;
         if sequence != expected {
             return Err(missing(expected, sequence));
         }
-        changes.push(match wanted {
-            None => codec::decode(sequence, &entry)?,
-            Some(wanted) => codec::decode_where(sequence, &entry, wanted)?,
-        });
+        entries.push(LogEntry { sequence, bytes });
     }
     if page.next.is_none() && expected != last {
         return Err(missing(expected + 1, last + 1));
     }
-    Ok(changes)
+    Ok(entries)
 }
 
 /// Refuses to read after a sequence when changes behind it are trimmed.

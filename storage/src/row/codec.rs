@@ -93,9 +93,14 @@ pub(crate) fn decode_after(
     }
 }
 
-/// The row of a body in the change log.
-pub(crate) fn decode_body(key: PrimaryKey, revision: u64, body: &[u8]) -> Result<Row, Malformed> {
-    let (written, columns) = read_body(Reader::new(body), &ColumnSelection::All, None)?;
+/// The row of a body in the change log, given another as in [`decode_after`].
+pub(crate) fn decode_body(
+    other: Option<&Row>,
+    key: PrimaryKey,
+    revision: u64,
+    body: &[u8],
+) -> Result<Row, Malformed> {
+    let (written, columns) = read_body(Reader::new(body), &ColumnSelection::All, other.map(Row::columns))?;
     Ok(Row::new(key, revision, written, columns))
 }
 

@@ -132,8 +132,20 @@ impl FromIterator<(String, Cell)> for Columns {
         let columns = columns.into_iter();
         let mut all = Self::with_capacity(columns.size_hint().0);
         for (name, cell) in columns {
-            all.put(&name, cell);
+            all.push(name.into(), smallvec![cell]);
         }
-        all
+        let names = |one: &Column, other: &Column| one.name.as_str().cmp(other.name.as_str());
+        all.0.sort_by(names);
+        if all.0.is_sorted_by(|one, other| names(one, other).is_lt()) {
+            return all;
+        }
+        // A column is there more than once.
+        let mut distinct = Self::with_capacity(all.len());
+        for Column { name, cells } in all.0 {
+            for cell in cells {
+                distinct.put(&name, cell);
+            }
+        }
+        distinct
     }
 }

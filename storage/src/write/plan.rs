@@ -71,7 +71,7 @@ impl Plan {
         if self.changed.is_empty() {
             return Ok(self.commit);
         }
-        let mut entry = Encoder::new(now, trace, self.changed.len());
+        let mut entry = Encoder::new(now, trace, self.changed.len(), self.bytes);
         for row in &self.changed {
             let key = key::encoded_primary_key(&row.key);
             entry.row(row.table, row.kind, key, row.told());

@@ -101,7 +101,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, sequence: u64) -> Result<Vec<Writt
         if !key.is_empty() {
             let key = PrimaryKey::decode(key).map_err(|_| Malformed("a primary key"))?;
             if let Some(body) = row.get(codec::HEADER_BYTES..) {
-                written.row = Some(codec::decode_body(key.clone(), sequence, body)?);
+                written.row = Some(codec::decode_body(None, key.clone(), sequence, body)?);
             }
             written.key = Some(key);
         }

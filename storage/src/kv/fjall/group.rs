@@ -172,7 +172,10 @@ impl Group {
             PersistMode::Buffer
         };
         let mut batch = store.database().batch().durability(Some(mode));
-        for ((space, key), change) in std::mem::take(&mut self.changes) {
+        // In order: the places of neighbours in a memtable are found through the same nodes, which are then in the cache.
+        let mut changes: Vec<_> = std::mem::take(&mut self.changes).into_iter().collect();
+        changes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for ((space, key), change) in changes {
             match change {
                 Some(value) => batch.insert(store.keyspace(space), key, value),
                 None => batch.remove(store.keyspace(space), key),
