@@ -64,6 +64,10 @@ pub(crate) struct IndexState {
     applied: watch::Sender<u64>,
     /// The highest sequence that somebody waits for.
     wanted: AtomicU64,
+    /// What searches would see if the follower knew of any: the next one waits for it.
+    held: AtomicU64,
+    /// Whether somebody has searched since the follower last looked.
+    searched: AtomicBool,
     /// Wakes the follower when `wanted` has grown.
     pub(crate) wake: Notify,
     /// Whether its segments are as few as they become while nobody writes.
@@ -79,6 +83,8 @@ impl IndexState {
             phase_changed: watch::Sender::new(()),
             applied: watch::Sender::new(0),
             wanted: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            searched: AtomicBool::new(false),
             wake: Notify::new(),
             consolidated: AtomicBool::new(false),
         }
@@ -131,6 +137,17 @@ impl IndexState {
         (wanted > *self.applied.borrow()).then_some(wanted)
     }
 
+    /// Says that searches would see every change up to `sequence` by now, had there been any lately: those that begin from
+    /// now on wait for it.
+    pub(crate) fn hold(&self, sequence: u64) {
+        self.held.store(sequence, Ordering::Release);
+    }
+
+    /// Whether somebody has searched since this was asked last.
+    pub(crate) fn take_searched(&self) -> bool {
+        self.searched.load(Ordering::Acquire) && self.searched.swap(false, Ordering::AcqRel)
+    }
+
     /// Says that searches that begin from now on see every change up to `sequence`.
     pub(crate) fn set_applied(&self, sequence: u64) {
         self.applied
@@ -151,11 +168,16 @@ impl IndexState {
         *self.applied.borrow()
     }
 
-    /// A view that includes `min_sequence`, and the sequence that it includes.
+    /// A view that includes `min_sequence` and what is held, and the sequence that it includes.
     ///
     /// # Errors
     /// [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`], [`EngineError::DeadlineExceeded`].
     pub(crate) async fn view(&self, min_sequence: u64, wait: Wait) -> Result<(Searcher, u64)> {
+        // Read before it is written: searches by the thousand share the line.
+        if !self.searched.load(Ordering::Acquire) {
+            self.searched.store(true, Ordering::Release);
+        }
+        let min_sequence = min_sequence.max(self.held.load(Ordering::Acquire));
         let mut applied = self.applied.subscribe();
         if *applied.borrow_and_update() < min_sequence {
             self.wanted.fetch_max(min_sequence, Ordering::AcqRel);
@@ -186,5 +208,57 @@ impl IndexState {
                 reason,
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use souk_index::{Field, IndexOptions, Schema};
+
+    use super::*;
+
+    /// A state whose index answers.
+    fn serving() -> IndexState {
+        let schema = Schema::new(vec![Field::long("number")]).expect("a schema");
+        let index = Index::create_in_ram(schema.clone(), IndexOptions::default()).expect("an index");
+        let design = Arc::new(Design {
+            schema,
+            sources: BTreeMap::new(),
+            document_version: 1,
+        });
+        let state = IndexState::new("numbers");
+        state.serve(Serving { index, design });
+        state
+    }
+
+    #[tokio::test]
+    async fn a_search_waits_for_what_is_held_and_asks_for_it() {
+        let state = serving();
+        state.set_applied(3);
+        state.hold(5);
+        assert_eq!(state.awaited(), None, "nobody waits yet");
+        let follow = async {
+            state.wake.notified().await;
+            assert_eq!(state.awaited(), Some(5));
+            state.set_applied(5);
+        };
+        let (view, ()) = tokio::join!(state.view(0, Wait::of_call()), follow);
+        assert_eq!(view.expect("a view").1, 5);
+        // What was held is seen now: nobody waits any more.
+        assert_eq!(state.view(0, Wait::of_call()).await.expect("a view").1, 5);
+        assert_eq!(state.awaited(), None);
+    }
+
+    #[tokio::test]
+    async fn the_follower_learns_once_that_somebody_searched() {
+        let state = serving();
+        assert!(!state.take_searched());
+        for _ in 0..2 {
+            state.view(0, Wait::of_call()).await.expect("a view");
+        }
+        assert!(state.take_searched());
+        assert!(!state.take_searched());
     }
 }

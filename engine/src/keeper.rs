@@ -16,6 +16,7 @@ mod draft;
 mod folder;
 mod follower;
 mod pending;
+mod rhythm;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,11 +1,8 @@
 //! One index, following the log.
 //!
-//! Three clocks: changes are taken as soon as they are durable in the store. Searches see them with the next commit,
-//! which begins when the one before has ended and as long again has passed: commits that take longer come less often,
-//! and leave the index thread half of its time at least. While it can't follow the load, nothing that it commits is fresh:
-//! it commits each [`CATCH_UP_INTERVAL`], for large segments, which need fewer merges; and when somebody waits, at once.
-//! A checkpoint each [`CHECKPOINT_INTERVAL`] makes the index durable, after which the store may trim the log up to there. After a crash the index resumes from its
-//! last checkpoint.
+//! Three clocks: changes are taken as soon as they are durable in the store. Searches see them with the next commit, in a
+//! [rhythm](super::rhythm) of its own. A checkpoint each [`CHECKPOINT_INTERVAL`] makes the index durable, after which the
+//! store may trim the log up to there. After a crash the index resumes from its last checkpoint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info_span;
 
 use super::pending::Pending;
+use super::rhythm::{Rhythm, Situation, Step};
 use super::{Keeping, Promotion};
 use crate::design::Design;
 use crate::error::Result;
@@ -25,15 +23,6 @@ use crate::log_tail::Block;
 
 /// How often an index with changes is made durable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
-/// An index that hasn't been at the log's end for so long can't follow the load.
-const BEHIND_AFTER: Duration = Duration::from_secs(1);
-/// How often it commits then.
-const CATCH_UP_INTERVAL: Duration = Duration::from_secs(2);
-/// Operations after which searches are let see them, whatever the interval: what waits is bounded.
-const OPERATIONS_PER_COMMIT: usize = 250_000;
-/// With more segments than that commits wait for merges, as long as the interval lets them.
-const SEGMENTS_MAX: usize = 64;
-
 /// How long nobody writes before the index is consolidated, and between two looks at how far that has come.
 const REST: Duration = Duration::from_secs(1);
 
@@ -43,7 +32,7 @@ const PROMOTION_RETRY: Duration = Duration::from_millis(20);
 /// How an index follows the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FollowOptions {
-    /// The longest that changes may stay unseen while the index keeps up and nobody waits for them.
+    /// The longest that changes may stay unseen while the index keeps up and somebody searches.
     pub(crate) commit_interval: Duration,
     /// Memory of the writer, bytes.
     pub(crate) writer_memory: usize,
@@ -69,10 +58,8 @@ pub(super) struct Follower {
     ready_at: u64,
     /// Whether searches are answered from this index.
     serves: bool,
-    /// When it last was at the log's end.
-    caught_up_at: Instant,
-    /// When the next commit may begin.
-    next_commit: Instant,
+    /// When it commits.
+    rhythm: Rhythm,
     /// When something that isn't durable has to become so.
     next_checkpoint: Option<Instant>,
     /// When the index has rested long enough to be consolidated; `None` when it is.
@@ -97,6 +84,7 @@ impl Follower {
         Self {
             taken: index.applied_sequence(),
             ready_at: keeping.database.last_sequence(),
+            rhythm: Rhythm::new(keeping.options.commit_interval, Instant::now()),
             keeping,
             design,
             is_draft,
@@ -105,8 +93,6 @@ impl Follower {
             writer,
             pending: Pending::default(),
             serves: false,
-            caught_up_at: Instant::now(),
-            next_commit: Instant::now(),
             next_checkpoint: None,
             next_consolidation: Some(Instant::now() + REST),
             consolidating: false,
@@ -121,11 +107,12 @@ impl Follower {
         self.serve_when_ready()?;
         while !stop.is_cancelled() {
             let caught_up = self.take_changes()?;
-            if caught_up {
-                self.caught_up_at = Instant::now();
-            }
-            if self.must_commit(caught_up) {
-                self.commit()?;
+            match self.next_step(caught_up) {
+                Step::Wait => {}
+                // Searches are of the index that serves; a draft's are still to come.
+                Step::Hold if self.serves => self.keeping.state().hold(self.taken),
+                Step::Hold => {}
+                Step::Commit => self.commit()?,
             }
             self.serve_when_ready()?;
             if self.next_checkpoint.is_some_and(|at| at <= Instant::now()) {
@@ -200,23 +187,18 @@ impl Follower {
         Ok(())
     }
 
-    fn must_commit(&self, caught_up: bool) -> bool {
-        if self.pending.is_empty() {
-            return false;
-        }
+    fn next_step(&mut self, caught_up: bool) -> Step {
         let state = self.keeping.state();
-        let interval = if self.caught_up_at.elapsed() > BEHIND_AFTER {
-            CATCH_UP_INTERVAL
-        } else {
-            self.keeping.options.commit_interval
+        let awaited = state.awaited();
+        let situation = Situation {
+            operations: self.pending.operations(),
+            age: self.pending.age(),
+            caught_up,
+            awaited: awaited.is_some_and(|wanted| caught_up || wanted <= self.taken),
+            opens: !self.serves && self.taken >= self.ready_at,
+            searched: self.serves && state.take_searched(),
         };
-        self.pending.operations() >= OPERATIONS_PER_COMMIT
-            || self.pending.age() >= interval
-            || (!self.serves && self.taken >= self.ready_at)
-            || (caught_up && self.next_commit <= Instant::now())
-            || state
-                .awaited()
-                .is_some_and(|wanted| caught_up || wanted <= self.taken)
+        self.rhythm.step(Instant::now(), situation)
     }
 
     /// Lets searches see what is applied.
@@ -239,12 +221,8 @@ impl Follower {
             .metrics
             .applied(self.keeping.table.declaration.name, began.elapsed());
         self.pending = Pending::default();
-        let took = if self.writer.segments() > SEGMENTS_MAX {
-            self.keeping.options.commit_interval
-        } else {
-            began.elapsed()
-        };
-        self.next_commit = Instant::now() + took;
+        let segments = self.writer.segments();
+        self.rhythm.committed(Instant::now(), began.elapsed(), segments);
         self.next_consolidation = Some(Instant::now() + REST);
         self.keeping.state().set_consolidated(false);
         if self.serves {
@@ -290,7 +268,7 @@ impl Follower {
     /// Waits until there is something to do.
     async fn rest(&mut self, stop: &CancellationToken) {
         let due = match (self.pending.since(), self.next_checkpoint) {
-            (Some(since), _) => Some(self.next_commit.min(since + self.keeping.options.commit_interval)),
+            (Some(since), _) => Some(self.rhythm.next(since)),
             (None, _) if !self.serves => Some(Instant::now() + PROMOTION_RETRY),
             (None, checkpoint) => [checkpoint, self.next_consolidation].into_iter().flatten().min(),
         };
@@ -315,6 +293,10 @@ impl Follower {
     /// When the engine closes, the index is left as it is on the disk. One that was replaced is left to be removed.
     fn close(mut self) -> Result<()> {
         if !self.keeping.closing.is_cancelled() {
+            if self.serves && !self.pending.is_empty() {
+                // Searches may wait for what is held, and this index answers them until it is replaced.
+                self.commit()?;
+            }
             return Ok(());
         }
         if self.taken > self.index.durable_sequence() {
