@@ -16,7 +16,7 @@ use tonic::transport::Channel;
 
 use crate::Options;
 use crate::load::{Call, Rate, call_for, channels};
-use crate::proxy::{Sink, listening};
+use crate::proxy::{Sink, cpu_of, listening};
 
 /// Time before each measuring.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -69,21 +69,30 @@ impl Call for Newest {
     }
 }
 
+/// What one kind of calls came to.
+struct Measured {
+    calls: &'static str,
+    rate: Rate,
+    /// Seconds of the processor that the server took meanwhile.
+    cpu: f64,
+}
+
 /// Measures rates by telemetry, then memory, and prints both.
 pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()> {
-    println!("| calls | telemetry | calls/s | p50 | p99 |");
-    println!("|---|---|---|---|---|");
+    println!("| calls | telemetry | calls/s | p50 | p99 | processor, a call |");
+    println!("|---|---|---|---|---|---|");
     for (telemetry, sampling) in [
         ("none", None),
         ("metrics and 1 % of traces", Some("0.01")),
         ("metrics and all traces", Some("1")),
     ] {
-        for (calls, rate) in rates(options, sink, sampling).await? {
+        for Measured { calls, rate, cpu } in rates(options, sink, sampling).await? {
             println!(
-                "| {calls} | {telemetry} | {:.0} | {:.2} ms | {:.2} ms |",
+                "| {calls} | {telemetry} | {:.0} | {:.2} ms | {:.2} ms | {:.0} µs |",
                 rate.per_second,
                 rate.p50 * 1e3,
                 rate.p99 * 1e3,
+                cpu / rate.calls * 1e6,
             );
         }
     }
@@ -102,18 +111,15 @@ pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()
 }
 
 /// The rates of one `souk serve`.
-async fn rates(
-    options: &Options,
-    sink: &Sink,
-    sampling: Option<&str>,
-) -> anyhow::Result<Vec<(&'static str, Rate)>> {
+async fn rates(options: &Options, sink: &Sink, sampling: Option<&str>) -> anyhow::Result<Vec<Measured>> {
     let files = tempfile::tempdir()?;
     let mut command = Command::new(&options.souk);
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--data"])
         .arg(files.path());
     sink.sends(&mut command, sampling);
-    let (_child, target) = listening(command).await?;
+    let (child, target) = listening(command).await?;
+    let id = child.id().context("souk serve ended")?;
     let clients: Vec<_> = channels(&target, options.connections)?
         .into_iter()
         .map(OrderServiceClient::new)
@@ -137,17 +143,24 @@ async fn rates(
     while next.load(Ordering::Relaxed) < ORDERS {
         call_for(&creating, options.in_flight, WARM_UP).await?;
     }
-    let created = call_for(&creating, options.in_flight, options.time()).await?;
+    let before = cpu_of(id);
+    let mut all = vec![Measured {
+        calls: "CreateOrder, durable",
+        rate: call_for(&creating, options.in_flight, options.time()).await?,
+        cpu: cpu_of(id) - before,
+    }];
     // What was written is merged behind the answers; searches are measured after it.
     tokio::time::sleep(REST).await;
-    let mut all = vec![("CreateOrder, durable", created)];
-    for (name, mode) in [
+    for (calls, mode) in [
         ("SearchOrders, newest 20 of a consumer, ids", HitsMode::Keys),
         ("SearchOrders, newest 20 of a consumer, whole", HitsMode::Full),
     ] {
         let callers = searching(mode);
         call_for(&callers, options.in_flight, WARM_UP).await?;
-        all.push((name, call_for(&callers, options.in_flight, options.time()).await?));
+        let before = cpu_of(id);
+        let rate = call_for(&callers, options.in_flight, options.time()).await?;
+        let cpu = cpu_of(id) - before;
+        all.push(Measured { calls, rate, cpu });
     }
     Ok(all)
 }

@@ -98,7 +98,7 @@ impl Drop for Proxy {
 /// Clock ticks a second, as Linux shows them to programs on every architecture.
 const TICKS: f64 = 100.0;
 
-fn cpu_of(id: u32) -> f64 {
+pub(crate) fn cpu_of(id: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let mut fields = fields.split_ascii_whitespace().skip(11);
