@@ -1,7 +1,7 @@
 //! One index, following the log.
 //!
-//! Three clocks: changes are taken as soon as they are durable in the store. Searches see them with the next commit, in a
-//! [rhythm](super::rhythm) of its own. A checkpoint each [`CHECKPOINT_INTERVAL`] makes the index durable, after which the
+//! Three clocks: changes are taken as soon as they are durable in the store, or ten milliseconds later while nobody
+//! searches. Searches see them with the next commit, in a [rhythm](super::rhythm) of its own. A checkpoint each [`CHECKPOINT_INTERVAL`] makes the index durable, after which the
 //! store may trim the log up to there. After a crash the index resumes from its last checkpoint.
 
 use std::sync::Arc;
@@ -267,6 +267,14 @@ impl Follower {
 
     /// Waits until there is something to do.
     async fn rest(&mut self, stop: &CancellationToken) {
+        let pause = self.rhythm.pause(Instant::now());
+        if !pause.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => return,
+                () = self.keeping.table.index.wake.notified() => return,
+            }
+        }
         let due = match (self.pending.since(), self.next_checkpoint) {
             (Some(since), _) => Some(self.rhythm.next(since)),
             (None, _) if !self.serves => Some(Instant::now() + PROMOTION_RETRY),

@@ -27,6 +27,8 @@ const SEGMENTS_MAX: usize = 64;
 const UNSEARCHED_AFTER: Duration = Duration::from_secs(1);
 /// How often it commits then. Bounds also what the next search waits for.
 const UNSEARCHED_INTERVAL: Duration = Duration::from_secs(1);
+/// How long it lets changes come together then before it takes them in: waking up for each costs more than they do.
+const UNSEARCHED_PAUSE: Duration = Duration::from_millis(10);
 
 /// What there is to decide on.
 #[derive(Clone, Copy, Debug)]
@@ -106,17 +108,28 @@ impl Rhythm {
         if is.age < interval && !(is.caught_up && self.next_commit <= now) {
             return Step::Wait;
         }
-        let is_watched = self
-            .searched_at
-            .is_some_and(|at| now.duration_since(at) < UNSEARCHED_AFTER);
         let until = self.committed_at.map(|at| at + UNSEARCHED_INTERVAL);
         match until {
-            Some(until) if !is_watched && now < until => {
+            Some(until) if !self.is_searched(now) && now < until => {
                 self.held_until = Some(until);
                 Step::Hold
             }
             _ => Step::Commit,
         }
+    }
+
+    /// How long the changes that come next may wait to be taken in, as long as nobody waits for them.
+    pub(super) fn pause(&self, now: Instant) -> Duration {
+        if self.is_searched(now) {
+            Duration::ZERO
+        } else {
+            UNSEARCHED_PAUSE
+        }
+    }
+
+    fn is_searched(&self, now: Instant) -> bool {
+        self.searched_at
+            .is_some_and(|at| now.duration_since(at) < UNSEARCHED_AFTER)
     }
 
     /// Takes note of a commit that ended `now`, and left so many segments.
@@ -255,6 +268,23 @@ mod tests {
         let behind = begin + BEHIND_AFTER + millis(1);
         assert_eq!(rhythm.step(behind, searched(millis(1_999))), Step::Wait);
         assert_eq!(rhythm.step(behind, searched(CATCH_UP_INTERVAL)), Step::Commit);
+    }
+
+    #[test]
+    fn changes_may_come_together_while_nobody_searches() {
+        let begin = Instant::now();
+        let mut rhythm = Rhythm::new(INTERVAL, begin);
+        assert_eq!(rhythm.pause(begin), UNSEARCHED_PAUSE);
+        rhythm.step(
+            begin,
+            Situation {
+                searched: true,
+                operations: 0,
+                ..DUE
+            },
+        );
+        assert_eq!(rhythm.pause(begin), Duration::ZERO);
+        assert_eq!(rhythm.pause(begin + UNSEARCHED_AFTER), UNSEARCHED_PAUSE);
     }
 
     #[test]
