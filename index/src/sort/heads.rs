@@ -123,14 +123,15 @@ impl SegmentHeads<'_> {
 
     /// Looks at documents of the same score; they come in ascending order.
     pub(crate) fn offer_all(&mut self, docs: &[DocId], score: Score) {
+        let mut ranked = Vec::new();
         for block in docs.chunks(COLLECT_BLOCK_BUFFER_LEN) {
             let Some(leading) = &self.order.leading else {
                 block.iter().for_each(|doc| self.offer(*doc, score));
                 continue;
             };
-            let ranks = leading.ranks(block);
-            for (doc, rank) in block.iter().zip(ranks) {
-                if self.leading_limit().is_none_or(|limit| rank <= limit) {
+            leading.rank_all(block, &mut ranked);
+            for (rank, doc) in &ranked {
+                if self.leading_limit().is_none_or(|limit| *rank <= limit) {
                     self.offer(*doc, score);
                 }
             }

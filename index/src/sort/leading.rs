@@ -73,19 +73,16 @@ impl Leading {
         }))
     }
 
-    /// The ranks of up to a block of documents.
-    pub(super) fn ranks(&self, docs: &[DocId]) -> [Rank; COLLECT_BLOCK_BUFFER_LEN] {
-        let mut ranks = [self.missing; COLLECT_BLOCK_BUFFER_LEN];
-        let mut values = [None; COLLECT_BLOCK_BUFFER_LEN];
-        if let (Some(column), Some(values)) = (&self.column, values.get_mut(..docs.len())) {
+    /// Puts up to [`COLLECT_BLOCK_BUFFER_LEN`] documents with their ranks into `ranked`, in the place of what it held.
+    pub(super) fn rank_all(&self, docs: &[DocId], ranked: &mut Vec<(Rank, DocId)>) {
+        let mut buffer = [None; COLLECT_BLOCK_BUFFER_LEN];
+        let values = buffer.get_mut(..docs.len()).unwrap_or_default();
+        if let Some(column) = &self.column {
             column.column.first_vals(docs, values);
         }
-        for (rank, value) in ranks.iter_mut().zip(values) {
-            if let Some(value) = value {
-                *rank = self.rank(value);
-            }
-        }
-        ranks
+        let rank = |value: &Option<u64>| value.map_or(self.missing, |value| self.rank(value));
+        ranked.clear();
+        ranked.extend(values.iter().map(rank).zip(docs.iter().copied()));
     }
 
     /// The rank of a value of the column.

@@ -9,7 +9,7 @@
 use std::ops::RangeInclusive;
 
 use tantivy::query::{Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::leading::Leading;
 use super::rank::Rank;
@@ -152,9 +152,9 @@ impl SegmentTop<'_> {
             if scorer.doc() == TERMINATED {
                 break;
             }
-            docs.clear();
             match self.values_that_get_in(score).filter(|_| round.dense) {
                 Some(values) => {
+                    docs.clear();
                     if let Some(column) = self.order.leading.as_ref().and_then(Leading::sliceable) {
                         let column = &column.column;
                         column.get_docids_for_value_range(values, within, &mut docs);
@@ -171,8 +171,13 @@ impl SegmentTop<'_> {
                     }
                 }
             }
-            self.offer_all(&docs, score);
+            // What the next dense block has to have is told by those before; other blocks have few matches each.
+            if round.dense || docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
+                self.offer_all(&docs, score);
+                docs.clear();
+            }
         }
+        self.offer_all(&docs, score);
         Ok(())
     }
 

@@ -58,6 +58,7 @@ impl<'a> Top<'a> {
             after,
             before,
             heap: BinaryHeap::new(),
+            ranked: Vec::new(),
         })
     }
 
@@ -124,6 +125,8 @@ pub(crate) struct SegmentTop<'a> {
     before: Option<Vec<Rank>>,
     /// The last of the best on top.
     heap: BinaryHeap<Entry>,
+    /// Room for a block of documents.
+    ranked: Vec<(Rank, DocId)>,
 }
 
 impl SegmentTop<'_> {
@@ -144,22 +147,34 @@ impl SegmentTop<'_> {
             return;
         }
         let after = self.leading_after(score);
+        // The best of a block first: where documents lie by age, the newest of it keep all others out.
+        let best_first = self.order.revisits();
+        let mut ranked = std::mem::take(&mut self.ranked);
         for block in docs.chunks(COLLECT_BLOCK_BUFFER_LEN) {
             let Some(leading) = &self.order.leading else {
                 block.iter().for_each(|doc| self.offer(*doc, score));
                 continue;
             };
-            let ranks = leading.ranks(block);
+            leading.rank_all(block, &mut ranked);
             let mut limit = self.leading_limit();
-            for (doc, rank) in block.iter().zip(ranks) {
-                let useless =
-                    limit.is_some_and(|limit| rank > limit) || after.is_some_and(|after| rank < after);
-                if !useless {
+            let counts = |rank: Rank, limit: Option<Rank>| {
+                limit.is_none_or(|limit| rank <= limit) && after.is_none_or(|after| rank >= after)
+            };
+            ranked.retain(|(rank, _)| counts(*rank, limit));
+            if best_first {
+                ranked.sort_unstable();
+            }
+            for (rank, doc) in &ranked {
+                if counts(*rank, limit) {
                     self.offer(*doc, score);
                     limit = self.leading_limit();
+                } else if best_first {
+                    // Those behind it count as little.
+                    break;
                 }
             }
         }
+        self.ranked = ranked;
     }
 
     /// Documents behind this rank of the leading key can't get in.
@@ -206,7 +221,7 @@ impl SegmentTop<'_> {
             .or(self.before.as_deref())
     }
 
-    /// Looks at a document; they come in ascending order.
+    /// Looks at a document; they come in ascending order unless the order can go back.
     pub(crate) fn offer(&mut self, doc: DocId, score: Score) {
         if self.size == 0 {
             return;
