@@ -13,6 +13,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::SOUK;
+use crate::never_sent::never_sent;
 
 const WRITERS: u64 = 16;
 
@@ -32,18 +33,12 @@ async fn write_until_refused(channel: Channel, writer: u64) -> (Vec<String>, ton
             .await
         {
             Ok(_) => acknowledged.push(id),
-            // What never left this client may always be sent again (gRPC A6, transparent retries): it meets the drain then.
+            // Sent again it meets the drain.
             Err(status) if never_sent(&status) => {}
             Err(status) => return (acknowledged, status),
         }
     }
     unreachable!("the loop ends by a refusal")
-}
-
-/// Did the client's own transport give the call up, since its connection closed just before?
-fn never_sent(status: &tonic::Status) -> bool {
-    let source = std::error::Error::source(status);
-    status.code() == Code::Cancelled && source.is_some_and(|source| source.is::<tonic::transport::Error>())
 }
 
 async fn drains(layout: Layout) -> anyhow::Result<()> {

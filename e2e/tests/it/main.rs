@@ -26,6 +26,7 @@ mod faulty;
 mod freshness;
 mod hits;
 mod huge_pages;
+mod never_sent;
 mod observed;
 mod occupied;
 mod oracle;

@@ -21,6 +21,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use crate::SOUK;
+use crate::never_sent::never_sent;
 
 /// Clients of each service.
 const CLIENTS: u64 = 3;
@@ -70,13 +71,6 @@ impl Policy {
         }
         client.get(id).await
     }
-}
-
-/// Did the client's own transport give the call up, since its connection closed just before? That may always be sent again
-/// (gRPC A6, transparent retries).
-fn never_sent(status: &Status) -> bool {
-    let source = std::error::Error::source(status);
-    status.code() == Code::Cancelled && source.is_some_and(|source| source.is::<tonic::transport::Error>())
 }
 
 /// A client of one service.
