@@ -78,14 +78,20 @@ async fn what_one_has_read_others_find() {
         .expect("a store");
     let (ones, others) = (table(&database, "ones").await, table(&database, "others").await);
     for id in 0..10 {
-        put(&database, &ones, id, 1).await;
+        put(&database, if id % 2 == 0 { &ones } else { &others }, id, 1).await;
     }
     let from = database.last_sequence() - 10;
     let tail = LogTail::new(database);
     let block = tail.read(from).await.expect("read").expect("changes");
     let same = tail.read(from + 3).await.expect("read").expect("changes");
     assert!(Arc::ptr_eq(&block, &same));
-    assert_eq!(same.behind(from + 3).len(), 7);
+    let rows = |table: &Table| {
+        let changes = same.behind(from + 3).iter();
+        let rows = changes.map(|entry| entry.change_of(table.id()).expect("a change").rows.len());
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&ones), [0, 1, 0, 1, 0, 1, 0]);
+    assert_eq!(rows(&others), [1, 0, 1, 0, 1, 0, 1]);
 }
 
 #[tokio::test]
