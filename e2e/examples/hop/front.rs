@@ -16,7 +16,8 @@ use tonic::transport::Channel;
 
 use crate::Options;
 use crate::load::{Call, Rate, call_for, channels};
-use crate::proxy::{Sink, cpu_of, listening};
+use crate::proxy::{cpu_of, listening};
+use crate::sink::Sink;
 
 /// Time before each measuring.
 const WARM_UP: Duration = Duration::from_secs(1);

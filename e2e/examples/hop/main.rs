@@ -17,13 +17,15 @@
 mod front;
 mod load;
 mod proxy;
+mod sink;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use load::Figures;
-use proxy::{Backend, Sink, Way};
+use proxy::{Backend, Way};
+use sink::Sink;
 
 /// What is asked for on the command line.
 #[derive(Clone, Debug)]

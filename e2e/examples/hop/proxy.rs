@@ -6,18 +6,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
-    MetricsService, MetricsServiceServer,
-};
-use opentelemetry_proto::tonic::collector::metrics::v1::{
-    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
-};
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
-    TraceService, TraceServiceServer,
-};
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
 use souk_access::Role;
 use souk_e2e::data::{self, Numbers};
 use souk_e2e::guard::Guard;
@@ -27,10 +15,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Request, Response, Status};
 
 use crate::Options;
+use crate::sink::Sink;
 
 /// The shop that is asked for.
 pub(crate) const SHOP: &str = "hop";
@@ -263,54 +250,5 @@ impl Backend {
             _child: child,
             _data: data,
         })
-    }
-}
-
-/// A collector that forgets everything.
-pub(crate) struct Sink {
-    pub(crate) endpoint: String,
-}
-
-struct Forget;
-
-impl Sink {
-    pub(crate) async fn start() -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let endpoint = format!("http://{}", listener.local_addr()?);
-        let server = tonic::transport::Server::builder()
-            .add_service(TraceServiceServer::new(Forget))
-            .add_service(MetricsServiceServer::new(Forget));
-        tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-        Ok(Self { endpoint })
-    }
-
-    /// Has a process send all metrics here and this part of its traces; with `None` nothing.
-    pub(crate) fn sends(&self, command: &mut Command, sampling: Option<&str>) {
-        if let Some(ratio) = sampling {
-            command
-                .env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.endpoint)
-                .env("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
-                .env("OTEL_TRACES_SAMPLER_ARG", ratio);
-        }
-    }
-}
-
-#[tonic::async_trait]
-impl TraceService for Forget {
-    async fn export(
-        &self,
-        _: Request<ExportTraceServiceRequest>,
-    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        Ok(Response::new(ExportTraceServiceResponse::default()))
-    }
-}
-
-#[tonic::async_trait]
-impl MetricsService for Forget {
-    async fn export(
-        &self,
-        _: Request<ExportMetricsServiceRequest>,
-    ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
-        Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }
