@@ -23,8 +23,9 @@ const CATCH_UP_INTERVAL: Duration = Duration::from_secs(2);
 const OPERATIONS_PER_COMMIT: usize = 250_000;
 /// With more segments than that commits wait for merges, as long as the interval lets them.
 const SEGMENTS_MAX: usize = 64;
-/// An index that wasn't searched for so long is one that nobody looks at.
-const UNSEARCHED_AFTER: Duration = Duration::from_secs(1);
+/// An index that wasn't searched for so long is one that nobody looks at (as long as Elasticsearch's
+/// `index.search.idle.after`): whoever searches now and then doesn't wait.
+const UNSEARCHED_AFTER: Duration = Duration::from_secs(30);
 /// How often it commits then. Bounds also what the next search waits for.
 const UNSEARCHED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long it lets changes come together then before it takes them in: waking up for each costs more than they do.
