@@ -40,7 +40,7 @@ pub struct EngineConfig {
     pub directory: PathBuf,
     /// The store's options, the clock among them.
     pub storage: DatabaseOptions,
-    /// How long an index that keeps up may leave changes unseen while nobody waits for them.
+    /// How long an index that keeps up may leave changes unseen while it is searched and nobody waits for them.
     pub commit_interval: Duration,
     /// Memory of each index's writer for changes that aren't committed, bytes.
     pub writer_memory: usize,

@@ -25,8 +25,8 @@ const SEARCH_THREADS_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineSettings {
-    /// How long an index may leave changes unseen while nobody waits for them; at most 200 ms. It takes them up sooner
-    /// when it keeps up with them.
+    /// How long an index that is searched may leave changes unseen while nobody waits for them; at most 200 ms. It takes
+    /// them up sooner when it keeps up with them, and once a second while nobody searches.
     #[serde(with = "duration")]
     pub commit_interval: Duration,
     /// Searches that run at a time; 0 is twice the number of cores.
