@@ -18,6 +18,7 @@
 //! - `failure`: what an error of the engine means to whoever asked.
 
 mod committer;
+mod company;
 mod directory;
 mod engine;
 mod failure;
@@ -44,6 +45,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use self::committer::{Barrier, Committer, Request, Shared};
+use self::company::Company;
 use self::directory::Directory;
 use self::group::Pending;
 use self::journal::GroupMark;
@@ -187,6 +189,7 @@ impl FjallKv {
             mark,
             recent: Recent::new(),
             failure: None,
+            company: Company::default(),
             pressure: Pressure::new(MemoryPlan::of(options), ask.clone()),
             room,
             observer: options.observer.clone(),

@@ -1,7 +1,7 @@
 //! The one thread that writes.
 //!
 //! It takes what waits, decides it in order against the present state, writes it as one batch with one sync, shows
-//! it to readers, and answers. It never waits for a group to fill: while it syncs, the next one does.
+//! it to readers, and answers. While it syncs, the next group fills; one among many waits a moment for its [company](super::company).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
+use super::company::Company;
 use super::failure::Failure;
 use super::group::{Group, Pending};
 use super::journal::GroupMark;
@@ -138,6 +139,7 @@ pub(super) struct Committer {
     /// Why nothing is written any more. A failed sync is never tried again: the kernel may have dropped the pages
     /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     pub(super) failure: Option<Failure>,
+    pub(super) company: Company,
     pub(super) pressure: Pressure,
     pub(super) room: Room,
     pub(super) observer: Arc<dyn Observer>,
@@ -183,6 +185,10 @@ impl Committer {
     fn take(&mut self, first: Request) -> Option<Barrier> {
         if self.room.is_due() {
             self.look_at_room();
+        }
+        // The one that was taken, and those behind it.
+        if let Some(wait) = self.company.wait(1 + self.queue.len()) {
+            std::thread::sleep(wait);
         }
         let mut group = Group::after(self.last);
         let mut barrier = None;
@@ -247,11 +253,13 @@ impl Committer {
                 group.fail(&failure);
                 return;
             }
-            self.observer.wrote(GroupWrite {
+            let wrote = GroupWrite {
                 commits: group.commits(),
                 synced: group.syncs(),
                 took: began.elapsed(),
-            });
+            };
+            self.company.wrote(wrote.commits, wrote.synced, wrote.took);
+            self.observer.wrote(wrote);
             if group.syncs() {
                 self.mark.durable = self.mark.number;
             }
