@@ -28,6 +28,7 @@ use uuid::Uuid;
 
 use crate::client::ClientError;
 use crate::config::{Problems, ServerConfig};
+use crate::propagate;
 
 mod environment;
 mod exemplar;
@@ -204,7 +205,7 @@ impl Telemetry {
     pub fn install(mut self) -> Result<TelemetryGuard, TelemetryError> {
         tracing::dispatcher::set_global_default(self.dispatch.clone())?;
         if let Some(propagator) = self.propagator.take() {
-            global::set_text_map_propagator(propagator);
+            propagate::install(propagator);
         }
         for warning in &self.warnings {
             tracing::warn!("{warning}");

@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use opentelemetry::propagation::TextMapCompositePropagator;
-use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
+use opentelemetry_sdk::propagation::BaggagePropagator;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SpanData};
 use parking_lot::Mutex;
 use tonic::body::Body;
@@ -18,6 +18,7 @@ use tower::{Service, ServiceExt as _, service_fn};
 
 use super::Inner;
 use crate::methods::Methods;
+use crate::propagate::{self, TraceContext};
 use crate::telemetry::{Telemetry, TelemetryConfig, TelemetryGuard};
 
 /// A method of the health service, which every test's [`methods`] knows.
@@ -167,8 +168,8 @@ pub(crate) fn record_as(variables: &[(&str, &str)], exported: bool) -> Recorded 
     let telemetry = builder.build().expect("good settings");
     let default = tracing::dispatcher::set_default(telemetry.dispatch());
     // Of the process: the same for every test.
-    opentelemetry::global::set_text_map_propagator(TextMapCompositePropagator::new(vec![
-        Box::new(TraceContextPropagator::new()),
+    propagate::install(TextMapCompositePropagator::new(vec![
+        Box::new(TraceContext::default()),
         Box::new(BaggagePropagator::new()),
     ]));
     Recorded {
