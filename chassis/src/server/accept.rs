@@ -27,7 +27,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tower::Service as _;
 
 use super::guarded::{Guarded, Pulse};
-use super::leftover::Leftover;
+use super::leftover::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, Leftover};
 use super::lifetime::{Due, Lifetime};
 use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
 use super::watched::Watched;
@@ -287,6 +287,11 @@ impl Connection {
         let gather = Gather::new(calls.clone());
         let service = service_fn(move |mut request: Request<Incoming>| -> Counted {
             let extensions = request.extensions_mut();
+        let leftover_max = if speaks_http2 {
+            HTTP2_BYTES_MAX
+        } else {
+            HTTP1_BYTES_MAX
+        };
             extensions.insert(info.clone());
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
@@ -294,7 +299,7 @@ impl Connection {
             // A stack is always ready: each call waits in it.
             let answer = stack
                 .clone()
-                .call(request.map(|body| Body::new(Leftover::new(body))));
+                .call(request.map(|body| Body::new(Leftover::new(body, leftover_max))));
             Counted {
                 answer,
                 _under_way: calls.begin(),

@@ -3,6 +3,9 @@
 //! Who refuses a call at once, for want of room or of a method, doesn't wait for its body. Were the body dropped, the stream would be
 //! reset, and the bytes that are on their way would come for a stream that isn't known any more: an error of the client to HTTP/2, and
 //! after some hundreds of them (`server.http2.local_error_reset_streams_max`) the end of the connection with all its calls.
+//!
+//! Over HTTP/1.1 there is no stream to reset, only the connection, and a client that still writes when that happens never sees why: there a
+//! whole message that was too large is taken (nginx calls that a lingering close).
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,8 +13,13 @@ use std::time::Duration;
 
 use http_body::{Body, Frame, SizeHint};
 
-/// Bytes that are taken of a request that nobody reads any more.
-const BYTES_MAX: u64 = 64 * 1024;
+use crate::config::MESSAGE_BYTES_CEILING;
+
+/// Bytes that are taken of a request over HTTP/2 that nobody reads any more.
+pub(super) const HTTP2_BYTES_MAX: u64 = 64 * 1024;
+
+/// The same over HTTP/1.1: twice the largest message.
+pub(super) const HTTP1_BYTES_MAX: u64 = 2 * MESSAGE_BYTES_CEILING as u64;
 
 /// Time that they have to come.
 const TIME_MAX: Duration = Duration::from_secs(1);
@@ -20,13 +28,16 @@ const TIME_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Leftover<B: Body + Unpin + Send + 'static> {
     /// `None` once it has ended or broken.
     body: Option<B>,
+    /// Bytes that are taken of it then.
+    bytes_max: u64,
 }
 
 impl<B: Body + Unpin + Send + 'static> Leftover<B> {
-    pub(super) fn new(body: B) -> Self {
+    pub(super) fn new(body: B, bytes_max: u64) -> Self {
         let ended = body.is_end_stream();
         Self {
             body: (!ended).then_some(body),
+            bytes_max,
         }
     }
 }
@@ -66,18 +77,19 @@ impl<B: Body + Unpin + Send + 'static> Drop for Leftover<B> {
         let left = self.body.take().filter(|body| !body.is_end_stream());
         // Without a runtime there is no connection either.
         if let (Some(body), Ok(runtime)) = (left, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async {
+            let bytes_max = self.bytes_max;
+            runtime.spawn(async move {
                 // What isn't there in time is reset, as it would have been at once.
-                let _ = tokio::time::timeout(TIME_MAX, take(body)).await;
+                let _ = tokio::time::timeout(TIME_MAX, take(body, bytes_max)).await;
             });
         }
     }
 }
 
 /// Takes frames until the end, an error, or too many bytes.
-async fn take<B: Body + Unpin>(mut body: B) {
+async fn take<B: Body + Unpin>(mut body: B, bytes_max: u64) {
     let mut bytes = 0;
-    while bytes <= BYTES_MAX {
+    while bytes <= bytes_max {
         let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
         let Some(Ok(frame)) = frame else { return };
         let size = frame.data_ref().map_or(0, bytes::Buf::remaining);
@@ -110,9 +122,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_nobody_reads_is_taken_and_no_more_than_some() {
-        for (sent, expected) in [(0, 0), (3, 3), (100, 5)] {
+        let http2 = [(0, 0), (3, 3), (100, 5)].map(|case| (HTTP2_BYTES_MAX, case));
+        let http1 = [(100, 100), (600, 513)].map(|case| (HTTP1_BYTES_MAX, case));
+        for (bytes_max, (sent, expected)) in http2.into_iter().chain(http1) {
             let taken = Arc::new(AtomicUsize::new(0));
-            drop(Leftover::new(frames(sent, &taken)));
+            drop(Leftover::new(frames(sent, &taken), bytes_max));
             // A clock that stands still goes on when nothing else can.
             tokio::time::sleep(TIME_MAX).await;
             assert_eq!(taken.load(Ordering::SeqCst), expected, "of {sent}");
