@@ -43,7 +43,7 @@ const CONNECTIONS_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientConfig {
-    /// Connections to each process; more than one where a server allows fewer streams on each than calls are made at once.
+    /// Connections to each process, of each worker of the server that calls; more than one where a server allows fewer streams on each than calls are made at once.
     pub connections: usize,
     /// Time for a connection to be made.
     #[serde(with = "duration")]

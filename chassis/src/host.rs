@@ -152,7 +152,9 @@ impl Host {
         if served.calls_cut_off > 0 {
             cut_off.push(format!("{} calls", served.calls_cut_off));
         }
-        self.close(deadline, cut_off).await
+        let exit = self.close(deadline, cut_off).await;
+        drop(served);
+        exit
     }
 
     /// Has the certificates looked at whenever SIGHUP comes; they are also looked at as connections come.

@@ -45,6 +45,7 @@ pub mod args;
 pub mod client;
 pub mod config;
 pub mod connection_headers;
+mod ends;
 pub mod fetch;
 mod gather;
 pub mod health;
@@ -60,6 +61,7 @@ pub mod server;
 pub mod status;
 pub mod telemetry;
 pub mod tls;
+mod workers;
 
 #[cfg(test)]
 mod testing;

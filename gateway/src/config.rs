@@ -92,7 +92,7 @@ fn origins_setting(origins: &[String]) -> Option<String> {
 }
 
 /// Settings of a gateway.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
     /// The listener and its limits.
@@ -113,6 +113,22 @@ pub struct GatewayConfig {
     pub shop: String,
     /// Address of the media service.
     pub media: String,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            server: ServerConfig::forwarding(),
+            auth: AuthConfig::default(),
+            client: ClientConfig::default(),
+            retry: RetryConfig::default(),
+            telemetry: TelemetryConfig::default(),
+            web: WebConfig::default(),
+            order: String::new(),
+            shop: String::new(),
+            media: String::new(),
+        }
+    }
 }
 
 impl GatewayConfig {

@@ -25,7 +25,7 @@ use super::answer::Answer;
 use super::connection::KeepAlive;
 use super::dial::Dial;
 use super::ended::Ended;
-use super::line::Line;
+use super::line::Lines;
 use super::upload::{Pieces, Upload};
 use super::{ClientConfig, ClientError, RETRY_AFTER};
 use crate::connection_headers::leave_connection;
@@ -54,15 +54,15 @@ pub enum CallError {
 
 /// The way to one process, with nothing around it: untraced, and without the deadline of the call that is served. It connects at the first
 /// call, and again whenever the connection was lost or its server asked for another one; calls that were sent end where they are. A call ends
-/// after the time in its `grpc-timeout` at the latest, if no answer has begun. Clones share the connection; generated clients take it as their
-/// channel.
+/// after the time in its `grpc-timeout` at the latest, if no answer has begun. Clones share the connection, of which each
+/// [worker](crate::config::ServerConfig::workers) has its own; generated clients take it as their channel.
 #[derive(Clone, Debug)]
 pub struct Channel(Arc<Peer>);
 
 /// Who is called.
 #[derive(Debug)]
 struct Peer {
-    line: Arc<Line>,
+    lines: Lines,
     scheme: Scheme,
     authority: Authority,
     /// As errors name it.
@@ -85,7 +85,7 @@ impl Channel {
             timeout: config.keepalive_timeout,
         };
         Ok(Self(Arc::new(Peer {
-            line: Line::new(dial, config.connect_timeout, keepalive),
+            lines: Lines::new(dial, config.connect_timeout, keepalive),
             scheme,
             authority,
             backend: backend.into(),
@@ -130,14 +130,15 @@ impl Peer {
         };
         let head = self.head(head).map_err(CallError::Request)?;
 
+        let line = self.lines.own();
         let mut over = 0;
         let (mut answer, stream, ended, _under_way) = loop {
-            let connection = self.line.connection().await;
+            let connection = line.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
             let mut turn = match connection.turn().await {
                 Ok(turn) => turn,
                 Err(error) => {
-                    self.line.lost(&connection);
+                    line.lost(&connection);
                     over += 1;
                     if over == CONNECTIONS_OVER_MAX {
                         return Err(self.unreachable(error));

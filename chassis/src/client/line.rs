@@ -1,7 +1,7 @@
 //! The way to one process: a connection that is made when it is first wanted, and anew after it was lost.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::connection::{Connection, KeepAlive};
 use super::dial::Dial;
+use crate::workers::{self, WORKERS_MAX};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,39 @@ enum State {
     Up(Arc<Connection>),
 }
 
+/// The lines to one process: one for each [worker](workers), whose calls go and come on its own thread then, and one for all other threads.
+#[derive(Debug)]
+pub(super) struct Lines {
+    shared: Arc<Line>,
+    /// Of the workers, as they first call.
+    own: Box<[OnceLock<Arc<Line>>]>,
+}
+
+impl Lines {
+    pub(super) fn new(dial: Dial, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
+        Self {
+            shared: Line::new(dial, connect_timeout, keepalive),
+            own: (0..WORKERS_MAX).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// The line of this thread.
+    pub(super) fn own(&self) -> &Arc<Line> {
+        let own = workers::current().and_then(|worker| self.own.get(worker));
+        own.map_or(&self.shared, |own| {
+            own.get_or_init(|| {
+                let Line {
+                    dial,
+                    connect_timeout,
+                    keepalive,
+                    ..
+                } = &*self.shared;
+                Line::new(dial.clone(), *connect_timeout, *keepalive)
+            })
+        })
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Line {
@@ -49,7 +83,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(dial: Dial, connect_timeout: Duration, keepalive: KeepAlive) -> Arc<Self> {
+    fn new(dial: Dial, connect_timeout: Duration, keepalive: KeepAlive) -> Arc<Self> {
         Arc::new(Self {
             dial,
             connect_timeout,

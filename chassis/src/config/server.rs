@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration, exposure};
+use crate::workers::{self, WORKERS_MAX};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
 pub const MESSAGE_BYTES_CEILING: usize = 4 * 1024 * 1024;
@@ -25,6 +26,9 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Largest message received, in bytes, after decompression. At most [`MESSAGE_BYTES_CEILING`].
     pub message_bytes_max: usize,
+    /// Threads that serve connections, each those that it was given; 0 leaves all to threads that share them, so that one connection can keep
+    /// several cores busy. By default one for each core in a gateway, and elsewhere on at most two cores.
+    pub workers: usize,
     /// Calls being worked on at a time, in the whole process.
     pub concurrency_max: usize,
     /// Fewest calls being worked on at a time, to which that number falls while calls take longer than usual; 0 leaves it
@@ -71,6 +75,7 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50051),
             message_bytes_max: MESSAGE_BYTES_CEILING,
+            workers: workers::for_calls_that_work(),
             concurrency_max: 512,
             concurrency_min: 0,
             queue_max: 1024,
@@ -92,6 +97,14 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
+    /// The defaults of a server that hands calls on.
+    pub fn forwarding() -> Self {
+        Self {
+            workers: workers::for_calls_that_wait(),
+            ..Self::default()
+        }
+    }
+
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if !(MESSAGE_BYTES_FLOOR..=MESSAGE_BYTES_CEILING).contains(&self.message_bytes_max) {
@@ -118,6 +131,12 @@ impl ServerConfig {
         ];
         for (name, _) in positive.iter().filter(|(_, zero)| *zero) {
             problems.push(&format!("{path}.{name}"), "must be more than zero");
+        }
+        if self.workers > WORKERS_MAX {
+            problems.push(
+                &format!("{path}.workers"),
+                format!("must be at most {WORKERS_MAX}"),
+            );
         }
         if self.concurrency_min > self.concurrency_max {
             problems.push(

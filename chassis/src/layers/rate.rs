@@ -18,12 +18,12 @@ use http::{Extensions, Request, Response};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
-use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
 
 use super::shed::Sheds;
 use super::{Inner, is_health, refuse};
 use crate::config::RateConfig;
+use crate::ends::Ends;
 use crate::status::StatusBuilder;
 use crate::tls::TlsPeer;
 
@@ -194,8 +194,8 @@ fn origin(extensions: &Extensions) -> Option<CallerKey> {
     if let Some(name) = extensions.get::<TlsPeer>().and_then(|peer| peer.name.clone()) {
         return Some(CallerKey::Name(name));
     }
-    let address = extensions.get::<TcpConnectInfo>()?.remote_addr?;
-    Some(CallerKey::address(address.ip()))
+    let ends = extensions.get::<Ends>()?;
+    Some(CallerKey::address(ends.remote().socket.ip()))
 }
 
 impl<S> Layer<S> for RateLayer {

@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, ready};
@@ -19,12 +18,12 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
-use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service};
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
 use super::{Inner, ResponseFuture};
+use crate::ends::{End, Ends};
 use crate::methods::Methods;
 use crate::propagate;
 use crate::telemetry::{Role, TracePlace, sampling};
@@ -183,17 +182,12 @@ impl TraceLayer {
         let method = self.methods.name(request.uri().path());
         let context = sampling::begin(&parent, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
-            if let Some(connection) = request.extensions().get::<TcpConnectInfo>() {
-                tell_address(
-                    &mut attributes,
-                    ["server.address", "server.port"],
-                    connection.local_addr,
-                );
-                tell_address(
-                    &mut attributes,
-                    ["network.peer.address", "network.peer.port"],
-                    connection.remote_addr,
-                );
+            if let Some(ends) = request.extensions().get::<Ends>() {
+                if let Some(local) = ends.local() {
+                    tell(&mut attributes, ["server.address", "server.port"], local);
+                }
+                let names = ["network.peer.address", "network.peer.port"];
+                tell(&mut attributes, names, ends.remote());
             }
             if let Some(peer) = request.extensions().get::<TlsPeer>() {
                 attributes.push(KeyValue::new("tls.protocol.version", peer.version));
@@ -243,15 +237,9 @@ fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValu
     attributes
 }
 
-fn tell_address(
-    attributes: &mut Vec<KeyValue>,
-    [address, port]: [&'static str; 2],
-    socket: Option<SocketAddr>,
-) {
-    if let Some(socket) = socket {
-        attributes.push(KeyValue::new(address, socket.ip().to_string()));
-        attributes.push(KeyValue::new(port, i64::from(socket.port())));
-    }
+fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end: &End) {
+    attributes.push(KeyValue::new(address, Arc::clone(&end.address)));
+    attributes.push(KeyValue::new(port, i64::from(end.socket.port())));
 }
 
 pin_project! {

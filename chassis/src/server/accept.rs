@@ -23,7 +23,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
-use tonic::transport::server::TcpConnectInfo;
 use tower::Service as _;
 
 use super::guarded::{Guarded, Pulse};
@@ -33,11 +32,13 @@ use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
 use super::watched::Watched;
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
+use crate::ends::Ends;
 use crate::gather::{Calls, Gather, UnderWay};
 use crate::layers::ResponseFuture;
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
+use crate::workers::Workers;
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -51,11 +52,13 @@ const HTTP1_BUFFER_BYTES_MIN: usize = 8 * 1024;
 /// Time for a client without a call to hear that the connection ends; one that doesn't answer is hung up on.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// How serving ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How serving ended. Keep it until what was served is closed: what calls have left to be done without them, on the threads of their
+/// connections, goes on until it is dropped.
+#[derive(Debug)]
 pub struct Served {
     /// Calls that weren't finished in time and were cut off.
     pub calls_cut_off: usize,
+    _workers: Workers,
 }
 
 /// Serves `stack` on `listener` until `stop`, then drains: NOT_SERVING, no new connections, no new calls, and at most
@@ -91,6 +94,7 @@ struct Connections {
     http2: http2::Builder<TokioExecutor>,
     http1: http1::Builder,
     places: Arc<Semaphore>,
+    workers: Workers,
     openings: Openings,
     opening_timeout: Duration,
     times: Arc<ConnectionConfig>,
@@ -128,6 +132,7 @@ impl Connections {
             http2: builder,
             http1: http1_builder(config),
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
+            workers: workers(config.workers),
             openings: Openings::new(config.openings_max),
             opening_timeout: config.opening_timeout,
             times: Arc::new(config.connection.clone()),
@@ -146,9 +151,17 @@ impl Connections {
         };
         match listener.tcp.accept().await {
             Ok((stream, remote)) => {
-                let connection = self.connection(stream, remote, listener.tls.clone());
-                self.tasks.spawn(async move {
-                    connection.await;
+                let connection = self.connection(&stream, remote);
+                let (tls, abort) = (listener.tls.clone(), self.abort.clone());
+                // The runtime of this thread lets go of it; that of the worker takes it.
+                let stream = stream.into_std();
+                self.workers.spawn(&self.tasks, async move {
+                    match stream.and_then(TcpStream::from_std) {
+                        Ok(stream) => {
+                            abort.run_until_cancelled(connection.run(stream, tls)).await;
+                        }
+                        Err(error) => tracing::warn!(%error, %remote, "a connection can't be served"),
+                    }
                     drop(place);
                 });
             }
@@ -160,18 +173,10 @@ impl Connections {
         }
     }
 
-    /// Serves one connection to its end.
-    fn connection(
-        &self,
-        stream: TcpStream,
-        remote: SocketAddr,
-        tls: Option<Acceptor>,
-    ) -> impl Future<Output = ()> + use<> {
-        let connection = Connection {
-            info: TcpConnectInfo {
-                local_addr: stream.local_addr().ok(),
-                remote_addr: Some(remote),
-            },
+    /// A connection to be served.
+    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Connection {
+        Connection {
+            ends: Ends::new(stream.local_addr().ok(), remote),
             remote,
             stack: self.stack.clone(),
             http2: self.http2.clone(),
@@ -181,10 +186,6 @@ impl Connections {
             times: Arc::clone(&self.times),
             overhead_frames_max: self.overhead_frames_max,
             goaway: self.goaway.clone(),
-        };
-        let abort = self.abort.clone();
-        async move {
-            abort.run_until_cancelled(connection.run(stream, tls)).await;
         }
     }
 
@@ -203,13 +204,16 @@ impl Connections {
         };
         self.abort.cancel();
         self.tasks.wait().await;
-        Served { calls_cut_off }
+        Served {
+            calls_cut_off,
+            _workers: self.workers,
+        }
     }
 }
 
 /// A connection that was accepted.
 struct Connection {
-    info: TcpConnectInfo,
+    ends: Ends,
     remote: SocketAddr,
     stack: Stack,
     http2: http2::Builder<TokioExecutor>,
@@ -263,7 +267,7 @@ impl Connection {
             return;
         };
         let Self {
-            info,
+            ends,
             remote,
             stack,
             http2,
@@ -283,16 +287,16 @@ impl Connection {
             }
         };
         drop(opening);
-        let calls = Calls::default();
-        let gather = Gather::new(calls.clone());
-        let service = service_fn(move |mut request: Request<Incoming>| -> Counted {
-            let extensions = request.extensions_mut();
         let leftover_max = if speaks_http2 {
             HTTP2_BYTES_MAX
         } else {
             HTTP1_BYTES_MAX
         };
-            extensions.insert(info.clone());
+        let calls = Calls::default();
+        let gather = Gather::new(calls.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| -> Counted {
+            let extensions = request.extensions_mut();
+            extensions.insert(ends.clone());
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
             }
@@ -378,6 +382,14 @@ impl Life {
             tracing::debug!(%remote, %error, "connection failed");
         }
     }
+}
+
+/// So many workers, or none where there can't be more threads: connections are served then, too.
+fn workers(count: usize) -> Workers {
+    Workers::start(count).unwrap_or_else(|error| {
+        tracing::warn!(%error, count, "no threads for connections alone; all share those of the runtime");
+        Workers::default()
+    })
 }
 
 /// The limits of HTTP/1.1: one request at a time, its headers in time and as small as those of HTTP/2.

@@ -11,6 +11,7 @@ use super::instruments::{
     CPU_TIME, FILE_DESCRIPTORS, MEMORY_USAGE, MEMORY_VIRTUAL, RUNTIME_BUSY, RUNTIME_QUEUE, RUNTIME_TASKS,
     RUNTIME_WORKERS, THREADS, UPTIME,
 };
+use crate::workers;
 
 /// One of the figures.
 type Figure = fn(&Figures) -> u64;
@@ -57,13 +58,26 @@ fn observe_runtime(meter: &Meter, runtime: &RuntimeMetrics) {
     ];
     for (instrument, figure) in figures {
         let runtime = runtime.clone();
-        instrument.observe(meter, move |now| now.observe(whole(figure(&runtime)), &[]));
+        instrument.observe(meter, move |now| {
+            now.observe(whole(all(&runtime).iter().map(figure).sum()), &[]);
+        });
     }
     let runtime = runtime.clone();
     RUNTIME_BUSY.observe_seconds(meter, move |now| {
-        let busy = (0..runtime.num_workers()).map(|worker| runtime.worker_total_busy_duration(worker));
-        now.observe(busy.map(|busy| busy.as_secs_f64()).sum(), &[]);
+        now.observe(all(&runtime).iter().map(busy_seconds).sum(), &[]);
     });
+}
+
+/// This runtime, and those of the [workers].
+fn all(runtime: &RuntimeMetrics) -> Vec<RuntimeMetrics> {
+    let mut all = workers::runtimes();
+    all.push(runtime.clone());
+    all
+}
+
+fn busy_seconds(runtime: &RuntimeMetrics) -> f64 {
+    let busy = (0..runtime.num_workers()).map(|worker| runtime.worker_total_busy_duration(worker));
+    busy.map(|busy| busy.as_secs_f64()).sum()
 }
 
 /// What Linux says of the process in `/proc/self/stat`; other systems have none.

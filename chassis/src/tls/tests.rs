@@ -20,6 +20,8 @@ const CALLS: Duration = Duration::from_secs(5);
 
 fn config((cert, key): (PathBuf, PathBuf)) -> ServerConfig {
     ServerConfig {
+        // Spans are recorded on the thread of the test.
+        workers: 0,
         tls: ServerTlsConfig {
             cert,
             key,

@@ -112,7 +112,7 @@ async fn the_stream_of_an_answer_goes_when_the_next_call_is_sent() {
         let mut played = stage.play(Builder::new()).await;
         played.call().await.answer(Bytes::from_static(b"1"));
         assert_eq!(whole(first).await, "1");
-        let connection = channel.0.line.connection().await.expect("a connection");
+        let connection = channel.0.lines.own().connection().await.expect("a connection");
         let ended = connection.ended();
         for _ in 0..3 {
             assert_eq!(ended.len(), 1);

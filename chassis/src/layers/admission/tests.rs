@@ -1,10 +1,10 @@
 use std::future::ready;
 
 use tonic::Code;
-use tonic::transport::server::TcpConnectInfo;
 
 use super::*;
 use crate::config::RateConfig;
+use crate::ends::Ends;
 use crate::layers::rate::Caller;
 use crate::layers::shed::Sheds;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request_with};
@@ -41,10 +41,8 @@ fn guarded() -> impl Inner + Sync + use<> {
 
 async fn code(service: &(impl Inner + Sync), path: &str, address: &str, name: &str) -> Code {
     let mut request = request_with(path, "name", name);
-    request.extensions_mut().insert(TcpConnectInfo {
-        local_addr: None,
-        remote_addr: Some(address.parse().expect("an address")),
-    });
+    let ends = Ends::new(None, address.parse().expect("an address"));
+    request.extensions_mut().insert(ends);
     end(call(service, request).await).await.1.code()
 }
 

@@ -3,6 +3,7 @@ use tonic_types::StatusExt as _;
 
 use super::callers::{CallerKey, Callers};
 use super::*;
+use crate::ends::Ends;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request};
 
 fn limited(config: &RateConfig) -> impl Inner + Sync + use<> {
@@ -12,10 +13,8 @@ fn limited(config: &RateConfig) -> impl Inner + Sync + use<> {
 
 fn from(address: &str) -> Request<Body> {
     let mut request = request(CALL);
-    request.extensions_mut().insert(TcpConnectInfo {
-        local_addr: None,
-        remote_addr: Some(address.parse().expect("an address")),
-    });
+    let ends = Ends::new(None, address.parse().expect("an address"));
+    request.extensions_mut().insert(ends);
     request
 }
 

@@ -1,0 +1,156 @@
+//! Threads that serve connections, each by itself.
+//!
+//! A connection stays with the thread it was given to: its calls are read, handed on and answered there, over
+//! [connections to backends](crate::client::Channel) that the thread has for itself. So no thread wakes up another for a call, which is
+//! much of what a hop costs otherwise. That is how nginx and Envoy do it; it suits a process whose calls wait much and work little. Where
+//! calls work, idle threads should take work over: there the connections stay on the runtime of all cores.
+
+use std::cell::Cell;
+use std::io;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle, RuntimeMetrics};
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+
+/// Most threads of one process.
+pub(crate) const WORKERS_MAX: usize = 64;
+
+/// Most cores on which calls that work have workers: where there are more, one connection should have more than one of them.
+const CORES_SHARED_MIN: usize = 3;
+
+/// The runtimes of the workers of this process.
+static RUNTIMES: Mutex<Vec<Weak<RuntimeMetrics>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The number of the worker that this thread is, from 0, and below [`WORKERS_MAX`]; `None` for all other threads.
+pub(crate) fn current() -> Option<usize> {
+    NUMBER.get()
+}
+
+/// What the workers of this process do, each by the runtime that is its own.
+pub(crate) fn runtimes() -> Vec<RuntimeMetrics> {
+    let mut runtimes = RUNTIMES.lock();
+    runtimes.retain(|runtime| runtime.strong_count() > 0);
+    let running = runtimes.iter().filter_map(Weak::upgrade);
+    running.map(|runtime| (*runtime).clone()).collect()
+}
+
+/// The workers of a process whose calls wait for others: one for each core.
+pub(crate) fn for_calls_that_wait() -> usize {
+    std::thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(WORKERS_MAX)
+}
+
+/// The workers of a process whose calls do their work in it: one for each core where there are so few that a connection loses nothing by
+/// it, since the threads of storage and index have the others; else none.
+pub(crate) fn for_calls_that_work() -> usize {
+    Some(for_calls_that_wait())
+        .filter(|cores| *cores < CORES_SHARED_MIN)
+        .unwrap_or(0)
+}
+
+/// See the [module](self). They end when dropped, and with them what still runs on them.
+#[derive(Debug, Default)]
+pub(crate) struct Workers(Vec<Worker>);
+
+/// One thread, with its runtime.
+#[derive(Debug)]
+struct Worker {
+    runtime: Handle,
+    /// As long as it runs, it is measured.
+    _metrics: Arc<RuntimeMetrics>,
+    connections: Arc<AtomicUsize>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Counts a connection until dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Workers {
+    /// So many threads, at most [`WORKERS_MAX`]; with none, connections are served where they are accepted.
+    ///
+    /// # Errors
+    /// When the operating system refuses threads.
+    pub(crate) fn start(count: usize) -> io::Result<Self> {
+        let workers = (0..count.min(WORKERS_MAX)).map(Worker::start);
+        Ok(Self(workers.collect::<io::Result<_>>()?))
+    }
+
+    /// Serves a connection, counted by `tasks`, on the thread that has the fewest.
+    pub(crate) fn spawn(&self, tasks: &TaskTracker, connection: impl Future<Output = ()> + Send + 'static) {
+        let least = self
+            .0
+            .iter()
+            .min_by_key(|worker| worker.connections.load(Ordering::Relaxed));
+        let Some(worker) = least else {
+            tasks.spawn(connection);
+            return;
+        };
+        worker.connections.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted(Arc::clone(&worker.connections));
+        tasks.spawn_on(
+            async move {
+                connection.await;
+                drop(counted);
+            },
+            &worker.runtime,
+        );
+    }
+}
+
+impl Worker {
+    fn start(number: usize) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("souk-worker-{number}"))
+            .spawn(move || {
+                NUMBER.set(Some(number));
+                // Told or forgotten, it ends.
+                let _ = runtime.block_on(stopped);
+                runtime.shutdown_background();
+            })?;
+        let metrics = Arc::new(handle.metrics());
+        RUNTIMES.lock().push(Arc::downgrade(&metrics));
+        Ok(Self {
+            runtime: handle,
+            _metrics: metrics,
+            connections: Arc::default(),
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // It may have ended by itself.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            // A panic was told where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
