@@ -6,11 +6,11 @@
 //! calls work, idle threads should take work over: there the connections stay on the runtime of all cores.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, RuntimeMetrics};
@@ -58,7 +58,8 @@ pub(crate) fn for_calls_that_work() -> usize {
         .unwrap_or(0)
 }
 
-/// See the [module](self). They end when dropped, and with them what still runs on them.
+/// See the [module](self). They end soon after they are dropped, and with them what still runs on them; nobody waits for one that is stuck, say in a
+/// read of a disk that hangs.
 #[derive(Debug, Default)]
 pub(crate) struct Workers(Vec<Worker>);
 
@@ -69,8 +70,8 @@ struct Worker {
     /// As long as it runs, it is measured.
     _metrics: Arc<RuntimeMetrics>,
     connections: Arc<AtomicUsize>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Ends it when dropped.
+    _stop: oneshot::Sender<Infallible>,
 }
 
 /// Counts a connection until dropped.
@@ -118,13 +119,13 @@ impl Worker {
     fn start(number: usize) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
+        let (stop, stopped) = oneshot::channel::<Infallible>();
+        std::thread::Builder::new()
             .name(format!("souk-worker-{number}"))
             .spawn(move || {
                 NUMBER.set(Some(number));
-                // Told or forgotten, it ends.
-                let _ = runtime.block_on(stopped);
+                // That it is told to end is an error: its other half was dropped.
+                let _: Result<Infallible, _> = runtime.block_on(stopped);
                 runtime.shutdown_background();
             })?;
         let metrics = Arc::new(handle.metrics());
@@ -133,22 +134,8 @@ impl Worker {
             runtime: handle,
             _metrics: metrics,
             connections: Arc::default(),
-            stop: Some(stop),
-            thread: Some(thread),
+            _stop: stop,
         })
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            // A panic was told where it happened.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -52,6 +52,9 @@ const HTTP1_BUFFER_BYTES_MIN: usize = 8 * 1024;
 /// Time for a client without a call to hear that the connection ends; one that doesn't answer is hung up on.
 const GOODBYE: Duration = Duration::from_secs(3);
 
+/// Time for connections to end that were told to end at once.
+const ABORT_MAX: Duration = Duration::from_millis(500);
+
 /// How serving ended. Keep it until what was served is closed: what calls have left to be done without them, on the threads of their
 /// connections, goes on until it is dropped.
 #[derive(Debug)]
@@ -203,7 +206,8 @@ impl Connections {
             () = tokio::time::sleep_until(deadline) => stack.gate().in_flight(),
         };
         self.abort.cancel();
-        self.tasks.wait().await;
+        // On a thread that is stuck, say in a read of a disk that hangs, none ends any more.
+        let _ = tokio::time::timeout(ABORT_MAX, self.tasks.wait()).await;
         Served {
             calls_cut_off,
             _workers: self.workers,

@@ -6,6 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
+/// Time for a thread to end, far more than it takes.
+const END_MAX: Duration = Duration::from_secs(10);
+
 /// Starts connections that say which worker they are on, and go on until the token is cancelled.
 fn spawn(
     workers: &Workers,
@@ -64,6 +67,25 @@ async fn what_runs_on_workers_ends_with_them() {
     assert!(mine(&runtimes()), "its runtime is measured");
     drop(workers);
     // Its task was dropped, and its sender with it.
-    let ended = tokio::time::timeout(Duration::from_secs(10), said.recv()).await;
+    let ended = tokio::time::timeout(END_MAX, said.recv()).await;
     assert_eq!(ended, Ok(None));
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_worker_that_is_stuck() {
+    let (workers, tasks) = (Workers::start(1).expect("threads"), TaskTracker::new());
+    let (go_on, hung) = std::sync::mpsc::channel::<()>();
+    let (say, mut said) = mpsc::unbounded_channel();
+    workers.spawn(&tasks, async move {
+        say.send("stuck").expect("the test listens");
+        // As a read of a disk that hangs.
+        let _ = hung.recv();
+        say.send("on").expect("the test listens");
+    });
+    assert_eq!(said.recv().await, Some("stuck"));
+    drop(workers);
+    assert_eq!(tasks.len(), 1, "it is stuck still");
+    drop(go_on);
+    let ended = tokio::time::timeout(END_MAX, said.recv()).await;
+    assert_eq!(ended, Ok(Some("on")));
 }
