@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 /// Most threads of one process.
 pub(crate) const WORKERS_MAX: usize = 64;
 
-/// Most cores on which calls that work have workers: where there are more, one connection should have more than one of them.
+/// Fewest cores that calls that work share instead of having workers: with so many, one connection should have more than one of them.
 const CORES_SHARED_MIN: usize = 3;
 
 /// The runtimes of the workers of this process.
