@@ -11,11 +11,14 @@ use std::io;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, RuntimeMetrics};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
+
+pub(crate) mod busy_poll;
 
 /// Most threads of one process.
 pub(crate) const WORKERS_MAX: usize = 64;
@@ -48,6 +51,17 @@ pub(crate) fn for_calls_that_wait() -> usize {
     std::thread::available_parallelism()
         .map_or(1, NonZero::get)
         .min(WORKERS_MAX)
+}
+
+/// How long those workers [stay awake](busy_poll) at most: an answer from another machine of the network, or of this one, may take so long,
+/// and so may a caller that calls again. Where there is one core, whoever they wait for needs it.
+pub(crate) fn busy_poll_of_calls_that_wait() -> Duration {
+    let alone = for_calls_that_wait() < 2;
+    if alone {
+        Duration::ZERO
+    } else {
+        Duration::from_micros(500)
+    }
 }
 
 /// The workers of a process whose calls do their work in it: one for each core where there are so few that a connection loses nothing by
@@ -84,12 +98,13 @@ impl Drop for Counted {
 }
 
 impl Workers {
-    /// So many threads, at most [`WORKERS_MAX`]; with none, connections are served where they are accepted.
+    /// So many threads, at most [`WORKERS_MAX`]; with none, connections are served where they are accepted. Each
+    /// [stays awake](busy_poll) for calls for so long.
     ///
     /// # Errors
     /// When the operating system refuses threads.
-    pub(crate) fn start(count: usize) -> io::Result<Self> {
-        let workers = (0..count.min(WORKERS_MAX)).map(Worker::start);
+    pub(crate) fn start(count: usize, busy_poll: Duration) -> io::Result<Self> {
+        let workers = (0..count.min(WORKERS_MAX)).map(|number| Worker::start(number, busy_poll));
         Ok(Self(workers.collect::<io::Result<_>>()?))
     }
 
@@ -116,7 +131,7 @@ impl Workers {
 }
 
 impl Worker {
-    fn start(number: usize) -> io::Result<Self> {
+    fn start(number: usize, busy_poll: Duration) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<Infallible>();
@@ -125,7 +140,12 @@ impl Worker {
             .spawn(move || {
                 NUMBER.set(Some(number));
                 // That it is told to end is an error: its other half was dropped.
-                let _: Result<Infallible, _> = runtime.block_on(stopped);
+                let _: Option<Result<Infallible, _>> = runtime.block_on(async {
+                    tokio::select! {
+                        ended = stopped => Some(ended),
+                        () = busy_poll::stay_awake(busy_poll) => None,
+                    }
+                });
                 runtime.shutdown_background();
             })?;
         let metrics = Arc::new(handle.metrics());

@@ -1,4 +1,4 @@
-//! Durations as people write them: `250ms`, `30s`, `5m`, `2h`.
+//! Durations as people write them: `200us`, `250ms`, `30s`, `5m`, `2h`.
 //!
 //! For `#[serde(with = "souk_chassis::config::duration")]`.
 
@@ -10,10 +10,16 @@ use serde::{Deserialize, Deserializer, Serializer};
 /// Largest accepted duration: a hundred years, so that adding it to a point in time can't overflow.
 const MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-/// Units, largest first, in milliseconds.
-const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+/// Units, largest first, in microseconds.
+const UNITS: [(&str, u64); 5] = [
+    ("h", 3_600_000_000),
+    ("m", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
 
-/// Reads `<integer><unit>` with the units `ms`, `s`, `m` and `h`.
+/// Reads `<integer><unit>` with the units `us`, `ms`, `s`, `m` and `h`.
 ///
 /// # Errors
 /// Says what is expected when the text is something else or more than a hundred years.
@@ -28,19 +34,19 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .ok_or_else(expected)?;
     number
         .checked_mul(*factor)
-        .map(Duration::from_millis)
+        .map(Duration::from_micros)
         .filter(|duration| *duration <= MAX)
         .ok_or_else(|| format!("`{text}` is more than a hundred years"))
 }
 
-/// Writes a duration in the largest unit that keeps it whole; parts below a millisecond are dropped.
+/// Writes a duration in the largest unit that keeps it whole; parts below a microsecond are dropped.
 pub fn format(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let (unit, factor) = UNITS
         .iter()
-        .find(|(_, factor)| millis != 0 && millis % factor == 0)
-        .unwrap_or(&("ms", 1));
-    format!("{}{unit}", millis / factor)
+        .find(|(_, factor)| micros != 0 && micros % factor == 0)
+        .unwrap_or(&("ms", 1_000));
+    format!("{}{unit}", micros / factor)
 }
 
 /// See [`format()`].

@@ -184,6 +184,8 @@ fn durations_are_read_and_written_in_units() {
         assert_eq!(duration::format(Duration::from_millis(millis)), text);
     }
     assert_eq!(duration::format(Duration::from_millis(1_500)), "1500ms");
+    assert_eq!(duration::parse("200us"), Ok(Duration::from_micros(200)));
+    assert_eq!(duration::format(Duration::from_micros(1_200)), "1200us");
     for text in [
         "",
         "5",

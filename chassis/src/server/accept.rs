@@ -39,6 +39,7 @@ use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 use crate::workers::Workers;
+use crate::workers::busy_poll::Beat;
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -135,7 +136,7 @@ impl Connections {
             http2: builder,
             http1: http1_builder(config),
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
-            workers: workers(config.workers),
+            workers: workers(config),
             openings: Openings::new(config.openings_max),
             opening_timeout: config.opening_timeout,
             times: Arc::new(config.connection.clone()),
@@ -180,7 +181,6 @@ impl Connections {
     fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Connection {
         Connection {
             ends: Ends::new(stream.local_addr().ok(), remote),
-            remote,
             stack: self.stack.clone(),
             http2: self.http2.clone(),
             http1: self.http1.clone(),
@@ -218,7 +218,6 @@ impl Connections {
 /// A connection that was accepted.
 struct Connection {
     ends: Ends,
-    remote: SocketAddr,
     stack: Stack,
     http2: http2::Builder<TokioExecutor>,
     http1: http1::Builder,
@@ -230,6 +229,10 @@ struct Connection {
 }
 
 impl Connection {
+    fn remote(&self) -> SocketAddr {
+        self.ends.remote().socket
+    }
+
     /// To its end; with TLS if there is `tls`.
     async fn run(self, stream: TcpStream, tls: Option<Acceptor>) {
         // Small answers must not wait for the next one (Nagle's algorithm).
@@ -241,7 +244,7 @@ impl Connection {
         };
         match self.within_opening(tls.accept(stream, self.stack.http1)).await {
             Some(Ok((stream, peer))) => self.serve(stream, Some(peer)).await,
-            Some(Err(error)) => tracing::debug!(remote = %self.remote, %error, "connection closed: no TLS"),
+            Some(Err(error)) => tracing::debug!(remote = %self.remote(), %error, "connection closed: no TLS"),
             None => {}
         }
     }
@@ -251,11 +254,11 @@ impl Connection {
         tokio::select! {
             done = step => Some(done),
             () = tokio::time::sleep_until(self.opening_deadline) => {
-                tracing::debug!(remote = %self.remote, "connection closed: it took too long to begin");
+                tracing::debug!(remote = %self.remote(), "connection closed: it took too long to begin");
                 None
             }
             () = self.opening.pushed_out() => {
-                tracing::debug!(remote = %self.remote, "connection closed: too many are beginning, and this one is the oldest");
+                tracing::debug!(remote = %self.remote(), "connection closed: too many are beginning, and this one is the oldest");
                 None
             }
             () = self.goaway.cancelled() => None,
@@ -270,9 +273,9 @@ impl Connection {
         let Some(begun) = self.within_opening(begin(stream)).await else {
             return;
         };
+        let remote = self.remote();
         let Self {
             ends,
-            remote,
             stack,
             http2,
             http1,
@@ -311,6 +314,7 @@ impl Connection {
             Counted {
                 answer,
                 _under_way: calls.begin(),
+                _beat: Beat::begin(),
             }
         });
         let pulse = Arc::new(Pulse::new());
@@ -337,6 +341,7 @@ impl Connection {
 struct Counted {
     answer: ResponseFuture,
     _under_way: UnderWay,
+    _beat: Beat,
 }
 
 impl Future for Counted {
@@ -389,8 +394,9 @@ impl Life {
 }
 
 /// So many workers, or none where there can't be more threads: connections are served then, too.
-fn workers(count: usize) -> Workers {
-    Workers::start(count).unwrap_or_else(|error| {
+fn workers(config: &ServerConfig) -> Workers {
+    Workers::start(config.workers, config.busy_poll).unwrap_or_else(|error| {
+        let count = config.workers;
         tracing::warn!(%error, count, "no threads for connections alone; all share those of the runtime");
         Workers::default()
     })

@@ -9,6 +9,9 @@ use super::*;
 /// Time for a thread to end, far more than it takes.
 const END_MAX: Duration = Duration::from_secs(10);
 
+/// Time that workers stay awake for.
+const BUSY_POLL: Duration = Duration::from_micros(200);
+
 /// Starts connections that say which worker they are on, and go on until the token is cancelled.
 fn spawn(
     workers: &Workers,
@@ -29,7 +32,7 @@ fn spawn(
 
 #[tokio::test]
 async fn connections_stay_with_the_worker_that_had_fewest() {
-    let (workers, tasks) = (Workers::start(3).expect("threads"), TaskTracker::new());
+    let (workers, tasks) = (Workers::start(3, BUSY_POLL).expect("threads"), TaskTracker::new());
     let until = CancellationToken::new();
     let mut said = spawn(&workers, &tasks, 6, &until);
     let mut counts = BTreeMap::new();
@@ -52,7 +55,10 @@ async fn connections_stay_with_the_worker_that_had_fewest() {
 
 #[tokio::test]
 async fn without_workers_connections_are_served_where_they_are_accepted() {
-    let (workers, tasks) = (Workers::start(0).expect("no thread"), TaskTracker::new());
+    let (workers, tasks) = (
+        Workers::start(0, BUSY_POLL).expect("no thread"),
+        TaskTracker::new(),
+    );
     let mut said = spawn(&workers, &tasks, 1, &CancellationToken::new());
     assert_eq!(said.recv().await, Some(None));
     assert_eq!(tasks.len(), 1);
@@ -60,7 +66,7 @@ async fn without_workers_connections_are_served_where_they_are_accepted() {
 
 #[tokio::test]
 async fn what_runs_on_workers_ends_with_them() {
-    let (workers, tasks) = (Workers::start(1).expect("threads"), TaskTracker::new());
+    let (workers, tasks) = (Workers::start(1, BUSY_POLL).expect("threads"), TaskTracker::new());
     let mut said = spawn(&workers, &tasks, 1, &CancellationToken::new());
     assert_eq!(said.recv().await, Some(Some(0)));
     let mine = |runtimes: &[RuntimeMetrics]| runtimes.iter().any(|runtime| runtime.num_alive_tasks() == 1);
@@ -73,7 +79,7 @@ async fn what_runs_on_workers_ends_with_them() {
 
 #[tokio::test]
 async fn nobody_waits_for_a_worker_that_is_stuck() {
-    let (workers, tasks) = (Workers::start(1).expect("threads"), TaskTracker::new());
+    let (workers, tasks) = (Workers::start(1, BUSY_POLL).expect("threads"), TaskTracker::new());
     let (go_on, hung) = std::sync::mpsc::channel::<()>();
     let (say, mut said) = mpsc::unbounded_channel();
     workers.spawn(&tasks, async move {
