@@ -42,7 +42,10 @@ mod process;
 pub mod prometheus;
 mod role;
 pub(crate) mod sampling;
+mod span_batches;
+mod span_bytes;
 mod span_events;
+mod trace_collector;
 mod trace_place;
 
 pub use guard::TelemetryGuard;
@@ -135,6 +138,9 @@ pub enum TelemetryError {
         "the collector can't be spoken to by TLS; check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_CERTIFICATE"
     )]
     Collector(#[source] Box<ClientError>),
+    /// There is no thread to send spans from.
+    #[error("no thread can be started to send spans; check the limits on processes and files")]
+    Thread(#[source] std::io::Error),
     /// Another subscriber is in place already.
     #[error("the process has a tracing subscriber already; start telemetry once, and first")]
     Installed(#[from] tracing::dispatcher::SetGlobalDefaultError),
@@ -335,7 +341,8 @@ impl TelemetryBuilder {
                 Ok(match (&self.tracers, &environment.traces) {
                     (Some(add), _) => add(builder).build(),
                     (None, Exporting::Otlp(secure)) => {
-                        builder.with_batch_exporter(otlp::spans(secure.as_ref())?).build()
+                        let spans = otlp::spans(&environment.spans, secure.as_ref())?;
+                        builder.with_span_processor(spans).build()
                     }
                     (None, Exporting::None) => builder.build(),
                 })

@@ -1,24 +1,37 @@
-//! Exporters to a collector, by OTLP over gRPC. The SDK reads addresses, headers, times and compression by itself; TLS is
-//! that of every client here.
+//! Exporters to a collector, by OTLP over gRPC. The SDK reads addresses, headers, times and compression by itself, but for
+//! [spans](super::span_batches); TLS is that of every client here.
 
 use hyper_util::rt::TokioIo;
-use opentelemetry_otlp::{LogExporter, MetricExporter, SpanExporter, WithTonicConfig as _};
+use opentelemetry_otlp::{LogExporter, MetricExporter, WithTonicConfig as _};
+use tokio::runtime::Builder;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
-use super::environment::SecureEndpoint;
+use super::environment::{SecureEndpoint, SpanExport};
+use super::span_batches::SpanBatches;
+use super::trace_collector::TraceCollector;
 use crate::client::{ClientConfig, ClientError};
 use crate::config::ClientTlsConfig;
 use crate::tls::Connector;
 
-/// Sends spans.
-pub(super) fn spans(secure: Option<&SecureEndpoint>) -> Result<SpanExporter, TelemetryError> {
-    let builder = SpanExporter::builder().with_tonic();
-    let builder = match secure {
-        Some(endpoint) => builder.with_channel(channel(endpoint)?),
-        None => builder,
+/// Sends spans in batches.
+pub(super) fn spans(
+    export: &SpanExport,
+    secure: Option<&SecureEndpoint>,
+) -> Result<SpanBatches, TelemetryError> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(TelemetryError::Thread)?;
+    let channel = {
+        let _entered = runtime.enter();
+        match secure {
+            Some(endpoint) => channel(endpoint)?,
+            None => Endpoint::from(export.uri.clone()).connect_lazy(),
+        }
     };
-    Ok(builder.build()?)
+    let collector = TraceCollector::new(channel, export);
+    SpanBatches::start(export.batching, runtime, collector).map_err(TelemetryError::Thread)
 }
 
 /// Sends metrics.

@@ -183,3 +183,46 @@ fn what_has_no_effect_is_said_without_its_value() {
         [""; 0]
     );
 }
+
+#[test]
+fn spans_are_sent_by_default_as_documented() {
+    let spans = read(&[("OTEL_TRACES_EXPORTER", "otlp")]).spans;
+    assert_eq!(spans.uri, "http://localhost:4317/");
+    assert!(spans.headers.is_empty());
+    assert_eq!(
+        (spans.timeout, spans.compression),
+        (Duration::from_secs(10), None)
+    );
+    let standard = Batching {
+        delay: Duration::from_secs(5),
+        queue_max: 16_384,
+        batch_max: 512,
+    };
+    assert_eq!(spans.batching, standard);
+    let set = read(&[
+        ENDPOINT,
+        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "250"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "64"),
+    ])
+    .spans;
+    assert_eq!(set.timeout, Duration::from_millis(250));
+    let small = Batching {
+        delay: Duration::from_millis(100),
+        queue_max: 64,
+        batch_max: 64,
+    };
+    assert_eq!(set.batching, small, "a batch is never more than the queue");
+}
+
+#[test]
+fn headers_and_addresses_that_cant_be_sent_are_refused_without_secrets() {
+    for headers in ["s3cret", "bad name=s3cret", "a=s3cret%0A", "a=%ffs3cret"] {
+        let variables = variables(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_HEADERS", headers)]);
+        let error = OtelEnvironment::read(&variables).expect_err(headers).to_string();
+        assert!(error.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+    let address = variables(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a b")]);
+    assert!(OtelEnvironment::read(&address).is_err());
+}
