@@ -194,17 +194,10 @@ impl SpanProcessor for SpanBatches {
         let mut bytes = SCRATCH.try_with(RefCell::take).unwrap_or_default();
         bytes.clear();
         write_span(&mut bytes, &span);
-        let is_first_dropped = self.shared.add(&span.instrumentation_scope, &bytes);
+        self.shared.add(&span.instrumentation_scope, &bytes);
         bytes.shrink_to(SCRATCH_BYTES_MAX);
         // A thread that ends may have none any more.
         let _ = SCRATCH.try_with(|scratch| scratch.replace(bytes));
-        if is_first_dropped {
-            let queue_max = self.shared.batching.queue_max;
-            tracing::warn!(
-                queue_max,
-                "a span is dropped: more end than can be sent; others may follow, and their number is told at the end"
-            );
-        }
     }
 
     fn force_flush(&self) -> OTelSdkResult {
@@ -242,15 +235,17 @@ impl SpanProcessor for SpanBatches {
 }
 
 impl Shared {
-    /// Takes a span, or says that it is the first that there is no place for.
-    fn add(&self, scope: &InstrumentationScope, span: &[u8]) -> bool {
+    /// Takes a span, or drops it.
+    ///
+    /// IMPORTANT: it mustn't log. The span that ends is locked, and a log line is put into the span that is current, which may be that one.
+    fn add(&self, scope: &InstrumentationScope, span: &[u8]) {
         let mut queue = self.queue.lock();
         if queue.ended {
-            return false;
+            return;
         }
         if queue.spans >= self.batching.queue_max {
             queue.dropped += 1;
-            return queue.dropped == 1;
+            return;
         }
         queue.spans += 1;
         queue.open.add(scope, span);
@@ -259,11 +254,11 @@ impl Shared {
             drop(queue);
             self.full.notify_one();
         }
-        false
     }
 
     /// Sends batches until it is told to end, or by nobody any more.
     async fn send(&self, mut orders: mpsc::Receiver<Order>, mut collector: impl Collector) {
+        let mut told_of_dropped = false;
         let mut due = Instant::now() + self.batching.delay;
         loop {
             let order = tokio::select! {
@@ -281,6 +276,14 @@ impl Shared {
                 self.queue.lock().close_batch();
             }
             let sent = self.send_full(&mut collector).await;
+            if !told_of_dropped && self.queue.lock().dropped > 0 {
+                told_of_dropped = true;
+                let queue_max = self.batching.queue_max;
+                tracing::warn!(
+                    queue_max,
+                    "spans are dropped: more end than can be sent; their number is told at the end"
+                );
+            }
             if Instant::now() >= due || order.is_some() {
                 due = Instant::now() + self.batching.delay;
             }

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::SystemTime;
 
@@ -7,6 +8,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_sdk::trace::{SpanEvents, SpanLinks};
 use prost::Message as _;
 use tokio::runtime::Builder;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
 
@@ -160,6 +162,32 @@ fn what_the_queue_has_no_place_for_is_dropped_and_counted() {
     batches.shutdown_with_timeout(COMES_MAX).expect("an end");
     let sent: Vec<_> = shown.try_iter().map(names).collect();
     assert_eq!(sent, [of_souk(&["b"]), of_souk(&["c"]), of_souk(&["d"])]);
+}
+
+/// Counts what a thread logs.
+#[derive(Clone, Default)]
+struct Lines(Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Lines {
+    fn on_event(&self, _: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The span that ends is locked meanwhile: a line in it would wait for itself.
+#[test]
+fn who_ends_a_span_that_is_dropped_logs_nothing() {
+    let (batches, _shown) = start(batching(NEVER, 1, 10), None);
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::registry().with(lines.clone());
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::warn!("heard");
+        for _ in 0..3 {
+            batches.on_end(span("a", "souk", true));
+        }
+    });
+    assert_eq!(batches.shared.queue.lock().dropped, 2);
+    assert_eq!(lines.0.load(Ordering::Relaxed), 1);
 }
 
 #[test]
