@@ -10,7 +10,7 @@ use prost::Message as _;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
-use tonic::transport::Channel;
+use tonic::transport::{self, Channel};
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
@@ -107,6 +107,12 @@ fn may_help(status: &Status) -> Option<Duration> {
         | Code::OutOfRange
         | Code::Unavailable
         | Code::DataLoss => Some(asked.unwrap_or_default()),
+        // It isn't the collector that said so: the connection was lost.
+        Code::Unknown => {
+            let lost =
+                std::error::Error::source(status).is_some_and(|source| source.is::<transport::Error>());
+            lost.then_some(Duration::ZERO)
+        }
         _ => None,
     }
 }

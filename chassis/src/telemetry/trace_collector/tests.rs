@@ -8,6 +8,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
 };
 use opentelemetry_proto::tonic::trace::v1::ResourceSpans;
 use parking_lot::Mutex;
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::codec::CompressionEncoding;
@@ -56,12 +57,16 @@ async fn told(
         ..Told::default()
     };
     let (listener, address) = listen().await;
+    serve(&told, listener);
+    (told, collector(address, variables))
+}
+
+fn serve(told: &Told, listener: TcpListener) {
     let service = TraceServiceServer::new(told.clone())
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Zstd);
     let server = Server::builder().add_service(service);
     tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-    (told, collector(address, variables))
 }
 
 fn collector(address: SocketAddr, variables: &[(&str, &str)]) -> TraceCollector {
@@ -150,6 +155,26 @@ async fn what_may_help_is_tried_again_and_nothing_else() {
         assert_eq!(result.err().map(|status| status.code()), code);
         assert_eq!(told.calls.lock().len(), calls);
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_is_made_again() {
+    let (listener, address) = listen().await;
+    let told = Told::default();
+    tokio::spawn({
+        let told = told.clone();
+        async move {
+            let (mut first, _) = listener.accept().await.expect("a connection");
+            // It speaks, and is gone with the request.
+            let mut preface = [0; 24];
+            first.read_exact(&mut preface).await.expect("HTTP/2 begins");
+            drop(first);
+            serve(&told, listener);
+        }
+    });
+    let mut collector = collector(address, &[]);
+    collector.take(bytes()).await.expect("it is taken");
+    assert_eq!(told.calls.lock().len(), 1);
 }
 
 #[tokio::test]
