@@ -25,6 +25,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::span_bytes::{request, resource, scope, write_span};
+use crate::process::chain;
 
 /// Orders that wait for the thread; each is of somebody who waits for what becomes of it.
 const ORDERS_MAX: usize = 64;
@@ -321,7 +322,7 @@ impl Shared {
             if let Err(status) = sent {
                 let (code, spans) = (status.code(), batch.spans);
                 // What the collector says may hold what it was sent, such as keys.
-                let way = std::error::Error::source(&status).map(ToString::to_string);
+                let way = std::error::Error::source(&status).map(chain);
                 tracing::warn!(?code, way, spans, "spans couldn't be sent");
                 result = Err(OTelSdkError::InternalFailure(format!("{spans} spans: {code:?}")));
             }
