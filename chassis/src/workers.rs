@@ -46,21 +46,40 @@ pub(crate) fn runtimes() -> Vec<RuntimeMetrics> {
     running.map(|runtime| (*runtime).clone()).collect()
 }
 
-/// The workers of a process whose calls wait for others: one for each core.
-pub(crate) fn for_calls_that_wait() -> usize {
-    std::thread::available_parallelism()
-        .map_or(1, NonZero::get)
-        .min(WORKERS_MAX)
+/// Cores that this process may keep busy: those that it runs on, or what a quota leaves of them.
+fn parallelism() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// How long those workers [stay awake](busy_poll) at most: an answer from another machine of the network, or of this one, may take so long,
-/// and so may a caller that calls again. Where there is one core, whoever they wait for needs it.
+/// Cores that this process runs on.
+#[cfg(target_os = "linux")]
+fn cores() -> usize {
+    let set = rustix::thread::sched_getaffinity(None);
+    set.map_or_else(|_| parallelism(), |set| set.count() as usize)
+}
+
+/// Where there are no quotas.
+#[cfg(not(target_os = "linux"))]
+fn cores() -> usize {
+    parallelism()
+}
+
+/// The workers of a process whose calls wait for others: one for each core.
+pub(crate) fn for_calls_that_wait() -> usize {
+    parallelism().min(WORKERS_MAX)
+}
+
+/// How long those workers [stay awake](busy_poll) at most.
 pub(crate) fn busy_poll_of_calls_that_wait() -> Duration {
-    let alone = for_calls_that_wait() < 2;
-    if alone {
-        Duration::ZERO
-    } else {
-        Duration::from_micros(500)
+    busy_poll_with(parallelism(), cores())
+}
+
+/// An answer from another machine of the network, or of this one, may take as long, and so may a caller that calls again. Where there is one
+/// core, whoever they wait for needs it; where a quota leaves less than the cores have, it is used up for those who work, too.
+fn busy_poll_with(parallelism: usize, cores: usize) -> Duration {
+    match parallelism >= cores.max(2) {
+        true => Duration::from_micros(500),
+        false => Duration::ZERO,
     }
 }
 

@@ -32,7 +32,7 @@ pub struct ServerConfig {
     pub workers: usize,
     /// Longest time that one of these threads stays awake for the next call, or for the answer to the only one, while such waits are that
     /// short; it saves the call the time of waking up and takes processor time that nobody else wants. 0 turns it off, 1 ms is the most. By
-    /// default 500 µs in a gateway, and elsewhere off.
+    /// default 500 µs in a gateway with two cores or more and no quota on them, and elsewhere off.
     #[serde(with = "duration")]
     pub busy_poll: Duration,
     /// Calls being worked on at a time, in the whole process.

@@ -95,3 +95,12 @@ async fn nobody_waits_for_a_worker_that_is_stuck() {
     let ended = tokio::time::timeout(END_MAX, said.recv()).await;
     assert_eq!(ended, Ok(Some("on")));
 }
+
+#[test]
+fn only_who_has_cores_to_spare_stays_awake() {
+    let awake = |parallelism, cores| !busy_poll_with(parallelism, cores).is_zero();
+    assert!(awake(2, 2) && awake(16, 16));
+    assert!(!awake(1, 1), "whoever it waits for needs the core");
+    assert!(!awake(1, 16) && !awake(2, 16), "a quota");
+    assert!(parallelism() <= cores());
+}
