@@ -8,6 +8,8 @@
 //! - `group`: commits that share one write and one sync.
 //! - `recent`: which keys were written lately, so that checks need not look.
 //! - `committer`: the one thread that writes.
+//! - `company`: how long a group waits for more commits.
+//! - `answers`: telling those of a group who wait, in few wakes.
 //! - `setup`: the engine's share of the memory, and what a space is created with.
 //! - `pressure`: which memtable is flushed when, and when writers wait for it.
 //! - `room`: who is refused while the device is short of room.
@@ -17,6 +19,7 @@
 //! - `snapshot`: reading one state of the store.
 //! - `failure`: what an error of the engine means to whoever asked.
 
+mod answers;
 mod committer;
 mod company;
 mod directory;
@@ -327,7 +330,7 @@ impl Kv for FjallKv {
         let units = u32::try_from(bytes / QUEUE_UNIT + 1).unwrap_or(u32::MAX);
         let share = self.room.clone().acquire_many_owned(units).await;
         let share = share.map_err(|_| closed())?;
-        let (answer, answered) = oneshot::channel();
+        let (answer, answered) = answers::answer();
         let pending = Pending {
             commit,
             bytes,

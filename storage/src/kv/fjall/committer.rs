@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
+use super::answers;
 use super::company::Company;
 use super::failure::Failure;
 use super::group::{Group, Pending};
@@ -201,11 +202,11 @@ impl Committer {
                 (Request::Commit(pending), None) => match self.room.refuses(&pending.commit) {
                     None => group.add(pending, &self.shared.store, &mut self.recent),
                     Some(error) => {
-                        let _ = pending.answer.send(Err(error));
+                        answers::tell([(pending.answer, Err(error))]);
                     }
                 },
                 (Request::Commit(pending), Some(failure)) => {
-                    let _ = pending.answer.send(Err(failure.unavailable()));
+                    answers::tell([(pending.answer, Err(failure.unavailable()))]);
                 }
                 (Request::Barrier(found), _) => {
                     barrier = Some(found);

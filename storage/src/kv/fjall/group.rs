@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use ::fjall::PersistMode;
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::answers::{self, Answer};
 use super::failure::{self, Failure};
 use super::journal::GroupMark;
 use super::recent::Recent;
@@ -23,7 +24,7 @@ pub(super) struct Pending {
     pub(super) bytes: usize,
     /// Its share of the queue's bytes, given back when it is done.
     pub(super) share: OwnedSemaphorePermit,
-    pub(super) answer: oneshot::Sender<Result<KvCommitted, Error>>,
+    pub(super) answer: Answer,
 }
 
 /// Commits decided in order, each on top of those before it, and not written yet.
@@ -41,7 +42,7 @@ pub(super) struct Group {
 
 struct Decided {
     outcome: Result<KvCommitted, Error>,
-    answer: oneshot::Sender<Result<KvCommitted, Error>>,
+    answer: Answer,
     _share: OwnedSemaphorePermit,
 }
 
@@ -191,21 +192,22 @@ impl Group {
 
     /// Tells everyone, in order.
     pub(super) fn answer(self) {
-        for decided in self.decided {
-            // Whoever stopped waiting doesn't need to know.
-            let _ = decided.answer.send(decided.outcome);
-        }
+        answers::tell(
+            self.decided
+                .into_iter()
+                .map(|decided| (decided.answer, decided.outcome)),
+        );
     }
 
     /// Tells everyone that writing failed. Who was refused stays unwritten, but not for the reason found: it
     /// may have been a commit of this group.
     pub(super) fn fail(self, failure: &Failure) {
-        for decided in self.decided {
+        answers::tell(self.decided.into_iter().map(|decided| {
             let error = match decided.outcome {
                 Ok(_) => failure.outcome_unknown(),
                 Err(_) => failure.unavailable(),
             };
-            let _ = decided.answer.send(Err(error));
-        }
+            (decided.answer, Err(error))
+        }));
     }
 }
