@@ -1,7 +1,7 @@
 //! What comes in at the front door of `souk serve`, gateway and services in one process, and what an idle suite holds in
 //! memory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,16 +14,23 @@ use souk_proto::search::v1::HitsMode;
 use tokio::process::{Child, Command};
 use tonic::transport::Channel;
 
-use crate::Options;
 use crate::load::{Call, Rate, call_for, channels};
 use crate::proxy::{cpu_of, listening};
 use crate::sink::Sink;
+use crate::{Options, median};
 
 /// Time before each measuring.
 const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Time that processes have to come to rest before their memory is looked at.
 const REST: Duration = Duration::from_secs(10);
+
+/// What is measured.
+const CREATE: &str = "CreateOrder, durable";
+const SEARCHES: [(&str, HitsMode); 2] = [
+    ("SearchOrders, newest 20 of a consumer, ids", HitsMode::Keys),
+    ("SearchOrders, newest 20 of a consumer, whole", HitsMode::Full),
+];
 
 /// Orders that there are before the measuring.
 const ORDERS: u64 = 20_000;
@@ -113,57 +120,134 @@ pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()
 
 /// The rates of one `souk serve`.
 async fn rates(options: &Options, sink: &Sink, sampling: Option<&str>) -> anyhow::Result<Vec<Measured>> {
-    let files = tempfile::tempdir()?;
-    let mut command = Command::new(&options.souk);
-    command
-        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-        .arg(files.path());
-    sink.sends(&mut command, sampling);
-    let (child, target) = listening(command).await?;
-    let id = child.id().context("souk serve ended")?;
-    let clients: Vec<_> = channels(&target, options.connections)?
-        .into_iter()
-        .map(OrderServiceClient::new)
-        .collect();
-    let next = Arc::new(AtomicU64::new(0));
-    let creating: Vec<_> = clients
-        .iter()
-        .map(|client| Create {
+    let served = Served::start(options, &options.souk, sink, sampling).await?;
+    let mut all = vec![served.measure(&served.creating(), CREATE, options).await?];
+    // What was written is merged behind the answers; searches are measured after it.
+    tokio::time::sleep(REST).await;
+    for (calls, mode) in SEARCHES {
+        let callers = served.searching(mode);
+        call_for(&callers, options.in_flight, WARM_UP).await?;
+        all.push(served.measure(&callers, calls, options).await?);
+    }
+    Ok(all)
+}
+
+/// Prints the rates of two programs, measured in turns.
+pub(crate) async fn compare(options: &Options, programs: [&PathBuf; 2], sink: &Sink) -> anyhow::Result<()> {
+    let mut served = Vec::new();
+    for souk in programs {
+        served.push(Served::start(options, souk, sink, None).await?);
+    }
+    println!("| calls | program | calls/s | p99 | processor, a call | calls/s of each turn |");
+    println!("|---|---|---|---|---|---|");
+    let mut turns = programs.map(|_| Vec::new());
+    for _ in 0..options.rounds {
+        for (one, turns) in served.iter().zip(&mut turns) {
+            turns.push(one.measure(&one.creating(), CREATE, options).await?);
+        }
+    }
+    print_turns(programs, &turns);
+    tokio::time::sleep(REST).await;
+    for (calls, mode) in SEARCHES {
+        let mut turns = programs.map(|_| Vec::new());
+        for _ in 0..options.rounds {
+            for (one, turns) in served.iter().zip(&mut turns) {
+                turns.push(one.measure(&one.searching(mode), calls, options).await?);
+            }
+        }
+        print_turns(programs, &turns);
+    }
+    Ok(())
+}
+
+/// The medians of the turns of each program.
+fn print_turns(programs: [&PathBuf; 2], turns: &[Vec<Measured>; 2]) {
+    for (program, turns) in programs.iter().zip(turns) {
+        let of = |figure: fn(&Measured) -> f64| median(turns.iter().map(figure).collect());
+        let each: Vec<_> = turns
+            .iter()
+            .map(|turn| format!("{:.0}", turn.rate.per_second))
+            .collect();
+        println!(
+            "| {} | {} | {:.0} | {:.2} ms | {:.0} µs | {} |",
+            turns.first().map_or("", |turn| turn.calls),
+            program.display(),
+            of(|turn| turn.rate.per_second),
+            of(|turn| turn.rate.p99) * 1e3,
+            of(|turn| turn.cpu / turn.rate.calls) * 1e6,
+            each.join(" "),
+        );
+    }
+}
+
+/// A `souk serve` with orders in it.
+struct Served {
+    _files: tempfile::TempDir,
+    _child: Child,
+    id: u32,
+    clients: Vec<OrderServiceClient<Channel>>,
+    /// The number of the next order.
+    next: Arc<AtomicU64>,
+}
+
+impl Served {
+    async fn start(
+        options: &Options,
+        souk: &Path,
+        sink: &Sink,
+        sampling: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let files = tempfile::tempdir()?;
+        let mut command = Command::new(souk);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(files.path());
+        sink.sends(&mut command, sampling);
+        let (child, target) = listening(command).await?;
+        let served = Self {
+            _files: files,
+            id: child.id().context("souk serve ended")?,
+            _child: child,
+            clients: channels(&target, options.connections)?
+                .into_iter()
+                .map(OrderServiceClient::new)
+                .collect(),
+            next: Arc::default(),
+        };
+        while served.next.load(Ordering::Relaxed) < ORDERS {
+            call_for(&served.creating(), options.in_flight, WARM_UP).await?;
+        }
+        Ok(served)
+    }
+
+    fn creating(&self) -> Vec<Create> {
+        let create = |client: &OrderServiceClient<Channel>| Create {
             client: client.clone(),
-            next: Arc::clone(&next),
-        })
-        .collect();
-    let searching = |mode| -> Vec<_> {
+            next: Arc::clone(&self.next),
+        };
+        self.clients.iter().map(create).collect()
+    }
+
+    fn searching(&self, mode: HitsMode) -> Vec<Newest> {
         let newest = |client: &OrderServiceClient<Channel>| Newest {
             client: client.clone(),
             mode,
             next: Arc::default(),
         };
-        clients.iter().map(newest).collect()
-    };
-    while next.load(Ordering::Relaxed) < ORDERS {
-        call_for(&creating, options.in_flight, WARM_UP).await?;
+        self.clients.iter().map(newest).collect()
     }
-    let before = cpu_of(id);
-    let mut all = vec![Measured {
-        calls: "CreateOrder, durable",
-        rate: call_for(&creating, options.in_flight, options.time()).await?,
-        cpu: cpu_of(id) - before,
-    }];
-    // What was written is merged behind the answers; searches are measured after it.
-    tokio::time::sleep(REST).await;
-    for (calls, mode) in [
-        ("SearchOrders, newest 20 of a consumer, ids", HitsMode::Keys),
-        ("SearchOrders, newest 20 of a consumer, whole", HitsMode::Full),
-    ] {
-        let callers = searching(mode);
-        call_for(&callers, options.in_flight, WARM_UP).await?;
-        let before = cpu_of(id);
-        let rate = call_for(&callers, options.in_flight, options.time()).await?;
-        let cpu = cpu_of(id) - before;
-        all.push(Measured { calls, rate, cpu });
+
+    async fn measure<C: Call>(
+        &self,
+        callers: &[C],
+        calls: &'static str,
+        options: &Options,
+    ) -> anyhow::Result<Measured> {
+        let before = cpu_of(self.id);
+        let rate = call_for(callers, options.in_flight, options.time()).await?;
+        let cpu = cpu_of(self.id) - before;
+        Ok(Measured { calls, rate, cpu })
     }
-    Ok(all)
 }
 
 /// The [`Memory`] of the demo at rest.

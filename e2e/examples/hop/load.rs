@@ -10,6 +10,7 @@ use tonic::Request;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::gathered::Gathered;
 use crate::proxy::{Proxy, SHOP};
 
 /// Time before the measuring, for connections, caches and threads.
@@ -95,7 +96,9 @@ pub(crate) async fn measure(
 /// So many connections, made at their first calls.
 pub(crate) fn channels(target: &str, connections: usize) -> anyhow::Result<Vec<Channel>> {
     let channel = |_| {
-        let endpoint = Endpoint::from_shared(target.to_owned())?.tcp_nodelay(true);
+        let endpoint = Endpoint::from_shared(target.to_owned())?
+            .tcp_nodelay(true)
+            .executor(Gathered);
         Ok(endpoint.connect_lazy())
     };
     (0..connections.max(1)).map(channel).collect()

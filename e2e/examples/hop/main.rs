@@ -11,10 +11,12 @@
 //!
 //! With `--front` it measures `souk serve`, gateway and services in one process, by telemetry: durable writes and searches with
 //! `--in-flight` calls, for `--seconds` each; and the resident memory of the demo (`--demo small` or `full`) and of the suite in
-//! four processes, at rest.
+//! four processes, at rest. With `--against OTHER` besides it measures writes and searches of two programs without telemetry, in turns:
+//! `--rounds` times each, for a machine whose speed changes from minute to minute.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
 mod front;
+mod gathered;
 mod load;
 mod proxy;
 mod sink;
@@ -26,6 +28,10 @@ use anyhow::Context as _;
 use load::Figures;
 use proxy::{Backend, Way};
 use sink::Sink;
+
+/// As little of the processor as can be had is taken from what is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// What is asked for on the command line.
 #[derive(Clone, Debug)]
@@ -43,6 +49,8 @@ struct Options {
     front: bool,
     /// Size of the demo whose memory is looked at: `small` or `full`.
     demo: String,
+    /// Another `souk`, to be measured in turns with the first one.
+    against: Option<PathBuf>,
 }
 
 impl Options {
@@ -57,6 +65,7 @@ impl Options {
             gateway: Vec::new(),
             front: false,
             demo: "full".to_owned(),
+            against: None,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(name) = arguments.next() {
@@ -70,9 +79,10 @@ impl Options {
                 "--connections" => options.connections = value()?.parse()?,
                 "--front" => options.front = true,
                 "--demo" => options.demo = value()?,
+                "--against" => options.against = Some(value()?.into()),
                 "--gateway" => options.gateway = value()?.split(' ').map(str::to_owned).collect(),
                 _ => anyhow::bail!(
-                    "{name}: --souk, --nginx, --seconds, --rounds, --in-flight, --connections, --gateway, --front, --demo"
+                    "{name}: --souk, --nginx, --seconds, --rounds, --in-flight, --connections, --gateway, --front, --demo, --against"
                 ),
             }
         }
@@ -112,6 +122,9 @@ impl Options {
 async fn main() -> anyhow::Result<()> {
     let options = Options::read()?;
     let sink = Sink::start().await?;
+    if let (true, Some(other)) = (options.front, &options.against) {
+        return front::compare(&options, [&options.souk, other], &sink).await;
+    }
     if options.front {
         return front::measure(&options, &sink).await;
     }
