@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use prost::Message;
 use souk_index::GeoPoint;
-use souk_storage::{Row, Value};
+use souk_storage::{ColumnName, Row, Value};
 
 /// First byte of a column with a message: how the rest is encoded.
 const MESSAGE_FORMAT: u8 = 1;
@@ -39,7 +39,7 @@ impl CorruptRow {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
-    cells: Vec<(String, Value)>,
+    cells: Vec<(ColumnName, Value)>,
 }
 
 impl Columns {
@@ -123,7 +123,7 @@ impl Columns {
     /// A column of any type.
     #[must_use]
     pub fn value(mut self, name: &str, value: Value) -> Self {
-        self.cells.push((name.to_owned(), value));
+        self.cells.push((name.into(), value));
         self
     }
 
@@ -148,7 +148,7 @@ impl Columns {
 
     /// The columns in the order they were added.
     #[must_use]
-    pub fn into_cells(self) -> Vec<(String, Value)> {
+    pub fn into_cells(self) -> Vec<(ColumnName, Value)> {
         self.cells
     }
 

@@ -1,7 +1,7 @@
 //! Between resources and what is kept of them: rows in the store, documents in the index.
 
 use souk_index::{Document, Field, FieldValue, Object};
-use souk_storage::{Row, Value};
+use souk_storage::{ColumnName, Row, Value};
 
 use crate::columns::{ColumnReader, CorruptRow};
 use crate::key;
@@ -82,7 +82,7 @@ pub(crate) fn signed(sequence: u64) -> i64 {
 }
 
 /// The columns of a resource's row.
-pub(crate) fn to_row<R: Resource>(resource: &R, record: Record) -> Vec<(String, Value)> {
+pub(crate) fn to_row<R: Resource>(resource: &R, record: Record) -> Vec<(ColumnName, Value)> {
     resource
         .to_columns()
         .integer(CREATE_TIME, record.create_time)

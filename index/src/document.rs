@@ -1,5 +1,8 @@
 //! What is indexed: documents of typed values under a key, and the operations on them.
 
+use smallvec::{SmallVec, smallvec};
+use smol_str::SmolStr;
+
 use crate::geo::GeoPoint;
 
 /// One value of a document.
@@ -81,10 +84,11 @@ impl From<Vec<Object>> for FieldValue {
     }
 }
 
-/// Fields with their values, in the order they were set. A field without values doesn't exist.
+/// Fields with their values, in the order they were set. A field without values doesn't exist. Names of up to 23 bytes and single
+/// values, as nearly all are, need no allocation of their own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
-    fields: Vec<(String, Vec<FieldValue>)>,
+    fields: Vec<(SmolStr, SmallVec<[FieldValue; 1]>)>,
 }
 
 impl Object {
@@ -95,17 +99,17 @@ impl Object {
     }
 
     /// Adds one value to `field`; the same field twice makes an array.
-    pub fn push(&mut self, field: impl Into<String>, value: impl Into<FieldValue>) {
+    pub fn push(&mut self, field: impl Into<SmolStr>, value: impl Into<FieldValue>) {
         let field = field.into();
         let value = value.into();
         match self.fields.iter_mut().find(|(name, _)| *name == field) {
             Some((_, values)) => values.push(value),
-            None => self.fields.push((field, vec![value])),
+            None => self.fields.push((field, smallvec![value])),
         }
     }
 
     /// Adds a string to `field` unless it is empty: the field then doesn't exist.
-    pub fn push_text(&mut self, field: impl Into<String>, text: &str) {
+    pub fn push_text(&mut self, field: impl Into<SmolStr>, text: &str) {
         if !text.is_empty() {
             self.push(field, text);
         }
@@ -113,7 +117,7 @@ impl Object {
 
     /// [`Object::push`] that hands the object on.
     #[must_use]
-    pub fn with(mut self, field: impl Into<String>, value: impl Into<FieldValue>) -> Self {
+    pub fn with(mut self, field: impl Into<SmolStr>, value: impl Into<FieldValue>) -> Self {
         self.push(field, value);
         self
     }
@@ -122,7 +126,7 @@ impl Object {
     #[must_use]
     pub fn with_all<V: Into<FieldValue>>(
         mut self,
-        field: impl Into<String>,
+        field: impl Into<SmolStr>,
         values: impl IntoIterator<Item = V>,
     ) -> Self {
         let field = field.into();

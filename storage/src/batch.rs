@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::catalog::Table;
 use crate::filter::Filter;
+use crate::row::ColumnName;
 use crate::value::{KeyValue, PrimaryKey, Value};
 pub use crate::write::written::{Committed, WrittenRow};
 
@@ -17,7 +18,7 @@ pub enum RowOperation {
         /// The row.
         key: PrimaryKey,
         /// Its columns, each once; the version is the server's time.
-        columns: Vec<(String, Value)>,
+        columns: Vec<(ColumnName, Value)>,
     },
     /// Replaces the whole row by cells whose versions the writer may give.
     PutCells {
@@ -33,7 +34,7 @@ pub enum RowOperation {
         /// The other key columns, in the order of the table's key.
         key: Vec<KeyValue>,
         /// Its columns, each once; the version is the server's time.
-        columns: Vec<(String, Value)>,
+        columns: Vec<(ColumnName, Value)>,
     },
     /// Changes some columns; creates the row unless all changes are deletes. Refused by a table with
     /// [`crate::TableSchema::allow_update`] off.

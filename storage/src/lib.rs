@@ -166,7 +166,7 @@ pub use read::{
     TableLogStatistics, TimeRange, VersionSelection,
 };
 pub use restore::{Restored, restore};
-pub use row::{Cell, Columns, Row};
+pub use row::{Cell, ColumnName, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 pub use statistics::Statistics;
 pub use tables::{Backfill, TableUpdate};

@@ -4,7 +4,7 @@ pub(crate) mod borrowed;
 pub(crate) mod codec;
 mod columns;
 
-pub use self::columns::Columns;
+pub use self::columns::{ColumnName, Columns};
 use crate::error::Error;
 use crate::read::ColumnSelection;
 use crate::value::{PrimaryKey, Value};

@@ -1,9 +1,7 @@
 //! The changes of indexes, kept in a table of the store: a restart, a backup and a restore keep them.
 
 use souk_proto::search::v1::IndexChange;
-use souk_storage::{
-    Condition, Database, KeyKind, PrimaryKey, RowOperation, Table, TableSchema, Value, WriteBatch,
-};
+use souk_storage::{Condition, Database, KeyKind, PrimaryKey, RowOperation, Table, TableSchema, WriteBatch};
 
 use crate::columns::{ColumnReader, Columns};
 use crate::error::Result;
@@ -52,7 +50,7 @@ pub(super) async fn write(database: &Database, index: &str, changes: &[IndexChan
     let column = ChangesColumn {
         changes: changes.to_vec(),
     };
-    let columns: Vec<(String, Value)> = Columns::new().message(CHANGES, &column).into_cells();
+    let columns = Columns::new().message(CHANGES, &column).into_cells();
     let put = RowOperation::Put {
         key: PrimaryKey::string(index)?,
         columns,

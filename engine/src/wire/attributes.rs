@@ -81,8 +81,8 @@ impl Attributes {
 
     /// The attributes on the wire.
     #[must_use]
-    pub fn to_wire(&self) -> BTreeMap<String, Value> {
-        self.entries.clone()
+    pub fn into_wire(self) -> BTreeMap<String, Value> {
+        self.entries
     }
 
     /// The attributes by name.

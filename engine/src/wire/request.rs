@@ -87,11 +87,11 @@ pub fn check_ids(ids: &[String], path: impl Into<FieldPath>, violations: &mut Vi
 }
 
 /// Reads a field that must be set, by `read`, which gives `None` only with a violation.
-pub fn required<'a, T, R>(
-    value: Option<&'a T>,
+pub fn required<T, R>(
+    value: Option<T>,
     path: impl Into<FieldPath>,
     violations: &mut Violations,
-    read: impl FnOnce(&'a T, &FieldPath, &mut Violations) -> Option<R>,
+    read: impl FnOnce(T, &FieldPath, &mut Violations) -> Option<R>,
 ) -> Option<R> {
     let path = path.into();
     let Some(value) = value else {
@@ -103,17 +103,17 @@ pub fn required<'a, T, R>(
 
 /// Reads the 1 to [`WRITE_BATCH_MAX`] elements of a batch write, each by `read`, which gives `None` only with a
 /// violation. All elements are read, so that their violations come together.
-pub fn batch<'a, T, R>(
-    values: &'a [T],
+pub fn batch<T, R>(
+    values: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     path: impl Into<FieldPath>,
     violations: &mut Violations,
-    mut read: impl FnMut(&'a T, &FieldPath, &mut Violations) -> Option<R>,
+    mut read: impl FnMut(T, &FieldPath, &mut Violations) -> Option<R>,
 ) -> Option<Vec<R>> {
     let path = path.into();
+    let values = values.into_iter();
     check_batch(values.len(), WRITE_BATCH_MAX, &path, violations);
     let in_bounds = (1..=WRITE_BATCH_MAX).contains(&values.len());
     let batch: Vec<_> = values
-        .iter()
         .enumerate()
         .take(WRITE_BATCH_MAX)
         .map(|(at, value)| read(value, &path.index(at), violations))

@@ -1,7 +1,7 @@
 //! What is looked for in a field: its part of the query tree.
 
 use std::collections::HashSet;
-use std::ops::{Bound, RangeBounds as _};
+use std::ops::{Bound, RangeBounds};
 
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
 use crate::edit_distance::edits_within;
@@ -43,7 +43,13 @@ impl Form {
     pub(super) fn matches(&self, token: &str) -> bool {
         match self {
             Self::Any(tokens) => tokens.contains(token),
-            Self::Between(lower, upper) => (lower.as_ref(), upper.as_ref()).contains(&token.to_owned()),
+            Self::Between(lower, upper) => {
+                let bounds = (
+                    lower.as_ref().map(String::as_str),
+                    upper.as_ref().map(String::as_str),
+                );
+                RangeBounds::<str>::contains(&bounds, token)
+            }
             Self::Prefix(prefix) => token.starts_with(prefix.as_str()),
             Self::Suffix(suffix) => token.ends_with(suffix.as_str()),
             Self::Glob(glob) => glob.matches(token),

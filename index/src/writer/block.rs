@@ -1,5 +1,7 @@
 //! A document as the search library takes it: its nested objects, innermost first, then itself.
 
+use std::borrow::Cow;
+
 use tantivy::TantivyDocument;
 use tantivy::indexer::UserOperation;
 
@@ -62,8 +64,8 @@ impl Block<'_> {
                 continue;
             }
             let path = scope.map_or_else(
-                || field.name().to_owned(),
-                |scope| format!("{scope}.{}", field.name()),
+                || Cow::Borrowed(field.name()),
+                |scope| Cow::Owned(format!("{scope}.{}", field.name())),
             );
             if let FieldKind::Nested(fields) = field.kind() {
                 self.objects(fields, values, &path, &mut physical);

@@ -116,16 +116,16 @@ pub(super) fn read_face(face: &pb::Face) -> Face {
     }
 }
 
-pub(super) fn tag_to_wire(tag: &Tag) -> pb::Tag {
+pub(super) fn tag_to_wire(tag: Tag) -> pb::Tag {
     pb::Tag {
-        tag: tag.tag.clone(),
+        tag: tag.tag,
         score: tag.score,
     }
 }
 
-pub(super) fn face_to_wire(face: &Face) -> pb::Face {
+pub(super) fn face_to_wire(face: Face) -> pb::Face {
     pb::Face {
-        person: face.person.clone(),
+        person: face.person,
         similarity: face.similarity,
         r#box: face.area.map(|area| pb::Box {
             left: area.left,

@@ -13,10 +13,10 @@ pub(super) fn schema() -> TableSchema {
 
 pub(super) fn to_columns(media: &Media) -> Columns {
     let tags = TagsColumn {
-        tags: media.tags.iter().map(findings::tag_to_wire).collect(),
+        tags: media.tags.iter().cloned().map(findings::tag_to_wire).collect(),
     };
     let faces = FacesColumn {
-        faces: media.faces.iter().map(findings::face_to_wire).collect(),
+        faces: media.faces.iter().cloned().map(findings::face_to_wire).collect(),
     };
     let columns = Columns::new()
         .string("user_id", &media.user_id)

@@ -129,7 +129,7 @@ pub(super) fn change(request: pb::UpdateMediaRequest) -> Result<Change<pb::Media
 /// The media item after a change; with `append`, labels and faces are added to those that are there.
 pub(super) fn apply(change: &Change<pb::Media>, append: bool, current: &Media) -> Result<Media> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current);
+    let mut changed = to_wire(current.clone());
     mask.put("user_id", &mut changed.user_id, &given.user_id);
     mask.put("type", &mut changed.r#type, &given.r#type);
     mask.put("title", &mut changed.title, &given.title);
@@ -156,25 +156,25 @@ pub(super) fn apply(change: &Change<pb::Media>, append: bool, current: &Media) -
     wire::checked(media, violations)
 }
 
-fn to_wire(media: &Media) -> pb::Media {
+fn to_wire(media: Media) -> pb::Media {
     pb::Media {
-        media_id: media.media_id.clone(),
-        user_id: media.user_id.clone(),
+        media_id: media.media_id,
+        user_id: media.user_id,
         r#type: media.kind.to_wire().into(),
-        title: media.title.clone(),
-        format: media.format.clone(),
+        title: media.title,
+        format: media.format,
         size_bytes: media.size_bytes,
         width: media.width,
         height: media.height,
         duration: media.duration.map(duration_to_wire),
         created_at: media.created_at.map(time_to_wire),
         position: media.position.map(point_to_wire),
-        camera: media.camera.clone(),
-        uri: media.uri.clone(),
-        md5: media.md5.clone(),
-        tags: media.tags.iter().map(findings::tag_to_wire).collect(),
-        faces: media.faces.iter().map(findings::face_to_wire).collect(),
-        attributes: media.attributes.to_wire(),
+        camera: media.camera,
+        uri: media.uri,
+        md5: media.md5,
+        tags: media.tags.into_iter().map(findings::tag_to_wire).collect(),
+        faces: media.faces.into_iter().map(findings::face_to_wire).collect(),
+        attributes: media.attributes.into_wire(),
         ..pb::Media::default()
     }
 }
@@ -185,7 +185,7 @@ pub(super) fn stored(stored: Stored<Media>) -> pb::Media {
         update_time: Some(time_to_wire(stored.update_time)),
         revision: stored.revision,
         etag: stored.etag(),
-        ..to_wire(&stored.resource)
+        ..to_wire(stored.resource)
     }
 }
 

@@ -53,7 +53,7 @@ impl OrderService for OrderApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         let id = request_id(&request.request_id, &request, "request_id", &mut violations);
-        let draft = wire::one_draft(request.order.as_ref(), self.clock.now(), &mut violations);
+        let draft = wire::one_draft(request.order, self.clock.now(), &mut violations);
         let draft = checked(draft, violations)?;
         self.orders
             .check_writable(draft.iter().map(|draft| &draft.given))?;
@@ -81,7 +81,7 @@ impl OrderService for OrderApi {
         let request = request.into_inner();
         let mut violations = Violations::new();
         let id = request_id(&request.request_id, &request, "request_id", &mut violations);
-        let drafts = wire::drafts(&request.orders, self.clock.now(), &mut violations);
+        let drafts = wire::drafts(request.orders, self.clock.now(), &mut violations);
         let drafts = checked(drafts, violations)?;
         self.orders
             .check_writable(drafts.iter().map(|draft| &draft.given))?;

@@ -89,7 +89,7 @@ fn orders_come_back_from_the_wire() {
         let message = wire::stored(stored(order.clone()));
         assert_eq!((message.revision, message.etag.is_empty()), (7, false));
         let mut violations = Violations::new();
-        let drafts = wire::one_draft(Some(&message), NOW, &mut violations).expect("a draft");
+        let drafts = wire::one_draft(Some(message), NOW, &mut violations).expect("a draft");
         let [draft] = &drafts[..] else {
             panic!("{drafts:?}");
         };
@@ -105,7 +105,7 @@ fn orders_come_back_from_the_wire() {
 fn ids_alone_are_a_draft_that_wants_three_references() {
     let mut violations = Violations::new();
     let path = FieldPath::root("order");
-    let draft = wire::draft(&ids_only(), NOW, &path, &mut violations).expect("a draft");
+    let draft = wire::draft(ids_only(), NOW, &path, &mut violations).expect("a draft");
     assert_eq!(draft.given.order_time, NOW);
     assert_eq!(draft.given.currency_code, "CNY");
     assert_eq!(draft.consumer_wanted(), Some("c1"));
@@ -140,7 +140,7 @@ fn every_violation_of_a_batch_is_named() {
         ..ids_only()
     };
     let mut violations = Violations::new();
-    assert_eq!(wire::drafts(&[ids_only(), bad], NOW, &mut violations), None);
+    assert_eq!(wire::drafts(vec![ids_only(), bad], NOW, &mut violations), None);
     assert_eq!(
         paths(violations),
         [
@@ -156,8 +156,8 @@ fn every_violation_of_a_batch_is_named() {
     );
     let mut violations = Violations::new();
     assert_eq!(wire::one_draft(None, NOW, &mut violations), None);
-    assert_eq!(wire::drafts(&[], NOW, &mut violations), None);
-    assert_eq!(wire::drafts(&vec![ids_only(); 201], NOW, &mut violations), None);
+    assert_eq!(wire::drafts(vec![], NOW, &mut violations), None);
+    assert_eq!(wire::drafts(vec![ids_only(); 201], NOW, &mut violations), None);
     assert_eq!(paths(violations), ["order", "orders", "orders"]);
 }
 
@@ -174,7 +174,7 @@ fn a_total_is_computed_unless_it_is_given_or_too_large() {
         };
         let mut violations = Violations::new();
         let path = FieldPath::root("order");
-        let draft = wire::draft(&order, NOW, &path, &mut violations);
+        let draft = wire::draft(order, NOW, &path, &mut violations);
         let order = draft.and_then(|draft| draft.complete(&mut violations));
         order
             .map(|order| order.total_price_cents)

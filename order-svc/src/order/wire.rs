@@ -46,7 +46,7 @@ const UPDATABLE: Updatable<'_> = Updatable {
 
 /// Checks an order that may lack what the server fills in. `now` is the order's time when it gives none.
 pub(super) fn draft(
-    order: &pb::Order,
+    order: pb::Order,
     now: i64,
     path: &FieldPath,
     violations: &mut Violations,
@@ -85,15 +85,15 @@ pub(super) fn draft(
     (violations.len() == before).then(|| Draft {
         path: path.clone(),
         given: Order {
-            order_id: order.order_id.clone(),
-            consumer_id: order.consumer_id.clone(),
-            consumer_name: order.consumer_name.clone(),
-            salesperson_id: order.salesperson_id.clone(),
-            salesperson_name: order.salesperson_name.clone(),
-            product_id: order.product_id.clone(),
-            product_name: order.product_name.clone(),
-            product_brand: order.product_brand.clone(),
-            product_type: order.product_type.clone(),
+            order_id: order.order_id,
+            consumer_id: order.consumer_id,
+            consumer_name: order.consumer_name,
+            salesperson_id: order.salesperson_id,
+            salesperson_name: order.salesperson_name,
+            product_id: order.product_id,
+            product_name: order.product_name,
+            product_brand: order.product_brand,
+            product_type: order.product_type,
             order_time,
             pay_time,
             paid: order.paid,
@@ -133,7 +133,7 @@ pub(super) fn change(request: pb::UpdateOrderRequest) -> Result<Change<pb::Order
 /// The order after the change. Names and prices aren't filled in, but a total that is cleared is computed.
 pub(super) fn apply(change: &Change<pb::Order>, current: &Order, now: i64) -> Result<Order> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current);
+    let mut changed = to_wire(current.clone());
     mask.put("consumer_id", &mut changed.consumer_id, &given.consumer_id);
     mask.put("consumer_name", &mut changed.consumer_name, &given.consumer_name);
     mask.put(
@@ -167,30 +167,30 @@ pub(super) fn apply(change: &Change<pb::Order>, current: &Order, now: i64) -> Re
     mask.put("currency_code", &mut changed.currency_code, &given.currency_code);
     mask.put("attributes", &mut changed.attributes, &given.attributes);
     let mut violations = Violations::new();
-    let draft = draft(&changed, now, &FieldPath::root("order"), &mut violations);
+    let draft = draft(changed, now, &FieldPath::root("order"), &mut violations);
     let order = draft.and_then(|draft| draft.complete(&mut violations));
     wire::checked(order, violations)
 }
 
-fn to_wire(order: &Order) -> pb::Order {
+fn to_wire(order: Order) -> pb::Order {
     pb::Order {
-        order_id: order.order_id.clone(),
-        consumer_id: order.consumer_id.clone(),
-        consumer_name: order.consumer_name.clone(),
-        salesperson_id: order.salesperson_id.clone(),
-        salesperson_name: order.salesperson_name.clone(),
-        product_id: order.product_id.clone(),
-        product_name: order.product_name.clone(),
-        product_brand: order.product_brand.clone(),
-        product_type: order.product_type.clone(),
+        order_id: order.order_id,
+        consumer_id: order.consumer_id,
+        consumer_name: order.consumer_name,
+        salesperson_id: order.salesperson_id,
+        salesperson_name: order.salesperson_name,
+        product_id: order.product_id,
+        product_name: order.product_name,
+        product_brand: order.product_brand,
+        product_type: order.product_type,
         order_time: Some(time_to_wire(order.order_time)),
         pay_time: order.pay_time.map(time_to_wire),
         paid: order.paid,
         unit_price_cents: Some(order.unit_price_cents),
         quantity: order.quantity,
         total_price_cents: Some(order.total_price_cents),
-        currency_code: order.currency_code.clone(),
-        attributes: order.attributes.to_wire(),
+        currency_code: order.currency_code,
+        attributes: order.attributes.into_wire(),
         ..pb::Order::default()
     }
 }
@@ -201,7 +201,7 @@ pub(super) fn stored(stored: Stored<Order>) -> pb::Order {
         update_time: Some(time_to_wire(stored.update_time)),
         revision: stored.revision,
         etag: stored.etag(),
-        ..to_wire(&stored.resource)
+        ..to_wire(stored.resource)
     }
 }
 
@@ -262,7 +262,7 @@ pub(super) fn event(event: WatchEvent<Order>) -> pb::WatchOrdersResponse {
 }
 
 /// The orders of a batch, as drafts.
-pub(super) fn drafts(orders: &[pb::Order], now: i64, violations: &mut Violations) -> Option<Vec<Draft>> {
+pub(super) fn drafts(orders: Vec<pb::Order>, now: i64, violations: &mut Violations) -> Option<Vec<Draft>> {
     wire::batch(orders, "orders", violations, |order, path, violations| {
         draft(order, now, path, violations)
     })
@@ -270,7 +270,7 @@ pub(super) fn drafts(orders: &[pb::Order], now: i64, violations: &mut Violations
 
 /// One order, as a draft.
 pub(super) fn one_draft(
-    order: Option<&pb::Order>,
+    order: Option<pb::Order>,
     now: i64,
     violations: &mut Violations,
 ) -> Option<Vec<Draft>> {

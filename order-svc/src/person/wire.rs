@@ -70,7 +70,7 @@ pub(super) fn change<P: Part>(
 /// The person after a change.
 pub(super) fn apply<P: Part>(change: &Change<pb::Person>, current: &Person<P>) -> Result<Person<P>> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current);
+    let mut changed = to_wire(current.clone());
     mask.put("name", &mut changed.name, &given.name);
     mask.put("phone", &mut changed.phone, &given.phone);
     mask.put("address", &mut changed.address, &given.address);
@@ -81,14 +81,14 @@ pub(super) fn apply<P: Part>(change: &Change<pb::Person>, current: &Person<P>) -
     wire::checked(person, violations)
 }
 
-pub(super) fn to_wire<P>(person: &Person<P>) -> pb::Person {
+pub(super) fn to_wire<P>(person: Person<P>) -> pb::Person {
     pb::Person {
-        id: person.id.clone(),
-        name: person.name.clone(),
-        phone: person.phone.clone(),
-        address: person.address.clone(),
-        region: person.region.clone(),
-        attributes: person.attributes.to_wire(),
+        id: person.id,
+        name: person.name,
+        phone: person.phone,
+        address: person.address,
+        region: person.region,
+        attributes: person.attributes.into_wire(),
         ..pb::Person::default()
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn stored<P>(stored: Stored<Person<P>>) -> pb::Person {
         update_time: Some(time_to_wire(stored.update_time)),
         revision: stored.revision,
         etag: stored.etag(),
-        ..to_wire(&stored.resource)
+        ..to_wire(stored.resource)
     }
 }
 

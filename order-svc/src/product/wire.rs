@@ -51,7 +51,7 @@ pub(super) fn change(request: pb::UpdateProductRequest) -> Result<Change<pb::Pro
 /// The product after a change.
 pub(super) fn apply(change: &Change<pb::Product>, current: &Product) -> Result<Product> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current);
+    let mut changed = to_wire(current.clone());
     mask.put("name", &mut changed.name, &given.name);
     mask.put("brand", &mut changed.brand, &given.brand);
     mask.put("type", &mut changed.r#type, &given.r#type);
@@ -66,14 +66,14 @@ pub(super) fn apply(change: &Change<pb::Product>, current: &Product) -> Result<P
     wire::checked(product, violations)
 }
 
-fn to_wire(product: &Product) -> pb::Product {
+fn to_wire(product: Product) -> pb::Product {
     pb::Product {
-        product_id: product.product_id.clone(),
-        name: product.name.clone(),
-        brand: product.brand.clone(),
-        r#type: product.kind.clone(),
+        product_id: product.product_id,
+        name: product.name,
+        brand: product.brand,
+        r#type: product.kind,
         unit_price_cents: product.unit_price_cents,
-        attributes: product.attributes.to_wire(),
+        attributes: product.attributes.into_wire(),
         ..pb::Product::default()
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn stored(stored: Stored<Product>) -> pb::Product {
         update_time: Some(time_to_wire(stored.update_time)),
         revision: stored.revision,
         etag: stored.etag(),
-        ..to_wire(&stored.resource)
+        ..to_wire(stored.resource)
     }
 }
 

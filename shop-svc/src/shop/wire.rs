@@ -107,7 +107,7 @@ pub(super) fn change(request: pb::UpdateShopRequest) -> Result<Change<pb::Shop>>
 /// The shop after a change.
 pub(super) fn apply(change: &Change<pb::Shop>, current: &Shop) -> Result<Shop> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current);
+    let mut changed = to_wire(current.clone());
     mask.put("name", &mut changed.name, &given.name);
     mask.put("type", &mut changed.r#type, &given.r#type);
     mask.put("position", &mut changed.position, &given.position);
@@ -128,20 +128,20 @@ pub(super) fn apply(change: &Change<pb::Shop>, current: &Shop) -> Result<Shop> {
     wire::checked(shop, violations)
 }
 
-fn to_wire(shop: &Shop) -> pb::Shop {
+fn to_wire(shop: Shop) -> pb::Shop {
     pb::Shop {
-        shop_id: shop.shop_id.clone(),
-        name: shop.name.clone(),
-        r#type: shop.kind.clone(),
+        shop_id: shop.shop_id,
+        name: shop.name,
+        r#type: shop.kind,
         position: Some(point_to_wire(shop.position)),
         rating: shop.rating,
         average_price_cents: shop.average_price_cents,
-        address: shop.address.clone(),
-        city: shop.city.clone(),
-        phone: shop.phone.clone(),
-        opening_hours: shop.opening_hours.clone(),
-        tags: shop.tags.clone(),
-        attributes: shop.attributes.to_wire(),
+        address: shop.address,
+        city: shop.city,
+        phone: shop.phone,
+        opening_hours: shop.opening_hours,
+        tags: shop.tags,
+        attributes: shop.attributes.into_wire(),
         ..pb::Shop::default()
     }
 }
@@ -152,7 +152,7 @@ pub(super) fn stored(stored: Stored<Shop>) -> pb::Shop {
         update_time: Some(time_to_wire(stored.update_time)),
         revision: stored.revision,
         etag: stored.etag(),
-        ..to_wire(&stored.resource)
+        ..to_wire(stored.resource)
     }
 }
 

@@ -360,12 +360,12 @@ fn put(contents: &Contents, row: u64, bytes: usize) -> Result<RowOperation> {
     let half = (bytes - 63) / 2;
     let columns = vec![
         (
-            "body".to_owned(),
+            "body".into(),
             Value::Binary(Bytes::copy_from_slice(contents.noise(row, half))),
         ),
-        ("note".to_owned(), Value::from(contents.text(row, half))),
-        ("number".to_owned(), Value::Integer(row.cast_signed())),
-        ("state".to_owned(), Value::from("open")),
+        ("note".into(), Value::from(contents.text(row, half))),
+        ("number".into(), Value::Integer(row.cast_signed())),
+        ("state".into(), Value::from("open")),
     ];
     Ok(RowOperation::Put {
         key: PrimaryKey::string(workload::key(row))?,

@@ -144,10 +144,7 @@ fn stop(database: &Database) {
 fn put(id: i64, size: i64) -> RowOperation {
     RowOperation::Put {
         key: PrimaryKey::integer(id),
-        columns: vec![
-            ("size".to_owned(), size.into()),
-            ("age".to_owned(), (id % 11).into()),
-        ],
+        columns: vec![("size".into(), size.into()), ("age".into(), (id % 11).into())],
     }
 }
 
@@ -506,7 +503,7 @@ async fn gives_up_an_index_that_a_row_cannot_stand_in() {
     let mut store = Store::open(directory.path(), schema()).await;
     let long = RowOperation::Put {
         key: PrimaryKey::integer(5),
-        columns: vec![("name".to_owned(), "x".repeat(2000).into())],
+        columns: vec![("name".into(), "x".repeat(2000).into())],
     };
     store.write(long).await;
     let index = SecondaryIndexSchema::new("by_name", ["name"]);

@@ -6,6 +6,9 @@ use smol_str::SmolStr;
 use crate::row::Cell;
 use crate::value::Value;
 
+/// The name of a column. One of up to 23 bytes needs no allocation.
+pub type ColumnName = SmolStr;
+
 /// Columns in the order of their names, each once and with at least one cell, the newest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Columns(Vec<Column>);
@@ -13,7 +16,7 @@ pub struct Columns(Vec<Column>);
 /// One column. A name of up to 23 bytes and a single cell, as nearly all have, need no allocation of their own.
 #[derive(Debug, Clone, PartialEq)]
 struct Column {
-    name: SmolStr,
+    name: ColumnName,
     cells: Cells,
 }
 
@@ -87,13 +90,13 @@ impl Columns {
 
     /// Appends a column behind all others; the caller vouches for the order and for at least one cell.
     #[inline]
-    pub(crate) fn push(&mut self, name: SmolStr, cells: Cells) {
+    pub(crate) fn push(&mut self, name: ColumnName, cells: Cells) {
         self.0.push(Column { name, cells });
     }
 
     /// The name of the column at a place.
     #[inline]
-    pub(crate) fn name(&self, place: usize) -> Option<&SmolStr> {
+    pub(crate) fn name(&self, place: usize) -> Option<&ColumnName> {
         self.0.get(place).map(|column| &column.name)
     }
 
@@ -127,8 +130,8 @@ impl Columns {
 }
 
 /// Columns of one cell each.
-impl FromIterator<(String, Cell)> for Columns {
-    fn from_iter<I: IntoIterator<Item = (String, Cell)>>(columns: I) -> Self {
+impl<Name: Into<ColumnName>> FromIterator<(Name, Cell)> for Columns {
+    fn from_iter<I: IntoIterator<Item = (Name, Cell)>>(columns: I) -> Self {
         let columns = columns.into_iter();
         let mut all = Self::with_capacity(columns.size_hint().0);
         for (name, cell) in columns {

@@ -23,7 +23,7 @@ async fn waits_for_the_writes_on_their_way() {
     let held = database.shared.locks.lock([&row].into_iter()).await;
     let put = RowOperation::Put {
         key,
-        columns: vec![("size".to_owned(), 7.into())],
+        columns: vec![("size".into(), 7.into())],
     };
     let batch = WriteBatch::of(&table, put, Condition::none());
     let writer = database.clone();

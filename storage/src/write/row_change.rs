@@ -5,7 +5,7 @@ use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::error::{ConditionFailure, Error, Result};
 use crate::expiry::{Expiry, milliseconds};
-use crate::row::{Cell, Columns, Row};
+use crate::row::{Cell, ColumnName, Columns, Row};
 use crate::value::{PrimaryKey, Value};
 
 /// What becomes of a row.
@@ -55,7 +55,7 @@ pub(super) fn apply(
     match operation {
         RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => {
             let version = milliseconds(now);
-            let cells = |(name, value): &(String, Value)| {
+            let cells = |(name, value): &(ColumnName, Value)| {
                 let value = value.clone();
                 (name.clone(), Cell { value, version })
             };

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::expiry::milliseconds;
 use crate::key;
 use crate::limits;
+use crate::row::ColumnName;
 use crate::schema::{TableSchema, check_column};
 use crate::value::Value;
 
@@ -134,7 +135,7 @@ fn operation(schema: &TableSchema, operation: &RowOperation, now: i64) -> Result
     }
 }
 
-fn put(schema: &TableSchema, columns: &[(String, Value)]) -> Result<usize> {
+fn put(schema: &TableSchema, columns: &[(ColumnName, Value)]) -> Result<usize> {
     count(columns.len())?;
     let mut seen = BTreeSet::new();
     let mut bytes = 0;

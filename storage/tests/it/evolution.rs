@@ -66,7 +66,7 @@ fn key(id: i64) -> PrimaryKey {
 fn put(id: i64, column: &str, value: impl Into<Value>) -> RowOperation {
     RowOperation::Put {
         key: key(id),
-        columns: vec![(column.to_owned(), value.into())],
+        columns: vec![(column.into(), value.into())],
     }
 }
 

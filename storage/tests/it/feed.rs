@@ -55,7 +55,7 @@ impl Store {
             table,
             RowOperation::Put {
                 key: PrimaryKey::integer(id),
-                columns: vec![("id".to_owned() + "_too", id.into())],
+                columns: vec![("id_too".into(), id.into())],
             },
         )
         .await

@@ -130,7 +130,7 @@ async fn of_a_write() {
     let values = |count| columns(count).into_iter().map(|name| (name, Value::from(1i64)));
     let put = |count| RowOperation::Put {
         key: key.clone(),
-        columns: values(count).collect(),
+        columns: values(count).map(|(name, value)| (name.into(), value)).collect(),
     };
     let write = |operation| database.write(WriteBatch::of(&table, operation, Condition::none()));
     refused(write(put(1025)).await, "MAX_COLUMNS_PER_WRITE", 1024, 1025);
@@ -147,12 +147,12 @@ async fn of_a_write() {
     write(put(1024)).await.expect("as many as it takes");
     let named = RowOperation::Put {
         key: key.clone(),
-        columns: vec![("n".repeat(256), 1i64.into())],
+        columns: vec![("n".repeat(256).into(), 1i64.into())],
     };
     refused(write(named).await, "MAX_NAME_BYTES", 255, 256);
     let infinite = RowOperation::Put {
         key: key.clone(),
-        columns: vec![("c".to_owned(), Value::Double(f64::INFINITY))],
+        columns: vec![("c".into(), Value::Double(f64::INFINITY))],
     };
     invalid(write(infinite).await, "NaN or an infinity");
     let traced = WriteBatch::of(&table, put(1), Condition::none()).trace("t".repeat(257));

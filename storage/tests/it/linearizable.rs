@@ -274,7 +274,7 @@ impl Client {
         match self.random.u8(0..5) {
             0 => (Effect::Delete, RowOperation::Delete { key }),
             1..3 => {
-                let columns = vec![(column, number.into())];
+                let columns = vec![(column.into(), number.into())];
                 (Effect::Put(number), RowOperation::Put { key, columns })
             }
             _ => {

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use souk_storage::{
-    Condition, Database, DatabaseOptions, Durability, KeyKind, ManualClock, PrimaryKey, RowOperation,
-    SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
+    ColumnName, Condition, Database, DatabaseOptions, Durability, KeyKind, ManualClock, PrimaryKey,
+    RowOperation, SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
 };
 
 /// Nanoseconds; the versions of random cells lie around it.
@@ -86,18 +86,18 @@ async fn simple() -> (Database, Table) {
 }
 
 /// Puts a row of the simple table.
-async fn put(database: &Database, table: &Table, id: i64, columns: Vec<(String, Value)>) {
+async fn put(database: &Database, table: &Table, id: i64, columns: Vec<(ColumnName, Value)>) {
     let key = PrimaryKey::integer(id);
     let batch = WriteBatch::of(table, RowOperation::Put { key, columns }, Condition::none());
     database.write(batch).await.expect("a write");
 }
 
 /// Adds columns to a row of the simple table.
-async fn add(database: &Database, table: &Table, id: i64, columns: Vec<(String, Value)>) {
+async fn add(database: &Database, table: &Table, id: i64, columns: Vec<(ColumnName, Value)>) {
     let changes = columns
         .into_iter()
         .map(|(column, value)| souk_storage::ColumnChange::Put {
-            column,
+            column: column.into(),
             value,
             version: None,
         });

@@ -130,10 +130,10 @@ impl Sample {
             2..=5 => RowOperation::Put {
                 key,
                 columns: vec![
-                    ("a".to_owned(), a()),
-                    ("b".to_owned(), Value::Integer(self.random.i64(-5..5))),
+                    ("a".into(), a()),
+                    ("b".into(), Value::Integer(self.random.i64(-5..5))),
                     (
-                        "c".to_owned(),
+                        "c".into(),
                         Value::Binary(vec![7; self.random.usize(..300)].into()),
                     ),
                 ],

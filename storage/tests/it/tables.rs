@@ -137,7 +137,7 @@ async fn refuses_a_position_outside_of_the_prefix() {
     for (id, color) in [(1, "green"), (2, "red")] {
         let put = RowOperation::Put {
             key: PrimaryKey::integer(id),
-            columns: vec![("color".to_owned(), color.into())],
+            columns: vec![("color".into(), color.into())],
         };
         let batch = WriteBatch::of(&table, put, Condition::none());
         database.write(batch).await.expect("a write");

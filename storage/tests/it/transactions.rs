@@ -28,7 +28,7 @@ fn key(owner: &str, number: i64) -> PrimaryKey {
 fn put(table: &Table, owner: &str, number: i64, balance: i64) -> RowWrite {
     let operation = RowOperation::Put {
         key: key(owner, number),
-        columns: vec![("balance".to_owned(), balance.into())],
+        columns: vec![("balance".into(), balance.into())],
     };
     RowWrite::new(table, operation, Condition::none())
 }

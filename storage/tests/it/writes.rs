@@ -50,7 +50,7 @@ fn key(id: i64) -> PrimaryKey {
 fn put(id: i64, column: &str, value: impl Into<Value>) -> RowOperation {
     RowOperation::Put {
         key: key(id),
-        columns: vec![(column.to_owned(), value.into())],
+        columns: vec![(column.into(), value.into())],
     }
 }
 
@@ -318,7 +318,7 @@ async fn refuses_what_is_invalid() {
         put(1, "c", f64::NAN),
         RowOperation::Put {
             key: key(1),
-            columns: vec![("c".to_owned(), 1.into()), ("c".to_owned(), 2.into())],
+            columns: vec![("c".into(), 1.into()), ("c".into(), 2.into())],
         },
         RowOperation::Delete {
             key: PrimaryKey::string("text").expect("a key"),

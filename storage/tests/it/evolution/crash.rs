@@ -189,9 +189,7 @@ async fn filled(database: &Database) -> Table {
     for ids in ids.chunks(200) {
         let batch = ids.iter().fold(WriteBatch::new(), |batch, id| {
             let columns = ["size", "color", "weight"];
-            let columns = columns
-                .map(|name| (name.to_owned(), Value::from(id % 7)))
-                .to_vec();
+            let columns = columns.map(|name| (name.into(), Value::from(id % 7))).to_vec();
             let put = RowOperation::Put {
                 key: key(*id),
                 columns,

@@ -28,9 +28,9 @@ fn operation(random: &mut Rng) -> RowOperation {
         1..4 => RowOperation::Put {
             key: key(id),
             columns: vec![
-                ("size".to_owned(), random.i64(0..9).into()),
+                ("size".into(), random.i64(0..9).into()),
                 (
-                    "color".to_owned(),
+                    "color".into(),
                     (*random.choice(&["red", "blue"]).expect("one")).into(),
                 ),
             ],

@@ -77,8 +77,8 @@ async fn put(database: &Database, table: &Table, cycle: i64, count: i64) -> u64 
     let put = RowOperation::Put {
         key: PrimaryKey::integer(count % ROWS),
         columns: vec![
-            ("count".to_owned(), Value::Integer(count)),
-            ("filling".to_owned(), "x".repeat(1000).into()),
+            ("count".into(), Value::Integer(count)),
+            ("filling".into(), "x".repeat(1000).into()),
         ],
     };
     let mut batch = WriteBatch::of(table, put, Condition::none());

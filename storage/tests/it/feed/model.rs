@@ -108,7 +108,7 @@ fn batch(random: &mut Rng, tables: &[Table]) -> WriteBatch {
             0..=3 => RowOperation::Delete { key },
             4..=6 => RowOperation::Put {
                 key,
-                columns: vec![("a".to_owned(), value.into())],
+                columns: vec![("a".into(), value.into())],
             },
             _ => RowOperation::Update {
                 key,

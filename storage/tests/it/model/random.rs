@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use souk_storage::{
-    CellPut, ColumnChange, Comparison, Condition, Durability, Existence, Filter, KeyBound, KeyKind, KeyValue,
-    PrimaryKey, RequestRecord, ReturnRow, RowOperation, RowWrite, SecondaryIndexSchema, Table, Value,
-    WriteBatch,
+    CellPut, ColumnChange, ColumnName, Comparison, Condition, Durability, Existence, Filter, KeyBound,
+    KeyKind, KeyValue, PrimaryKey, RequestRecord, ReturnRow, RowOperation, RowWrite, SecondaryIndexSchema,
+    Table, Value, WriteBatch,
 };
 
 use super::oracle::State;
@@ -196,9 +196,9 @@ fn cells(random: &mut Rng, now: i64) -> Vec<CellPut> {
     cells
 }
 
-fn columns(random: &mut Rng) -> Vec<(String, Value)> {
+fn columns(random: &mut Rng) -> Vec<(ColumnName, Value)> {
     let columns = COLUMNS.iter().filter(|_| random.u8(0..3) > 0);
-    let columns: Vec<_> = columns.map(|name| (*name).to_owned()).collect();
+    let columns: Vec<_> = columns.map(ColumnName::new).collect();
     columns.into_iter().map(|name| (name, value(random))).collect()
 }
 

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use souk_storage::{
-    CellPut, ChangeKind, ColumnChange, Comparison, Condition, Existence, Filter, PrimaryKey, ReturnRow, Row,
-    RowOperation, RowWrite, Table, Value,
+    CellPut, ChangeKind, ColumnChange, ColumnName, Comparison, Condition, Existence, Filter, PrimaryKey,
+    ReturnRow, Row, RowOperation, RowWrite, Table, Value,
 };
 
 use crate::reads::oracle::compare;
@@ -105,8 +105,8 @@ pub(super) fn decide(
     };
     let change = match &write.operation {
         RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => {
-            let cell = |(name, value): &(String, Value)| {
-                (name.clone(), BTreeMap::from([(millis(now), value.clone())]))
+            let cell = |(name, value): &(ColumnName, Value)| {
+                (name.to_string(), BTreeMap::from([(millis(now), value.clone())]))
             };
             let cells = columns.iter().map(cell).collect();
             Some((ChangeKind::Put, Some(written(cells))))

@@ -97,12 +97,12 @@ async fn refuses_the_rows_behind_the_bytes_one_by_one() {
             &database,
             &table,
             id,
-            vec![("a".to_owned(), 1.into()), ("b".to_owned(), half.clone())],
+            vec![("a".into(), 1.into()), ("b".into(), half.clone())],
         )
         .await;
-        add(&database, &table, id, vec![("c".to_owned(), half.clone())]).await;
+        add(&database, &table, id, vec![("c".into(), half.clone())]).await;
     }
-    put(&database, &table, ROWS, vec![("b".to_owned(), 1.into())]).await;
+    put(&database, &table, ROWS, vec![("b".into(), 1.into())]).await;
     let snapshot = database.snapshot().await.expect("a snapshot");
     let keys: Vec<_> = (0..=ROWS).map(PrimaryKey::integer).collect();
     let whole = [TableKeys::new(&table, keys.clone())];

@@ -125,8 +125,8 @@ async fn an_entry_costs_what_it_shows() {
     let (database, table) = simple().await;
     for id in 0..20 {
         let columns = vec![
-            ("a".to_owned(), Value::from("x".repeat(1000))),
-            ("b".to_owned(), Value::from("y".repeat(3000))),
+            ("a".into(), Value::from("x".repeat(1000))),
+            ("b".into(), Value::from("y".repeat(3000))),
         ];
         put(&database, &table, id, columns).await;
     }

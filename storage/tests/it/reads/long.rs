@@ -2,8 +2,8 @@
 
 use souk_storage::limits::MAX_SCANNED_ROWS;
 use souk_storage::{
-    Condition, Direction, Durability, Filter, KeyKind, PrimaryKey, RangeRequest, ReadOptions, Row,
-    RowOperation, Snapshot, Table, TableSchema, Value, WriteBatch,
+    ColumnName, Condition, Direction, Durability, Filter, KeyKind, PrimaryKey, RangeRequest, ReadOptions,
+    Row, RowOperation, Snapshot, Table, TableSchema, Value, WriteBatch,
 };
 
 use crate::engines::on_both;
@@ -12,12 +12,12 @@ use crate::engines::on_both;
 const ROWS: i64 = 5_130;
 
 /// Rows that follow each other have different columns.
-fn columns(id: i64) -> Vec<(String, Value)> {
-    let mut columns = vec![("number".to_owned(), Value::Integer(id))];
+fn columns(id: i64) -> Vec<(ColumnName, Value)> {
+    let mut columns = vec![("number".into(), Value::Integer(id))];
     let other = if id % 3 == 0 { "fizz" } else { "none" };
-    columns.push((other.to_owned(), Value::from(id.to_string())));
+    columns.push((other.into(), Value::from(id.to_string())));
     if id % 7 == 0 {
-        columns.insert(0, ("a".to_owned(), Value::Boolean(true)));
+        columns.insert(0, ("a".into(), Value::Boolean(true)));
     }
     columns
 }
@@ -27,7 +27,7 @@ fn assert_is(row: &Row, id: i64) {
     let found: Vec<_> = row
         .columns()
         .newest()
-        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .map(|(name, value)| (ColumnName::new(name), value.clone()))
         .collect();
     let mut expected = columns(id);
     expected.sort_by(|left, right| left.0.cmp(&right.0));

@@ -196,7 +196,7 @@ async fn a_window_goes_through_a_row_column_by_column() {
 #[tokio::test]
 async fn refuses_options_that_can_not_be_right() {
     let (database, table) = simple().await;
-    put(&database, &table, 1, vec![("a".to_owned(), 1.into())]).await;
+    put(&database, &table, 1, vec![("a".into(), 1.into())]).await;
     let snapshot = database.snapshot().await.expect("a snapshot");
     let names = |count: usize| (0..count).map(|number| format!("c{number}"));
     let most = souk_storage::limits::MAX_SELECTED_COLUMNS;

@@ -14,9 +14,9 @@ fn text(fill: &str, bytes: usize) -> Value {
 #[tokio::test]
 async fn a_wide_row_comes_in_pieces() {
     let (database, table) = simple().await;
-    put(&database, &table, 1, vec![("small".to_owned(), 5.into())]).await;
+    put(&database, &table, 1, vec![("small".into(), 5.into())]).await;
     for column in 0..12 {
-        let columns = vec![(format!("c{column:02}"), text("x", MEGABYTE))];
+        let columns = vec![(format!("c{column:02}").into(), text("x", MEGABYTE))];
         add(&database, &table, 1, columns).await;
     }
     let key = PrimaryKey::integer(1);

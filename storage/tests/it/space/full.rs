@@ -173,7 +173,7 @@ async fn tells_the_writer_of_a_row() {
     let table = TableSchema::new("rows").key("id", KeyKind::String);
     let table = database.ensure_table(table).await.expect("a table");
     let key = PrimaryKey::string("a").expect("a key");
-    let columns = vec![("column".to_owned(), "value".into())];
+    let columns = vec![("column".into(), "value".into())];
     let put = |columns| {
         let put = RowOperation::Put {
             key: key.clone(),

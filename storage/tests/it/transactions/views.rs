@@ -199,7 +199,7 @@ async fn stop_at_their_size() {
         let large = |bytes: usize| {
             let operation = RowOperation::Put {
                 key: key("a", 1),
-                columns: vec![("c".to_owned(), "x".repeat(bytes).into())],
+                columns: vec![("c".into(), "x".repeat(bytes).into())],
             };
             RowWrite::new(&table, operation, Condition::none())
         };

@@ -20,7 +20,7 @@ fn messages() -> TableSchema {
 fn append(table: &Table, chat: &str) -> RowWrite {
     let operation = RowOperation::Append {
         key: vec![chat.into(), "phone".into()],
-        columns: vec![("text".to_owned(), "hello".into())],
+        columns: vec![("text".into(), "hello".into())],
     };
     RowWrite::new(table, operation, Condition::none()).returning(ReturnRow::Key)
 }
@@ -91,7 +91,7 @@ async fn are_changed_by_their_number() {
         write(&engine.database, [append(&table, "a")]).await;
         let put = |number| RowOperation::Put {
             key: key("a", number),
-            columns: vec![("text".to_owned(), "changed".into())],
+            columns: vec![("text".into(), "changed".into())],
         };
         let change = RowWrite::new(&table, put(1), Condition::must_exist());
         write(&engine.database, [change]).await;

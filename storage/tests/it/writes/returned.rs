@@ -221,7 +221,7 @@ async fn meters_versions_where_there_are_several() {
         let store = store(schema).await;
         let put = RowOperation::Put {
             key: key.clone(),
-            columns: vec![("c".to_owned(), "x".repeat(4096 - 11).into())],
+            columns: vec![("c".into(), "x".repeat(4096 - 11).into())],
         };
         let committed = store.try_write(put, Condition::none()).await.expect("a write");
         assert_eq!(committed.consumed.write, expected);
