@@ -340,11 +340,8 @@ impl TelemetryBuilder {
                     .with_id_generator(DecidedIds::default());
                 Ok(match (&self.tracers, &environment.traces) {
                     (Some(add), _) => add(builder).build(),
-                    (None, Exporting::Otlp(secure)) => {
-                        let spans = otlp::spans(&environment.spans, secure.as_ref())?;
-                        builder.with_span_processor(spans).build()
-                    }
-                    (None, Exporting::None) => builder.build(),
+                    (None, Some(export)) => builder.with_span_processor(otlp::spans(export)?).build(),
+                    (None, None) => builder.build(),
                 })
             })?);
             if self.loggers.is_some() || environment.logs != Exporting::None {
@@ -393,7 +390,7 @@ impl TelemetryBuilder {
                 .with_target(false)
                 .with_threads(false)
                 .with_tracked_inactivity(false);
-            let exported = self.tracers.is_some() || environment.traces != Exporting::None;
+            let exported = self.tracers.is_some() || environment.traces.is_some();
             let recorded = Recorded::new(
                 targets(Level::INFO),
                 environment.sampler.clone(),

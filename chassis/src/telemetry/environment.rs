@@ -40,6 +40,8 @@ pub(super) struct SecureEndpoint {
 pub(super) struct SpanExport {
     /// The collector's address.
     pub(super) uri: Uri,
+    /// The files to trust it by where that is `https`.
+    pub(super) secure: Option<SecureEndpoint>,
     /// What each request is sent with.
     pub(super) headers: HeaderMap,
     /// For a batch, tries again included.
@@ -60,9 +62,8 @@ pub(super) struct OtelEnvironment {
     pub(super) names_instance: bool,
     /// Of `OTEL_TRACES_SAMPLER` and its argument.
     pub(super) sampler: Sampler,
-    pub(super) traces: Exporting,
-    /// How, if they are exported.
-    pub(super) spans: SpanExport,
+    /// How spans are sent, if they are.
+    pub(super) traces: Option<SpanExport>,
     pub(super) metrics: Exporting,
     /// Log lines are written in any case.
     pub(super) logs: Exporting,
@@ -263,8 +264,15 @@ impl<'a> Variables<'a> {
         }
     }
 
+    fn exporting_traces(&self) -> Result<Option<SpanExport>, TelemetryError> {
+        match self.exporting(&TRACES)? {
+            Exporting::None => Ok(None),
+            Exporting::Otlp(secure) => self.span_export(secure).map(Some),
+        }
+    }
+
     /// How spans are sent, by what [`Self::exporting`] found good.
-    fn span_export(&self) -> Result<SpanExport, TelemetryError> {
+    fn span_export(&self, secure: Option<SecureEndpoint>) -> Result<SpanExport, TelemetryError> {
         let text = |what| self.of(&TRACES, what).map(|(_, value)| value);
         let uri = text("ENDPOINT").and_then(|uri| uri.parse().ok());
         let timeout = text("TIMEOUT").and_then(|millis| millis.parse().ok());
@@ -275,6 +283,7 @@ impl<'a> Variables<'a> {
         };
         Ok(SpanExport {
             uri: uri.unwrap_or_else(|| Uri::from_static(COLLECTOR)),
+            secure,
             headers: self.headers(&TRACES)?,
             timeout: timeout.map_or(EXPORT_TIMEOUT, Duration::from_millis),
             compression,
@@ -489,8 +498,7 @@ impl OtelEnvironment {
             names_service: variables.in_resource("service.name"),
             names_instance: variables.in_resource("service.instance.id"),
             sampler: variables.sampler()?,
-            traces: variables.exporting(&TRACES)?,
-            spans: variables.span_export()?,
+            traces: variables.exporting_traces()?,
             metrics: variables.exporting(&METRICS)?,
             logs: variables.exporting_logs()?,
             exemplars: variables.exemplars()?,

@@ -15,17 +15,14 @@ use crate::config::ClientTlsConfig;
 use crate::tls::Connector;
 
 /// Sends spans in batches.
-pub(super) fn spans(
-    export: &SpanExport,
-    secure: Option<&SecureEndpoint>,
-) -> Result<SpanBatches, TelemetryError> {
+pub(super) fn spans(export: &SpanExport) -> Result<SpanBatches, TelemetryError> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(TelemetryError::Thread)?;
     let channel = {
         let _entered = runtime.enter();
-        match secure {
+        match &export.secure {
             Some(endpoint) => channel(endpoint)?,
             None => Endpoint::from(export.uri.clone()).connect_lazy(),
         }

@@ -17,27 +17,27 @@ const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1
 fn variables_decide_what_is_exported() {
     let read = |pairs: &[(&str, &str)]| {
         let environment = read(pairs);
-        (environment.traces, environment.metrics)
+        (environment.traces.is_some(), environment.metrics)
     };
     let otlp = || Exporting::Otlp(None);
-    assert_eq!(read(&[]), (Exporting::None, Exporting::None));
+    assert_eq!(read(&[]), (false, Exporting::None));
     assert_eq!(
         read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]),
-        (Exporting::None, Exporting::None)
+        (false, Exporting::None)
     );
-    assert_eq!(read(&[ENDPOINT]), (otlp(), otlp()));
+    assert_eq!(read(&[ENDPOINT]), (true, otlp()));
     assert_eq!(
         read(&[ENDPOINT, ("OTEL_METRICS_EXPORTER", "none")]),
-        (otlp(), Exporting::None)
+        (true, Exporting::None)
     );
     assert_eq!(
         read(&[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")]),
-        (Exporting::None, otlp())
+        (false, otlp())
     );
     let traces_only = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:4317");
-    assert_eq!(read(&[traces_only]), (otlp(), Exporting::None));
+    assert_eq!(read(&[traces_only]), (true, Exporting::None));
     let metrics_only = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://127.0.0.1:4317");
-    assert_eq!(read(&[metrics_only]), (Exporting::None, otlp()));
+    assert_eq!(read(&[metrics_only]), (false, otlp()));
 }
 
 #[test]
@@ -56,15 +56,16 @@ fn a_collector_with_tls_needs_somebody_to_trust_it_by() {
         ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "client.key"),
     ]);
     let secure = |authorities: &str| {
-        Exporting::Otlp(Some(SecureEndpoint {
+        Some(SecureEndpoint {
             uri: "https://collector:4317".to_owned(),
             authorities: authorities.into(),
             certificate: "client.pem".into(),
             key: "client.key".into(),
-        }))
+        })
     };
-    assert_eq!(environment.traces, secure("ca.pem"));
-    assert_eq!(environment.metrics, secure("metrics-ca.pem"));
+    let traces = environment.traces.expect("they are exported");
+    assert_eq!(traces.secure, secure("ca.pem"));
+    assert_eq!(environment.metrics, Exporting::Otlp(secure("metrics-ca.pem")));
     assert_eq!(environment.warnings, [""; 0]);
 }
 
@@ -186,7 +187,8 @@ fn what_has_no_effect_is_said_without_its_value() {
 
 #[test]
 fn spans_are_sent_by_default_as_documented() {
-    let spans = read(&[("OTEL_TRACES_EXPORTER", "otlp")]).spans;
+    let of = |pairs: &[_]| read(pairs).traces.expect("they are exported");
+    let spans = of(&[("OTEL_TRACES_EXPORTER", "otlp")]);
     assert_eq!(spans.uri, "http://localhost:4317/");
     assert!(spans.headers.is_empty());
     assert_eq!(
@@ -199,13 +201,12 @@ fn spans_are_sent_by_default_as_documented() {
         batch_max: 512,
     };
     assert_eq!(spans.batching, standard);
-    let set = read(&[
+    let set = of(&[
         ENDPOINT,
         ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "250"),
         ("OTEL_BSP_SCHEDULE_DELAY", "100"),
         ("OTEL_BSP_MAX_QUEUE_SIZE", "64"),
-    ])
-    .spans;
+    ]);
     assert_eq!(set.timeout, Duration::from_millis(250));
     let small = Batching {
         delay: Duration::from_millis(100),
@@ -222,6 +223,13 @@ fn headers_and_addresses_that_cant_be_sent_are_refused_without_secrets() {
         let error = OtelEnvironment::read(&variables).expect_err(headers).to_string();
         assert!(error.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{error}");
         assert!(!error.contains("s3cret"), "{error}");
+        // Where no spans are sent they are nobody's concern.
+        let untraced = [
+            ENDPOINT,
+            ("OTEL_TRACES_EXPORTER", "none"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", headers),
+        ];
+        assert_eq!(read(&untraced).traces.map(drop), None);
     }
     let address = variables(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a b")]);
     assert!(OtelEnvironment::read(&address).is_err());

@@ -78,7 +78,8 @@ fn collector(address: SocketAddr, variables: &[(&str, &str)]) -> TraceCollector 
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let variables: Vec<_> = endpoint.into_iter().chain(others).collect();
-    let export = OtelEnvironment::read(&variables).expect("good variables").spans;
+    let environment = OtelEnvironment::read(&variables).expect("good variables");
+    let export = environment.traces.expect("they are exported");
     TraceCollector::new(Endpoint::from(export.uri.clone()).connect_lazy(), &export)
 }
 
