@@ -24,14 +24,14 @@
 //! let shops = database.ensure_table(shops).await?;
 //!
 //! // An appended row is numbered by the store.
-//! let columns = vec![("name".to_owned(), "Spices".into()), ("rating".to_owned(), 48.into())];
+//! let columns = vec![("name".into(), "Spices".into()), ("rating".into(), 48.into())];
 //! let append = RowOperation::Append { key: vec!["Helsinki".into()], columns };
 //! let append = RowWrite::new(&shops, append, Condition::none()).returning(ReturnRow::Key);
 //! let appended = database.write(WriteBatch::new().row(append)).await?;
 //! let key = appended.rows[0].key.clone().expect("the key that was asked for");
 //!
 //! // A put replaces the whole row, here only if nobody has written it since.
-//! let columns = vec![("name".to_owned(), "Herbs".into()), ("rating".to_owned(), 48.into())];
+//! let columns = vec![("name".into(), "Herbs".into()), ("rating".into(), 48.into())];
 //! let put = RowOperation::Put { key: key.clone(), columns };
 //! let unchanged = Condition { existence: Existence::MustExist, ..Condition::revision(appended.sequence) };
 //! database.write(WriteBatch::of(&shops, put, unchanged)).await?;

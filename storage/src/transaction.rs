@@ -80,7 +80,7 @@ pub struct CommitOptions {
 /// let mut transaction = database.begin(&accounts, "alice".into()).await?;
 /// for name in ["checking", "savings"] {
 ///     let key = PrimaryKey::new(vec!["alice".into(), name.into()])?;
-///     let columns = vec![("balance".to_owned(), 50.into())];
+///     let columns = vec![("balance".into(), 50.into())];
 ///     let put = RowOperation::Put { key: key.clone(), columns };
 ///     let write = RowWrite::new(&accounts, put, Condition::must_not_exist());
 ///     transaction.write(vec![write]).await?;
