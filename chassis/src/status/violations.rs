@@ -41,7 +41,11 @@ impl FieldPath {
         if self.0.is_empty() {
             Self::root(name)
         } else {
-            self.with([".", name])
+            let mut path = SmolStrBuilder::new();
+            for part in [self.as_str(), ".", name] {
+                path.push_str(part);
+            }
+            Self(path.finish())
         }
     }
 
@@ -55,13 +59,6 @@ impl FieldPath {
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Self(format_smolstr!("{}[{key:?}]", self.0))
-    }
-
-    fn with(&self, parts: [&str; 2]) -> Self {
-        let mut path = SmolStrBuilder::new();
-        path.push_str(&self.0);
-        parts.iter().for_each(|part| path.push_str(part));
-        Self(path.finish())
     }
 
     /// The path as text; empty for the message itself.

@@ -140,28 +140,34 @@ pub(crate) async fn compare(options: &Options, programs: [&PathBuf; 2], sink: &S
     }
     println!("| calls | program | calls/s | p99 | processor, a call | calls/s of each turn |");
     println!("|---|---|---|---|---|---|");
-    let mut turns = programs.map(|_| Vec::new());
-    for _ in 0..options.rounds {
-        for (one, turns) in served.iter().zip(&mut turns) {
-            turns.push(one.measure(&one.creating(), CREATE, options).await?);
-        }
-    }
+    let turns = in_turns(options, &served, CREATE, Served::creating).await?;
     print_turns(programs, &turns);
     tokio::time::sleep(REST).await;
     for (calls, mode) in SEARCHES {
-        let mut turns = programs.map(|_| Vec::new());
-        for _ in 0..options.rounds {
-            for (one, turns) in served.iter().zip(&mut turns) {
-                turns.push(one.measure(&one.searching(mode), calls, options).await?);
-            }
-        }
+        let turns = in_turns(options, &served, calls, |one| one.searching(mode)).await?;
         print_turns(programs, &turns);
     }
     Ok(())
 }
 
+/// The turns of each program, by what `callers` makes of it.
+async fn in_turns<C: Call>(
+    options: &Options,
+    served: &[Served],
+    calls: &'static str,
+    callers: impl Fn(&Served) -> Vec<C>,
+) -> anyhow::Result<Vec<Vec<Measured>>> {
+    let mut turns: Vec<_> = served.iter().map(|_| Vec::new()).collect();
+    for _ in 0..options.rounds {
+        for (one, turns) in served.iter().zip(&mut turns) {
+            turns.push(one.measure(&callers(one), calls, options).await?);
+        }
+    }
+    Ok(turns)
+}
+
 /// The medians of the turns of each program.
-fn print_turns(programs: [&PathBuf; 2], turns: &[Vec<Measured>; 2]) {
+fn print_turns(programs: [&PathBuf; 2], turns: &[Vec<Measured>]) {
     for (program, turns) in programs.iter().zip(turns) {
         let of = |figure: fn(&Measured) -> f64| median(turns.iter().map(figure).collect());
         let each: Vec<_> = turns
@@ -182,8 +188,9 @@ fn print_turns(programs: [&PathBuf; 2], turns: &[Vec<Measured>; 2]) {
 
 /// A `souk serve` with orders in it.
 struct Served {
-    _files: tempfile::TempDir,
+    /// Ends before its files are removed.
     _child: Child,
+    _files: tempfile::TempDir,
     id: u32,
     clients: Vec<OrderServiceClient<Channel>>,
     /// The number of the next order.

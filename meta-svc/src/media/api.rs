@@ -108,7 +108,7 @@ impl MediaService for MediaApi {
         let written = self
             .media
             .update(change.id(), change.etag(), |media| {
-                wire::apply(&change, append, &media)
+                wire::apply(&change, append, media)
             })
             .await?;
         Ok(Response::new(pb::UpdateMediaResponse {

@@ -81,7 +81,7 @@ fn update(given: pb::Media, mask: &[&str], append: bool, current: &Media) -> Res
         etag: String::new(),
         append,
     };
-    let changed = wire::change(request).and_then(|change| wire::apply(&change, append, current));
+    let changed = wire::change(request).and_then(|change| wire::apply(&change, append, current.clone()));
     changed.map_err(|error| match error {
         EngineError::Invalid(violations) => paths(violations),
         other => panic!("{other:?}"),

@@ -127,9 +127,9 @@ pub(super) fn change(request: pb::UpdateMediaRequest) -> Result<Change<pb::Media
 }
 
 /// The media item after a change; with `append`, labels and faces are added to those that are there.
-pub(super) fn apply(change: &Change<pb::Media>, append: bool, current: &Media) -> Result<Media> {
+pub(super) fn apply(change: &Change<pb::Media>, append: bool, current: Media) -> Result<Media> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current.clone());
+    let mut changed = to_wire(current);
     mask.put("user_id", &mut changed.user_id, &given.user_id);
     mask.put("type", &mut changed.r#type, &given.r#type);
     mask.put("title", &mut changed.title, &given.title);

@@ -150,7 +150,7 @@ impl OrderService for OrderApi {
         let written = self
             .orders
             .update(change.id(), change.etag(), |order| {
-                wire::apply(&change, &order, now)
+                wire::apply(&change, order, now)
             })
             .await?;
         Ok(Response::new(pb::UpdateOrderResponse {

@@ -63,7 +63,7 @@ fn update(order: pb::Order, mask: &[&str], current: &Order) -> Result<Order, Eng
         }),
         etag: String::new(),
     };
-    wire::apply(&wire::change(request)?, current, NOW)
+    wire::apply(&wire::change(request)?, current.clone(), NOW)
 }
 
 fn refused<T: std::fmt::Debug>(result: Result<T, EngineError>) -> Vec<String> {

@@ -131,9 +131,9 @@ pub(super) fn change(request: pb::UpdateOrderRequest) -> Result<Change<pb::Order
 }
 
 /// The order after the change. Names and prices aren't filled in, but a total that is cleared is computed.
-pub(super) fn apply(change: &Change<pb::Order>, current: &Order, now: i64) -> Result<Order> {
+pub(super) fn apply(change: &Change<pb::Order>, current: Order, now: i64) -> Result<Order> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current.clone());
+    let mut changed = to_wire(current);
     mask.put("consumer_id", &mut changed.consumer_id, &given.consumer_id);
     mask.put("consumer_name", &mut changed.consumer_name, &given.consumer_name);
     mask.put(

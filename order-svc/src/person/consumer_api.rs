@@ -108,7 +108,7 @@ impl ConsumerService for ConsumerApi {
         let written = self
             .consumers
             .update(change.id(), change.etag(), |consumer| {
-                wire::apply(&change, &consumer)
+                wire::apply(&change, consumer)
             })
             .await?;
         Ok(Response::new(pb::UpdateConsumerResponse {

@@ -116,7 +116,7 @@ impl SalespersonService for SalespersonApi {
         let written = self
             .salespersons
             .update(change.id(), change.etag(), |salesperson| {
-                wire::apply(&change, &salesperson)
+                wire::apply(&change, salesperson)
             })
             .await?;
         Ok(Response::new(pb::UpdateSalespersonResponse {

@@ -76,7 +76,7 @@ fn an_update_changes_what_the_mask_names_and_speaks_of_its_part() {
             paths: mask.iter().map(|path| (*path).to_owned()).collect(),
         };
         let change = wire::change::<Salesperson>(Some(given), Some(&mask), "")?;
-        wire::apply(&change, &current)
+        wire::apply(&change, current.clone())
     };
     let expected = Person {
         region: "north".to_owned(),

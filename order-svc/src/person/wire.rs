@@ -68,9 +68,9 @@ pub(super) fn change<P: Part>(
 }
 
 /// The person after a change.
-pub(super) fn apply<P: Part>(change: &Change<pb::Person>, current: &Person<P>) -> Result<Person<P>> {
+pub(super) fn apply<P: Part>(change: &Change<pb::Person>, current: Person<P>) -> Result<Person<P>> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current.clone());
+    let mut changed = to_wire(current);
     mask.put("name", &mut changed.name, &given.name);
     mask.put("phone", &mut changed.phone, &given.phone);
     mask.put("address", &mut changed.address, &given.address);

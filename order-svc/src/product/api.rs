@@ -109,7 +109,7 @@ impl ProductService for ProductApi {
         let written = self
             .products
             .update(change.id(), change.etag(), |product| {
-                wire::apply(&change, &product)
+                wire::apply(&change, product)
             })
             .await?;
         Ok(Response::new(pb::UpdateProductResponse {

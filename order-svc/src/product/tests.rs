@@ -79,7 +79,7 @@ fn an_update_changes_what_the_mask_names() {
             }),
             etag: String::new(),
         };
-        wire::apply(&wire::change(request)?, &current)
+        wire::apply(&wire::change(request)?, current.clone())
     };
     let expected = Product {
         kind: "phone".to_owned(),

@@ -49,9 +49,9 @@ pub(super) fn change(request: pb::UpdateProductRequest) -> Result<Change<pb::Pro
 }
 
 /// The product after a change.
-pub(super) fn apply(change: &Change<pb::Product>, current: &Product) -> Result<Product> {
+pub(super) fn apply(change: &Change<pb::Product>, current: Product) -> Result<Product> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current.clone());
+    let mut changed = to_wire(current);
     mask.put("name", &mut changed.name, &given.name);
     mask.put("brand", &mut changed.brand, &given.brand);
     mask.put("type", &mut changed.r#type, &given.r#type);

@@ -106,7 +106,7 @@ impl ShopService for ShopApi {
         let change = wire::change(request.into_inner())?;
         let written = self
             .shops
-            .update(change.id(), change.etag(), |shop| wire::apply(&change, &shop))
+            .update(change.id(), change.etag(), |shop| wire::apply(&change, shop))
             .await?;
         Ok(Response::new(pb::UpdateShopResponse {
             shop: Some(wire::stored(written.value)),

@@ -115,7 +115,7 @@ fn an_update_changes_what_the_mask_names() {
             }),
             etag: String::new(),
         };
-        wire::apply(&wire::change(request)?, &current)
+        wire::apply(&wire::change(request)?, current.clone())
     };
     let expected = Shop {
         rating: 4.5,

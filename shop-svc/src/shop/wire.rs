@@ -105,9 +105,9 @@ pub(super) fn change(request: pb::UpdateShopRequest) -> Result<Change<pb::Shop>>
 }
 
 /// The shop after a change.
-pub(super) fn apply(change: &Change<pb::Shop>, current: &Shop) -> Result<Shop> {
+pub(super) fn apply(change: &Change<pb::Shop>, current: Shop) -> Result<Shop> {
     let (mask, given) = (change.mask(), change.given());
-    let mut changed = to_wire(current.clone());
+    let mut changed = to_wire(current);
     mask.put("name", &mut changed.name, &given.name);
     mask.put("type", &mut changed.r#type, &given.r#type);
     mask.put("position", &mut changed.position, &given.position);
