@@ -10,6 +10,8 @@ use crate::statistics::SpaceStatistics;
 
 /// The level everything ends up at.
 const LAST_LEVEL: usize = 6;
+/// Tables at the first level from which on the engine compacts it (its levelled strategy's default).
+const FIRST_LEVEL_TABLES: usize = 4;
 
 /// Bytes of the active memtable.
 pub(super) fn memtable_bytes(keyspace: &Keyspace) -> u64 {
@@ -40,6 +42,11 @@ pub(super) fn rotate(keyspace: &Keyspace) -> Result<bool, ::fjall::Error> {
 /// Whether flushes or compactions run or wait.
 pub(super) fn is_busy(database: &Database) -> bool {
     database.outstanding_flushes() > 0 || database.active_compactions() > 0
+}
+
+/// Whether the first level holds so many tables that the engine compacts it next.
+pub(super) fn compaction_is_due(keyspace: &Keyspace) -> bool {
+    keyspace.l0_table_count() >= FIRST_LEVEL_TABLES
 }
 
 /// Looks at a space for something to compact since the opening.

@@ -23,9 +23,10 @@ use crate::kv::{Error, Space};
 use crate::options::DatabaseOptions;
 
 /// Garbage below this many bytes is left to the engine.
-const MIN_GARBAGE_BYTES: u64 = 16 << 20;
-/// Garbage below this part of a space is left to the engine.
-const MIN_GARBAGE_PART: u64 = 5;
+const MIN_GARBAGE_BYTES: u64 = 8 << 20;
+/// Garbage below this part of a space is left to the engine: so a settled space takes less than a fourth more than what
+/// is live, with the engine's own overhead.
+const MIN_GARBAGE_PART: u64 = 6;
 /// A store that is never idle is settled after this many times of [`DatabaseOptions::settle_after`].
 const BUSY_FACTOR: u32 = 30;
 /// Most time between two looks at the store.
@@ -34,6 +35,9 @@ const MAX_TICK: Duration = Duration::from_secs(1);
 const EAGER_TICK: Duration = Duration::from_millis(5);
 /// Looks at which the engine must have nothing to do before it counts as done.
 const CALM_LOOKS: u32 = 3;
+/// The same, while the first level is full: a compaction is due then that no counter of the engine tells of before it
+/// runs. The engine may drop it all the same (its queue is bounded), until the next flush.
+const CALM_LOOKS_IF_DUE: u32 = 200;
 
 /// What the thread is asked for.
 pub(super) enum Ask {
@@ -192,12 +196,17 @@ impl Upkeep {
                 let seen = engine::compactions(database);
                 let sealed = |space| engine::sealed_memtables(self.shared.store.keyspace(space)) > 0;
                 let busy = engine::is_busy(database) || Space::ALL.into_iter().any(sealed);
+                let due = |space| engine::compaction_is_due(self.shared.store.keyspace(space));
+                let enough = match Space::ALL.into_iter().any(due) {
+                    true => CALM_LOOKS_IF_DUE,
+                    false => CALM_LOOKS,
+                };
                 let calm = if busy || seen != compactions { 0 } else { calm + 1 };
                 self.state = State::Working {
                     calm,
                     compactions: seen,
                 };
-                if calm >= CALM_LOOKS || (written && !busy) {
+                if calm >= enough || (written && !busy) {
                     self.clean()?;
                 }
             }
