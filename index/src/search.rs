@@ -145,7 +145,7 @@ impl Searcher {
                 None => {
                     let mut top = Top::new(&order, wanted, after);
                     search.all(&mut top, &mut count, &mut aggregations)?;
-                    top.into_winners()
+                    top.into_winners().map_err(unreadable)?
                 }
             };
         }
@@ -206,12 +206,12 @@ struct Pass<'a> {
     recorder: Option<&'a Recorder>,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
     /// Offers to `top` every match that can get in, counts matches as far as `count` asks, and gives all of them to the
     /// aggregations.
     fn all(
         &self,
-        top: &mut Top<'_>,
+        top: &mut Top<'a>,
         count: &mut Count,
         aggregations: &mut aggregate::Walk<'_>,
     ) -> Result<(), Error> {
@@ -275,7 +275,7 @@ impl Pass<'_> {
         &self,
         weight: &dyn Weight,
         reader: &SegmentReader,
-        top: &mut Top<'_>,
+        top: &mut Top<'a>,
         count: &mut Count,
         aggregations: Option<SegmentWalk<'_>>,
     ) -> Result<Access, Error> {

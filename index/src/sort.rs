@@ -25,6 +25,7 @@
 mod budget;
 mod check;
 mod column;
+mod contenders;
 mod distance;
 mod heads;
 mod leading;

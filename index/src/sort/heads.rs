@@ -129,7 +129,8 @@ impl SegmentHeads<'_> {
                 block.iter().for_each(|doc| self.offer(*doc, score));
                 continue;
             };
-            leading.rank_all(block, &mut ranked);
+            ranked.clear();
+            leading.rank_all(block, &mut ranked, |_| true);
             for (rank, doc) in &ranked {
                 if self.leading_limit().is_none_or(|limit| *rank <= limit) {
                     self.offer(*doc, score);

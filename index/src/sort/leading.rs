@@ -73,16 +73,23 @@ impl Leading {
         }))
     }
 
-    /// Puts up to [`COLLECT_BLOCK_BUFFER_LEN`] documents with their ranks into `ranked`, in the place of what it held.
-    pub(super) fn rank_all(&self, docs: &[DocId], ranked: &mut Vec<(Rank, DocId)>) {
-        let mut buffer = [None; COLLECT_BLOCK_BUFFER_LEN];
-        let values = buffer.get_mut(..docs.len()).unwrap_or_default();
-        if let Some(column) = &self.column {
-            column.column.first_vals(docs, values);
+    /// Puts the documents whose rank `counts` into `ranked`, behind what it holds.
+    pub(super) fn rank_all(
+        &self,
+        docs: &[DocId],
+        ranked: &mut Vec<(Rank, DocId)>,
+        counts: impl Fn(Rank) -> bool,
+    ) {
+        for block in docs.chunks(COLLECT_BLOCK_BUFFER_LEN) {
+            let mut buffer = [None; COLLECT_BLOCK_BUFFER_LEN];
+            let values = buffer.get_mut(..block.len()).unwrap_or_default();
+            if let Some(column) = &self.column {
+                column.column.first_vals(block, values);
+            }
+            let rank = |value: &Option<u64>| value.map_or(self.missing, |value| self.rank(value));
+            let all = values.iter().map(rank).zip(block.iter().copied());
+            ranked.extend(all.filter(|(rank, _)| counts(*rank)));
         }
-        let rank = |value: &Option<u64>| value.map_or(self.missing, |value| self.rank(value));
-        ranked.clear();
-        ranked.extend(values.iter().map(rank).zip(docs.iter().copied()));
     }
 
     /// The rank of a value of the column.

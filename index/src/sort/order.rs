@@ -218,6 +218,20 @@ impl Order {
         self.keys.iter().position(differs)
     }
 
+    /// How many keys there are.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// How many keys, from the first on, compare numbers: what behind them decides may have to be read from a dictionary.
+    pub(super) fn numbers(&self) -> usize {
+        let is_number = |key: &&Key| match key.source {
+            Source::Score | Source::Numbers { .. } | Source::Distance { .. } => true,
+            Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. } => false,
+        };
+        self.keys.iter().take_while(is_number).count()
+    }
+
     /// Whether the best scores come first.
     pub(crate) fn begins_with_best_score(&self) -> bool {
         let first = self.keys.first();

@@ -9,11 +9,11 @@
 use std::ops::RangeInclusive;
 
 use tantivy::query::{Scorer, Weight};
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::leading::Leading;
 use super::rank::Rank;
-use super::top::SegmentTop;
+use super::top::{OFFERED_TOGETHER, SegmentTop};
 use crate::columns::{Blocks, DOCS_PER_BLOCK};
 use crate::run::Run;
 
@@ -172,7 +172,7 @@ impl SegmentTop<'_> {
                 }
             }
             // What the next dense block has to have is told by those before; other blocks have few matches each.
-            if round.dense || docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
+            if round.dense || docs.len() >= OFFERED_TOGETHER {
                 self.offer_all(&docs, score);
                 docs.clear();
             }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use tantivy::columnar::TermOrdHit;
@@ -432,9 +432,21 @@ impl SegmentOrder<'_> {
         documents: &[&[Rank]],
         beside: impl IntoIterator<Item = &'s [Standing]>,
     ) -> io::Result<Vec<Vec<Standing>>> {
+        self.standings_of(0..self.keys.len(), documents, beside)
+    }
+
+    /// [`SegmentOrder::standings`], under some of the keys.
+    pub(super) fn standings_of<'s>(
+        &self,
+        keys: Range<usize>,
+        documents: &[&[Rank]],
+        beside: impl IntoIterator<Item = &'s [Standing]>,
+    ) -> io::Result<Vec<Vec<Standing>>> {
         let mut budget = Budget::beside(beside);
-        let mut standings = vec![Vec::with_capacity(self.keys.len()); documents.len()];
-        for (nth, key) in self.keys.iter().enumerate() {
+        let room = || Vec::with_capacity(self.keys.len());
+        let mut standings: Vec<_> = documents.iter().map(|_| room()).collect();
+        let opened = self.keys.iter().enumerate();
+        for (nth, key) in opened.take(keys.end).skip(keys.start) {
             let ranks = documents.iter().filter_map(|ranks| ranks.get(nth).copied());
             for (document, standing) in standings.iter_mut().zip(key.standings(ranks, &mut budget)?) {
                 document.push(standing);

@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 use std::io;
 
 use tantivy::columnar::MonotonicallyMappableToU64;
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Score};
+use tantivy::{DocId, Score};
 
+use super::contenders::Contenders;
 use super::leading::Leading;
 use super::order::Order;
 use super::rank::Rank;
@@ -14,6 +15,9 @@ use super::segment::{BEHIND_SCORE, SegmentOrder};
 use super::standing::Standing;
 use crate::plan::Floor;
 use crate::run::Run;
+
+/// Documents of which the best are picked out before any is compared by more than the leading key.
+pub(super) const OFFERED_TOGETHER: usize = 1024;
 
 /// A document that made it.
 #[derive(Clone, Debug)]
@@ -24,34 +28,30 @@ pub(crate) struct Winner {
 
 /// Keeps the first `size` documents of an order.
 pub(crate) struct Top<'a> {
-    order: &'a Order,
     size: usize,
     /// Only documents behind this one count.
     after: Option<Vec<Standing>>,
-    /// In order.
-    winners: Vec<Winner>,
+    contenders: Contenders<'a>,
 }
 
 impl<'a> Top<'a> {
     pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<Standing>>) -> Self {
         Self {
-            order,
             size,
             after,
-            winners: Vec::new(),
+            contenders: Contenders::new(order, size),
         }
     }
 
     /// Begins a segment.
-    pub(crate) fn segment<'s>(&self, order: SegmentOrder<'s>) -> io::Result<SegmentTop<'s>> {
+    pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTop<'a>> {
         let after = self
             .after
             .as_ref()
             .map(|after| order.ranks_of(after))
             .transpose()?;
-        let full = self.winners.len() >= self.size;
-        let last = self.winners.last().filter(|_| full);
-        let before = last.map(|last| order.ranks_of(&last.standings)).transpose()?;
+        let last = self.contenders.last();
+        let before = last.map(|last| order.ranks_of(last)).transpose()?;
         Ok(SegmentTop {
             order,
             size: self.size,
@@ -63,31 +63,33 @@ impl<'a> Top<'a> {
     }
 
     /// Ends a segment: its best documents meet those of the others.
-    pub(crate) fn take(&mut self, segment: SegmentTop<'_>) -> io::Result<()> {
+    pub(crate) fn take(&mut self, segment: SegmentTop<'a>) -> io::Result<()> {
         let SegmentTop { order, heap, .. } = segment;
-        if heap.is_empty() {
-            return Ok(());
-        }
         // Sorted by numbers, so that strings are compared only with those of other segments.
-        let entries = heap.into_sorted_vec();
-        let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let held = self.winners.iter().map(|winner| winner.standings.as_slice());
-        let standings = order.standings(&ranks, held)?;
-        let winners = standings.into_iter().zip(&entries);
-        self.winners.extend(winners.map(|(standings, entry)| Winner {
-            standings,
-            score: entry.score,
-        }));
-        self.winners
-            .sort_by(|one, other| self.order.compare(&one.standings, &other.standings));
-        self.winners.truncate(self.size);
-        Ok(())
+        self.contenders.take(order, heap.into_sorted_vec())
     }
 
     /// The documents, in order.
-    pub(crate) fn into_winners(self) -> Vec<Winner> {
-        self.winners
+    ///
+    /// # Errors
+    /// When their strings can't be read, or there are too many of them.
+    pub(crate) fn into_winners(self) -> io::Result<Vec<Winner>> {
+        self.contenders.into_winners()
     }
+}
+
+/// Keeps those of `ranked` that can be among the first `size` behind `after`. Whoever has its rank may stand before it.
+fn keep_best(ranked: &mut Vec<(Rank, DocId)>, size: usize, after: Option<Rank>) {
+    let unsure = after.map_or(0, |after| {
+        ranked.iter().filter(|(rank, _)| *rank == after).count()
+    });
+    let enough = size.saturating_add(unsure);
+    if enough == 0 || ranked.len() <= enough {
+        return;
+    }
+    let (_, (last, _), _) = ranked.select_nth_unstable(enough - 1);
+    let last = *last;
+    ranked.retain(|(rank, _)| *rank <= last);
 }
 
 pub(super) struct Entry {
@@ -147,21 +149,22 @@ impl SegmentTop<'_> {
             return;
         }
         let after = self.leading_after(score);
-        // The best of a block first: where documents lie by age, the newest of it keep all others out.
+        // The best of many first: where documents lie by age, the newest of them keep all others out.
         let best_first = self.order.revisits();
         let mut ranked = std::mem::take(&mut self.ranked);
-        for block in docs.chunks(COLLECT_BLOCK_BUFFER_LEN) {
+        for together in docs.chunks(OFFERED_TOGETHER) {
             let Some(leading) = &self.order.leading else {
-                block.iter().for_each(|doc| self.offer(*doc, score));
+                together.iter().for_each(|doc| self.offer(*doc, score));
                 continue;
             };
-            leading.rank_all(block, &mut ranked);
             let mut limit = self.leading_limit();
             let counts = |rank: Rank, limit: Option<Rank>| {
                 limit.is_none_or(|limit| rank <= limit) && after.is_none_or(|after| rank >= after)
             };
-            ranked.retain(|(rank, _)| counts(*rank, limit));
+            ranked.clear();
+            leading.rank_all(together, &mut ranked, |rank| counts(rank, limit));
             if best_first {
+                keep_best(&mut ranked, self.size, after);
                 ranked.sort_unstable();
             }
             for (rank, doc) in &ranked {
