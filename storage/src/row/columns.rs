@@ -52,6 +52,20 @@ impl Columns {
             .map_or(&[], |column| &column.cells)
     }
 
+    /// The place of a column in the order of their names, looked for at `near` and beside it first.
+    pub fn find(&self, name: &str, near: usize) -> Option<usize> {
+        let is_here = |place: &usize| self.name(*place).is_some_and(|here| here == name);
+        [near, near.wrapping_sub(1), near.saturating_add(1)]
+            .into_iter()
+            .find(is_here)
+            .or_else(|| self.place(name).ok())
+    }
+
+    /// The cells of the column at a place, the newest first; empty when there is none.
+    pub fn at(&self, place: usize) -> &[Cell] {
+        self.0.get(place).map_or(&[], |column| &column.cells)
+    }
+
     /// Each column with its cells.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &[Cell])> + ExactSizeIterator {
         self.0

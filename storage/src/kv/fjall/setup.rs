@@ -1,6 +1,6 @@
 //! How the engine is set up: its share of the memory, and what a space is created with.
 
-use ::fjall::config::{CompressionPolicy, PinningPolicy};
+use ::fjall::config::{CompressionPolicy, PinningPolicy, RestartIntervalPolicy};
 use ::fjall::{CompressionType, KeyspaceCreateOptions};
 
 use crate::error::{Error, Result};
@@ -16,6 +16,8 @@ const MIN_WORKER_THREADS: usize = 2;
 /// From how many bytes on the engine itself asks for a flush of a memtable. It keeps this from the creation of the
 /// space on, whatever later openings ask for; so it is out of reach, and `pressure` asks, by the options of now.
 const ENGINE_MEMTABLE_BYTES: u64 = 1 << 30;
+/// Rows of a block between two that can be looked at without those before.
+const ROWS_PER_INTERVAL: u8 = 2;
 
 /// What of the memory is for what, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +64,18 @@ impl MemoryPlan {
 /// Which block of a table has a key, and whether it may have it, stays in memory for the first three levels: from the
 /// fourth on the engine parts these blocks, and keeps of them what is used. It is some 1 % of their bytes, at most 50 MB,
 /// and spares a read of a row the way through the cache for them.
-pub(super) fn space() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
+///
+/// A read goes through half of the keys of an interval one by one, and rows are read by their keys: each search does so
+/// for the rows of its hits. A block holds a dozen, whose keys share little.
+pub(super) fn options_of(space: Space) -> KeyspaceCreateOptions {
+    let options = KeyspaceCreateOptions::default();
+    let options = match space {
+        Space::Rows => {
+            options.data_block_restart_interval_policy(RestartIntervalPolicy::all(ROWS_PER_INTERVAL))
+        }
+        Space::Log | Space::Index | Space::Catalog => options,
+    };
+    options
         .index_block_pinning_policy(PinningPolicy::new([true, true, true, false]))
         .filter_block_pinning_policy(PinningPolicy::new([true, true, true, false]))
         .max_memtable_size(ENGINE_MEMTABLE_BYTES)

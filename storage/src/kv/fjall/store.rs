@@ -41,7 +41,7 @@ impl Store {
                 let database = open_database(path, options)?;
                 for space in Space::ALL {
                     database
-                        .keyspace(name(space), setup::space)
+                        .keyspace(name(space), || setup::options_of(space))
                         .map_err(|error| failure::opening(path, error))?;
                 }
                 Ok(())
@@ -54,7 +54,7 @@ impl Store {
                 return Err(Error::corrupt(format!("{path:?} has no {}", name(space))));
             }
             database
-                .keyspace(name(space), setup::space)
+                .keyspace(name(space), || setup::options_of(space))
                 .map_err(|error| failure::opening(&path, error))
         };
         let catalog = keyspace(Space::Catalog)?;
