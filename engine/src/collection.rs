@@ -15,11 +15,12 @@ use std::time::Instant;
 
 use souk_chassis::status::Violations;
 use souk_chassis::telemetry;
-use souk_storage::{PrimaryKey, Snapshot};
+use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListRequest};
 pub use self::write::Creation;
+use crate::columns::CorruptRow;
 use crate::deadline::Wait;
 use crate::engine::Inner;
 use crate::error::{EngineError, Result, Waiting};
@@ -66,7 +67,7 @@ impl<R: Resource> Collection<R> {
             let key = R::key(id)?;
             let snapshot = self.snapshot(min_sequence).await?;
             let row = snapshot.get(&self.open.table, &key).await?;
-            let stored = row.as_ref().map(from_row::<R>).transpose()?;
+            let stored = row.as_ref().map(|row| self.resource(row)).transpose()?;
             let stored = stored.filter(|stored| scope.sees(&stored.resource));
             Ok(Written {
                 value: stored.ok_or_else(|| not_found::<R>(id))?,
@@ -91,7 +92,7 @@ impl<R: Resource> Collection<R> {
                 missing: Vec::new(),
             };
             for (id, row) in ids.iter().zip(rows) {
-                let stored = row.as_ref().map(from_row::<R>).transpose()?;
+                let stored = row.as_ref().map(|row| self.resource(row)).transpose()?;
                 match stored.filter(|stored| scope.sees(&stored.resource)) {
                     Some(stored) => found.found.push(stored),
                     None => found.missing.push(id.clone()),
@@ -136,10 +137,15 @@ impl<R: Resource> Collection<R> {
             .await?;
         rows.iter()
             .map(|row| {
-                let stored = row.as_ref().map(from_row::<R>).transpose()?;
+                let stored = row.as_ref().map(|row| self.resource(row)).transpose()?;
                 Ok(stored.filter(|stored| scope.sees(&stored.resource)))
             })
             .collect()
+    }
+
+    /// What a row of the table holds.
+    pub(crate) fn resource(&self, row: &Row) -> Result<Stored<R>, CorruptRow> {
+        from_row(row, &self.open.places)
     }
 
     /// One access to the store: it has a span, which says why it failed, and its duration is measured.

@@ -1,5 +1,8 @@
 //! Columns of a row, as a resource writes and reads them.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use prost::Message;
 use souk_index::GeoPoint;
@@ -158,15 +161,47 @@ impl Columns {
     }
 }
 
+/// Columns whose places are kept, of one table.
+const PLACES: usize = 64;
+
+/// Where the columns of a table's rows were found, in the order in which a resource asks for them. Rows of a table mostly
+/// have the same columns, so that one look each is enough.
+#[derive(Debug)]
+pub(crate) struct ColumnPlaces([AtomicUsize; PLACES]);
+
+impl Default for ColumnPlaces {
+    fn default() -> Self {
+        Self([const { AtomicUsize::new(0) }; PLACES])
+    }
+}
+
+impl ColumnPlaces {
+    /// The place of the column that a row is asked for as its `nth`.
+    fn find(&self, row: &Row, nth: usize, name: &str) -> Option<usize> {
+        let place = self.0.get(nth);
+        let known = place.map_or(nth, |place| place.load(Ordering::Relaxed));
+        let found = row.columns().find(name, known)?;
+        // Beside it is near enough: a column that some rows lack doesn't change it with each row.
+        if found.abs_diff(known) > 1
+            && let Some(place) = place
+        {
+            place.store(found, Ordering::Relaxed);
+        }
+        Some(found)
+    }
+}
+
 /// Reads the newest version of each column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ColumnReader<'a> {
     from: Source<'a>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Source<'a> {
     Row(&'a Row),
+    /// One of many rows, with how often it was asked.
+    OneOf(&'a Row, &'a ColumnPlaces, Cell<usize>),
     Columns(&'a Columns),
 }
 
@@ -176,6 +211,13 @@ impl<'a> ColumnReader<'a> {
     pub fn of_row(row: &'a Row) -> Self {
         Self {
             from: Source::Row(row),
+        }
+    }
+
+    /// Reads a row of the table that `places` are of.
+    pub(crate) fn of_one(row: &'a Row, places: &'a ColumnPlaces) -> Self {
+        Self {
+            from: Source::OneOf(row, places, Cell::new(0)),
         }
     }
 
@@ -190,8 +232,13 @@ impl<'a> ColumnReader<'a> {
     /// The value of a column of any type; `None` when there is no such column.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a Value> {
-        match self.from {
+        match &self.from {
             Source::Row(row) => row.get(name),
+            Source::OneOf(row, places, asked) => {
+                let nth = asked.replace(asked.get().saturating_add(1));
+                let place = places.find(row, nth, name)?;
+                row.columns().at(place).first().map(|cell| &cell.value)
+            }
             Source::Columns(columns) => columns
                 .cells
                 .iter()
@@ -369,5 +416,35 @@ fn type_word(value: &Value) -> &'static str {
         Value::Double(_) => "DOUBLE",
         Value::Boolean(_) => "BOOLEAN",
         Value::Binary(_) => "BINARY",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use souk_storage::{Cell, KeyValue, PrimaryKey, Row, Value};
+
+    use super::{ColumnPlaces, ColumnReader};
+
+    /// Names in the order in which they are asked for, which isn't theirs.
+    const NAMES: [&str; 7] = ["seller", "buyer", "price", "amount", "paid", "note", "zone"];
+
+    #[test]
+    fn columns_are_found_whatever_the_rows_before_had() {
+        let places = ColumnPlaces::default();
+        for which in (0..1u32 << NAMES.len()).chain([0, 127, 1, 64, 127, 90, 37]) {
+            let has = |nth: &usize| which & (1 << nth) != 0;
+            let named = NAMES.iter().enumerate().filter(|(nth, _)| has(nth));
+            let cells = named.map(|(nth, name)| {
+                let value = Value::Integer(nth as i64);
+                (*name, Cell { value, version: 1 })
+            });
+            let key = PrimaryKey::new(vec![KeyValue::from("o1")]).expect("short");
+            let row = Row::new(key, 1, 1, cells.collect());
+            let columns = ColumnReader::of_one(&row, &places);
+            for (nth, name) in NAMES.iter().enumerate() {
+                let expected = has(&nth).then_some(nth as i64);
+                assert_eq!(columns.optional_integer(name), Ok(expected), "{name} of {which:b}");
+            }
+        }
     }
 }

@@ -73,7 +73,7 @@ impl Design {
 
     /// The document of a row.
     pub(crate) fn document(&self, table: &OpenTable, row: &Row) -> Result<Document, CorruptRow> {
-        let mut document = (table.declaration.document)(row)?;
+        let mut document = (table.declaration.document)(row, &table.places)?;
         for (field, source) in &self.sources {
             if let Some(kind) = self.schema.resolve(field).map(|field| &field.kind) {
                 // Columns that hold something else have no value for the field; the row is found by its others.

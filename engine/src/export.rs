@@ -16,7 +16,7 @@ use crate::key;
 use crate::leases::Leases;
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
-use crate::stored::{from_row, signed};
+use crate::stored::signed;
 use crate::token::{self, TokenKind};
 use crate::wire;
 
@@ -190,7 +190,7 @@ impl<R: Resource> Collection<R> {
         }
         loop {
             let page = self.next_rows(cursor).await?;
-            let items = page.rows.iter().map(|row| Ok(from_row(row)?));
+            let items = page.rows.iter().map(|row| Ok(self.resource(row)?));
             let mut items = items.collect::<Result<Vec<Stored<R>>>>()?;
             items.retain(|stored| cursor.scope.sees(&stored.resource));
             // What a limited export is resumed from is a row that its caller has seen: the next key may be another's.

@@ -30,7 +30,7 @@ const ESCAPE: u8 = 0xff;
 /// When the id is longer than a key column may be.
 pub fn hashed(id: &str) -> Result<PrimaryKey, souk_storage::Error> {
     PrimaryKey::new(vec![
-        KeyValue::String(md5_hex(id)),
+        KeyValue::String(String::from_utf8_lossy(&md5_hex(id)).into_owned()),
         KeyValue::String(id.to_owned()),
     ])
 }
@@ -41,7 +41,7 @@ pub fn hashed(id: &str) -> Result<PrimaryKey, souk_storage::Error> {
 /// When it isn't one: other columns, or a hash that isn't the id's.
 pub fn hashed_id(key: &PrimaryKey) -> Result<String, CorruptRow> {
     match key.values() {
-        [KeyValue::String(hash), KeyValue::String(id)] if *hash == md5_hex(id) => Ok(id.clone()),
+        [KeyValue::String(hash), KeyValue::String(id)] if hash.as_bytes() == md5_hex(id) => Ok(id.clone()),
         _ => Err(CorruptRow::new(
             ID_COLUMN,
             "the primary key isn't the md5 of an id and the id",
@@ -57,12 +57,15 @@ pub fn hashed_table(name: &str) -> TableSchema {
         .key(ID_COLUMN, KeyKind::String)
 }
 
-fn md5_hex(id: &str) -> String {
+/// The md5 of an id in hexadecimal: ASCII.
+fn md5_hex(id: &str) -> [u8; 32] {
     let digest = Md5::digest(id.as_bytes());
-    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+    let mut digits = [0; 32];
+    for (two, byte) in digits.as_chunks_mut().0.iter_mut().zip(digest) {
+        *two = [digit(byte >> 4), digit(byte & 0xf)];
+    }
     digits
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
 }
 
 /// A primary key as the key of a document: its byte order is the order of primary keys. Of a [`hashed`] key it is the id alone, whose

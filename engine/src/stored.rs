@@ -3,7 +3,7 @@
 use souk_index::{Document, Field, FieldValue, Object};
 use souk_storage::{ColumnName, Row, Value};
 
-use crate::columns::{ColumnReader, CorruptRow};
+use crate::columns::{ColumnPlaces, ColumnReader, CorruptRow};
 use crate::key;
 use crate::resource::{Resource, Stored};
 
@@ -52,7 +52,10 @@ impl Record {
     /// # Errors
     /// When the row wasn't written by an engine.
     pub(crate) fn of(row: &Row) -> Result<Self, CorruptRow> {
-        let columns = ColumnReader::of_row(row);
+        Self::read(&ColumnReader::of_row(row))
+    }
+
+    fn read(columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         Ok(Self {
             create_time: columns.integer(CREATE_TIME)?,
             update_time: columns.integer(UPDATE_TIME)?,
@@ -91,22 +94,23 @@ pub(crate) fn to_row<R: Resource>(resource: &R, record: Record) -> Vec<(ColumnNa
         .into_cells()
 }
 
-/// The resource of a row.
+/// The resource of a row of the table that `places` are of.
 ///
 /// # Errors
 /// When the row doesn't hold one.
-pub(crate) fn from_row<R: Resource>(row: &Row) -> Result<Stored<R>, CorruptRow> {
+pub(crate) fn from_row<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<Stored<R>, CorruptRow> {
     let id = R::id_of(&row.key)?;
-    let resource = R::from_columns(&id, &ColumnReader::of_row(row))?;
-    Ok(Record::of(row)?.with(resource, row.revision))
+    let columns = ColumnReader::of_one(row, places);
+    let resource = R::from_columns(&id, &columns)?;
+    Ok(Record::read(&columns)?.with(resource, row.revision))
 }
 
-/// The document of a row.
+/// The document of a row of the table that `places` are of.
 ///
 /// # Errors
 /// When the row doesn't hold a resource.
-pub(crate) fn to_document<R: Resource>(row: &Row) -> Result<Document, CorruptRow> {
-    let stored = from_row::<R>(row)?;
+pub(crate) fn to_document<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<Document, CorruptRow> {
+    let stored = from_row::<R>(row, places)?;
     let mut fields = Object::new();
     stored.resource.to_document(&mut fields);
     fields.push(CREATE_TIME_FIELD, FieldValue::Date(stored.create_time));

@@ -9,7 +9,7 @@ use souk_access::Role;
 use souk_index::{Document, Reason, Schema};
 use souk_storage::{PrimaryKey, Row, Table, TableSchema};
 
-use crate::columns::CorruptRow;
+use crate::columns::{ColumnPlaces, CorruptRow};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_admin::KeptChanges;
@@ -49,8 +49,8 @@ pub(crate) struct Declaration {
     document_version: u32,
     /// The fields that say whose a row is.
     pub(crate) owners: &'static [(Role, &'static str)],
-    /// Makes the document of a row.
-    pub(crate) document: fn(&Row) -> Result<Document, CorruptRow>,
+    /// Makes the document of a row of the table.
+    pub(crate) document: fn(&Row, &ColumnPlaces) -> Result<Document, CorruptRow>,
     /// The id in a primary key.
     pub(crate) id: fn(&PrimaryKey) -> Result<String, CorruptRow>,
 }
@@ -89,6 +89,8 @@ pub(crate) struct OpenTable {
     pub(crate) table: Table,
     pub(crate) index: Arc<IndexState>,
     pub(crate) turns: Turns,
+    /// Where its rows have their columns.
+    pub(crate) places: ColumnPlaces,
     /// Changes of the declared index, in order.
     pub(crate) changes: RwLock<KeptChanges>,
     /// What the index is to be, now or when it is built.
@@ -102,6 +104,7 @@ impl OpenTable {
             declaration,
             table,
             turns: Turns::default(),
+            places: ColumnPlaces::default(),
             changes: RwLock::new(changes),
             wanted: RwLock::new(Arc::new(wanted)),
         }

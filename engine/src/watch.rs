@@ -13,7 +13,7 @@ use crate::error::{EngineError, Result};
 use crate::metrics::Watching;
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
-use crate::stored::{Record, from_row, signed};
+use crate::stored::{Record, signed};
 
 /// Changes that are read from the log at a time; what a stream holds in memory is bounded.
 const CHANGES_PER_READ: usize = 256;
@@ -159,7 +159,7 @@ impl<R: Resource> Follower<R> {
             let rows = change.rows.iter().filter(|row| row.table == table);
             let mut told = Vec::new();
             for row in rows {
-                let change = resource_change(row)?;
+                let change = self.resource_change(row)?;
                 if self.tells(&change, row.parting.as_ref()) {
                     told.push(change);
                 }
@@ -177,25 +177,25 @@ impl<R: Resource> Follower<R> {
         }
         Ok(())
     }
-}
 
-fn resource_change<R: Resource>(change: &RowChange) -> Result<ResourceChange<R>> {
-    let id = R::id_of(&change.key)?;
-    let Some(row) = &change.row else {
-        return Ok(ResourceChange {
-            kind: ChangeKind::Deleted,
+    fn resource_change(&self, change: &RowChange) -> Result<ResourceChange<R>> {
+        let id = R::id_of(&change.key)?;
+        let Some(row) = &change.row else {
+            return Ok(ResourceChange {
+                kind: ChangeKind::Deleted,
+                id,
+                stored: None,
+            });
+        };
+        let kind = if Record::of(row)?.is_new() {
+            ChangeKind::Created
+        } else {
+            ChangeKind::Updated
+        };
+        Ok(ResourceChange {
+            kind,
             id,
-            stored: None,
-        });
-    };
-    let kind = if Record::of(row)?.is_new() {
-        ChangeKind::Created
-    } else {
-        ChangeKind::Updated
-    };
-    Ok(ResourceChange {
-        kind,
-        id,
-        stored: Some(from_row(row)?),
-    })
+            stored: Some(self.collection.resource(row)?),
+        })
+    }
 }

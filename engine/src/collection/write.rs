@@ -16,7 +16,7 @@ use crate::error::{EngineError, Result};
 use crate::etag;
 use crate::resource::{Resource, Stored, Written};
 use crate::scope::Scope;
-use crate::stored::{Record, from_row, signed, to_row};
+use crate::stored::{Record, signed, to_row};
 use crate::wire::{self, RequestId};
 
 /// How often an update without etag is repeated when others were faster.
@@ -188,7 +188,7 @@ impl<R: Resource> Collection<R> {
         let rows = rows.flat_map(|change| &change.rows);
         rows.filter(|row| row.table == self.open.table.id())
             .filter_map(|row| row.row.as_ref())
-            .map(|row| Ok(from_row(row)?))
+            .map(|row| Ok(self.resource(row)?))
             .filter(|stored| !matches!(stored, Ok(Stored { resource, .. }) if !scope.sees::<R>(resource)))
             .collect::<Result<Vec<_>>>()
             .map(Some)
@@ -281,7 +281,7 @@ impl<R: Resource> Collection<R> {
             let snapshot = self.inner.database.snapshot().await?;
             let row = self.access("get", snapshot.get(&self.open.table, &key)).await?;
             let row = row.ok_or_else(|| not_found::<R>(id))?;
-            let current = from_row::<R>(&row)?.resource;
+            let current = self.resource(&row)?.resource;
             if !scope.sees(&current) {
                 return Err(not_found::<R>(id));
             }
