@@ -24,7 +24,6 @@ use http::{Request, Response};
 use opentelemetry::metrics::Meter;
 use tonic::body::Body;
 use tonic::server::NamedService;
-use tonic::service::Routes;
 use tower::{Service, ServiceBuilder};
 
 use crate::config::ServerConfig;
@@ -52,6 +51,7 @@ mod guarded;
 mod leftover;
 mod lifetime;
 mod listener;
+pub(crate) mod mounted;
 mod opening;
 mod watched;
 
@@ -59,6 +59,7 @@ pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
 
 use dispatch::Dispatch;
+use mounted::Mounted;
 
 /// Name of the meter behind the metrics of servers and clients.
 pub const METER: &str = "souk";
@@ -69,7 +70,7 @@ const BODIES_PER_CALL: usize = 8;
 /// The services of one server. Message limits and compression aren't theirs to set: mount them as they are generated.
 #[derive(Debug)]
 pub struct Services {
-    routes: Routes,
+    mounted: Mounted,
     /// Full names of what is mounted or forwarded.
     names: Vec<String>,
     descriptors: Vec<u8>,
@@ -87,7 +88,7 @@ impl Services {
     pub fn new(descriptors: &[u8]) -> Result<Self, DescriptorError> {
         Methods::read(&[descriptors], |_| false)?;
         Ok(Self {
-            routes: Routes::default(),
+            mounted: Mounted::default(),
             names: Vec::new(),
             descriptors: descriptors.to_vec(),
             forwarded: Vec::new(),
@@ -109,7 +110,7 @@ impl Services {
         S::Future: Send + 'static,
     {
         self.names.push(S::NAME.to_owned());
-        self.routes = self.routes.add_service(service);
+        self.mounted = self.mounted.with(service);
         self
     }
 
@@ -212,8 +213,8 @@ pub fn metered_stack(
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let routes = services.routes.add_service(health.clone().into_service());
-    let routes = reflection::mount(routes, &sets, &names)?;
+    let mounted = services.mounted.with(health.clone().into_service());
+    let mounted = reflection::mount(mounted, &sets, &names)?;
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =
@@ -224,7 +225,7 @@ pub fn metered_stack(
     CALLS_ACTIVE.observe(meter, move |now| now.observe(whole(counted.in_flight()), &[]));
     let bodies_max = config.concurrency_max.saturating_mul(BODIES_PER_CALL);
     let routes = Dispatch::new(
-        routes,
+        mounted,
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,

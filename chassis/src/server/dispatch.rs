@@ -7,39 +7,33 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tonic::body::Body;
-use tonic::service::Routes;
 use tower::{Layer as _, Service};
 
+use super::mounted::{Mounted, service_name};
 use crate::layers::messages::{Messages, MessagesLayer};
 use crate::layers::{AnyService, ResponseFuture};
 
 /// Chooses by the name of the service in the path.
 #[derive(Clone)]
 pub(super) struct Dispatch {
-    mounted: Messages<Routes>,
+    mounted: Messages<Mounted>,
     forwarded: Arc<BTreeSet<String>>,
     forwarder: Option<Messages<AnyService>>,
 }
 
 impl Dispatch {
     pub(super) fn new(
-        mounted: Routes,
+        mounted: Mounted,
         forwarded: Vec<String>,
         forwarder: Option<AnyService>,
         message_bytes_max: usize,
     ) -> Self {
         Self {
-            mounted: MessagesLayer::server(message_bytes_max).layer(mounted.prepare()),
+            mounted: MessagesLayer::server(message_bytes_max).layer(mounted),
             forwarded: Arc::new(forwarded.into_iter().collect()),
             forwarder: forwarder.map(|to| MessagesLayer::pass_through(message_bytes_max).layer(to)),
         }
     }
-}
-
-/// The service's name in `/souk.order.v1.OrderService/GetOrder`.
-fn service_name(path: &str) -> &str {
-    let name = path.strip_prefix('/').unwrap_or(path);
-    name.split_once('/').map_or(name, |(service, _)| service)
 }
 
 impl Service<Request<Body>> for Dispatch {
@@ -48,7 +42,7 @@ impl Service<Request<Body>> for Dispatch {
     type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Which of the two is asked isn't known yet: each call waits for its own. A forwarder is always ready.
+        // Both always are.
         Poll::Ready(Ok(()))
     }
 
@@ -57,7 +51,7 @@ impl Service<Request<Body>> for Dispatch {
             Some(forwarder) if self.forwarded.contains(service_name(request.uri().path())) => {
                 forwarder.clone().call(request)
             }
-            _ => Box::pin(tower::ServiceExt::oneshot(self.mounted.clone(), request)),
+            _ => self.mounted.clone().call(request),
         }
     }
 }
