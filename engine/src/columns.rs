@@ -58,7 +58,7 @@ impl Columns {
         if value.is_empty() {
             self
         } else {
-            self.value(name, Value::String(value.to_owned()))
+            self.value(name, Value::String(value.into()))
         }
     }
 
@@ -255,7 +255,7 @@ impl<'a> ColumnReader<'a> {
     pub fn string(&self, name: &str) -> Result<String, CorruptRow> {
         match self.value(name) {
             None => Ok(String::new()),
-            Some(Value::String(value)) => Ok(value.clone()),
+            Some(Value::String(value)) => Ok(value.as_str().to_owned()),
             Some(other) => Err(mismatch(name, "STRING", other)),
         }
     }
@@ -443,7 +443,11 @@ mod tests {
             let columns = ColumnReader::of_one(&row, &places);
             for (nth, name) in NAMES.iter().enumerate() {
                 let expected = has(&nth).then_some(nth as i64);
-                assert_eq!(columns.optional_integer(name), Ok(expected), "{name} of {which:b}");
+                assert_eq!(
+                    columns.optional_integer(name),
+                    Ok(expected),
+                    "{name} of {which:b}"
+                );
             }
         }
     }

@@ -141,7 +141,7 @@ fn value_of(
 
 fn of_column(value: &Value, kind: &FieldKind) -> Option<FieldValue> {
     Some(match value {
-        Value::String(text) => FieldValue::String(text.clone()),
+        Value::String(text) => FieldValue::from(text.as_str()),
         Value::Integer(nanoseconds) if *kind == FieldKind::Date => FieldValue::Date(*nanoseconds),
         Value::Integer(number) => FieldValue::Long(*number),
         Value::Double(number) => FieldValue::Double(*number),
@@ -152,7 +152,7 @@ fn of_column(value: &Value, kind: &FieldKind) -> Option<FieldValue> {
 
 fn of_attribute(kind: &Kind) -> Option<FieldValue> {
     Some(match kind {
-        Kind::StringValue(text) => FieldValue::String(text.clone()),
+        Kind::StringValue(text) => FieldValue::from(text.as_str()),
         Kind::IntValue(number) => FieldValue::Long(*number),
         Kind::DoubleValue(number) => FieldValue::Double(*number),
         Kind::BoolValue(flag) => FieldValue::Boolean(*flag),

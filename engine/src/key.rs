@@ -29,9 +29,10 @@ const ESCAPE: u8 = 0xff;
 /// # Errors
 /// When the id is longer than a key column may be.
 pub fn hashed(id: &str) -> Result<PrimaryKey, souk_storage::Error> {
-    PrimaryKey::new(vec![
-        KeyValue::String(String::from_utf8_lossy(&md5_hex(id)).into_owned()),
-        KeyValue::String(id.to_owned()),
+    let hash = md5_hex(id);
+    PrimaryKey::new([
+        KeyValue::from(&*String::from_utf8_lossy(&hash)),
+        KeyValue::from(id),
     ])
 }
 
@@ -41,7 +42,9 @@ pub fn hashed(id: &str) -> Result<PrimaryKey, souk_storage::Error> {
 /// When it isn't one: other columns, or a hash that isn't the id's.
 pub fn hashed_id(key: &PrimaryKey) -> Result<String, CorruptRow> {
     match key.values() {
-        [KeyValue::String(hash), KeyValue::String(id)] if hash.as_bytes() == md5_hex(id) => Ok(id.clone()),
+        [KeyValue::String(hash), KeyValue::String(id)] if hash.as_bytes() == md5_hex(id) => {
+            Ok(id.as_str().to_owned())
+        }
         _ => Err(CorruptRow::new(
             ID_COLUMN,
             "the primary key isn't the md5 of an id and the id",
@@ -134,7 +137,7 @@ pub(crate) fn from_document_key(mut bytes: &[u8]) -> Option<PrimaryKey> {
             }
             TAG_STRING => {
                 let (value, rest) = unescape(rest)?;
-                (KeyValue::String(String::from_utf8(value).ok()?), rest)
+                (KeyValue::from(String::from_utf8(value).ok()?), rest)
             }
             TAG_BINARY => {
                 let (value, rest) = unescape(rest)?;

@@ -128,7 +128,7 @@ pub fn bytes(random: &mut Rng) -> Vec<u8> {
 fn stored_value(random: &mut Rng) -> souk_storage::Value {
     use souk_storage::Value;
     match random.u8(..5) {
-        0 => Value::String(pick(random, STRINGS).to_owned()),
+        0 => Value::from(pick(random, STRINGS)),
         1 => Value::Integer(integer(random)),
         2 => Value::Double(random.f64()),
         3 => Value::Boolean(random.bool()),
@@ -138,11 +138,11 @@ fn stored_value(random: &mut Rng) -> souk_storage::Value {
 
 fn key(random: &mut Rng) -> Vec<u8> {
     let values = (0..random.usize(1..4)).map(|_| match random.u8(..3) {
-        0 => KeyValue::String(pick(random, STRINGS).to_owned()),
+        0 => KeyValue::from(pick(random, STRINGS)),
         1 => KeyValue::Integer(integer(random)),
         _ => KeyValue::Binary(vec![0, 255, random.u8(..)].into()),
     });
-    PrimaryKey::new(values.collect()).map_or_else(|_| Vec::new(), |key| key.encode())
+    PrimaryKey::new(values).map_or_else(|_| Vec::new(), |key| key.encode())
 }
 
 /// Where to cut, and the bytes of two primary keys, damaged one time in two.

@@ -138,7 +138,7 @@ fn searches(criterion: &mut Criterion) {
                 .collect()
         };
     let text = |object: &Object, field: &str| match object.values(field).first() {
-        Some(FieldValue::String(text)) => text.clone(),
+        Some(FieldValue::String(text)) => text.as_str().to_owned(),
         _ => String::new(),
     };
     let is = |object: &Object, field: &str| Query::term(field, text(object, field).as_str());

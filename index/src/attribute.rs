@@ -91,7 +91,7 @@ pub(crate) fn document_term(name: &str, value: &FieldValue) -> Option<String> {
         FieldValue::Long(number) => (AttributeType::Number, integer(*number)),
         FieldValue::Double(number) if number.is_finite() => (AttributeType::Number, double(*number)),
         FieldValue::Date(time) => (AttributeType::Time, digits(time.to_u64())),
-        FieldValue::String(text) => (AttributeType::Text, text.clone()),
+        FieldValue::String(text) => (AttributeType::Text, text.as_str().to_owned()),
         FieldValue::Bytes(bytes) => (AttributeType::Bytes, hexadecimal(bytes)),
         FieldValue::Double(_) | FieldValue::GeoPoint(_) | FieldValue::Objects(_) => return None,
     };

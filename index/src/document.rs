@@ -8,8 +8,8 @@ use crate::geo::GeoPoint;
 /// One value of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldValue {
-    /// For KEYWORD and TEXT.
-    String(String),
+    /// For KEYWORD and TEXT. Up to 23 bytes need no allocation.
+    String(SmolStr),
     /// For LONG, and for DOUBLE when exactly representable.
     Long(i64),
     /// For DOUBLE. NaN and infinities are misfits.
@@ -44,13 +44,13 @@ impl FieldValue {
 
 impl From<&str> for FieldValue {
     fn from(value: &str) -> Self {
-        Self::String(value.to_owned())
+        Self::String(value.into())
     }
 }
 
 impl From<String> for FieldValue {
     fn from(value: String) -> Self {
-        Self::String(value)
+        Self::String(value.into())
     }
 }
 

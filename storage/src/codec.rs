@@ -4,6 +4,8 @@ mod borrowed;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::value::{KeyValue, Value};
@@ -126,7 +128,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn value(&mut self) -> Result<Value, Malformed> {
         match self.u8()? {
-            STRING => Ok(Value::String(self.str()?.to_owned())),
+            STRING => Ok(Value::String(self.str()?.into())),
             INTEGER => Ok(Value::Integer(self.zigzag()?)),
             DOUBLE => Ok(Value::Double(f64::from_bits(self.u64()?))),
             FALSE => Ok(Value::Boolean(false)),
@@ -151,11 +153,12 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn ordered(&mut self) -> Result<Value, Malformed> {
         match self.u8()? {
-            ORDERED_STRING => String::from_utf8(self.escaped()?)
-                .map(Value::String)
-                .map_err(|_| Malformed("UTF-8")),
+            ORDERED_STRING => match std::str::from_utf8(&self.escaped()?) {
+                Ok(text) => Ok(Value::String(text.into())),
+                Err(_) => Err(Malformed("UTF-8")),
+            },
             ORDERED_INTEGER => Ok(Value::Integer((self.u64()? ^ SIGN).cast_signed())),
-            ORDERED_BINARY => Ok(Value::Binary(Bytes::from(self.escaped()?))),
+            ORDERED_BINARY => Ok(Value::Binary(Bytes::from(self.escaped()?.into_owned()))),
             ORDERED_DOUBLE => {
                 let bits = self.u64()?;
                 Ok(Value::Double(f64::from_bits(if bits & SIGN == 0 {
@@ -184,17 +187,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn escaped(&mut self) -> Result<Vec<u8>, Malformed> {
+    /// Nearly all have no zero inside, and lie there as they are.
+    fn escaped(&mut self) -> Result<Cow<'a, [u8]>, Malformed> {
         let mut bytes = Vec::new();
         loop {
             // Reading it byte by byte would take longer than all the rest.
             let zero = memchr::memchr(0, self.rest).ok_or(Malformed("the end of a key value"))?;
-            bytes.extend_from_slice(self.take(zero)?);
-            match self.array()? {
-                END => return Ok(bytes),
-                ESCAPED_ZERO => bytes.push(0),
+            let piece = self.take(zero)?;
+            let end = match self.array()? {
+                END => true,
+                ESCAPED_ZERO => false,
                 _ => return Err(Malformed("an escaped zero")),
+            };
+            if end && bytes.is_empty() {
+                return Ok(Cow::Borrowed(piece));
             }
+            bytes.extend_from_slice(piece);
+            if end {
+                return Ok(Cow::Owned(bytes));
+            }
+            bytes.push(0);
         }
     }
 }

@@ -171,4 +171,4 @@ pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 pub use statistics::Statistics;
 pub use tables::{Backfill, TableUpdate};
 pub use transaction::{CommitOptions, Transaction, TransactionId};
-pub use value::{KeyValue, PrimaryKey, Value};
+pub use value::{KeyValue, PrimaryKey, Text, Value};

@@ -4,17 +4,21 @@ mod borrowed;
 
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
+use smol_str::SmolStr;
 
 pub(crate) use self::borrowed::ValueRef;
 
 use crate::error::Error;
 use crate::limits;
 
+/// Text of a value or a key. Up to 23 bytes need no allocation, and a clone shares what longer ones have.
+pub type Text = SmolStr;
+
 /// What a cell holds. There is no null: an absent column is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// UTF-8 text.
-    String(String),
+    String(Text),
     /// A signed 64-bit number.
     Integer(i64),
     /// A finite 64-bit float; a write with NaN or an infinity is refused.
@@ -95,13 +99,13 @@ impl Value {
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::String(text.to_owned())
+        Self::String(text.into())
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self::String(text)
+        Self::String(text.into())
     }
 }
 
@@ -143,7 +147,7 @@ impl From<KeyValue> for Value {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyValue {
     /// UTF-8 text, at most [`limits::MAX_KEY_VALUE_BYTES`].
-    String(String),
+    String(Text),
     /// A signed 64-bit number.
     Integer(i64),
     /// Bytes, at most [`limits::MAX_KEY_VALUE_BYTES`].
@@ -181,13 +185,13 @@ impl KeyValue {
 
 impl From<&str> for KeyValue {
     fn from(text: &str) -> Self {
-        Self::String(text.to_owned())
+        Self::String(text.into())
     }
 }
 
 impl From<String> for KeyValue {
     fn from(text: String) -> Self {
-        Self::String(text)
+        Self::String(text.into())
     }
 }
 
@@ -203,10 +207,13 @@ impl From<Bytes> for KeyValue {
     }
 }
 
+/// The values of a key. Two, as keys of ids have, lie in it.
+pub(crate) type KeyValues = SmallVec<[KeyValue; 2]>;
+
 /// One to four key values; the first is the partition key. Whether it fits a table's key columns is checked
 /// where it meets the table. `Ord` is the order of rows in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PrimaryKey(SmallVec<[KeyValue; 1]>);
+pub struct PrimaryKey(KeyValues);
 
 impl PrimaryKey {
     /// A key of these values.
@@ -214,13 +221,13 @@ impl PrimaryKey {
     /// # Errors
     /// [`Error::Invalid`] for none, [`Error::LimitExceeded`] for more than [`limits::MAX_KEY_COLUMNS`] or for a
     /// value longer than [`limits::MAX_KEY_VALUE_BYTES`].
-    pub fn new(values: Vec<KeyValue>) -> Result<Self, Error> {
-        Self::checked(values.into())
+    pub fn new(values: impl IntoIterator<Item = KeyValue>) -> Result<Self, Error> {
+        Self::checked(values.into_iter().collect())
     }
 
     /// A key of these values, checked.
     #[inline]
-    pub(crate) fn checked(values: SmallVec<[KeyValue; 1]>) -> Result<Self, Error> {
+    pub(crate) fn checked(values: KeyValues) -> Result<Self, Error> {
         if values.is_empty() {
             return Err(Error::invalid("primary key", "has no columns"));
         }
@@ -237,7 +244,7 @@ impl PrimaryKey {
     ///
     /// # Errors
     /// [`Error::LimitExceeded`] when it is longer than [`limits::MAX_KEY_VALUE_BYTES`].
-    pub fn string(text: impl Into<String>) -> Result<Self, Error> {
+    pub fn string(text: impl Into<Text>) -> Result<Self, Error> {
         let text = text.into();
         limits::check("MAX_KEY_VALUE_BYTES", limits::MAX_KEY_VALUE_BYTES, text.len())?;
         Ok(Self(smallvec![KeyValue::String(text)]))

@@ -61,7 +61,7 @@ impl Slice {
             return Ok(None);
         }
         let part = u32::from(number) * HASH_PARTS / u32::from(self.count);
-        let prefix = PrimaryKey::new(vec![KeyValue::String(format!("{part:04x}"))])?;
+        let prefix = PrimaryKey::new([KeyValue::from(format!("{part:04x}"))])?;
         Ok(Some(KeyBound::Before(prefix)))
     }
 

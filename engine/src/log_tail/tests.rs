@@ -15,7 +15,7 @@ async fn table(database: &Database, name: &str) -> Table {
 async fn put(database: &Database, table: &Table, id: i64, bytes: usize) {
     let operation = RowOperation::Put {
         key: PrimaryKey::integer(id),
-        columns: vec![("text".into(), Value::String("x".repeat(bytes)))],
+        columns: vec![("text".into(), Value::from("x".repeat(bytes)))],
     };
     let batch = WriteBatch::of(table, operation, Condition::none());
     database.write(batch).await.expect("written");

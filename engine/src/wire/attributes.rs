@@ -25,7 +25,7 @@ pub struct Attributes {
 
 fn field_value(value: QueryValue) -> FieldValue {
     match value {
-        QueryValue::String(text) => FieldValue::String(text),
+        QueryValue::String(text) => FieldValue::from(text),
         QueryValue::Integer(number) => FieldValue::Long(number),
         QueryValue::Double(number) => FieldValue::Double(number),
         QueryValue::Boolean(flag) => FieldValue::Boolean(flag),

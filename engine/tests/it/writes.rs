@@ -160,7 +160,7 @@ async fn lists_follow_the_secondary_index_both_ways_page_by_page() {
         .create_batch(batch.collect(), None, true)
         .await
         .expect("created");
-    let ada = [Value::String("ada".to_owned())];
+    let ada = [Value::from("ada")];
     for direction in [Direction::Forward, Direction::Backward] {
         let mut ranks = Vec::new();
         let mut page_token = String::new();

@@ -57,7 +57,7 @@ impl Block<'_> {
                 // The key itself has been added.
                 continue;
             } else {
-                key = [FieldValue::String(String::from_utf8_lossy(self.key).into_owned())];
+                key = [FieldValue::from(&*String::from_utf8_lossy(self.key))];
                 &key
             };
             if values.is_empty() {

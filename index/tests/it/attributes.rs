@@ -74,7 +74,7 @@ fn attributes(rng: &mut Rng) -> Object {
 
 fn asked(value: &FieldValue) -> QueryValue {
     match value {
-        FieldValue::String(text) => QueryValue::String(text.clone()),
+        FieldValue::String(text) => QueryValue::String(text.as_str().to_owned()),
         FieldValue::Long(number) => QueryValue::Integer(*number),
         FieldValue::Double(number) => QueryValue::Double(*number),
         FieldValue::Boolean(flag) => QueryValue::Boolean(*flag),

@@ -78,11 +78,11 @@ fn double(rng: &mut Rng) -> FieldValue {
 }
 
 pub(crate) fn document(rng: &mut Rng) -> Object {
-    let word = |rng: &mut Rng| FieldValue::String(value::word(rng));
+    let word = |rng: &mut Rng| FieldValue::from(value::word(rng));
     let integer = |rng: &mut Rng| FieldValue::Long(value::integer(rng));
     let time = |rng: &mut Rng| FieldValue::Date(value::time(rng));
     let flag = |rng: &mut Rng| FieldValue::Boolean(rng.bool());
-    let words = |rng: &mut Rng| FieldValue::String(text(rng));
+    let words = |rng: &mut Rng| FieldValue::from(text(rng));
     let place = |rng: &mut Rng| FieldValue::GeoPoint(value::point(rng));
     let part = |rng: &mut Rng| {
         Object::new()

@@ -210,7 +210,7 @@ pub(crate) fn matches<'a>(query: &'a Query, object: &Object, scope: Scope<'a>) -
         Query::Range { field, lower, upper } if scope.analyzer(field).is_some() => {
             strings(object, scope, field)
                 .into_iter()
-                .any(|token| within(&FieldValue::String(token), lower, upper))
+                .any(|token| within(&FieldValue::from(token), lower, upper))
         }
         Query::Range { field, lower, upper } => values(object, scope, field)
             .iter()

@@ -30,7 +30,7 @@ impl ValueRef<'_> {
     /// A copy of its own.
     pub(crate) fn to_value(self) -> Value {
         match self {
-            Self::String(text) => Value::String(text.to_owned()),
+            Self::String(text) => Value::String(text.into()),
             Self::Integer(number) => Value::Integer(number),
             Self::Double(number) => Value::Double(number),
             Self::Boolean(truth) => Value::Boolean(truth),
@@ -41,7 +41,7 @@ impl ValueRef<'_> {
     /// How it compares with a value of the same type; `None` for values of different types.
     pub(crate) fn compare(self, other: &Value) -> Option<Ordering> {
         match (self, other) {
-            (Self::String(left), Value::String(right)) => Some(left.cmp(right)),
+            (Self::String(left), Value::String(right)) => Some(left.cmp(right.as_str())),
             (Self::Integer(left), Value::Integer(right)) => Some(left.cmp(right)),
             (Self::Double(left), Value::Double(right)) => left.partial_cmp(right),
             (Self::Boolean(left), Value::Boolean(right)) => Some(left.cmp(right)),

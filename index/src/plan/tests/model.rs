@@ -236,7 +236,7 @@ fn matches(layout: &Layout, query: &Query, object: &Object, scope: Option<&str>)
     let every = |queries: &[Query]| queries.iter().all(|query| matches(layout, query, object, scope));
     let tokens = |path: &str| -> Vec<String> {
         let strings = values(path).into_iter().map(|value| match value {
-            FieldValue::String(text) => text.clone(),
+            FieldValue::String(text) => text.as_str().to_owned(),
             other => panic!("{other:?} is no string"),
         });
         match &layout.schema.resolve(path).expect("a field").kind {

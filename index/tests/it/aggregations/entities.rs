@@ -95,7 +95,7 @@ pub(crate) fn data(entity: &Entity<'_>, field: &str, missing: Option<&QueryValue
 
 fn datum(value: &FieldValue) -> Datum {
     match value {
-        FieldValue::String(text) => Datum::String(text.clone()),
+        FieldValue::String(text) => Datum::String(text.as_str().to_owned()),
         FieldValue::Long(number) => Datum::Long(*number),
         FieldValue::Double(number) => Datum::Double(*number),
         FieldValue::Boolean(flag) => Datum::Boolean(*flag),

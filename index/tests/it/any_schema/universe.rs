@@ -180,8 +180,8 @@ fn object(rng: &mut Rng, members: &[Member]) -> Object {
         }
         for _ in 0..count {
             let value = match &member.shape {
-                Shape::Word => FieldValue::String(value::word(rng)),
-                Shape::Text => FieldValue::String(value::text(rng)),
+                Shape::Word => FieldValue::from(value::word(rng)),
+                Shape::Text => FieldValue::from(value::text(rng)),
                 Shape::Integer => FieldValue::Long(value::integer(rng)),
                 Shape::Double if rng.u8(..4) == 0 => FieldValue::Long(rng.i64(-5..6)),
                 Shape::Double => FieldValue::Double(value::double(rng)),

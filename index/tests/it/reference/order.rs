@@ -21,7 +21,7 @@ fn order_of(one: &SortValue, other: &SortValue) -> Ordering {
 
 fn sort_value_of(value: &FieldValue) -> SortValue {
     match value {
-        FieldValue::String(text) => SortValue::String(text.clone()),
+        FieldValue::String(text) => SortValue::String(text.as_str().to_owned()),
         FieldValue::Long(number) => SortValue::Long(*number),
         FieldValue::Double(number) => SortValue::Double(*number),
         FieldValue::Boolean(flag) => SortValue::Boolean(*flag),

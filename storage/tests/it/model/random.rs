@@ -34,7 +34,7 @@ fn key_prefix(random: &mut Rng, table: &Table, columns: usize) -> PrimaryKey {
         }
         key_value(random, *kind)
     });
-    PrimaryKey::new(values.collect()).expect("a key")
+    PrimaryKey::new(values).expect("a key")
 }
 
 pub(super) fn partition(random: &mut Rng, table: &Table) -> KeyValue {

@@ -24,7 +24,7 @@ pub(super) fn key_value(random: &mut Rng, kind: KeyKind) -> KeyValue {
 pub(super) fn key(random: &mut Rng, table: &Table) -> PrimaryKey {
     let values = table.schema().key.clone();
     let values = values.iter().map(|(_, kind)| key_value(random, *kind));
-    PrimaryKey::new(values.collect()).expect("a key")
+    PrimaryKey::new(values).expect("a key")
 }
 
 /// Different keys, about so many.
