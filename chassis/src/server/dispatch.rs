@@ -42,7 +42,7 @@ impl Service<Request<Body>> for Dispatch {
     type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Both always are.
+        // Both are always ready.
         Poll::Ready(Ok(()))
     }
 
