@@ -29,7 +29,7 @@ struct Contender {
 /// The first `size` documents of an order, of the segments taken so far.
 pub(super) struct Contenders<'a> {
     order: &'a Order,
-    size: usize,
+    pub(super) size: usize,
     segments: Vec<SegmentOrder<'a>>,
     /// In order.
     kept: Vec<Contender>,
@@ -77,9 +77,9 @@ impl<'a> Contenders<'a> {
         self.sort()?;
         self.kept.truncate(self.size);
         // The next segment is told in its own terms what it has to beat.
-        let last = self.kept.len().saturating_sub(1);
-        if self.kept.len() >= self.size {
-            self.read_strings(last..self.kept.len())?;
+        let kept = self.kept.len();
+        if kept >= self.size {
+            self.read_strings(kept.saturating_sub(1)..kept)?;
         }
         Ok(())
     }

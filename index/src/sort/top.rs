@@ -28,7 +28,6 @@ pub(crate) struct Winner {
 
 /// Keeps the first `size` documents of an order.
 pub(crate) struct Top<'a> {
-    size: usize,
     /// Only documents behind this one count.
     after: Option<Vec<Standing>>,
     contenders: Contenders<'a>,
@@ -37,7 +36,6 @@ pub(crate) struct Top<'a> {
 impl<'a> Top<'a> {
     pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<Standing>>) -> Self {
         Self {
-            size,
             after,
             contenders: Contenders::new(order, size),
         }
@@ -54,7 +52,7 @@ impl<'a> Top<'a> {
         let before = last.map(|last| order.ranks_of(last)).transpose()?;
         Ok(SegmentTop {
             order,
-            size: self.size,
+            size: self.contenders.size,
             after,
             before,
             heap: BinaryHeap::new(),

@@ -46,10 +46,7 @@ impl Columns {
 
     /// The cells of a column, the newest first; empty when there is no such column.
     pub fn get(&self, name: &str) -> &[Cell] {
-        self.place(name)
-            .ok()
-            .and_then(|at| self.0.get(at))
-            .map_or(&[], |column| &column.cells)
+        self.place(name).map_or(&[], |place| self.at(place))
     }
 
     /// The place of a column in the order of their names, looked for at `near` and beside it first.
