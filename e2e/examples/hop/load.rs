@@ -20,8 +20,8 @@ const WARM_UP: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     pub(crate) rate: Rate,
-    /// Of the process in between.
-    pub(crate) cpu_per_call: f64,
+    /// Of the processor, by the process in between, for all these calls.
+    pub(crate) cpu: f64,
     /// With one call at a time.
     pub(crate) alone_median: f64,
 }
@@ -62,35 +62,48 @@ impl Call for GetShop {
     }
 }
 
-/// Loads a way, then calls it one by one.
-pub(crate) async fn measure(
-    proxy: &Proxy,
+/// Those who call one way.
+pub(crate) struct Callers {
+    proxy: Proxy,
     in_flight: usize,
-    connections: usize,
-    time: Duration,
-) -> anyhow::Result<Figures> {
-    let key = proxy
-        .key
-        .as_deref()
-        .map(AsciiMetadataValue::try_from)
-        .transpose()?;
-    let callers: Vec<_> = channels(&proxy.target, connections)?
-        .into_iter()
-        .map(|channel| GetShop {
-            client: ShopServiceClient::new(channel),
-            key: key.clone(),
+    callers: Vec<GetShop>,
+}
+
+impl Callers {
+    /// Opens connections, and calls for a while.
+    pub(crate) async fn of(proxy: Proxy, in_flight: usize, connections: usize) -> anyhow::Result<Self> {
+        let key = proxy
+            .key
+            .as_deref()
+            .map(AsciiMetadataValue::try_from)
+            .transpose()?;
+        let callers: Vec<_> = channels(&proxy.target, connections)?
+            .into_iter()
+            .map(|channel| GetShop {
+                client: ShopServiceClient::new(channel),
+                key: key.clone(),
+            })
+            .collect();
+        call_for(&callers, in_flight, WARM_UP).await?;
+        Ok(Self {
+            proxy,
+            in_flight,
+            callers,
         })
-        .collect();
-    call_for(&callers, in_flight, WARM_UP).await?;
-    let before = proxy.cpu();
-    let rate = call_for(&callers, in_flight, time).await?;
-    let cpu = proxy.cpu() - before;
-    let alone = call_for(callers.get(..1).unwrap_or_default(), 1, time).await?;
-    Ok(Figures {
-        rate,
-        cpu_per_call: cpu / rate.calls,
-        alone_median: alone.p50,
-    })
+    }
+
+    /// Loads the way, then calls it one by one.
+    pub(crate) async fn measure(&self, time: Duration) -> anyhow::Result<Figures> {
+        let before = self.proxy.cpu();
+        let rate = call_for(&self.callers, self.in_flight, time).await?;
+        let cpu = self.proxy.cpu() - before;
+        let alone = call_for(self.callers.get(..1).unwrap_or_default(), 1, time).await?;
+        Ok(Figures {
+            rate,
+            cpu,
+            alone_median: alone.p50,
+        })
+    }
 }
 
 /// So many connections, made at their first calls.

@@ -5,13 +5,15 @@
 //! `e2e/hop.sh` builds what is needed and runs it. By hand:
 //! `cargo run --release -p souk-e2e --example hop -- --souk target/release/souk --nginx nginx --seconds 5 --rounds 3`
 //!
-//! One backend, `souk shop-svc` with one shop, is called by `GetShop`: directly, through nginx, and through gateways. In each
-//! round each way is loaded with `--in-flight` calls over `--connections` connections for `--seconds`, for its throughput,
-//! and then called by one caller, one call at a time, for its median. The figures are the medians of the rounds.
+//! One backend, `souk shop-svc` with one shop, is called by `GetShop`: directly, through nginx, and through gateways, all of them open
+//! at the same time. In each round each way is loaded with `--in-flight` calls over `--connections` connections for `--seconds`, for
+//! its throughput, and then called by one caller, one call at a time, for its median. The figures are the medians of the rounds,
+//! processor times those of all rounds by all calls; many short rounds (`--seconds 0.5 --rounds 20`) hide least of what the machine
+//! does besides. With `--against OTHER` the gateways with keys of two programs are measured in turns.
 //!
 //! With `--front` it measures `souk serve`, gateway and services in one process, by telemetry: durable writes and searches with
 //! `--in-flight` calls, for `--seconds` each; and the resident memory of the demo (`--demo small` or `full`) and of the suite in
-//! four processes, at rest. With `--against OTHER` besides it measures writes and searches of two programs without telemetry, in turns:
+//! four processes, at rest. With `--against OTHER` it measures writes and searches of two programs without telemetry, in turns:
 //! `--rounds` times each, for a machine whose speed changes from minute to minute.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
@@ -25,7 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use load::Figures;
+use load::{Callers, Figures};
 use proxy::{Backend, Way};
 use sink::Sink;
 
@@ -39,7 +41,7 @@ struct Options {
     souk: PathBuf,
     /// Without one, nginx is left out.
     nginx: Option<PathBuf>,
-    seconds: u64,
+    seconds: f64,
     rounds: usize,
     in_flight: usize,
     connections: usize,
@@ -58,7 +60,7 @@ impl Options {
         let mut options = Self {
             souk: "target/release/souk".into(),
             nginx: None,
-            seconds: 5,
+            seconds: 5.0,
             rounds: 3,
             in_flight: 64,
             connections: 4,
@@ -90,30 +92,39 @@ impl Options {
     }
 
     fn time(&self) -> Duration {
-        Duration::from_secs(self.seconds)
+        Duration::from_secs_f64(self.seconds)
     }
 
     fn ways(&self) -> Vec<Way> {
         let nginx = self.nginx.clone().map(Way::Nginx);
         let gateway = |name, sampling| Way::Gateway {
             name,
+            program: self.souk.clone(),
             sampling,
             guarded: false,
         };
-        let guarded = |name, sampling| Way::Gateway {
+        let guarded = |name, program: &PathBuf| Way::Gateway {
             name,
-            sampling,
+            program: program.clone(),
+            sampling: Some("0.01"),
             guarded: true,
+        };
+        let gateways = match &self.against {
+            Some(other) => vec![
+                guarded("gateway, keys, limits, metrics and 1 % of traces", &self.souk),
+                guarded("the same of the other program", other),
+            ],
+            None => vec![
+                gateway("gateway, no telemetry", None),
+                gateway("gateway, metrics and 1 % of traces", Some("0.01")),
+                gateway("gateway, metrics and all traces", Some("1")),
+                guarded("gateway, keys, limits, metrics and 1 % of traces", &self.souk),
+            ],
         };
         [Some(Way::Direct), nginx]
             .into_iter()
             .flatten()
-            .chain([
-                gateway("gateway, no telemetry", None),
-                gateway("gateway, metrics and 1 % of traces", Some("0.01")),
-                gateway("gateway, metrics and all traces", Some("1")),
-                guarded("gateway, keys, limits, metrics and 1 % of traces", Some("0.01")),
-            ])
+            .chain(gateways)
             .collect()
     }
 }
@@ -130,18 +141,24 @@ async fn main() -> anyhow::Result<()> {
     }
     let backend = Backend::start(&options.souk).await?;
     let ways = options.ways();
-    let mut measured: Vec<Vec<Figures>> = ways.iter().map(|_| Vec::new()).collect();
+    let mut open = Vec::new();
+    for way in &ways {
+        let proxy = way.start(&options, &backend, &sink).await?;
+        open.push((
+            Callers::of(proxy, options.in_flight, options.connections).await?,
+            Vec::new(),
+        ));
+    }
     for round in 0..options.rounds {
         // Whatever changes with time on the machine mustn't meet the same way always.
         for at in (0..ways.len()).map(|at| (at + round) % ways.len()) {
-            let (Some(way), Some(figures)) = (ways.get(at), measured.get_mut(at)) else {
+            let Some((callers, figures)) = open.get_mut(at) else {
                 continue;
             };
-            let proxy = way.start(&options, &backend, &sink).await?;
-            figures
-                .push(load::measure(&proxy, options.in_flight, options.connections, options.time()).await?);
+            figures.push(callers.measure(options.time()).await?);
         }
     }
+    let measured: Vec<Vec<Figures>> = open.into_iter().map(|(_, figures)| figures).collect();
     print(&ways, &measured);
     Ok(())
 }
@@ -160,12 +177,14 @@ fn print(ways: &[Way], measured: &[Vec<Figures>]) {
     println!("|---|---|---|---|---|---|");
     for (way, figures) in ways.iter().zip(measured) {
         let alone = of(figures, |figures| figures.alone_median);
+        let calls: f64 = figures.iter().map(|figures| figures.rate.calls).sum();
+        let cpu: f64 = figures.iter().map(|figures| figures.cpu).sum();
         println!(
             "| {} | {:.0} | {:.2} ms | {:.1} µs | {:.0} µs | {:.0} µs |",
             way.name(),
             of(figures, |figures| figures.rate.per_second),
             of(figures, |figures| figures.rate.p99) * 1e3,
-            of(figures, |figures| figures.cpu_per_call) * 1e6,
+            cpu / calls * 1e6,
             alone * 1e6,
             (alone - direct) * 1e6,
         );

@@ -40,6 +40,7 @@ pub(crate) enum Way {
     /// Through a gateway, with a part of the traces and all metrics sent, or none.
     Gateway {
         name: &'static str,
+        program: PathBuf,
         sampling: Option<&'static str>,
         /// Whether callers need keys, and have rates.
         guarded: bool,
@@ -123,9 +124,12 @@ impl Way {
             }),
             Self::Nginx(nginx) => start_nginx(nginx, backend).await,
             Self::Gateway {
-                sampling, guarded, ..
+                program,
+                sampling,
+                guarded,
+                ..
             } => {
-                let mut command = Command::new(&options.souk);
+                let mut command = Command::new(program);
                 command.args(["gateway", "--listen", "127.0.0.1:0", "--shop", &backend.target]);
                 command.args(&options.gateway);
                 sink.sends(&mut command, *sampling);
