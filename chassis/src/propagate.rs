@@ -52,7 +52,8 @@ pub fn inject(context: &Context, headers: &mut HeaderMap) {
     }
 }
 
-/// The headers of an outgoing call. What is empty isn't sent, as the standard of `tracestate` asks for.
+/// The headers of an outgoing call. What is empty isn't sent, as the standard of `tracestate` asks for. What differs on every call is
+/// marked as what connections don't remember (RFC 7541, 6.2.3): it would only push out of their tables what comes again.
 struct Headers<'a>(&'a mut HeaderMap);
 
 impl Injector for Headers<'_> {
@@ -67,7 +68,8 @@ impl Injector for Headers<'_> {
         };
         if value.is_empty() {
             self.0.remove(name);
-        } else if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(value)) {
+        } else if let Ok(mut value) = HeaderValue::from_maybe_shared(Bytes::from(value)) {
+            value.set_sensitive(name == TRACEPARENT);
             self.0.insert(name, value);
         }
     }
@@ -173,6 +175,11 @@ mod tests {
             TraceContext::default().inject_context(&context, &mut Headers(&mut ours));
             TraceContextPropagator::new().inject_context(&context, &mut theirs);
             theirs.retain(|_, value: &mut String| !value.is_empty());
+            let remembered = ours.iter().filter(|(_, value)| !value.is_sensitive());
+            assert!(
+                remembered.into_iter().all(|(name, _)| name != TRACEPARENT),
+                "case {case}"
+            );
             let ours: HashMap<_, _> = ours
                 .iter()
                 .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))

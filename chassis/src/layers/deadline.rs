@@ -119,7 +119,8 @@ pub fn parse(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     })
 }
 
-/// A header value for `time`, in the finest unit that fits eight digits, rounded down.
+/// A header value for `time`, in the finest unit that fits eight digits, rounded down. Connections don't remember it: hardly any comes
+/// again.
 pub fn format(time: Duration) -> HeaderValue {
     let nanos = time.as_nanos();
     let fitting = UNITS
@@ -129,7 +130,9 @@ pub fn format(time: Duration) -> HeaderValue {
         Some((unit, factor)) => format!("{}{}", nanos / u128::from(*factor), char::from(*unit)),
         None => format!("{TIMEOUT_NUMBER_MAX}H"),
     };
-    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("0n"))
+    let mut value = HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("0n"));
+    value.set_sensitive(true);
+    value
 }
 
 /// Ends calls in time. See the [module](self).

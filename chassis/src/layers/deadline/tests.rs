@@ -51,7 +51,9 @@ fn what_is_written_is_read_again_and_never_more() {
             .wrapping_add(1_442_695_040_888_963_407);
         let time = Duration::from_nanos(state >> (state % 60));
         let mut headers = HeaderMap::new();
-        headers.insert(GRPC_TIMEOUT, format(time));
+        let written = format(time);
+        assert!(written.is_sensitive(), "connections would remember it");
+        headers.insert(GRPC_TIMEOUT, written);
         let again = parse(&headers).expect("well-formed").expect("a time");
         assert!(again <= time, "{time:?} became {again:?}");
         // At least five of the eight digits are in use.
