@@ -10,14 +10,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::caller::{Identity, Role, SUBJECT_BYTES_MAX};
 
 /// The header with the credential. What a client sends under this name is removed by the gateway.
-pub const HEADER: &str = "souk-caller";
+pub const HEADER: HeaderName = HeaderName::from_static("souk-caller");
 
 /// Longest time between making a credential and its use: a call that waits longer for its service has failed.
 pub const LIFE_MAX: Duration = Duration::from_secs(60);
@@ -113,8 +113,11 @@ impl CredentialKeys {
         bytes.extend_from_slice(&[VERSION, identity.role().number()]);
         bytes.extend_from_slice(&expires.to_be_bytes());
         bytes.extend_from_slice(identity.subject().as_bytes());
-        let tag = hmac::sign(self.0.first()?, &covered(path, &bytes));
-        bytes.extend_from_slice(tag.as_ref());
+        let mut tag = hmac::Context::with_key(self.0.first()?);
+        covered(path, &bytes)
+            .into_iter()
+            .for_each(|part| tag.update(part));
+        bytes.extend_from_slice(tag.sign().as_ref());
         let mut value = HeaderValue::try_from(URL_SAFE_NO_PAD.encode(bytes)).ok()?;
         value.set_sensitive(true);
         Some(value)
@@ -127,7 +130,7 @@ impl CredentialKeys {
         }
         let mut bytes = URL_SAFE_NO_PAD.decode(credential.as_bytes()).ok()?;
         let tag = bytes.split_off(bytes.len().checked_sub(TAG).filter(|end| *end >= HEAD)?);
-        let covered = covered(path, &bytes);
+        let covered = covered(path, &bytes).concat();
         self.0
             .iter()
             .find(|key| hmac::verify(key, &covered, &tag).is_ok())?;
@@ -160,9 +163,9 @@ pub fn new_secret() -> Result<String, KeyError> {
 }
 
 /// What the code covers.
-fn covered(path: &str, bytes: &[u8]) -> Vec<u8> {
+fn covered<'a>(path: &'a str, bytes: &'a [u8]) -> [&'a [u8]; 4] {
     // A path holds no zero byte, so nothing can be moved across the border.
-    [PURPOSE, path.as_bytes(), b"\0", bytes].concat()
+    [PURPOSE, path.as_bytes(), b"\0", bytes]
 }
 
 fn millis(time: SystemTime) -> u64 {

@@ -29,7 +29,7 @@ impl ServiceGuard {
 }
 
 impl Admit for ServiceGuard {
-    fn call(&self, mut request: Request<Body>, next: Next) -> ResponseFuture {
+    fn call(&self, mut request: Request<Body>, next: Next<'_>) -> ResponseFuture {
         let credential = request.headers_mut().remove(HEADER);
         let path = request.uri().path();
         if self.rules.lets_in_anyone(path) {

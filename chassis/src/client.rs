@@ -1,10 +1,10 @@
 //! The way to another process (or to a stack in this one): traced, measured, inheriting the deadline of the call it serves.
 
 use std::convert::Infallible;
-use std::future::Ready;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use opentelemetry::metrics::Meter;
@@ -16,7 +16,9 @@ use crate::config::{ClientTlsConfig, Problems, duration};
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{AnyService, Inner, ResponseFuture, refuse};
+use crate::layers::{
+    AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse, refused,
+};
 use crate::methods::Methods;
 use crate::tls::TlsError;
 
@@ -150,9 +152,9 @@ impl Client {
     }
 
     /// Calls to a `service` in this process, with `name` as its address in spans.
-    pub fn local(service: impl Inner + Sync, name: &str, methods: Methods) -> Self {
+    pub fn local(service: impl TowerService, name: &str, methods: Methods) -> Self {
         let address = Uri::try_from(name).unwrap_or_else(|_| Uri::from_static("local"));
-        Self::over(service, &address, methods)
+        Self::over(AnyService::tower(service), &address, methods)
     }
 
     /// The same with a header on each call, for example credentials.
@@ -163,17 +165,22 @@ impl Client {
             request
         });
         Self {
-            service: AnyService::new(service),
+            service: AnyService::tower(service),
         }
     }
 
-    fn over(service: impl Inner + Sync, peer: &Uri, methods: Methods) -> Self {
+    /// The answer, of a client that is shared.
+    pub fn answer(&self, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send + use<> {
+        self.service.answer(request).map(infallible)
+    }
+
+    fn over(service: impl Inner, peer: &Uri, methods: Methods) -> Self {
         let meter: Meter = opentelemetry::global::meter(crate::server::METER);
         let service = MetricsLayer::client(methods.clone(), peer, &meter).layer(service);
         // Outside the metrics, like on a server; inside the deadline, so that its span has the header as sent.
         let service = TraceLayer::client(methods, peer).layer(service);
         Self {
-            service: AnyService::new(Inherit(service)),
+            service: AnyService::layered(Inherit(service)),
         }
     }
 }
@@ -188,27 +195,18 @@ impl Service<Request<Body>> for Client {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.service.call(request)
+        self.service.answer(request)
     }
 }
 
 /// Hands on the time that is left: of the call that is forwarded, or of the call that this task serves.
-#[derive(Clone)]
 struct Inherit<S>(S);
 
-impl<S: Inner> Service<Request<Body>> for Inherit<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Either<S::Future, Ready<Result<Response<Body>, Infallible>>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+impl<S: Inner> Inner for Inherit<S> {
+    fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let asked = match deadline::parse(request.headers()) {
             Ok(asked) => asked,
-            Err(status) => return Either::Right(std::future::ready(Ok(refuse(status)))),
+            Err(status) => return Either::Right(refused(status)),
         };
         let left = match request.extensions().get::<Deadline>() {
             // A forwarded call: its stream may outlive the server's limits, so only the client's own time counts.
@@ -232,30 +230,18 @@ impl<S: Inner> Service<Request<Body>> for Inherit<S> {
 pub struct NoAnswer;
 
 /// The channel, its errors turned into responses.
-#[derive(Clone)]
 struct Upstream(Channel);
 
-impl Service<Request<Body>> for Upstream {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let call = self.0.call(request);
-        Box::pin(async move {
-            Ok(match call.await {
-                Ok(response) => response,
-                Err(CallError::Request(status)) => refuse(status),
-                Err(CallError::NoAnswer(status)) => {
-                    let mut response = refuse(status);
-                    response.extensions_mut().insert(NoAnswer);
-                    response
-                }
-            })
+impl Inner for Upstream {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        self.0.exchange(request).map(|answered| match answered {
+            Ok(response) => response,
+            Err(CallError::Request(status)) => refuse(status),
+            Err(CallError::NoAnswer(status)) => {
+                let mut response = refuse(status);
+                response.extensions_mut().insert(NoAnswer);
+                response
+            }
         })
     }
 }

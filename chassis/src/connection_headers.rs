@@ -1,7 +1,7 @@
 //! What is about one connection, and must not go on to the next (RFC 9110, 7.6.1; RFC 9113, 8.2.2).
 
-use http::HeaderMap;
 use http::header::{self, HeaderName};
+use http::{HeaderMap, Version};
 
 /// Headers about a connection, besides those that `connection` names, and the host, which HTTP/2 has elsewhere.
 const OF_THE_CONNECTION: [HeaderName; 7] = [
@@ -15,8 +15,13 @@ const OF_THE_CONNECTION: [HeaderName; 7] = [
 ];
 
 /// Takes the headers out that are about the connection of a request, or named by it.
-pub fn leave_connection(headers: &mut HeaderMap) {
-    // Nearly all requests came over HTTP/2, which has none of them but `te`.
+pub fn leave_connection(headers: &mut HeaderMap, version: Version) {
+    if version == Version::HTTP_2 {
+        // With others a request is malformed, and refused where it came in (RFC 9113, 8.2.2).
+        headers.remove(header::TE);
+        headers.remove(header::HOST);
+        return;
+    }
     if headers.contains_key(header::CONNECTION) {
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
@@ -36,6 +41,8 @@ pub fn leave_connection(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -53,7 +60,18 @@ mod tests {
         ] {
             headers.append(name, value.parse().expect("a value"));
         }
-        leave_connection(&mut headers);
+        leave_connection(&mut headers, Version::HTTP_11);
+        assert_eq!(headers.keys().collect::<Vec<_>>(), ["traceparent"]);
+    }
+
+    #[test]
+    fn of_what_came_over_http2_the_host_stays_behind() {
+        let headers = [("te", "trailers"), ("host", "a"), ("traceparent", "t")];
+        let mut headers: HeaderMap = headers
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .into_iter()
+            .collect();
+        leave_connection(&mut headers, Version::HTTP_2);
         assert_eq!(headers.keys().collect::<Vec<_>>(), ["traceparent"]);
     }
 }

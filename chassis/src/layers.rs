@@ -1,7 +1,8 @@
 //! One layer a file; [`crate::server`] puts them in order and says why in that order.
 //!
-//! All of them take and give the same types, [`Request`] and [`Response`] over [`Body`], and never fail: what goes
-//! wrong is a response with a gRPC status. So a stack of them has one type, on a listener and in process alike.
+//! All of them take [`Request`]s over [`Body`] and never fail: what goes wrong is a response with a gRPC status. What they give
+//! back they wrap around what they were given, future around future and body around body, each of a type of its own: layers on
+//! layers are one future and one body in memory, behind one pointer each ([`AnyService`]).
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,6 +10,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{Ready, ready};
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
@@ -21,6 +25,7 @@ pub mod concurrency;
 pub mod deadline;
 pub mod drain;
 pub mod error_info;
+pub(crate) mod hold;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;
@@ -34,8 +39,7 @@ pub(crate) mod testing;
 /// What a layer's call returns.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-/// A service of any kind under one type. Clones are the same one: each call clones what is inside once, and not what is
-/// inside of that for each layer.
+/// A service of any kind under one type. Clones are the same one.
 #[derive(Clone)]
 pub(crate) struct AnyService(Arc<dyn Callable>);
 
@@ -44,23 +48,51 @@ trait Callable: Send + Sync {
     fn call(&self, request: Request<Body>) -> ResponseFuture;
 }
 
+/// Layers, and what is below them. A call clones the pointer to them, and nothing of what is in there.
+struct Shared<S>(Arc<S>);
+
+impl<S: Inner> Callable for Shared<S> {
+    fn call(&self, request: Request<Body>) -> ResponseFuture {
+        let layers = Arc::clone(&self.0);
+        Box::pin(async move { Ok(layers.call(request).await.map(Body::new)) })
+    }
+}
+
+/// A service that has to be cloned for each call.
 struct Cloned<S>(S);
 
-impl<S: Inner + Sync> Callable for Cloned<S> {
+impl<S: TowerService> Callable for Cloned<S> {
     fn call(&self, request: Request<Body>) -> ResponseFuture {
         Box::pin(self.0.clone().oneshot(request))
     }
 }
 
 impl AnyService {
-    pub(crate) fn new(service: impl Inner + Sync) -> Self {
+    /// Layers, and what is below them.
+    pub(crate) fn layered(service: impl Inner) -> Self {
+        Self(Arc::new(Shared(Arc::new(service))))
+    }
+
+    /// A service from elsewhere.
+    pub(crate) fn tower(service: impl TowerService) -> Self {
         Self(Arc::new(Cloned(service)))
+    }
+
+    /// Its answer, which is never an error.
+    pub(crate) fn answer(&self, request: Request<Body>) -> ResponseFuture {
+        self.0.call(request)
     }
 }
 
 impl fmt::Debug for AnyService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AnyService")
+    }
+}
+
+impl Inner for AnyService {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        self.answer(request).map(infallible)
     }
 }
 
@@ -75,30 +107,65 @@ impl Service<Request<Body>> for AnyService {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.0.call(request)
+        self.answer(request)
     }
 }
 
-/// A service a layer can wrap: gRPC over HTTP, infallible, cloned for each call.
-pub trait Inner:
+/// What a layer wraps, and is itself: it answers behind a shared reference, and always.
+///
+/// What it does with an answer it does to the future and to the body of what is inside, by combinators, without boxes; an `async` block
+/// around such a future would hold it twice.
+pub trait Inner: Send + Sync + 'static {
+    /// Answers.
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send;
+}
+
+/// The body of a layer's answer. By default it is empty: that of a refusal.
+pub trait AnswerBody:
+    http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
+{
+}
+
+impl<B> AnswerBody for B where
+    B: http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
+{
+}
+
+/// A service from elsewhere, such as a generated one: gRPC over HTTP, infallible, cloned for each call.
+pub trait TowerService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
     + Clone
     + Send
+    + Sync
     + 'static
 {
 }
 
-impl<S> Inner for S where
+impl<S> TowerService for S where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
         + Clone
         + Send
+        + Sync
         + 'static
 {
 }
 
+/// The answer of what can't fail.
+pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
+    match answer {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    }
+}
+
 /// A response that is only an error.
-pub(crate) fn refuse(status: impl Into<Status>) -> Response<Body> {
+pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {
     status.into().into_http()
+}
+
+/// The answer to a call that is turned away.
+pub(crate) fn refused<B: Default>(status: impl Into<Status>) -> Ready<Response<B>> {
+    ready(refuse(status))
 }
 
 /// Is this a call to the health service? It must pass where others are turned away.

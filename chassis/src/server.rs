@@ -38,7 +38,7 @@ use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{AnyService, Inner, ResponseFuture};
+use crate::layers::{AnyService, Inner, ResponseFuture, TowerService};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 use crate::telemetry::instrument::whole;
@@ -99,16 +99,7 @@ impl Services {
 
     /// Adds a generated server.
     #[must_use]
-    pub fn mount<S>(mut self, service: S) -> Self
-    where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-            + NamedService
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send + 'static,
-    {
+    pub fn mount<S: TowerService + NamedService>(mut self, service: S) -> Self {
         self.names.push(S::NAME.to_owned());
         self.mounted = self.mounted.with(service);
         self
@@ -117,9 +108,9 @@ impl Services {
     /// Sends the calls of the services named `names` to `forwarder`, undecoded. For a gateway; a second call replaces
     /// the first.
     #[must_use]
-    pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner + Sync) -> Self {
+    pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner) -> Self {
         self.forwarded = names;
-        self.forwarder = Some(AnyService::new(forwarder));
+        self.forwarder = Some(AnyService::layered(forwarder));
         self
     }
 
@@ -167,9 +158,9 @@ impl Stack {
     /// This stack behind `front`, which brings other protocols than gRPC to it; its listener then takes HTTP/1.1 besides
     /// HTTP/2. What the front answers by itself is under no layer.
     #[must_use]
-    pub fn behind(self, front: impl Inner + Sync) -> Self {
+    pub fn behind(self, front: impl TowerService) -> Self {
         Self {
-            service: AnyService::new(front),
+            service: AnyService::tower(front),
             http1: true,
             ..self
         }
@@ -186,7 +177,7 @@ impl Service<Request<Body>> for Stack {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.service.call(request)
+        self.service.answer(request)
     }
 }
 
@@ -259,7 +250,7 @@ pub fn metered_stack(
         .layer(ErrorInfoLayer::new(methods.clone()))
         // Message limits and compression, then the services or, in a gateway, the way to them.
         .service(routes);
-    let service = AnyService::new(service);
+    let service = AnyService::layered(service);
     Ok(Stack {
         service,
         gate,

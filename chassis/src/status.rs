@@ -14,6 +14,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -236,6 +237,15 @@ impl From<StatusBuilder> for Status {
 
 /// What tells the retry policies of gRPC clients how many milliseconds to wait (gRFC A6).
 pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+/// The header with the code of a call, ready to be looked up: tonic has it as text, which would be made a name of each time.
+pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// The code in headers or trailers; `None` where a call goes on.
+pub fn code_in(headers: &HeaderMap) -> Option<Code> {
+    let code = headers.get(GRPC_STATUS)?;
+    Some(Code::from_bytes(code.as_bytes()))
+}
 
 /// The reason in the `ErrorInfo` of `status`, if it has one.
 pub fn reason(status: &Status) -> Option<String> {

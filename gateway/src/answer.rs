@@ -13,7 +13,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::messages::{Encoding, take_plain};
-use souk_chassis::status::StatusBuilder;
+use souk_chassis::status::{StatusBuilder, code_in};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -155,7 +155,7 @@ pub(crate) fn http_status(code: Code) -> StatusCode {
 
 /// The error in the headers or trailers of a call; `None` when it went well or goes on.
 pub(crate) fn status_of(headers: &HeaderMap) -> Option<Status> {
-    let code = Code::from_bytes(headers.get(Status::GRPC_STATUS)?.as_bytes());
+    let code = code_in(headers)?;
     if code == Code::Ok {
         return None;
     }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use http::{Request, Response};
 use opentelemetry::metrics::Meter;
 use souk_chassis::client::{Client, NoAnswer};
+use souk_chassis::status::code_in;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tower::Service as _;
 
 use crate::metrics::{EJECTED, EJECTIONS, Tally, of};
 
@@ -112,7 +112,7 @@ impl Balance {
         };
         endpoint.under_way.fetch_add(1, Ordering::Relaxed);
         let under_way = UnderWay(&endpoint.under_way);
-        let Ok(response) = endpoint.client.clone().call(request).await;
+        let response = endpoint.client.answer(request).await;
         drop(under_way);
         self.note(endpoint, &response);
         (response, endpoint.process)
@@ -164,8 +164,7 @@ impl Balance {
     /// Learns from how a call ended.
     fn note(&self, endpoint: &Endpoint, response: &Response<Body>) {
         let silent = response.extensions().get::<NoAnswer>().is_some();
-        let code = response.headers().get(Status::GRPC_STATUS);
-        let refused = code.is_some_and(|code| Code::from_bytes(code.as_bytes()) == Code::Unavailable);
+        let refused = code_in(response.headers()) == Some(Code::Unavailable);
         if !silent && !refused {
             // Written only after something was wrong.
             if endpoint.refusals.load(Ordering::Relaxed) > 0 {

@@ -39,8 +39,9 @@ impl GrpcWeb {
 
     /// Answers a request whose content type is one of gRPC-Web's.
     pub(crate) fn call(&self, mut request: Request<Body>) -> ResponseFuture {
+        let version = request.version();
         let headers = request.headers_mut();
-        leave_connection(headers);
+        leave_connection(headers, version);
         let named = |value: &HeaderValue| value.as_bytes().starts_with(b"application/grpc-web");
         // Answered in the form of the question, where no other is asked for.
         if !headers.get(header::ACCEPT).is_some_and(named)

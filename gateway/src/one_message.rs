@@ -116,7 +116,7 @@ pub(crate) fn grpc_request(
             .build()
     })?;
     let (mut parts, body) = request.into_parts();
-    leave_connection(&mut parts.headers);
+    leave_connection(&mut parts.headers, parts.version);
     for name in &OF_THE_FORM {
         parts.headers.remove(name);
     }

@@ -20,7 +20,7 @@ use souk_chassis::client::NoAnswer;
 use souk_chassis::config::{Problems, duration};
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::methods::Methods;
-use souk_chassis::status::RETRY_PUSHBACK;
+use souk_chassis::status::{RETRY_PUSHBACK, code_in};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
@@ -138,12 +138,11 @@ impl Retry {
             let request = Request::from_parts(parts, Body::new(kept));
             return self.backend.call(request, None).await.0;
         }
-        let callers = previous_attempts(&parts.headers);
         let (mut attempts, mut waited, mut before) = (0_u32, Duration::ZERO, None);
         loop {
             let mut request = Request::from_parts(parts.clone(), Body::new(kept.again()));
             if attempts > 0 {
-                let previous = callers.saturating_add(attempts);
+                let previous = previous_attempts(&parts.headers).saturating_add(attempts);
                 request.headers_mut().insert(PREVIOUS_ATTEMPTS, previous.into());
             }
             let (response, index) = self.backend.call(request, before).await;
@@ -209,10 +208,7 @@ fn previous_attempts(headers: &HeaderMap<HeaderValue>) -> u32 {
 
 /// Is that an answer of headers alone that says UNAVAILABLE?
 fn is_unavailable(headers: &HeaderMap<HeaderValue>) -> bool {
-    let code = headers
-        .get(Status::GRPC_STATUS)
-        .map(|code| Code::from_bytes(code.as_bytes()));
-    code == Some(Code::Unavailable)
+    code_in(headers) == Some(Code::Unavailable)
 }
 
 /// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.

@@ -104,17 +104,21 @@ impl Service<Request<Body>> for Channel {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let peer = Arc::clone(&self.0);
-        Box::pin(async move {
-            let time = deadline::parse(request.headers()).map_err(CallError::Request)?;
-            let exchange = peer.exchange(request);
-            match time {
-                None => exchange.await,
-                Some(time) => tokio::time::timeout(time, exchange)
-                    .await
-                    .unwrap_or_else(|_| Err(peer.late())),
-            }
-        })
+        let channel = self.clone();
+        Box::pin(async move { channel.exchange(request).await })
+    }
+}
+
+impl Channel {
+    /// A call, to be ended in its time.
+    pub(super) async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
+        let peer = &*self.0;
+        match deadline::parse(request.headers()).map_err(CallError::Request)? {
+            None => peer.exchange(request).await,
+            Some(time) => tokio::time::timeout(time, peer.exchange(request))
+                .await
+                .unwrap_or_else(|_| Err(peer.late())),
+        }
     }
 }
 
@@ -207,7 +211,7 @@ impl Peer {
         *head.uri_mut() = uri;
         *head.version_mut() = Version::HTTP_2;
         *head.headers_mut() = from.headers;
-        fit(head.headers_mut());
+        fit(head.headers_mut(), from.version);
         Ok(head)
     }
 
@@ -224,9 +228,9 @@ impl Peer {
     }
 }
 
-/// Makes headers those of a gRPC request over HTTP/2, wherever they are from.
-fn fit(headers: &mut HeaderMap) {
-    leave_connection(headers);
+/// Makes headers those of a gRPC request over HTTP/2, by whichever version they came.
+fn fit(headers: &mut HeaderMap, version: Version) {
+    leave_connection(headers, version);
     headers.insert(TE, TRAILERS);
     if !headers.contains_key(USER_AGENT) {
         headers.insert(USER_AGENT, AGENT);

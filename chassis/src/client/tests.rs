@@ -3,7 +3,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::*;
-use crate::layers::testing::{CHECK, answering, call, end, methods, record, request, request_with};
+use crate::layers::testing::{CHECK, answering, end, methods, record, request, request_with};
 use crate::testing::{REPEAT, SAY, echo, serve, text};
 
 /// A client of something that tells which timeout arrived, in the header `x-timeout` of its answer.
@@ -20,7 +20,7 @@ fn telling() -> Client {
 
 /// The timeout that arrived for `request`.
 async fn sent(request: Request<Body>) -> Option<Duration> {
-    let response = call(&telling(), request).await;
+    let response = telling().answer(request).await;
     let mut headers = HeaderMap::new();
     headers.insert(
         deadline::GRPC_TIMEOUT,
@@ -48,7 +48,7 @@ async fn a_call_made_while_serving_one_inherits_what_is_left() {
 #[tokio::test]
 async fn a_malformed_timeout_is_refused_before_it_is_sent() {
     let bad = request_with(CHECK, deadline::GRPC_TIMEOUT, "soon");
-    let (_, status) = end(call(&telling(), bad).await).await;
+    let (_, status) = end(telling().answer(bad).await).await;
     assert_eq!(status.code(), Code::InvalidArgument);
 }
 
@@ -71,7 +71,7 @@ async fn a_backend_that_is_not_there_is_unavailable_with_words() {
     let recorded = record();
     let uri = Uri::from_static("http://127.0.0.1:9");
     let client = Client::remote("order", &uri, &ClientConfig::default(), methods()).expect("an address");
-    let (_, status) = end(call(&client, request(CHECK)).await).await;
+    let (_, status) = end(client.answer(request(CHECK)).await).await;
     assert_eq!(status.code(), Code::Unavailable);
     let info = status.get_details_error_info().expect("an ErrorInfo");
     assert_eq!(info.reason, "BACKEND_UNAVAILABLE");

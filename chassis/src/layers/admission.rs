@@ -4,38 +4,38 @@
 //! is let in. Where callers have a rate, whoever isn't let in has it, too, by its address: credentials can't be tried
 //! faster than that.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
 use super::rate::RateLayer;
-use super::{AnyService, Inner, ResponseFuture, is_health, refuse};
+use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, is_health, refuse, refused};
 
 /// Decides who is let in.
 pub trait Admit: fmt::Debug + Send + Sync + 'static {
     /// Answers the call by itself, or runs what comes next, in whatever scope it needs.
-    fn call(&self, request: Request<Body>, next: Next) -> ResponseFuture;
+    fn call(&self, request: Request<Body>, next: Next<'_>) -> ResponseFuture;
 }
 
 /// What a call that is let in comes to.
-pub struct Next(AnyService);
+pub struct Next<'a>(&'a AnyService);
 
-impl fmt::Debug for Next {
+impl fmt::Debug for Next<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Next")
     }
 }
 
-impl Next {
+impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
-        self.0.0.call(request)
+        self.0.answer(request)
     }
 
     /// Turns the call away.
@@ -64,12 +64,12 @@ impl AdmissionLayer {
     }
 }
 
-impl<S: Inner + Sync> Layer<S> for AdmissionLayer {
+impl<S: Inner> Layer<S> for AdmissionLayer {
     type Service = Admission;
 
     fn layer(&self, inner: S) -> Admission {
         Admission {
-            inner: AnyService::new(inner),
+            inner: AnyService::layered(inner),
             layer: self.clone(),
         }
     }
@@ -90,35 +90,30 @@ impl fmt::Debug for Admission {
     }
 }
 
-impl Service<Request<Body>> for Admission {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        let Some(admit) = &self.layer.admit else {
-            return self.inner.call(request);
-        };
-        let inner = self.inner.clone();
-        let strangers = self.layer.rate.strangers(request.extensions());
-        let Some(strangers) = strangers.filter(|_| !is_health(request.uri().path())) else {
-            return admit.call(request, Next(inner));
-        };
-        if let Err(status) = strangers.look() {
-            return Box::pin(std::future::ready(Ok(refuse(status))));
+impl Inner for Admission {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let limited = self.layer.admit.is_some() && !is_health(request.uri().path());
+        let strangers = limited
+            .then(|| self.layer.rate.strangers(request.extensions()))
+            .flatten();
+        if let Some(strangers) = &strangers
+            && let Err(status) = strangers.look()
+        {
+            return Either::Right(refused(status));
         }
-        let answer = admit.call(request, Next(inner));
-        Box::pin(async move {
-            let response = answer.await?;
-            if response.extensions().get::<TurnedAway>().is_some() {
+        let next = Next(&self.inner);
+        let answer = match &self.layer.admit {
+            Some(admit) => admit.call(request, next),
+            None => next.run(request),
+        };
+        Either::Left(answer.map(infallible).map(|response| {
+            if let Some(strangers) = strangers
+                && response.extensions().get::<TurnedAway>().is_some()
+            {
                 strangers.count();
             }
-            Ok(response)
-        })
+            response
+        }))
     }
 }
 

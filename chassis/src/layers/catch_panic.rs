@@ -1,20 +1,20 @@
 //! A panic in a handler is the end of its call, not of the process, and the client learns nothing of it.
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
-use super::{Inner, ResponseFuture, refuse};
+use super::{AnswerBody, Inner, refuse, refused};
 use crate::status::StatusBuilder;
 
 /// Answers INTERNAL where a handler, or the stream it returned, panics. See the [module](self).
@@ -35,39 +35,34 @@ pub struct CatchPanic<S> {
     inner: S,
 }
 
-impl<S: Inner> Service<Request<Body>> for CatchPanic<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+impl<S: Inner> Inner for CatchPanic<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         // Unwind safe: the handler's state is dropped with its future, and what is shared guards itself
         // (parking_lot's locks don't poison, storage checks its own).
         let call = match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
             Ok(call) => AssertUnwindSafe(call),
-            Err(panic) => return Box::pin(std::future::ready(Ok(refuse(status(&*panic))))),
+            Err(panic) => return Either::Right(refused(status(&*panic))),
         };
-        Box::pin(async move {
-            match call.catch_unwind().await {
-                Ok(Ok(response)) => Ok(response.map(|body| Body::new(CatchingBody { body: Some(body) }))),
-                Ok(Err(never)) => match never {},
-                Err(panic) => Ok(refuse(status(&*panic))),
-            }
-        })
+        Either::Left(call.catch_unwind().map(|answered| match answered {
+            Ok(response) => response.map(|body| CatchingBody { body: Some(body) }),
+            Err(panic) => refuse(status(&*panic)),
+        }))
     }
 }
 
 /// A body whose panics become an INTERNAL at the end of the stream.
-struct CatchingBody {
+struct CatchingBody<B> {
     /// `None` once it has panicked: it must not be polled again.
-    body: Option<Body>,
+    body: Option<B>,
 }
 
-impl http_body::Body for CatchingBody {
+impl<B> Default for CatchingBody<B> {
+    fn default() -> Self {
+        Self { body: None }
+    }
+}
+
+impl<B: AnswerBody> http_body::Body for CatchingBody<B> {
     type Data = Bytes;
     type Error = Status;
 
@@ -88,11 +83,11 @@ impl http_body::Body for CatchingBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.body.as_ref().is_none_or(B::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+        self.body.as_ref().map(B::size_hint).unwrap_or_default()
     }
 }
 

@@ -4,12 +4,12 @@
 //! headers have a count of their own, so that watchers can't starve the calls. Health checks pass: a busy server is
 //! not a dead one.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use http::uri::PathAndQuery;
 use http::{Request, Response};
 use opentelemetry::metrics::Meter;
@@ -17,11 +17,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
-use super::outcome::hold_until_end;
+use super::hold::{HeldBody, hold_until_end};
 use super::shed::Sheds;
-use super::{Inner, ResponseFuture, is_health, refuse};
+use super::{AnswerBody, Inner, is_health, refuse};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::whole;
@@ -95,7 +95,7 @@ impl ConcurrencyLayer {
     }
 
     /// Takes the place back, and counts the answer until its end.
-    fn ended(&self, working: Working, response: Response<Body>) -> Response<Body> {
+    fn ended<B: AnswerBody>(&self, working: Working, response: Response<B>) -> Response<Counted<B>> {
         match (&self.adaptive, working.timed) {
             (Some(adaptive), Some((path, began))) => {
                 let path = path.as_ref().map_or("", PathAndQuery::path);
@@ -104,7 +104,7 @@ impl ConcurrencyLayer {
             _ => drop(working.place),
         }
         match Arc::clone(&self.bodies).try_acquire_owned() {
-            Ok(permit) => hold_until_end(response, permit),
+            Ok(permit) => hold_until_end(response, Some(permit)),
             Err(_) => refuse(self.shed("RESPONSE_LIMIT", "responses being sent", self.bodies_max)),
         }
     }
@@ -128,6 +128,9 @@ impl ConcurrencyLayer {
         permit.map_err(|_| self.shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))
     }
 }
+
+/// The body of an answer that counts until its end.
+type Counted<B> = HeldBody<B, OwnedSemaphorePermit>;
 
 /// A call that has a place, until its answer begins.
 struct Working {
@@ -182,35 +185,31 @@ pub struct Concurrency<S> {
     layer: ConcurrencyLayer,
 }
 
-impl<S: Inner> Service<Request<Body>> for Concurrency<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        if is_health(request.uri().path()) {
-            return Box::pin(self.inner.call(request));
-        }
-        let layer = self.layer.clone();
-        if let Ok(place) = Arc::clone(&layer.calls).try_acquire_owned() {
-            let working = Working::begin(&layer, &request, place);
-            let answer = self.inner.call(request);
-            return Box::pin(async move { Ok(layer.ended(working, answer.await?)) });
-        }
-        let mut inner = self.inner.clone();
-        Box::pin(async move {
-            let place = match layer.wait_for_place().await {
-                Ok(place) => place,
-                Err(status) => return Ok(refuse(status)),
-            };
-            let working = Working::begin(&layer, &request, place);
-            let response = inner.call(request).await?;
-            Ok(layer.ended(working, response))
-        })
+impl<S: Inner> Inner for Concurrency<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let layer = &self.layer;
+        let counted = !is_health(request.uri().path());
+        let place = counted.then(|| Arc::clone(&layer.calls).try_acquire_owned());
+        let working = match place {
+            None => None,
+            Some(Ok(place)) => Some(Working::begin(layer, &request, place)),
+            // Few calls wait: these have a box.
+            Some(Err(_)) => {
+                return Either::Right(Box::pin(async move {
+                    let place = match layer.wait_for_place().await {
+                        Ok(place) => place,
+                        Err(status) => return refuse(status),
+                    };
+                    let working = Working::begin(layer, &request, place);
+                    let response = self.inner.call(request).await;
+                    layer.ended(working, response)
+                }));
+            }
+        };
+        Either::Left(self.inner.call(request).map(|response| match working {
+            Some(working) => layer.ended(working, response),
+            None => hold_until_end(response, None),
+        }))
     }
 }
 

@@ -6,24 +6,25 @@
 //!
 //! (`tonic::transport::Server::timeout` isn't used: it answers CANCELLED.)
 
-use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use futures_util::FutureExt as _;
+use futures_util::future::Either;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
-use super::{Inner, ResponseFuture, outcome, refuse};
-use crate::status::StatusBuilder;
+use super::{AnswerBody, Inner, outcome, refuse, refused};
+use crate::status::{GRPC_STATUS, StatusBuilder};
 
 /// The header with the time a caller gives.
-pub const GRPC_TIMEOUT: &str = "grpc-timeout";
+pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Units of [`GRPC_TIMEOUT`], finest first, in nanoseconds.
 const UNITS: [(u8, u64); 6] = [
@@ -164,19 +165,11 @@ pub struct Deadlines<S> {
     layer: DeadlineLayer,
 }
 
-impl<S: Inner> Service<Request<Body>> for Deadlines<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> ResponseFuture {
+impl<S: Inner> Inner for Deadlines<S> {
+    fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let asked = match parse(request.headers()) {
             Ok(asked) => asked,
-            Err(status) => return Box::pin(std::future::ready(Ok(refuse(status)))),
+            Err(status) => return Either::Right(refused(status)),
         };
         let started = Instant::now();
         let given = asked.unwrap_or(self.layer.default).min(self.layer.max);
@@ -191,26 +184,21 @@ impl<S: Inner> Service<Request<Body>> for Deadlines<S> {
         };
         request.extensions_mut().insert(deadline);
         let call = CURRENT.sync_scope(deadline, || self.inner.call(request));
-        Box::pin(async move {
-            let call = deadline.scope(call);
-            let Ok(response) = tokio::time::timeout_at(deadline.at, call).await else {
-                return Ok(refuse(exceeded(given, limited_by)));
+        let call = tokio::time::timeout_at(deadline.at, CURRENT.scope(deadline, call));
+        Either::Left(call.map(move |answered| {
+            let Ok(response) = answered else {
+                return refuse(exceeded(given, limited_by));
             };
-            let response = response?;
-            Ok(match asked {
-                Some(asked) if !response.headers().contains_key(Status::GRPC_STATUS) => {
-                    let timer = Box::pin(tokio::time::sleep_until(started + asked));
-                    response.map(|body| {
-                        Body::new(TimedBody {
-                            body: Some(body),
-                            timer,
-                            asked,
-                        })
-                    })
-                }
-                _ => response,
+            let asked = asked.filter(|_| !response.headers().contains_key(GRPC_STATUS));
+            let time = asked.map(|asked| Time {
+                timer: Box::pin(tokio::time::sleep_until(started + asked)),
+                asked,
+            });
+            response.map(|body| TimedBody {
+                body: Some(body),
+                time,
             })
-        })
+        }))
     }
 }
 
@@ -227,14 +215,29 @@ fn exceeded(given: Duration, limited_by: &'static str) -> Status {
 }
 
 /// A body that ends in DEADLINE_EXCEEDED when the client's time is over.
-struct TimedBody {
+struct TimedBody<B> {
     /// `None` once the time is over: dropping it stops the stream's work.
-    body: Option<Body>,
-    timer: Pin<Box<Sleep>>,
-    asked: Duration,
+    body: Option<B>,
+    /// `None` when the client named none.
+    time: Option<Time>,
 }
 
-impl http_body::Body for TimedBody {
+/// The time that a client named.
+struct Time {
+    asked: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl<B> Default for TimedBody<B> {
+    fn default() -> Self {
+        Self {
+            body: None,
+            time: None,
+        }
+    }
+}
+
+impl<B: AnswerBody> http_body::Body for TimedBody<B> {
     type Data = Bytes;
     type Error = Status;
 
@@ -249,20 +252,25 @@ impl http_body::Body for TimedBody {
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
             return Poll::Ready(frame);
         }
-        if self.timer.as_mut().poll(cx).is_pending() {
+        let Some(time) = &mut self.time else {
             return Poll::Pending;
-        }
+        };
+        ready!(time.timer.as_mut().poll(cx));
+        let status = exceeded(time.asked, "grpc-timeout");
         self.body = None;
-        Poll::Ready(Some(outcome::trailers(&exceeded(self.asked, "grpc-timeout"))))
+        Poll::Ready(Some(outcome::trailers(&status)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.body.as_ref().is_none_or(B::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Not the body's: the time may cut it short.
-        SizeHint::default()
+        match (&self.body, &self.time) {
+            (Some(body), None) => body.size_hint(),
+            // Not the body's: the time may cut it short.
+            _ => SizeHint::default(),
+        }
     }
 }
 

@@ -2,19 +2,19 @@
 //!
 //! Health checks pass: they are how clients learn that the server is going.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use http::{Request, Response};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
-use super::outcome::hold_until_end;
-use super::{Inner, ResponseFuture, is_health, refuse};
+use super::hold::hold_until_end;
+use super::{AnswerBody, Inner, is_health, refused};
 use crate::status::StatusBuilder;
 
 /// When a client that was turned away should come back: another process should have taken over by then.
@@ -88,31 +88,17 @@ pub struct Drain<S> {
     gate: DrainGate,
 }
 
-impl<S: Inner> Service<Request<Body>> for Drain<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        if is_health(request.uri().path()) {
-            return Box::pin(self.inner.call(request));
-        }
+impl<S: Inner> Inner for Drain<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
-        let counted = self.gate.0.calls.token();
-        if self.gate.is_closed() {
+        let counted = (!is_health(request.uri().path())).then(|| self.gate.0.calls.token());
+        if counted.is_some() && self.gate.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
-            return Box::pin(std::future::ready(Ok(refuse(status))));
+            return Either::Right(refused(status));
         }
         let answer = self.inner.call(request);
-        Box::pin(async move {
-            let response = answer.await?;
-            Ok(hold_until_end(response, counted))
-        })
+        Either::Left(answer.map(|response| hold_until_end(response, counted)))
     }
 }
 

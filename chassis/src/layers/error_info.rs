@@ -4,21 +4,21 @@
 //! only codes and texts; here each gets a reason. A message that can't be decoded is the client's mistake, so tonic's
 //! INTERNAL for it becomes INVALID_ARGUMENT.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response};
 use http_body::{Frame, SizeHint};
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tower::{Layer, Service};
+use tower::Layer;
 
-use super::{Inner, ResponseFuture, refuse};
+use super::{AnswerBody, Inner, refuse};
 use crate::methods::Methods;
-use crate::status::StatusBuilder;
+use crate::status::{GRPC_STATUS, StatusBuilder, code_in};
 
 /// How tonic 0.14 words what the client did wrong, under the code INTERNAL. A test holds them to it.
 const CLIENT_MISTAKES: [&str; 4] = [
@@ -47,7 +47,7 @@ impl ErrorInfoLayer {
 
     /// The complete form of the error in `headers`, if it is one and incomplete.
     fn complete(&self, headers: &HeaderMap, path: &str) -> Option<Status> {
-        let code = Code::from_bytes(headers.get(Status::GRPC_STATUS)?.as_bytes());
+        let code = code_in(headers)?;
         if code == Code::Ok || headers.contains_key(Status::GRPC_STATUS_DETAILS) {
             return None;
         }
@@ -142,34 +142,23 @@ pub struct ErrorInfos<S> {
     layer: ErrorInfoLayer,
 }
 
-impl<S: Inner> Service<Request<Body>> for ErrorInfos<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+impl<S: Inner> Inner for ErrorInfos<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let layer = &self.layer;
         let path = Path(request.uri().path_and_query().cloned());
-        let layer = self.layer.clone();
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let response = answer.await?;
-            if response.headers().contains_key(Status::GRPC_STATUS) {
-                return Ok(match layer.complete(response.headers(), path.as_str()) {
-                    Some(status) => rewrite(response, status),
-                    None => response,
-                });
+        self.inner.call(request).map(|mut response| {
+            let ended = response.headers().contains_key(GRPC_STATUS);
+            if ended && let Some(status) = layer.complete(response.headers(), path.as_str()) {
+                response = rewrite(response, status);
             }
-            Ok(response.map(|body| Body::new(CompletingBody { body, layer, path })))
+            let rest = (!ended).then(|| (layer.clone(), path));
+            response.map(|body| CompletingBody { body, rest })
         })
     }
 }
 
 /// `response` with `status` in its headers; whatever else stands there stays.
-fn rewrite(mut response: Response<Body>, status: Status) -> Response<Body> {
+fn rewrite<B: Default>(mut response: Response<B>, status: Status) -> Response<B> {
     match status.add_header(response.headers_mut()) {
         Ok(()) => {
             response.extensions_mut().insert(status);
@@ -189,13 +178,22 @@ impl Path {
 }
 
 /// A body whose trailers are completed.
-struct CompletingBody {
-    body: Body,
-    layer: ErrorInfoLayer,
-    path: Path,
+struct CompletingBody<B> {
+    body: B,
+    /// What completes them; `None` where the headers say how the call ended.
+    rest: Option<(ErrorInfoLayer, Path)>,
 }
 
-impl http_body::Body for CompletingBody {
+impl<B: Default> Default for CompletingBody<B> {
+    fn default() -> Self {
+        Self {
+            body: B::default(),
+            rest: None,
+        }
+    }
+}
+
+impl<B: AnswerBody> http_body::Body for CompletingBody<B> {
     type Data = Bytes;
     type Error = Status;
 
@@ -206,8 +204,8 @@ impl http_body::Body for CompletingBody {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         Poll::Ready(frame.map(|frame| {
             let mut frame = frame?;
-            if let Some(headers) = frame.trailers_mut()
-                && let Some(status) = self.layer.complete(headers, self.path.as_str())
+            if let (Some(headers), Some((layer, path))) = (frame.trailers_mut(), &self.rest)
+                && let Some(status) = layer.complete(headers, path.as_str())
             {
                 status.add_header(headers)?;
             }

@@ -10,18 +10,20 @@
 //!
 //! A gateway passes messages through: it checks lengths and leaves the compression alone.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, ready};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Response};
+use pin_project_lite::pin_project;
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
-use super::{Inner, ResponseFuture, refuse};
-use crate::status::StatusBuilder;
+use super::{AnswerBody, Inner, refuse};
+use crate::status::{GRPC_STATUS, StatusBuilder};
 
 mod complaint;
 mod decode;
@@ -111,7 +113,7 @@ fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Statu
 /// Compresses the messages of `response` from now on.
 fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     let headers = response.headers();
-    if headers.contains_key(Status::GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
+    if headers.contains_key(GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
         return response;
     }
     let mut response = response.map(|body| Body::new(EncodedBody::new(body, encoding)));
@@ -136,16 +138,8 @@ pub struct Messages<S> {
     layer: MessagesLayer,
 }
 
-impl<S: Inner> Service<Request<Body>> for Messages<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+impl<S: Inner> Inner for Messages<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let accepted = if self.layer.pass_through {
             None
         } else {
@@ -157,30 +151,44 @@ impl<S: Inner> Service<Request<Body>> for Messages<S> {
                 let mut response = refuse(status);
                 // The protocol wants the client to learn here what it may use.
                 response.headers_mut().insert(GRPC_ACCEPT_ENCODING, ACCEPTED);
-                return Box::pin(std::future::ready(Ok(response)));
+                return Either::Right(ready(response));
             }
         };
         let call = self.inner.call(request);
-        Box::pin(async move {
-            tokio::pin!(call);
-            // Whatever the reader of the body makes of its error (a proxy resets its stream), this is the answer.
-            let response = poll_fn(|cx| {
-                if let Some(complaint) = complaint.listen(cx.waker()) {
-                    return Poll::Ready(Ok(refuse(complaint)));
-                }
-                let answered = call.as_mut().poll(cx);
-                // Both may have come of one poll.
-                match complaint.said() {
-                    Some(complaint) => Poll::Ready(Ok(refuse(complaint))),
-                    None => answered,
-                }
-            });
-            let response = response.await?;
-            Ok(match accepted {
+        Either::Left(Heard { call, complaint }.map(move |response| {
+            let response = response.map(Body::new);
+            match accepted {
                 Some(encoding) => compress(response, encoding),
                 None => response,
-            })
-        })
+            }
+        }))
+    }
+}
+
+pin_project! {
+    /// A call, or the complaint about what it reads.
+    struct Heard<F> {
+        #[pin]
+        call: F,
+        complaint: Complaint,
+    }
+}
+
+impl<B: AnswerBody, F: Future<Output = Response<B>>> Future for Heard<F> {
+    type Output = Response<B>;
+
+    /// Whatever the reader of the body makes of its error (a proxy resets its stream), the complaint is the answer.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<B>> {
+        let this = self.project();
+        if let Some(complaint) = this.complaint.listen(cx.waker()) {
+            return Poll::Ready(refuse(complaint));
+        }
+        let answered = this.call.poll(cx);
+        // Both may have come of one poll.
+        match this.complaint.said() {
+            Some(complaint) => Poll::Ready(refuse(complaint)),
+            None => answered,
+        }
     }
 }
 

@@ -3,10 +3,9 @@
 //!
 //! The labels come from the descriptors and the list of codes, so their number is bounded whatever clients send.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use futures_util::FutureExt as _;
 use http::{Request, Response, Uri};
 use opentelemetry::metrics::Meter;
 use opentelemetry::{KeyValue, StringValue};
@@ -14,12 +13,12 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
 use super::trace::{METHOD_OTHER, code_name, is_server_fault};
-use super::{Inner, ResponseFuture};
+use super::{AnswerBody, Inner};
 use crate::methods::Methods;
 use crate::telemetry::instrument::{Histogram, whole};
 use crate::telemetry::instruments::{CLIENT_DURATION, RESPONSE_SIZE, SERVER_DURATION};
@@ -117,16 +116,8 @@ pub struct Metrics<S> {
     layer: MetricsLayer,
 }
 
-impl<S: Inner> Service<Request<Body>> for Metrics<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+impl<S: Inner> Inner for Metrics<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let measured = &self.layer.0;
         let call = Call {
             measured: Arc::clone(measured),
@@ -138,11 +129,7 @@ impl<S: Inner> Service<Request<Body>> for Metrics<S> {
             Side::Server(_) => Watch::new(call),
             Side::Client => Watch::within(call, Deadline::of(&request)),
         };
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let response = answer.await?;
-            Ok(watch.follow(response))
-        })
+        self.inner.call(request).map(|response| watch.follow(response))
     }
 }
 

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
-use tonic::body::Body;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
+use super::AnswerBody;
 use super::deadline::Deadline;
-use crate::status::{is_reason, reason};
+use crate::status::{code_in, is_reason, reason};
 use crate::telemetry::TracePlace;
 
 /// The end of a call.
@@ -30,13 +30,18 @@ pub struct Outcome {
 
 impl Outcome {
     fn read(headers: &HeaderMap) -> Option<Self> {
-        let code = Code::from_bytes(headers.get(Status::GRPC_STATUS)?.as_bytes());
-        Some(Self {
+        let code = code_in(headers)?;
+        let mut outcome = Self {
             code,
-            message: message(headers),
+            message: String::new(),
             status: None,
-            details: headers.get(Status::GRPC_STATUS_DETAILS).cloned(),
-        })
+            details: None,
+        };
+        if code != Code::Ok {
+            outcome.message = message(headers);
+            outcome.details = headers.get(Status::GRPC_STATUS_DETAILS).cloned();
+        }
+        Some(outcome)
     }
 
     /// The reason of a failed call, by whichever process it was refused.
@@ -130,14 +135,17 @@ impl<O: Observer> Watch<O> {
     }
 
     /// Goes on watching in the body of `response`, or ends here when the headers say all.
-    pub fn follow(mut self, response: Response<Body>) -> Response<Body> {
+    pub fn follow<B>(mut self, response: Response<B>) -> Response<WatchedBody<B, O>> {
         if let Some(mut outcome) = Outcome::read(response.headers()) {
             outcome.status = response.extensions().get::<Status>().cloned();
             self.end(outcome);
-            return response;
+            return unwatched(response);
         }
         self.due = self.due_whole;
-        response.map(|body| Body::new(WatchedBody { body, watch: self }))
+        response.map(|body| WatchedBody {
+            body,
+            watch: Some(self),
+        })
     }
 
     fn end(&mut self, outcome: Outcome) {
@@ -158,13 +166,28 @@ impl<O: Observer> Drop for Watch<O> {
     }
 }
 
-/// A body whose end is watched.
-struct WatchedBody<O: Observer> {
-    body: Body,
-    watch: Watch<O>,
+/// A body whose end is watched, if anybody wants to know of it.
+#[derive(Debug)]
+pub struct WatchedBody<B, O: Observer> {
+    body: B,
+    watch: Option<Watch<O>>,
 }
 
-impl<O: Observer> http_body::Body for WatchedBody<O> {
+impl<B: Default, O: Observer> Default for WatchedBody<B, O> {
+    fn default() -> Self {
+        Self {
+            body: B::default(),
+            watch: None,
+        }
+    }
+}
+
+/// The same, with nobody who wants to know of its end.
+pub(crate) fn unwatched<B, O: Observer>(response: Response<B>) -> Response<WatchedBody<B, O>> {
+    response.map(|body| WatchedBody { body, watch: None })
+}
+
+impl<B: AnswerBody, O: Observer> http_body::Body for WatchedBody<B, O> {
     type Data = Bytes;
     type Error = Status;
 
@@ -173,9 +196,11 @@ impl<O: Observer> http_body::Body for WatchedBody<O> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
+        let Some(watch) = &mut this.watch else {
+            return Pin::new(&mut this.body).poll_frame(cx);
+        };
         let frame = {
-            let _entered = this
-                .watch
+            let _entered = watch
                 .observer
                 .as_ref()
                 .and_then(Observer::place)
@@ -185,17 +210,16 @@ impl<O: Observer> http_body::Body for WatchedBody<O> {
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(data) = frame.data_ref()
-                    && let Some(observer) = &mut this.watch.observer
+                    && let Some(observer) = &mut watch.observer
                 {
                     observer.sent(data.len());
                 }
                 if let Some(trailers) = frame.trailers_ref() {
-                    this.watch
-                        .end(Outcome::read(trailers).unwrap_or_else(Outcome::without_status));
+                    watch.end(Outcome::read(trailers).unwrap_or_else(Outcome::without_status));
                 }
             }
-            Some(Err(status)) => this.watch.end(Outcome::of(status.clone())),
-            None => this.watch.end(Outcome::without_status()),
+            Some(Err(status)) => watch.end(Outcome::of(status.clone())),
+            None => watch.end(Outcome::without_status()),
         }
         Poll::Ready(frame)
     }
@@ -207,17 +231,6 @@ impl<O: Observer> http_body::Body for WatchedBody<O> {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
-}
-
-/// Keeps a value (a permit, a token) until the body has ended or is dropped.
-pub(crate) fn hold_until_end<T: Send + Unpin + 'static>(response: Response<Body>, held: T) -> Response<Body> {
-    struct Held<T>(T);
-    impl<T: Send + Unpin + 'static> Observer for Held<T> {
-        fn ended(self, _: Outcome) {
-            drop(self.0);
-        }
-    }
-    Watch::new(Held(held)).follow(response)
 }
 
 /// The message in the headers of an error. (`Status::from_header_map` panics on details that aren't base64.)

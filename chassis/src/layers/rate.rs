@@ -7,21 +7,19 @@
 //! The layer stands behind [`admission`](super::admission), so that calls are counted for who makes them. Those who aren't
 //! let in never come here: admission counts them by their address, in buckets of the same size (`strangers`).
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::{Either, Ready, ready};
+use futures_util::future::Either;
 use http::{Extensions, Request, Response};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
 use super::shed::Sheds;
-use super::{Inner, is_health, refuse};
+use super::{AnswerBody, Inner, is_health, refused};
 use crate::config::RateConfig;
 use crate::ends::Ends;
 use crate::status::StatusBuilder;
@@ -216,20 +214,12 @@ pub struct Rate<S> {
     layer: RateLayer,
 }
 
-impl<S: Inner> Service<Request<Body>> for Rate<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Either<S::Future, Ready<Result<Response<Body>, Infallible>>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+impl<S: Inner> Inner for Rate<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         if !is_health(request.uri().path())
             && let Err(status) = self.layer.0.take(request.extensions())
         {
-            return Either::Right(ready(Ok(refuse(status))));
+            return Either::Right(refused(status));
         }
         Either::Left(self.inner.call(request))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response};
+use http::{HeaderName, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use opentelemetry::propagation::TextMapCompositePropagator;
@@ -14,9 +14,9 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SpanData};
 use parking_lot::Mutex;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tower::{Service, ServiceExt as _, service_fn};
+use tower::service_fn;
 
-use super::Inner;
+use super::{AnyService, Inner};
 use crate::methods::Methods;
 use crate::propagate::{self, TraceContext};
 use crate::telemetry::{Telemetry, TelemetryConfig, TelemetryGuard};
@@ -45,7 +45,10 @@ pub(crate) fn request(path: &str) -> Request<Body> {
 }
 
 /// A request to `path` with a header.
-pub(crate) fn request_with(path: &str, name: &'static str, value: &str) -> Request<Body> {
+pub(crate) fn request_with<N>(path: &str, name: N, value: &str) -> Request<Body>
+where
+    N: TryInto<HeaderName, Error: Into<http::Error>>,
+{
     Request::builder()
         .uri(path)
         .header(name, value)
@@ -75,27 +78,21 @@ pub(crate) fn stream(messages: usize, pause: Duration, code: Code) -> Response<B
 }
 
 /// A service whose answer is made by `answer` for each request.
-pub(crate) fn answering<F, R>(answer: F) -> impl Inner + Sync
+pub(crate) fn answering<F, R>(answer: F) -> AnyService
 where
     F: Fn(Request<Body>) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Response<Body>> + Send + 'static,
 {
-    service_fn(move |request| {
+    AnyService::tower(service_fn(move |request| {
         let answer = answer(request);
         async move { Ok::<_, Infallible>(answer.await) }
-    })
+    }))
 }
 
 /// Calls `service` once.
-pub(crate) async fn call<S>(service: &S, request: Request<Body>) -> Response<Body>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
-{
+pub(crate) async fn call(service: &impl Inner, request: Request<Body>) -> Response<Body> {
     want_spans();
-    match service.clone().oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    }
+    service.call(request).await.map(Body::new)
 }
 
 /// How a response ended: from its headers or, after reading it all, from its trailers.

@@ -6,11 +6,11 @@
 //! is one for every code but OK.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, ready};
 
+use futures_util::FutureExt as _;
 use http::{Request, Response, Uri};
 use opentelemetry::trace::{SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue, StringValue};
@@ -18,11 +18,11 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
-use tower::{Layer, Service};
+use tower::Layer;
 
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch};
-use super::{Inner, ResponseFuture};
+use super::outcome::{Observer, Outcome, Watch, unwatched};
+use super::{AnswerBody, Inner};
 use crate::ends::{End, Ends};
 use crate::methods::Methods;
 use crate::propagate;
@@ -102,47 +102,58 @@ pub struct Trace<S> {
     layer: TraceLayer,
 }
 
-impl<S: Inner> Service<Request<Body>> for Trace<S> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        match &self.layer.side {
-            Side::Server => self.serve(request),
-            Side::Client(peer) => {
-                let peer = Arc::clone(peer);
-                self.ask(request, &peer)
-            }
-        }
+impl<S: Inner> Inner for Trace<S> {
+    fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let traced = match &self.layer.side {
+            Side::Server => self.layer.serve(&request),
+            Side::Client(peer) => self.layer.ask(&mut request, peer),
+        };
+        let Traced { place, watch } = traced;
+        let answer = match &place {
+            Some(place) => place.in_scope(|| self.inner.call(request)),
+            None => self.inner.call(request),
+        };
+        InItsPlace::new(place, answer).map(|response| match watch {
+            Some(watch) => watch.follow(response),
+            None => unwatched(response),
+        })
     }
 }
 
-impl<S: Inner> Trace<S> {
-    fn serve(&mut self, request: Request<Body>) -> ResponseFuture {
-        let place = TracePlace::Call(self.layer.begin(&request));
+/// What comes of the trace for a call.
+struct Traced {
+    /// Where the call runs; `None` where its caller runs.
+    place: Option<TracePlace>,
+    /// `None` of a call whose end nobody wants to know.
+    watch: Option<Watch<Call>>,
+}
+
+impl TraceLayer {
+    fn serve(&self, request: &Request<Body>) -> Traced {
+        let place = TracePlace::Call(self.begin(request));
         let watch = Watch::new(Call {
             place: place.clone(),
             server: true,
             entered: true,
             started: Instant::now(),
         });
-        let answer = place.in_scope(|| self.inner.call(request));
-        Box::pin(InItsPlace::new(place, watched(answer, watch)))
+        Traced {
+            place: Some(place),
+            watch: Some(watch),
+        }
     }
 
-    fn ask(&mut self, mut request: Request<Body>, peer: &Peer) -> ResponseFuture {
+    fn ask(&self, request: &mut Request<Body>, peer: &Peer) -> Traced {
         let around = Context::current();
         if sampling::is_unrecorded(&around) {
             // The call it is made for isn't recorded: it hands on the same ids.
             propagate::inject(&around, request.headers_mut());
-            return Box::pin(self.inner.call(request));
+            return Traced {
+                place: None,
+                watch: None,
+            };
         }
-        let context = self.layer.ask(&around, &request, peer);
+        let context = self.begin_asking(&around, request, peer);
         propagate::inject(&context, request.headers_mut());
         // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
         let entered = !around.has_active_span();
@@ -153,25 +164,12 @@ impl<S: Inner> Trace<S> {
             entered,
             started: Instant::now(),
         };
-        let watch = Watch::within(call, Deadline::of(&request));
-        if !entered {
-            return Box::pin(watched(self.inner.call(request), watch));
+        Traced {
+            place: entered.then_some(place),
+            watch: Some(Watch::within(call, Deadline::of(request))),
         }
-        let answer = place.in_scope(|| self.inner.call(request));
-        Box::pin(InItsPlace::new(place, watched(answer, watch)))
     }
-}
 
-/// The answer, whose end `watch` is told.
-async fn watched(
-    answer: impl Future<Output = Result<Response<Body>, Infallible>>,
-    watch: Watch<Call>,
-) -> Result<Response<Body>, Infallible> {
-    let response = answer.await?;
-    Ok(watch.follow(response))
-}
-
-impl TraceLayer {
     /// Where the work on a call belongs in the caller's trace.
     fn begin(&self, request: &Request<Body>) -> Context {
         let parent = propagate::extract(request.headers());
@@ -200,7 +198,7 @@ impl TraceLayer {
     }
 
     /// The context of a call to `peer`, made within that `around` it.
-    fn ask(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
+    fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
         let method = self.methods.name(request.uri().path());
         let context = sampling::begin(around, name_of(method), SpanKind::Client, || {
             let mut attributes = attributes(method, request);
@@ -243,18 +241,18 @@ fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end:
 }
 
 pin_project! {
-    /// Work in its place. Unlike in `Instrumented`, it is dropped as it ends, and doesn't enter once more for that.
+    /// Work in its place, if it has one. Unlike in `Instrumented`, it is dropped as it ends, and doesn't enter once more for that.
     struct InItsPlace<F: Future> {
         #[pin]
         work: Option<F>,
-        place: TracePlace,
+        place: Option<TracePlace>,
     }
 
     impl<F: Future> PinnedDrop for InItsPlace<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             if this.work.is_some() {
-                let _entered = this.place.enter();
+                let _entered = this.place.as_ref().map(TracePlace::enter);
                 this.work.set(None);
             }
         }
@@ -262,7 +260,7 @@ pin_project! {
 }
 
 impl<F: Future> InItsPlace<F> {
-    fn new(place: TracePlace, work: F) -> Self {
+    fn new(place: Option<TracePlace>, work: F) -> Self {
         Self {
             work: Some(work),
             place,
@@ -275,7 +273,7 @@ impl<F: Future> Future for InItsPlace<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        let _entered = this.place.enter();
+        let _entered = this.place.as_ref().map(TracePlace::enter);
         let Some(work) = this.work.as_mut().as_pin_mut() else {
             // It has ended; nobody polls it again.
             return Poll::Pending;

@@ -1,23 +1,21 @@
 //! Below all layers: to the mounted services, or on to a forwarder, with the message limits of each.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use http::{Request, Response};
 use tonic::body::Body;
-use tower::{Layer as _, Service};
+use tower::Layer as _;
 
 use super::mounted::{Mounted, service_name};
 use crate::layers::messages::{Messages, MessagesLayer};
-use crate::layers::{AnyService, ResponseFuture};
+use crate::layers::{AnswerBody, AnyService, Inner};
 
 /// Chooses by the name of the service in the path.
-#[derive(Clone)]
 pub(super) struct Dispatch {
     mounted: Messages<Mounted>,
-    forwarded: Arc<BTreeSet<String>>,
+    forwarded: BTreeSet<String>,
     forwarder: Option<Messages<AnyService>>,
 }
 
@@ -30,28 +28,24 @@ impl Dispatch {
     ) -> Self {
         Self {
             mounted: MessagesLayer::server(message_bytes_max).layer(mounted),
-            forwarded: Arc::new(forwarded.into_iter().collect()),
+            forwarded: forwarded.into_iter().collect(),
             forwarder: forwarder.map(|to| MessagesLayer::pass_through(message_bytes_max).layer(to)),
         }
     }
 }
 
-impl Service<Request<Body>> for Dispatch {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Both are always ready.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+impl Inner for Dispatch {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         match &self.forwarder {
             Some(forwarder) if self.forwarded.contains(service_name(request.uri().path())) => {
-                forwarder.clone().call(request)
+                Either::Left(forwarder.call(request).map(boxed))
             }
-            _ => self.mounted.clone().call(request),
+            _ => Either::Right(self.mounted.call(request).map(boxed)),
         }
     }
+}
+
+/// Both ways under one type: what [`Messages`] give has its box already.
+fn boxed(response: Response<impl AnswerBody>) -> Response<Body> {
+    response.map(Body::new)
 }

@@ -3,29 +3,26 @@
 //! tonic's own routes are those of axum: patterns of paths, what they matched kept in each request, and every body boxed
 //! twice more. A gRPC path is a name and a method.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use futures_util::future::Either;
 use http::{Request, Response};
 use rustc_hash::FxHashMap;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
-use tower::Service;
 
-use crate::layers::{AnyService, Inner, ResponseFuture, refuse};
+use crate::layers::{AnswerBody, AnyService, Inner, TowerService, refused};
 
-/// Services by their full names. Clones share them.
-#[derive(Clone, Default)]
-pub(crate) struct Mounted(Arc<FxHashMap<&'static str, AnyService>>);
+/// Services by their full names.
+#[derive(Default)]
+pub(crate) struct Mounted(FxHashMap<&'static str, AnyService>);
 
 impl Mounted {
     /// With a generated server; the last one of a name counts.
     #[must_use]
-    pub(crate) fn with<S: Inner + NamedService + Sync>(mut self, service: S) -> Self {
-        Arc::make_mut(&mut self.0).insert(S::NAME, AnyService::new(service));
+    pub(crate) fn with<S: TowerService + NamedService>(mut self, service: S) -> Self {
+        self.0.insert(S::NAME, AnyService::tower(service));
         self
     }
 }
@@ -42,21 +39,12 @@ impl fmt::Debug for Mounted {
     }
 }
 
-impl Service<Request<Body>> for Mounted {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Each call waits for its own.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+impl Inner for Mounted {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         match self.0.get(service_name(request.uri().path())) {
-            Some(service) => service.clone().call(request),
+            Some(service) => Either::Left(Inner::call(service, request)),
             // The layer above says which services there are.
-            None => Box::pin(std::future::ready(Ok(refuse(Status::unimplemented(""))))),
+            None => Either::Right(refused(Status::unimplemented(""))),
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Body as _;
 use souk_chassis::layers::messages::take_plain;
-use souk_chassis::status::StatusBuilder;
+use souk_chassis::status::{GRPC_STATUS, StatusBuilder};
 use tonic::Status;
 use tonic::body::Body;
 
@@ -51,7 +51,7 @@ impl Messages {
             body,
             buffer: BytesMut::new(),
             bytes_max,
-            told: headers.contains_key(Status::GRPC_STATUS),
+            told: headers.contains_key(GRPC_STATUS),
         }
     }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, Request};
+use http::header::{AUTHORIZATION, HeaderName};
+use http::{HeaderMap, HeaderValue, Request};
 use souk_access::config::AuthConfig;
 use souk_access::credential::{HEADER, LIFE_MAX};
 use souk_access::reload::FileError;
@@ -25,7 +25,7 @@ use super::api_keys::ApiKeys;
 use super::tokens::{Refused, Tokens};
 
 /// The header with an API key.
-const API_KEY: &str = "x-api-key";
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Schemes of `authorization`.
 const BEARER: &str = "bearer";
 const API_KEY_SCHEME: &str = "apikey";
@@ -106,7 +106,7 @@ impl GatewayGuard {
 }
 
 impl Admit for GatewayGuard {
-    fn call(&self, mut request: Request<Body>, next: Next) -> ResponseFuture {
+    fn call(&self, mut request: Request<Body>, next: Next<'_>) -> ResponseFuture {
         // Whoever sends this pretends to be a gateway.
         request.headers_mut().remove(HEADER);
         let Some(known) = &self.known else {
@@ -147,60 +147,85 @@ impl Admit for GatewayGuard {
 }
 
 /// What a caller sent to be known by.
-enum Given {
-    ApiKey(Vec<u8>),
-    Token(Vec<u8>),
+struct Given {
+    kind: Kind,
+    value: HeaderValue,
+    /// Where the secret begins in the value.
+    from: usize,
+}
+
+/// Kinds of credentials.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    ApiKey,
+    Token,
+}
+
+impl Given {
+    /// What is in an `authorization`; `None` when its scheme is another.
+    fn authorization(value: HeaderValue) -> Option<Self> {
+        let bytes = value.as_bytes();
+        let from = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
+        let scheme = &bytes[..from];
+        let kind = if scheme.eq_ignore_ascii_case(BEARER.as_bytes()) {
+            Kind::Token
+        } else if scheme.eq_ignore_ascii_case(API_KEY_SCHEME.as_bytes()) {
+            Kind::ApiKey
+        } else {
+            return None;
+        };
+        Some(Self { kind, value, from })
+    }
+
+    fn api_key(value: HeaderValue) -> Self {
+        Self {
+            kind: Kind::ApiKey,
+            value,
+            from: 0,
+        }
+    }
+
+    fn secret(&self) -> &[u8] {
+        self.value
+            .as_bytes()
+            .get(self.from..)
+            .unwrap_or_default()
+            .trim_ascii()
+    }
 }
 
 /// Takes the credentials out of the headers: no service gets them.
 fn take(headers: &mut HeaderMap) -> Result<Given, Box<Status>> {
-    let mut found = Vec::new();
-    for value in headers.get_all(AUTHORIZATION) {
-        let bytes = value.as_bytes();
-        let at = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
-        let (scheme, rest) = bytes.split_at(at);
-        let secret = rest.trim_ascii().to_vec();
-        if scheme.eq_ignore_ascii_case(BEARER.as_bytes()) {
-            found.push(Some(Given::Token(secret)));
-        } else if scheme.eq_ignore_ascii_case(API_KEY_SCHEME.as_bytes()) {
-            found.push(Some(Given::ApiKey(secret)));
-        } else {
-            found.push(None);
-        }
-    }
-    found.extend(
-        headers
-            .get_all(API_KEY)
-            .iter()
-            .map(|value| Some(Given::ApiKey(value.as_bytes().to_vec()))),
-    );
-    headers.remove(AUTHORIZATION);
-    headers.remove(API_KEY);
-    let several = found.len() > 1;
-    match found.pop() {
-        None => Err(Box::new(refusal::missing())),
+    let before = headers.len();
+    let authorization = headers.remove(AUTHORIZATION);
+    let api_key = headers.remove(API_KEY);
+    // Each value of each of both counts; of several with one name only the first was given out.
+    let several = before - headers.len() > 1;
+    match (authorization, api_key) {
+        (None, None) => Err(Box::new(refusal::missing())),
         // Two kinds of credentials may be those of two callers.
-        Some(Some(given)) if !several => Ok(given),
-        Some(_) => Err(Box::new(refusal::invalid())),
+        _ if several => Err(Box::new(refusal::invalid())),
+        (_, Some(value)) => Ok(Given::api_key(value)),
+        (Some(value), None) => Given::authorization(value).ok_or_else(|| Box::new(refusal::invalid())),
     }
 }
 
 impl Known {
     fn identify(&self, given: &Given) -> Result<Identity, Box<Status>> {
-        match (given, &self.tokens) {
-            (Given::ApiKey(key), _) => self
+        match (given.kind, &self.tokens) {
+            (Kind::ApiKey, _) => self
                 .api_keys
                 .get()
-                .identify(key)
+                .identify(given.secret())
                 .ok_or_else(|| Box::new(refusal::invalid())),
-            (Given::Token(token), Some(tokens)) => tokens.identify(token).map_err(|refused| {
+            (Kind::Token, Some(tokens)) => tokens.identify(given.secret()).map_err(|refused| {
                 Box::new(match refused {
                     Refused::Expired => refusal::expired(),
                     Refused::Unready => refusal::issuer_unknown(),
                     Refused::Invalid => refusal::invalid(),
                 })
             }),
-            (Given::Token(_), None) => Err(Box::new(refusal::invalid())),
+            (Kind::Token, None) => Err(Box::new(refusal::invalid())),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::layers::testing::{CALL, CHECK, answering, call, end, request_with};
 struct ByName;
 
 impl Admit for ByName {
-    fn call(&self, mut request: Request<Body>, next: Next) -> ResponseFuture {
+    fn call(&self, mut request: Request<Body>, next: Next<'_>) -> ResponseFuture {
         let name = request.headers().get("name").and_then(|name| name.to_str().ok());
         match name.filter(|name| !name.is_empty()) {
             Some(name) => {
@@ -27,7 +27,7 @@ impl Admit for ByName {
     }
 }
 
-fn guarded() -> impl Inner + Sync + use<> {
+fn guarded() -> impl Inner + use<> {
     let config = RateConfig {
         caller_calls_per_second: 1,
         caller_burst: 2,
@@ -39,7 +39,7 @@ fn guarded() -> impl Inner + Sync + use<> {
     AdmissionLayer::new(Some(Arc::new(ByName)), rate.clone()).layer(rate.layer(answer))
 }
 
-async fn code(service: &(impl Inner + Sync), path: &str, address: &str, name: &str) -> Code {
+async fn code(service: &impl Inner, path: &str, address: &str, name: &str) -> Code {
     let mut request = request_with(path, "name", name);
     let ends = Ends::new(None, address.parse().expect("an address"));
     request.extensions_mut().insert(ends);

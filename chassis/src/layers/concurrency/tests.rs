@@ -11,7 +11,7 @@ fn layer(calls_max: usize, queue_max: usize, bodies_max: usize) -> ConcurrencyLa
 }
 
 /// A service whose calls end one by one as `go` is notified.
-fn waiting(layer: &ConcurrencyLayer) -> (impl Inner + Sync, Arc<Notify>) {
+fn waiting(layer: &ConcurrencyLayer) -> (impl Inner, Arc<Notify>) {
     let go = Arc::new(Notify::new());
     let inner = Arc::clone(&go);
     let service = layer.layer(answering(move |_| {

@@ -3,9 +3,10 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::*;
+use crate::layers::refuse;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request, stream};
 
-fn service(gate: &DrainGate) -> impl Inner + Sync {
+fn service(gate: &DrainGate) -> impl Inner {
     DrainLayer::new(gate.clone()).layer(answering(|_| {
         std::future::ready(stream(1, Duration::ZERO, Code::Ok))
     }))

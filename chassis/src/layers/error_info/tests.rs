@@ -5,7 +5,7 @@ use tonic_types::StatusExt as _;
 use super::*;
 use crate::layers::testing::{CHECK, answering, call, end, methods, request, stream};
 
-fn service(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> impl Inner + Sync {
+fn service(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> impl Inner {
     ErrorInfoLayer::new(methods()).layer(answering(move |_| std::future::ready(answer())))
 }
 

@@ -8,7 +8,7 @@ use crate::layers::testing::{CHECK, answering, call, end, framed, message};
 const LIMIT: usize = 2_000;
 
 /// Answers with what it read, as one message a frame, or with the error of reading.
-fn echo(layer: MessagesLayer) -> impl Inner + Sync {
+fn echo(layer: MessagesLayer) -> impl Inner {
     layer.layer(answering(|request: Request<Body>| async move {
         assert!(!request.headers().contains_key("grpc-encoding") || request.uri().path() != CHECK);
         match request.into_body().collect().await {

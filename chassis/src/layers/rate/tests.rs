@@ -4,9 +4,10 @@ use tonic_types::StatusExt as _;
 use super::callers::{CallerKey, Callers};
 use super::*;
 use crate::ends::Ends;
+use crate::layers::refuse;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request};
 
-fn limited(config: &RateConfig) -> impl Inner + Sync + use<> {
+fn limited(config: &RateConfig) -> impl Inner + use<> {
     let sheds = Sheds::new(&opentelemetry::global::meter("test"));
     RateLayer::new(config, sheds).layer(answering(|_| std::future::ready(refuse(Status::ok("")))))
 }
@@ -18,7 +19,7 @@ fn from(address: &str) -> Request<Body> {
     request
 }
 
-async fn code(service: &(impl Inner + Sync), request: Request<Body>) -> Code {
+async fn code(service: &impl Inner, request: Request<Body>) -> Code {
     end(call(service, request).await).await.1.code()
 }
 

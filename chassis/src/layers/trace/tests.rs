@@ -13,7 +13,7 @@ use crate::layers::testing::{
 const METHOD: &str = "grpc.health.v1.Health/Check";
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn server(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> impl Inner + Sync {
+fn server(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> impl Inner {
     TraceLayer::server(methods()).layer(answering(move |_| std::future::ready(answer())))
 }
 
@@ -97,9 +97,10 @@ async fn a_client_span_gives_its_context_baggage_included() {
         std::future::ready(refuse(Status::ok("")))
     });
     let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);
+    let client = Arc::new(client);
     let front = TraceLayer::server(methods()).layer(answering(move |_| {
-        let client = client.clone();
-        async move { call(&client, request(CHECK)).await }
+        let client = Arc::clone(&client);
+        async move { call(&*client, request(CHECK)).await }
     }));
     let mut asked = request_with(CHECK, "traceparent", PARENT);
     asked
@@ -240,7 +241,7 @@ async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
 
 /// A server whose answers call on, and what it knows of its place when it answers: the stored text, and the header of its
 /// own call.
-fn calling_on() -> (impl Inner + Sync, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
+fn calling_on() -> (impl Inner, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
     let seen: Arc<parking_lot::Mutex<Vec<[String; 2]>>> = Arc::default();
     let sink = Arc::clone(&seen);
     let inner = answering(move |request: Request<Body>| {
@@ -251,9 +252,10 @@ fn calling_on() -> (impl Inner + Sync, Arc<parking_lot::Mutex<Vec<[String; 2]>>>
         std::future::ready(refuse(Status::not_found("nothing")))
     });
     let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);
+    let client = Arc::new(client);
     let front = TraceLayer::server(methods()).layer(answering(move |_| {
-        let client = client.clone();
-        async move { call(&client, request(CHECK)).await }
+        let client = Arc::clone(&client);
+        async move { call(&*client, request(CHECK)).await }
     }));
     (front, seen)
 }

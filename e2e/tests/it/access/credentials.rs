@@ -100,7 +100,7 @@ async fn a_service_takes_calls_from_its_gateway_only() -> anyhow::Result<()> {
         credential.to_str().expect("ascii").to_owned()
     };
     let good = make(&keys, &path, now);
-    let status = answer(&direct.clone().with(credential::HEADER, &good)?).await?;
+    let status = answer(&direct.clone().with(credential::HEADER.as_str(), &good)?).await?;
     assert_reason(&status, Code::NotFound, "ORDER_NOT_FOUND");
     let mut tampered = good.clone().into_bytes();
     tampered[4] ^= 1;
@@ -114,7 +114,7 @@ async fn a_service_takes_calls_from_its_gateway_only() -> anyhow::Result<()> {
         ("tampered with", String::from_utf8(tampered)?),
         ("empty", String::new()),
     ] {
-        let status = answer(&direct.clone().with(credential::HEADER, &value)?).await?;
+        let status = answer(&direct.clone().with(credential::HEADER.as_str(), &value)?).await?;
         assert_eq!(
             (status.code(), reason(&status).as_str()),
             (Code::Unauthenticated, "CALLER_UNPROVEN"),
@@ -132,13 +132,13 @@ async fn a_service_takes_calls_from_its_gateway_only() -> anyhow::Result<()> {
         );
     }
     // Nor does the gateway take what only it may say.
-    let through = Dynamic::new(suite.channel()?)?.with(credential::HEADER, &good)?;
+    let through = Dynamic::new(suite.channel()?)?.with(credential::HEADER.as_str(), &good)?;
     assert_reason(
         &answer(&through).await?,
         Code::Unauthenticated,
         "CREDENTIALS_MISSING",
     );
-    let consumer = client(&suite, Role::User)?.with(credential::HEADER, &good)?;
+    let consumer = client(&suite, Role::User)?.with(credential::HEADER.as_str(), &good)?;
     assert_reason(
         &answer(&consumer).await?,
         Code::PermissionDenied,
