@@ -229,3 +229,52 @@ impl Known {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tonic::Code;
+
+    use super::*;
+
+    /// What is taken of these headers: the secret, or the reason of the refusal.
+    fn taken(given: &[(HeaderName, &'static str)]) -> Result<Vec<u8>, Option<String>> {
+        let mut headers = HeaderMap::new();
+        headers.insert("other", HeaderValue::from_static("stays"));
+        for (name, value) in given {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let taken = take(&mut headers);
+        assert_eq!(
+            headers.keys().collect::<Vec<_>>(),
+            ["other"],
+            "no service gets them"
+        );
+        taken.map(|given| given.secret().to_vec()).map_err(|status| {
+            assert_eq!(status.code(), Code::Unauthenticated);
+            souk_chassis::status::reason(&status)
+        })
+    }
+
+    #[test]
+    fn one_credential_is_taken_and_several_are_nobodys() {
+        let refused = |reason: &str| Err(Some(reason.to_owned()));
+        for one in [
+            (API_KEY, "secret"),
+            (AUTHORIZATION, "Bearer secret"),
+            (AUTHORIZATION, "bearer  secret "),
+            (AUTHORIZATION, "ApiKey secret"),
+        ] {
+            assert_eq!(taken(&[one.clone()]), Ok(b"secret".to_vec()), "{one:?}");
+            for other in [(API_KEY, "secret"), (AUTHORIZATION, "Basic secret")] {
+                let both = [one.clone(), other];
+                assert_eq!(taken(&both), refused("CREDENTIALS_INVALID"), "{both:?}");
+            }
+        }
+        assert_eq!(taken(&[]), refused("CREDENTIALS_MISSING"));
+        assert_eq!(
+            taken(&[(AUTHORIZATION, "Basic secret")]),
+            refused("CREDENTIALS_INVALID")
+        );
+        assert_eq!(taken(&[(AUTHORIZATION, "Bearer")]), Ok(Vec::new()));
+    }
+}
