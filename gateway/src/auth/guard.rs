@@ -264,7 +264,11 @@ mod tests {
             (AUTHORIZATION, "bearer  secret "),
             (AUTHORIZATION, "ApiKey secret"),
         ] {
-            assert_eq!(taken(&[one.clone()]), Ok(b"secret".to_vec()), "{one:?}");
+            assert_eq!(
+                taken(std::slice::from_ref(&one)),
+                Ok(b"secret".to_vec()),
+                "{one:?}"
+            );
             for other in [(API_KEY, "secret"), (AUTHORIZATION, "Basic secret")] {
                 let both = [one.clone(), other];
                 assert_eq!(taken(&both), refused("CREDENTIALS_INVALID"), "{both:?}");
