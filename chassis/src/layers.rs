@@ -2,7 +2,7 @@
 //!
 //! All of them take [`Request`]s over [`Body`] and never fail: what goes wrong is a response with a gRPC status. What they give
 //! back they wrap around what they were given, future around future and body around body, each of a type of its own: layers on
-//! layers are one future and one body in memory, behind one pointer each ([`AnyService`]).
+//! layers are one future and one body in memory, behind one pointer each (`AnyService`).
 
 use std::convert::Infallible;
 use std::fmt;
