@@ -76,7 +76,6 @@ impl<S: Inner> Layer<S> for AdmissionLayer {
 }
 
 /// See [`AdmissionLayer`].
-#[derive(Clone)]
 pub struct Admission {
     inner: AnyService,
     layer: AdmissionLayer,

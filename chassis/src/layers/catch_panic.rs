@@ -30,7 +30,7 @@ impl<S> Layer<S> for CatchPanicLayer {
 }
 
 /// See [`CatchPanicLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CatchPanic<S> {
     inner: S,
 }

@@ -179,7 +179,7 @@ impl<S> Layer<S> for ConcurrencyLayer {
 }
 
 /// See [`ConcurrencyLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Concurrency<S> {
     inner: S,
     layer: ConcurrencyLayer,

@@ -159,7 +159,7 @@ impl<S> Layer<S> for DeadlineLayer {
 }
 
 /// See [`DeadlineLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Deadlines<S> {
     inner: S,
     layer: DeadlineLayer,

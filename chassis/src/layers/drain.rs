@@ -82,7 +82,7 @@ impl<S> Layer<S> for DrainLayer {
 }
 
 /// See [`DrainLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Drain<S> {
     inner: S,
     gate: DrainGate,

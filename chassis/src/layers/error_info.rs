@@ -1,4 +1,4 @@
-//! The last gap: errors made by tonic and axum themselves get their `ErrorInfo` too.
+//! The last gap: errors made by tonic itself get their `ErrorInfo` too.
 //!
 //! Handlers build their errors with [`crate::status`]. What is between them and us (routing, framing, decoding) knows
 //! only codes and texts; here each gets a reason. A message that can't be decoded is the client's mistake, so tonic's
@@ -136,7 +136,7 @@ impl<S> Layer<S> for ErrorInfoLayer {
 }
 
 /// See [`ErrorInfoLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ErrorInfos<S> {
     inner: S,
     layer: ErrorInfoLayer,

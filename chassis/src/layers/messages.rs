@@ -132,7 +132,7 @@ impl<S> Layer<S> for MessagesLayer {
 }
 
 /// See [`MessagesLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Messages<S> {
     inner: S,
     layer: MessagesLayer,

@@ -110,7 +110,7 @@ impl<S> Layer<S> for MetricsLayer {
 }
 
 /// See [`MetricsLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Metrics<S> {
     inner: S,
     layer: MetricsLayer,

@@ -208,7 +208,7 @@ impl<S> Layer<S> for RateLayer {
 }
 
 /// See [`RateLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Rate<S> {
     inner: S,
     layer: RateLayer,

@@ -96,7 +96,7 @@ impl<S> Layer<S> for TraceLayer {
 }
 
 /// See [`TraceLayer`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Trace<S> {
     inner: S,
     layer: TraceLayer,
