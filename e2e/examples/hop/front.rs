@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use souk_chassis::client::Channel;
 use souk_e2e::data::{self, Numbers};
 use souk_proto::order::v1::CreateOrderRequest;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
 use souk_proto::search::v1::HitsMode;
 use tokio::process::{Child, Command};
-use tonic::transport::Channel;
 
-use crate::load::{Call, Rate, call_for, channels};
+use crate::connections::{Connection, Threads};
+use crate::load::{Call, Caller, Rate, call_for};
 use crate::proxy::{cpu_of, listening};
 use crate::sink::Sink;
 use crate::{Options, median};
@@ -86,7 +87,7 @@ struct Measured {
 }
 
 /// Measures rates by telemetry, then memory, and prints both.
-pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()> {
+pub(crate) async fn measure(options: &Options, threads: &Threads, sink: &Sink) -> anyhow::Result<()> {
     println!("| calls | telemetry | calls/s | p50 | p99 | processor, a call |");
     println!("|---|---|---|---|---|---|");
     for (telemetry, sampling) in [
@@ -94,7 +95,7 @@ pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()
         ("metrics and 1 % of traces", Some("0.01")),
         ("metrics and all traces", Some("1")),
     ] {
-        for Measured { calls, rate, cpu } in rates(options, sink, sampling).await? {
+        for Measured { calls, rate, cpu } in rates(options, threads, sink, sampling).await? {
             println!(
                 "| {calls} | {telemetry} | {:.0} | {:.2} ms | {:.2} ms | {:.0} µs |",
                 rate.per_second,
@@ -119,8 +120,13 @@ pub(crate) async fn measure(options: &Options, sink: &Sink) -> anyhow::Result<()
 }
 
 /// The rates of one `souk serve`.
-async fn rates(options: &Options, sink: &Sink, sampling: Option<&str>) -> anyhow::Result<Vec<Measured>> {
-    let served = Served::start(options, &options.souk, sink, sampling).await?;
+async fn rates(
+    options: &Options,
+    threads: &Threads,
+    sink: &Sink,
+    sampling: Option<&str>,
+) -> anyhow::Result<Vec<Measured>> {
+    let served = Served::start(options, &options.souk, threads, sink, sampling).await?;
     let mut all = vec![served.measure(&served.creating(), CREATE, options).await?];
     // What was written is merged behind the answers; searches are measured after it.
     tokio::time::sleep(REST).await;
@@ -133,10 +139,15 @@ async fn rates(options: &Options, sink: &Sink, sampling: Option<&str>) -> anyhow
 }
 
 /// Prints the rates of two programs, measured in turns.
-pub(crate) async fn compare(options: &Options, programs: [&PathBuf; 2], sink: &Sink) -> anyhow::Result<()> {
+pub(crate) async fn compare(
+    options: &Options,
+    programs: [&PathBuf; 2],
+    threads: &Threads,
+    sink: &Sink,
+) -> anyhow::Result<()> {
     let mut served = Vec::new();
     for souk in programs {
-        served.push(Served::start(options, souk, sink, None).await?);
+        served.push(Served::start(options, souk, threads, sink, None).await?);
     }
     println!("| calls | program | calls/s | p99 | processor, a call | calls/s of each turn |");
     println!("|---|---|---|---|---|---|");
@@ -155,11 +166,15 @@ async fn in_turns<C: Call>(
     options: &Options,
     served: &[Served],
     calls: &'static str,
-    callers: impl Fn(&Served) -> Vec<C>,
+    callers: impl Fn(&Served) -> Vec<Caller<C>>,
 ) -> anyhow::Result<Vec<Vec<Measured>>> {
     let mut turns: Vec<_> = served.iter().map(|_| Vec::new()).collect();
-    for _ in 0..options.rounds {
-        for (one, turns) in served.iter().zip(&mut turns) {
+    for round in 0..options.rounds {
+        // What one leaves to be done behind its answers meets the other, so each is the first as often.
+        for at in (0..served.len()).map(|at| (at + round) % served.len()) {
+            let (Some(one), Some(turns)) = (served.get(at), turns.get_mut(at)) else {
+                continue;
+            };
             turns.push(one.measure(&callers(one), calls, options).await?);
         }
     }
@@ -192,7 +207,7 @@ struct Served {
     _child: Child,
     _files: tempfile::TempDir,
     id: u32,
-    clients: Vec<OrderServiceClient<Channel>>,
+    connections: Vec<Connection>,
     /// The number of the next order.
     next: Arc<AtomicU64>,
 }
@@ -201,6 +216,7 @@ impl Served {
     async fn start(
         options: &Options,
         souk: &Path,
+        threads: &Threads,
         sink: &Sink,
         sampling: Option<&str>,
     ) -> anyhow::Result<Self> {
@@ -215,10 +231,7 @@ impl Served {
             _files: files,
             id: child.id().context("souk serve ended")?,
             _child: child,
-            clients: channels(&target, options.connections)?
-                .into_iter()
-                .map(OrderServiceClient::new)
-                .collect(),
+            connections: threads.connect(&target, options.connections)?,
             next: Arc::default(),
         };
         while served.next.load(Ordering::Relaxed) < ORDERS {
@@ -227,26 +240,24 @@ impl Served {
         Ok(served)
     }
 
-    fn creating(&self) -> Vec<Create> {
-        let create = |client: &OrderServiceClient<Channel>| Create {
-            client: client.clone(),
+    fn creating(&self) -> Vec<Caller<Create>> {
+        Caller::of(&self.connections, |channel| Create {
+            client: OrderServiceClient::new(channel),
             next: Arc::clone(&self.next),
-        };
-        self.clients.iter().map(create).collect()
+        })
     }
 
-    fn searching(&self, mode: HitsMode) -> Vec<Newest> {
-        let newest = |client: &OrderServiceClient<Channel>| Newest {
-            client: client.clone(),
+    fn searching(&self, mode: HitsMode) -> Vec<Caller<Newest>> {
+        Caller::of(&self.connections, |channel| Newest {
+            client: OrderServiceClient::new(channel),
             mode,
             next: Arc::default(),
-        };
-        self.clients.iter().map(newest).collect()
+        })
     }
 
     async fn measure<C: Call>(
         &self,
-        callers: &[C],
+        callers: &[Caller<C>],
         calls: &'static str,
         options: &Options,
     ) -> anyhow::Result<Measured> {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use souk_chassis::client::Channel;
 use souk_proto::shop::v1::GetShopRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
+use tokio::runtime::Handle;
 use tonic::Request;
 use tonic::metadata::AsciiMetadataValue;
-use tonic::transport::{Channel, Endpoint};
 
-use crate::gathered::Gathered;
+use crate::connections::{Connection, Threads};
 use crate::proxy::{Proxy, SHOP};
 
 /// Time before the measuring, for connections, caches and threads.
@@ -41,6 +42,24 @@ pub(crate) trait Call: Clone + Send + 'static {
     fn call(&mut self) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
+/// Who calls over one connection, on its thread.
+#[derive(Clone)]
+pub(crate) struct Caller<C> {
+    call: C,
+    thread: Handle,
+}
+
+impl<C> Caller<C> {
+    /// One for each of `connections`, of what `call` makes of them.
+    pub(crate) fn of(connections: &[Connection], call: impl Fn(Channel) -> C) -> Vec<Self> {
+        let caller = |connection: &Connection| Self {
+            call: call(connection.channel.clone()),
+            thread: connection.thread.clone(),
+        };
+        connections.iter().map(caller).collect()
+    }
+}
+
 /// Gets the one shop, with a key where one is needed.
 #[derive(Clone)]
 struct GetShop {
@@ -66,24 +85,27 @@ impl Call for GetShop {
 pub(crate) struct Callers {
     proxy: Proxy,
     in_flight: usize,
-    callers: Vec<GetShop>,
+    callers: Vec<Caller<GetShop>>,
 }
 
 impl Callers {
     /// Opens connections, and calls for a while.
-    pub(crate) async fn of(proxy: Proxy, in_flight: usize, connections: usize) -> anyhow::Result<Self> {
+    pub(crate) async fn of(
+        proxy: Proxy,
+        threads: &Threads,
+        in_flight: usize,
+        connections: usize,
+    ) -> anyhow::Result<Self> {
         let key = proxy
             .key
             .as_deref()
             .map(AsciiMetadataValue::try_from)
             .transpose()?;
-        let callers: Vec<_> = channels(&proxy.target, connections)?
-            .into_iter()
-            .map(|channel| GetShop {
-                client: ShopServiceClient::new(channel),
-                key: key.clone(),
-            })
-            .collect();
+        let connections = threads.connect(&proxy.target, connections)?;
+        let callers = Caller::of(&connections, |channel| GetShop {
+            client: ShopServiceClient::new(channel),
+            key: key.clone(),
+        });
         call_for(&callers, in_flight, WARM_UP).await?;
         Ok(Self {
             proxy,
@@ -106,29 +128,18 @@ impl Callers {
     }
 }
 
-/// So many connections, made at their first calls.
-pub(crate) fn channels(target: &str, connections: usize) -> anyhow::Result<Vec<Channel>> {
-    let channel = |_| {
-        let endpoint = Endpoint::from_shared(target.to_owned())?
-            .tcp_nodelay(true)
-            .executor(Gathered);
-        Ok(endpoint.connect_lazy())
-    };
-    (0..connections.max(1)).map(channel).collect()
-}
-
 /// So many calls at a time for a time, by `callers` in turn.
 pub(crate) async fn call_for<C: Call>(
-    callers: &[C],
+    callers: &[Caller<C>],
     in_flight: usize,
     time: Duration,
 ) -> anyhow::Result<Rate> {
     let over = Arc::new(AtomicBool::new(false));
     let began = Instant::now();
     let mut calling = Vec::new();
-    for caller in callers.iter().cycle().take(in_flight).cloned() {
+    for Caller { call, thread } in callers.iter().cycle().take(in_flight).cloned() {
         let over = Arc::clone(&over);
-        calling.push(tokio::spawn(call_until(caller, over)));
+        calling.push(thread.spawn(call_until(call, over)));
     }
     tokio::time::sleep(time).await;
     over.store(true, Ordering::Relaxed);

@@ -17,8 +17,8 @@
 //! `--rounds` times each, for a machine whose speed changes from minute to minute.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
+mod connections;
 mod front;
-mod gathered;
 mod load;
 mod proxy;
 mod sink;
@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use connections::Threads;
 use load::{Callers, Figures};
 use proxy::{Backend, Way};
 use sink::Sink;
@@ -133,11 +134,12 @@ impl Options {
 async fn main() -> anyhow::Result<()> {
     let options = Options::read()?;
     let sink = Sink::start().await?;
+    let threads = Threads::start(options.connections)?;
     if let (true, Some(other)) = (options.front, &options.against) {
-        return front::compare(&options, [&options.souk, other], &sink).await;
+        return front::compare(&options, [&options.souk, other], &threads, &sink).await;
     }
     if options.front {
-        return front::measure(&options, &sink).await;
+        return front::measure(&options, &threads, &sink).await;
     }
     let backend = Backend::start(&options.souk).await?;
     let ways = options.ways();
@@ -145,7 +147,7 @@ async fn main() -> anyhow::Result<()> {
     for way in &ways {
         let proxy = way.start(&options, &backend, &sink).await?;
         open.push((
-            Callers::of(proxy, options.in_flight, options.connections).await?,
+            Callers::of(proxy, &threads, options.in_flight, options.connections).await?,
             Vec::new(),
         ));
     }
