@@ -22,6 +22,6 @@ const CERTIFICATES: &str = "certificates";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 //! is one for every code but OK.
 
 use std::borrow::Cow;
+use std::error::Error as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, ready};
@@ -25,6 +26,7 @@ use super::outcome::{Observer, Outcome, Watch, unwatched};
 use super::{AnswerBody, Inner};
 use crate::ends::{End, Ends};
 use crate::methods::Methods;
+use crate::process::chain;
 use crate::propagate;
 use crate::telemetry::{Role, TracePlace, sampling};
 use crate::tls::TlsPeer;
@@ -335,7 +337,10 @@ fn log(outcome: &Outcome, started: Instant) {
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let status = outcome.status.as_ref();
     let reason = outcome.reason().unwrap_or_default();
-    let cause = status.map(|status| chain(status)).unwrap_or_default();
+    let cause = status
+        .and_then(|status| status.source())
+        .map(chain)
+        .unwrap_or_default();
     let message = match outcome.code {
         Code::InvalidArgument => Cow::Owned(unquoted(&outcome.message)),
         _ => Cow::Borrowed(outcome.message.as_str()),
@@ -371,12 +376,6 @@ fn unquoted(message: &str) -> String {
         }
     }
     kept
-}
-
-/// The causes of an error, outermost first.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The six codes that are the server's fault.

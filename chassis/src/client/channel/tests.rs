@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
@@ -13,6 +15,9 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::client::stage::{Call, Order, Stage, bounded, ok};
+use crate::config::ClientTlsConfig;
+use crate::process::chain;
+use crate::tls::testing::Authority as Certificates;
 
 /// A request of `parts`.
 fn request(parts: impl IntoIterator<Item = &'static [u8], IntoIter: Send + 'static>) -> Request<Body> {
@@ -352,6 +357,35 @@ async fn an_answer_of_headers_ends_the_call_and_the_upload() {
         let response = sent.await.expect("no panic").expect("headers");
         assert!(http_body::Body::is_end_stream(response.body()));
         say.closed().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_is_silent_on_a_new_connection_cant_be_reached() {
+    bounded(async {
+        let stage = Stage::new().await;
+        let authority = Certificates::new();
+        let config = ClientConfig {
+            connect_timeout: Duration::from_millis(50),
+            tls: ClientTlsConfig {
+                ca: authority.ca(),
+                ..ClientTlsConfig::default()
+            },
+            ..ClientConfig::default()
+        };
+        let uri = format!("https://{}", stage.address());
+        let channel = Channel::new("order", &uri.parse().expect("an address"), &config).expect("good files");
+        // Whoever comes next tries again.
+        for _ in 0..2 {
+            let sent = send(&channel, request([&b"1"[..]]));
+            let silent = stage.connected().await;
+            let status = no_answer(sent).await;
+            assert_eq!(status.code(), Code::Unavailable);
+            let words = chain(&status);
+            assert!(words.ends_with("no connection in 50ms"), "{words}");
+            drop(silent);
+        }
     })
     .await;
 }
