@@ -15,6 +15,12 @@ use rustc_hash::FxHashMap;
 #[error("the file descriptor set can't be decoded; build it with protox or `buf build -o`")]
 pub struct DescriptorError(#[from] prost::DecodeError);
 
+/// The full name of the service in the path of a call, as in `/souk.order.v1.OrderService/GetOrder`.
+pub fn service_of(path: &str) -> &str {
+    let name = path.strip_prefix('/').unwrap_or(path);
+    name.split_once('/').map_or(name, |(service, _)| service)
+}
+
 /// The names of the known RPCs, as in `souk.order.v1.OrderService/GetOrder`. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Methods(Arc<Table>);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use http::{Request, Response};
 use souk_chassis::layers::{AnswerBody, Inner};
+use souk_chassis::methods::service_of;
 use souk_chassis::status::StatusBuilder;
 use tokio_util::sync::DropGuard;
 use tonic::Status;
@@ -33,9 +34,7 @@ impl Forward {
 
 impl Inner for Forward {
     async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
-        let path = request.uri().path();
-        let service = path.strip_prefix('/').and_then(|path| path.split_once('/'));
-        let Some(way) = service.and_then(|(service, _)| self.routes.get(service)) else {
+        let Some(way) = self.routes.get(service_of(request.uri().path())) else {
             // The stack in front sends only routed services here.
             return Status::from(unrouted()).into_http();
         };

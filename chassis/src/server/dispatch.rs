@@ -8,9 +8,10 @@ use http::{Request, Response};
 use tonic::body::Body;
 use tower::Layer as _;
 
-use super::mounted::{Mounted, service_name};
+use super::mounted::Mounted;
 use crate::layers::messages::{Messages, MessagesLayer};
 use crate::layers::{AnswerBody, AnyService, Inner};
+use crate::methods::service_of;
 
 /// Chooses by the name of the service in the path.
 pub(super) struct Dispatch {
@@ -37,7 +38,7 @@ impl Dispatch {
 impl Inner for Dispatch {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         match &self.forwarder {
-            Some(forwarder) if self.forwarded.contains(service_name(request.uri().path())) => {
+            Some(forwarder) if self.forwarded.contains(service_of(request.uri().path())) => {
                 Either::Left(forwarder.call(request).map(boxed))
             }
             _ => Either::Right(self.mounted.call(request).map(boxed)),

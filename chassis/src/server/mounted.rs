@@ -13,6 +13,7 @@ use tonic::body::Body;
 use tonic::server::NamedService;
 
 use crate::layers::{AnswerBody, AnyService, Inner, TowerService, refused};
+use crate::methods::service_of;
 
 /// Services by their full names.
 #[derive(Default)]
@@ -27,12 +28,6 @@ impl Mounted {
     }
 }
 
-/// The service's name in `/souk.order.v1.OrderService/GetOrder`.
-pub(super) fn service_name(path: &str) -> &str {
-    let name = path.strip_prefix('/').unwrap_or(path);
-    name.split_once('/').map_or(name, |(service, _)| service)
-}
-
 impl fmt::Debug for Mounted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
@@ -41,7 +36,7 @@ impl fmt::Debug for Mounted {
 
 impl Inner for Mounted {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        match self.0.get(service_name(request.uri().path())) {
+        match self.0.get(service_of(request.uri().path())) {
             Some(service) => Either::Left(Inner::call(service, request)),
             // The layer above says which services there are.
             None => Either::Right(refused(Status::unimplemented(""))),
