@@ -7,9 +7,8 @@
 use std::num::NonZero;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use http::Uri;
-use souk_chassis::client::{Channel, ClientConfig};
+use souk_chassis::client::{Channel, ClientConfig, channel};
 use tokio::runtime::{Builder, Handle};
 
 /// How long a connection may take to be made.
@@ -48,7 +47,7 @@ impl Threads {
         threads
             .map(|thread| {
                 Ok(Connection {
-                    channel: Channel::new("what is measured", &uri, &config).context("a channel")?,
+                    channel: channel(&uri, &config)?,
                     thread: thread.clone(),
                 })
             })

@@ -18,7 +18,7 @@ use crate::connections::{Connection, Threads};
 use crate::load::{Call, Caller, Rate, call_for};
 use crate::proxy::{cpu_of, listening};
 use crate::sink::Sink;
-use crate::{Options, median};
+use crate::{Options, from_each_in_turn, median};
 
 /// Time before each measuring.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -168,17 +168,14 @@ async fn in_turns<C: Call>(
     calls: &'static str,
     callers: impl Fn(&Served) -> Vec<Caller<C>>,
 ) -> anyhow::Result<Vec<Vec<Measured>>> {
-    let mut turns: Vec<_> = served.iter().map(|_| Vec::new()).collect();
+    let mut turns: Vec<_> = served.iter().map(|one| (one, Vec::new())).collect();
     for round in 0..options.rounds {
         // What one leaves to be done behind its answers meets the other, so each is the first as often.
-        for at in (0..served.len()).map(|at| (at + round) % served.len()) {
-            let (Some(one), Some(turns)) = (served.get(at), turns.get_mut(at)) else {
-                continue;
-            };
+        for (one, turns) in from_each_in_turn(&mut turns, round) {
             turns.push(one.measure(&callers(one), calls, options).await?);
         }
     }
-    Ok(turns)
+    Ok(turns.into_iter().map(|(_, turns)| turns).collect())
 }
 
 /// The medians of the turns of each program.

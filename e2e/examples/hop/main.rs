@@ -153,16 +153,20 @@ async fn main() -> anyhow::Result<()> {
     }
     for round in 0..options.rounds {
         // Whatever changes with time on the machine mustn't meet the same way always.
-        for at in (0..ways.len()).map(|at| (at + round) % ways.len()) {
-            let Some((callers, figures)) = open.get_mut(at) else {
-                continue;
-            };
+        for (callers, figures) in from_each_in_turn(&mut open, round) {
             figures.push(callers.measure(options.time()).await?);
         }
     }
     let measured: Vec<Vec<Figures>> = open.into_iter().map(|(_, figures)| figures).collect();
     print(&ways, &measured);
     Ok(())
+}
+
+/// All of them, in each round from another one on.
+fn from_each_in_turn<T>(all: &mut [T], round: usize) -> impl Iterator<Item = &mut T> {
+    let first = round % all.len().max(1);
+    let (before, after) = all.split_at_mut(first);
+    after.iter_mut().chain(before)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
