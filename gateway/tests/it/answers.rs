@@ -152,19 +152,22 @@ async fn an_unknown_method_names_the_known_ones() {
     for layout in BOTH {
         let setting = Setting::start(layout).await;
         let mut grpc = tonic::client::Grpc::new(setting.channel());
-        grpc.ready().await.expect("a channel");
-        let path = http::uri::PathAndQuery::from_static("/souk.shop.v1.ShopService/PaintShop");
-        let codec = tonic_prost::ProstCodec::<DeleteShopRequest, DeleteShopRequest>::default();
-        let status = grpc
-            .unary(Request::new(DeleteShopRequest::default()), path, codec)
-            .await
-            .expect_err("no such method");
-        assert_eq!(status.code(), Code::Unimplemented, "{layout:?}");
-        assert_eq!(info(&status).reason, "METHOD_UNKNOWN", "{layout:?}");
-        assert!(
-            status.message().contains("GetShop"),
-            "{layout:?}: {}",
-            status.message()
-        );
+        // The second names none.
+        for path in ["/souk.shop.v1.ShopService/PaintShop", "/souk.shop.v1.ShopService"] {
+            grpc.ready().await.expect("a channel");
+            let codec = tonic_prost::ProstCodec::<DeleteShopRequest, DeleteShopRequest>::default();
+            let request = Request::new(DeleteShopRequest::default());
+            let status = grpc
+                .unary(request, http::uri::PathAndQuery::from_static(path), codec)
+                .await
+                .expect_err("no such method");
+            assert_eq!(status.code(), Code::Unimplemented, "{layout:?} {path}");
+            assert_eq!(info(&status).reason, "METHOD_UNKNOWN", "{layout:?} {path}");
+            assert!(
+                status.message().contains("GetShop"),
+                "{layout:?} {path}: {}",
+                status.message()
+            );
+        }
     }
 }
