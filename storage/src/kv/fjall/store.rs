@@ -7,6 +7,7 @@ use ::fjall::{Database, Keyspace, PersistMode, Readable};
 use super::directory::Directory;
 use super::failure::{self, Failure};
 use super::journal::{CATALOG_ID, GroupMark};
+use super::nonce::Nonce;
 use super::setup::{self, MemoryPlan};
 use crate::error::{Error, Result};
 use crate::key;
@@ -88,6 +89,11 @@ impl Store {
     /// Where the database is.
     pub(super) fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Its secret number.
+    pub(super) fn nonce(&self) -> Nonce {
+        self.directory.nonce()
     }
 
     /// Fails when the engine has failed in the background.
@@ -172,7 +178,7 @@ impl Store {
         let stored = self.catalog.get(key::GROUP);
         let stored = stored.map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?;
         stored.map_or(Ok(0), |value| {
-            GroupMark::decode(&value)
+            GroupMark::decode(&value, self.nonce())
                 .map(|mark| mark.number)
                 .ok_or_else(|| Error::corrupt("the mark of the last group is malformed"))
         })
@@ -182,7 +188,9 @@ impl Store {
     pub(super) fn set_head(&self, sequence: u64, mark: GroupMark) -> Result<()> {
         let mut batch = self.database.batch();
         batch.insert(&self.catalog, key::HEAD, sequence.to_be_bytes());
-        batch.insert(&self.catalog, key::GROUP, mark.encode());
+        // It may be of changes whose sequences are given again.
+        batch.remove(&self.catalog, key::NOTICED);
+        batch.insert(&self.catalog, key::GROUP, mark.encode(self.nonce()));
         batch
             .commit()
             .map_err(|error| Failure::writing(&error).outcome_unknown().into())
