@@ -131,6 +131,9 @@ pub const MAX_JOB_STEP_BYTES: usize = 1 << 20;
 pub const MAX_RECLAIMED_ROWS: usize = MAX_BATCH_ROWS;
 /// Reads of more rows than this leave the async runtime's threads.
 pub const INLINE_ROWS: usize = 50;
+/// A backup on the device of its database leaves this many times [`crate::DatabaseOptions::reserve_bytes`] free, so
+/// that it ends before writes are refused.
+pub const BACKUP_RESERVES: u64 = 2;
 /// Bytes of entries that a backup compresses together.
 pub const BACKUP_BLOCK_BYTES: usize = 1 << 20;
 /// Bytes after which a backup begins another file.

@@ -35,7 +35,8 @@ pub struct DatabaseOptions {
     pub journal_bytes: u64,
     /// Bytes that stay free on the device: with less, writes are refused with [`crate::Error::DiskFull`] and nothing
     /// is lost; deletes are still taken down to a half of it, the trimming of the log down to a quarter. Writes are
-    /// taken again as soon as there is room. 0 never refuses.
+    /// taken again as soon as there is room. A backup to the same device ends sooner
+    /// ([`crate::limits::BACKUP_RESERVES`]). 0 never refuses.
     pub reserve_bytes: u64,
     /// Where the free bytes of the device come from.
     pub free_space: Arc<dyn FreeSpace>,

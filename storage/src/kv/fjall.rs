@@ -319,6 +319,10 @@ impl Kv for FjallKv {
         }
     }
 
+    fn directory(&self) -> Option<&Path> {
+        Some(self.shared.store.directory())
+    }
+
     async fn snapshot(&self) -> Result<Box<dyn KvSnapshot>, Error> {
         if self.closing.load(Ordering::Acquire) {
             return Err(closed());

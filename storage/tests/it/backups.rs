@@ -1,6 +1,7 @@
 //! Backups: what is restored is what was there; what isn't whole is refused.
 
 mod interrupted;
+mod room;
 
 use std::fs;
 use std::path::Path;
