@@ -247,11 +247,12 @@ impl Feed {
         description::describe(self, &definition, &checkpoint).await
     }
 
-    /// Forgets the feed: it holds back nothing any more.
+    /// Forgets the feed: it holds back nothing any more. Taken down to a quarter of
+    /// [`crate::DatabaseOptions::reserve_bytes`], like the trimming of the log; below, it can be retried.
     ///
     /// # Errors
-    /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
-    pub async fn remove(self) -> Result<()> {
+    /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`].
+    pub async fn remove(&self) -> Result<()> {
         let _admin = self.shared.admin.lock().await;
         self.shared.feeds.get(&self.name)?;
         let commit = Commit {
