@@ -183,7 +183,7 @@ impl Keeping {
     fn index_options(&self, design: &Design) -> IndexOptions {
         let mut options = IndexOptions::default();
         options.writer_memory_bytes = self.options.writer_memory;
-        options.label = design.label();
+        options.label = design.label(self.database.history());
         options
     }
 

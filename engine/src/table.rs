@@ -89,6 +89,8 @@ pub(crate) struct OpenTable {
     pub(crate) table: Table,
     pub(crate) index: Arc<IndexState>,
     pub(crate) turns: Turns,
+    /// Of requests that are tried.
+    pub(crate) attempts: Turns,
     /// Where its rows have their columns.
     pub(crate) places: ColumnPlaces,
     /// Changes of the declared index, in order.
@@ -104,6 +106,7 @@ impl OpenTable {
             declaration,
             table,
             turns: Turns::default(),
+            attempts: Turns::default(),
             places: ColumnPlaces::default(),
             changes: RwLock::new(changes),
             wanted: RwLock::new(Arc::new(wanted)),

@@ -2,7 +2,7 @@
 //!
 //! A backup is a folder of block files and a `MANIFEST` that is written last, under another name first: what has no
 //! manifest is no backup. A full backup holds every entry of one snapshot. An incremental one follows another and
-//! holds the changes since, and the catalog, which is small.
+//! holds the changes since, and the catalog: tables, feeds, and what is kept of requests.
 //!
 //! | file              | what it holds                                                                     |
 //! |-------------------|-----------------------------------------------------------------------------------|

@@ -290,14 +290,14 @@ impl Feed {
             records,
             sequence: checkpoint.position,
             phase: FeedPhase::of(&checkpoint.stage),
-            token: FeedToken::new(definition, &checkpoint),
+            token: FeedToken::new(definition, &checkpoint, &self.shared.histories),
             caught_up,
         })
     }
 
     /// The checkpoint in a token, if it is of this feed and of this log.
     fn checkpoint_of(&self, definition: &Definition, token: &FeedToken) -> Result<Checkpoint> {
-        let checkpoint = token.checkpoint(definition)?;
+        let checkpoint = token.checkpoint(definition, &self.shared.histories)?;
         let last = *self.shared.kv.sequence().borrow();
         if checkpoint.position > last {
             return Err(Error::invalid(

@@ -11,6 +11,7 @@
 //! | catalog | 03                                              | time of the newest trimmed change, i64   |
 //! | catalog | 04                                              | highest number of a table ever, u32      |
 //! | catalog | 05                                              | noticed log: `read::log::time::Noticed`  |
+//! | catalog | 06                                              | `history`                                |
 //! | catalog | 08                                              | mark of the last group: `kv::fjall::journal` |
 //! | catalog | 10, table u32                                   | `catalog::codec`                         |
 //! | catalog | 11, table u32, kind u8, index u16               | `jobs::codec`                            |
@@ -48,6 +49,8 @@ pub(crate) const TRIMMED_TIME: &[u8] = &[0x03];
 pub(crate) const LAST_TABLE: &[u8] = &[0x04];
 /// Key of what trimming noticed of changes dated in the future, in the catalog space.
 pub(crate) const NOTICED: &[u8] = &[0x05];
+/// Key of the histories, in the catalog space.
+pub(crate) const HISTORIES: &[u8] = &[0x06];
 /// Key of the mark of the last group of commits, in the catalog space.
 pub(crate) const GROUP: &[u8] = &[0x08];
 const TABLE: u8 = 0x10;
@@ -370,6 +373,8 @@ pub(crate) enum CatalogKind {
         /// The index, if it is one.
         index: u16,
     },
+    /// [`HISTORIES`].
+    Histories,
     /// A number of 8 bytes.
     Number,
     /// What only its own part of the store reads.
@@ -381,6 +386,7 @@ pub(crate) fn catalog_kind(key: &[u8]) -> Option<CatalogKind> {
     match key.split_first()? {
         _ if key == HEAD => Some(CatalogKind::Head),
         _ if key == TRIMMED => Some(CatalogKind::Trimmed),
+        _ if key == HISTORIES => Some(CatalogKind::Histories),
         (&TABLE, _) => Some(CatalogKind::Table),
         (&CONSUMER, _) => Some(CatalogKind::Consumer),
         (&REQUEST, _) => Some(CatalogKind::Request),

@@ -13,8 +13,8 @@ pub enum Recovery {
     /// Don't open: [`crate::Error::LogShortened`].
     #[default]
     Refuse,
-    /// Open with what is left. The lost changes stay lost; the sequence goes on from the end that was found, so
-    /// whatever is derived from the log must be built anew. Where changes are missing in the middle, those before
+    /// Open with what is left. The lost changes stay lost; the sequence goes on from the end that was found, in another
+    /// history ([`crate::Database::history_of`]), so whatever is derived from the log must be built anew. Where changes are missing in the middle, those before
     /// them are given up, too, as if they were trimmed: no sequence is given twice, and whoever hadn't taken the
     /// missing ones is told so ([`crate::Error::ChangesTrimmed`]). Looks at the whole log: for one opening, not for
     /// ever.

@@ -11,6 +11,7 @@ mod lifecycle;
 mod model;
 mod note;
 mod redesign;
+mod restores;
 mod scope;
 mod views;
 mod watch;

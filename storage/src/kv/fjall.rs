@@ -146,6 +146,9 @@ impl FjallKv {
         } else {
             None
         };
+        if accept {
+            store.begin_history(end.found)?;
+        }
         let mark = match lost {
             Some(error) if !accept => return Err(error),
             Some(error) => {

@@ -10,6 +10,7 @@ use super::journal::{CATALOG_ID, GroupMark};
 use super::nonce::Nonce;
 use super::setup::{self, MemoryPlan};
 use crate::error::{Error, Result};
+use crate::history::Histories;
 use crate::key;
 use crate::kv::{STAMP, Space};
 use crate::options::DatabaseOptions;
@@ -166,6 +167,33 @@ impl Store {
         self.catalog.remove(key::TRIMMED_TIME).map_err(unknown)?;
         self.catalog
             .insert(key::TRIMMED, sequence.to_be_bytes())
+            .map_err(unknown)
+    }
+
+    /// Begins another history when a loss was accepted: from now on the sequences behind `last` are given again. Rows that outlived
+    /// their changes become rows of `last` in the new history, so that no write to come has the revision of one of them.
+    pub(super) fn begin_history(&self, last: u64) -> Result<()> {
+        let unknown = |error: ::fjall::Error| Error::from(Failure::writing(&error).outcome_unknown());
+        let snapshot = self.database.snapshot();
+        for entry in snapshot.iter(&self.rows) {
+            // What can't be read now can't be read later either.
+            let Ok((key, value)) = entry.into_inner() else {
+                break;
+            };
+            let mut value = value.to_vec();
+            if let Some(stamp) = value.get_mut(STAMP)
+                && *stamp > last.to_be_bytes()[..]
+            {
+                stamp.copy_from_slice(&last.to_be_bytes());
+                self.rows.insert(key, value).map_err(unknown)?;
+            }
+        }
+        let kept = self.catalog.get(key::HISTORIES);
+        let kept = kept.map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?;
+        let mut histories = kept.map_or(Ok(Histories::default()), |bytes| Histories::decode(&bytes))?;
+        histories.begin(last);
+        self.catalog
+            .insert(key::HISTORIES, histories.encode())
             .map_err(unknown)
     }
 
