@@ -123,11 +123,35 @@ impl Dynamic {
         request: &Value,
         last: impl Fn(&Value) -> bool,
     ) -> anyhow::Result<(Result<Vec<Value>, Status>, bool)> {
-        let (request, path, codec, mut grpc) = self.prepare(name, request).await?;
-        Ok(match grpc.server_streaming(request, path, codec).await {
-            Ok(response) => take(response.into_inner(), last).await,
+        Ok(match self.open(name, request).await? {
+            Ok(answers) => take(answers, last).await,
             Err(status) => (Err(status), true),
         })
+    }
+
+    /// Calls an RPC, whose answers are taken one by one.
+    ///
+    /// # Errors
+    /// The outer one when the call can't be made, the inner one is the answer.
+    pub async fn open(
+        &self,
+        name: &str,
+        request: &Value,
+    ) -> anyhow::Result<Result<Streaming<Value>, Status>> {
+        let (request, path, codec, mut grpc) = self.prepare(name, request).await?;
+        let response = grpc.server_streaming(request, path, codec).await;
+        Ok(response.map(tonic::Response::into_inner))
+    }
+
+    /// A message of the contract as JSON, as answers are.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it is another.
+    pub fn json(&self, name: &str, message: &impl prost::Message) -> anyhow::Result<Value> {
+        let descriptor = self.pool.get_message_by_name(name);
+        let descriptor = descriptor.with_context(|| format!("no {name}"))?;
+        let message = DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice())?;
+        to_json(&message)
     }
 
     async fn prepare(&self, name: &str, request: &Value) -> anyhow::Result<Prepared> {
@@ -244,9 +268,12 @@ impl Decoder for JsonCodec {
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Value>, Status> {
         let message = DynamicMessage::decode(self.0.clone(), buffer);
         let message = message.map_err(|error| Status::internal(error.to_string()))?;
-        let options = SerializeOptions::new().use_proto_field_name(true);
-        let json = message.serialize_with_options(serde_json::value::Serializer, &options);
-        json.map(Some)
-            .map_err(|error| Status::internal(error.to_string()))
+        let json = to_json(&message).map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Some(json))
     }
+}
+
+fn to_json(message: &DynamicMessage) -> anyhow::Result<Value> {
+    let options = SerializeOptions::new().use_proto_field_name(true);
+    Ok(message.serialize_with_options(serde_json::value::Serializer, &options)?)
 }

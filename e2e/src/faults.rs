@@ -15,7 +15,8 @@
 //! ```
 //!
 //! - [`link`]: ways between processes that delay, lose, hold back, cut and reset.
-//! - [`interposer`]: disks that are slow or full, clocks that jump.
+//! - [`interposer`]: disks that are slow, full or failing, clocks that jump.
+//! - [`device`]: a file system of its own that is really filled, and emptied again.
 //! - [`diagnosis`]: which fault it is, by telemetry alone.
 
 use std::str::FromStr;
@@ -27,6 +28,7 @@ use crate::suite::{Plan, Suite};
 use interposer::{Disk, Interposer};
 use link::Condition;
 
+pub mod device;
 pub mod diagnosis;
 pub mod interposer;
 pub mod link;

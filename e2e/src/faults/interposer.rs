@@ -21,13 +21,17 @@ pub enum Disk {
     SlowSync(Duration),
     /// Nothing more can be written: ENOSPC.
     Full,
+    /// Each fsync of a file of the store fails: EIO.
+    FailingSync,
 }
 
-/// Stands between one process and its system. Dropping it removes the process's data.
+/// Stands between one process and its system. Dropping it removes the process's data, unless they are at a place of their own.
 #[derive(Debug)]
 pub struct Interposer {
     library: &'static Path,
+    /// Of the files that say what fails.
     directory: TempDir,
+    data: PathBuf,
     disk: Disk,
 }
 
@@ -41,6 +45,23 @@ impl Interposer {
     /// # Panics
     /// With `SOUK_FAULTS=required` in the environment, when there is no Linux or no `cc`.
     pub fn new(disk: Disk) -> anyhow::Result<Option<Self>> {
+        let directory = tempfile::tempdir()?;
+        let data = directory.path().join("data");
+        Self::between(disk, directory, data)
+    }
+
+    /// The same for data at a place of their own.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn over(disk: Disk, data: PathBuf) -> anyhow::Result<Option<Self>> {
+        Self::between(disk, tempfile::tempdir()?, data)
+    }
+
+    fn between(disk: Disk, directory: TempDir, data: PathBuf) -> anyhow::Result<Option<Self>> {
         static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         let library = match LIBRARY.get_or_init(build) {
             Ok(library) => library,
@@ -49,13 +70,13 @@ impl Interposer {
                 return Ok(None);
             }
         };
-        let directory = tempfile::tempdir()?;
         let interposer = Self {
             library,
             directory,
+            data,
             disk,
         };
-        std::fs::create_dir(interposer.data())?;
+        std::fs::create_dir_all(interposer.data())?;
         interposer.set_clock_ahead(0)?;
         Ok(Some(interposer))
     }
@@ -63,7 +84,7 @@ impl Interposer {
     /// The data of the process, whose disk it is.
     #[must_use]
     pub fn data(&self) -> PathBuf {
-        self.directory.path().join("data")
+        self.data.clone()
     }
 
     fn control(&self) -> PathBuf {
@@ -81,6 +102,7 @@ impl Interposer {
             Disk::Full => ["write", "create", "truncate"]
                 .map(|call| format!("{call} * 1 0 enospc"))
                 .join(";"),
+            Disk::FailingSync => "sync store/* 1 0 eio".to_owned(),
         };
         [
             ("LD_PRELOAD", self.library.display().to_string()),

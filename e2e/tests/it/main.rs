@@ -18,6 +18,7 @@ mod bombs;
 mod cases;
 #[path = "../../../chassis/src/tls/testing.rs"]
 mod certificates;
+mod chaos;
 mod clients;
 mod clusters;
 mod crash;
