@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 
 use super::table;
 use crate::engine::Inner;
+use crate::keeper;
 use crate::table::OpenTable;
 
 /// How long a look is good for: all instruments are asked within that.
@@ -36,6 +37,10 @@ struct Look {
 /// One table's index.
 struct TableLook {
     name: &'static str,
+    /// How long it hasn't been able to advance.
+    stalled: Duration,
+    /// Changes that the log keeps for it.
+    log_held: u64,
     /// Of an index that answers.
     serving: Option<ServingLook>,
 }
@@ -80,8 +85,11 @@ impl Look {
         let database = &engine.database;
         let mut tables = Vec::new();
         for table in engine.tables() {
+            let name = table.declaration.name;
             tables.push(TableLook {
-                name: table.declaration.name,
+                name,
+                stalled: table.index.stalled().map(|stall| stall.age()).unwrap_or_default(),
+                log_held: keeper::log_held(database, name),
                 serving: serving(engine, table).await,
             });
         }
@@ -220,6 +228,20 @@ impl Observed<'_> {
             let Some(look) = observatory.look() else { return };
             for table in &look.tables {
                 now.observe(u64::from(table.serving.is_some()), &[of(table)]);
+            }
+        });
+        let observatory = Arc::clone(&self.observatory);
+        table::LOG_HELD.observe(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for table in &look.tables {
+                now.observe(table.log_held, &[of(table)]);
+            }
+        });
+        let observatory = Arc::clone(&self.observatory);
+        table::STALLED.observe_seconds(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for table in &look.tables {
+                now.observe(table.stalled.as_secs_f64(), &[of(table)]);
             }
         });
     }

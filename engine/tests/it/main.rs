@@ -13,6 +13,7 @@ mod note;
 mod redesign;
 mod restores;
 mod scope;
+mod standstill;
 mod views;
 mod watch;
 mod writes;
