@@ -236,5 +236,6 @@ async fn open_table(database: &Database, declaration: Declaration) -> Result<Ope
     let table = database.ensure_table(declaration.table.clone()).await?;
     let changes = index_admin::read_kept(database, declaration.name).await?;
     let wanted = index_admin::redesigned(&declared, &changes, declaration.name);
-    Ok(OpenTable::new(declaration, table, changes, wanted))
+    let last = database.last_sequence();
+    Ok(OpenTable::new(declaration, table, changes, wanted, last))
 }

@@ -12,6 +12,7 @@ use souk_storage::{PrimaryKey, Row, Table, TableSchema};
 use crate::columns::{ColumnPlaces, CorruptRow};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
+use crate::handovers::Handovers;
 use crate::index_admin::KeptChanges;
 use crate::index_state::IndexState;
 use crate::resource::Resource;
@@ -89,6 +90,7 @@ pub(crate) struct OpenTable {
     pub(crate) table: Table,
     pub(crate) index: Arc<IndexState>,
     pub(crate) turns: Turns,
+    pub(crate) handovers: Handovers,
     /// Where its rows have their columns.
     pub(crate) places: ColumnPlaces,
     /// Changes of the declared index, in order.
@@ -98,12 +100,20 @@ pub(crate) struct OpenTable {
 }
 
 impl OpenTable {
-    pub(crate) fn new(declaration: Declaration, table: Table, changes: KeptChanges, wanted: Design) -> Self {
+    /// `last` is the last sequence of the database.
+    pub(crate) fn new(
+        declaration: Declaration,
+        table: Table,
+        changes: KeptChanges,
+        wanted: Design,
+        last: u64,
+    ) -> Self {
         Self {
             index: Arc::new(IndexState::new(declaration.name)),
             declaration,
             table,
             turns: Turns::default(),
+            handovers: Handovers::since(last),
             places: ColumnPlaces::default(),
             changes: RwLock::new(changes),
             wanted: RwLock::new(Arc::new(wanted)),
