@@ -9,6 +9,8 @@ use souk_chassis::status::{StatusBuilder, Violations};
 use tonic::Status;
 
 use crate::error::{EngineError, Waiting};
+use crate::export::{LEASE, SNAPSHOT_AGE_MAX};
+use crate::views::VIEW_AGE_MAX;
 
 mod index;
 mod storage;
@@ -131,12 +133,15 @@ impl From<EngineError> for Status {
             .metadata("after_sequence", after)
             .metadata("oldest_sequence", oldest)
             .build(),
-            EngineError::SequenceAhead { after, last } => StatusBuilder::new(
+            EngineError::SequenceAhead { field, given, last } => StatusBuilder::new(
                 tonic::Code::OutOfRange,
                 "SEQUENCE_AHEAD",
-                format!("sequence {after} was never given out here (the last is {last}); use one of this service"),
+                format!(
+                    "{field} is {given}, which no write has been given here (the last sequence is {last}); pass one that \
+                     this service has answered with: each counts its own, and a restored one counts from its backup on"
+                ),
             )
-            .metadata("after_sequence", after)
+            .metadata(field, given)
             .metadata("last_sequence", last)
             .build(),
             EngineError::DeadlineExceeded(waiting) => deadline_exceeded(waiting),
@@ -225,11 +230,6 @@ fn page_token_invalid(path: &str, detail: &str) -> Status {
 
 fn deadline_exceeded(waiting: Waiting) -> Status {
     let (message, wanted, reached) = match waiting {
-        Waiting::Store { wanted, reached } => (
-            format!("the deadline passed before sequence {wanted} was written (the last is {reached})"),
-            Some(wanted),
-            Some(reached),
-        ),
         Waiting::Index { wanted, reached } => (
             format!(
                 "the deadline passed before the index included sequence {wanted} (it includes {reached})"

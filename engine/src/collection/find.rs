@@ -11,7 +11,7 @@ use souk_storage::limits::MAX_MULTI_GET_ROWS;
 use souk_storage::{PrimaryKey, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
-use super::Collection;
+use super::{Collection, MIN_SEQUENCE};
 use crate::deadline::Wait;
 use crate::error::{EngineError, Result};
 use crate::key;
@@ -43,7 +43,7 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::Invalid`] with every violation, [`EngineError::PageTokenInvalid`],
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
-    /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`].
+    /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
     pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
         let mut search = search_wire::read(search.unwrap_or_default(), path, &self.open.served().schema)?;
         let kept = self.kept_view(&mut search, path)?;
@@ -82,7 +82,7 @@ impl<R: Resource> Collection<R> {
         let mut hits = Vec::with_capacity(answer.result.hits.len());
         let mut rows = rows.into_iter();
         for hit in &answer.result.hits {
-            let resource = rows.next().flatten().filter(|_| full);
+            let row = rows.next().flatten();
             let highlights = highlights.next().unwrap_or_default();
             if needed && row.is_none() {
                 // Deleted since the index saw it, or another's.
@@ -235,6 +235,7 @@ impl<R: Resource> Collection<R> {
             )
         });
         async {
+            self.check_sequence(MIN_SEQUENCE, min_sequence).await?;
             let (scope, request) = self.scoped_search(request)?;
             let wait = Wait::of_call();
             let began = Instant::now();

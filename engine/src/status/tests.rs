@@ -243,10 +243,6 @@ fn shed_load_says_when_to_come_back() {
 #[test]
 fn deadlines_say_what_was_waited_for() {
     for waiting in [
-        Waiting::Store {
-            wanted: 7,
-            reached: 5,
-        },
         Waiting::Index {
             wanted: 7,
             reached: 5,
@@ -257,7 +253,7 @@ fn deadlines_say_what_was_waited_for() {
         let error = EngineError::DeadlineExceeded(waiting);
         let details = tells(error, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
         let metadata = &details.error_info().expect("an ErrorInfo").metadata;
-        let for_a_write = matches!(waiting, Waiting::Store { .. } | Waiting::Index { .. });
+        let for_a_write = matches!(waiting, Waiting::Index { .. });
         assert_eq!(metadata.contains_key("min_sequence"), for_a_write, "{waiting:?}");
     }
 }

@@ -12,6 +12,7 @@ mod model;
 mod note;
 mod redesign;
 mod scope;
+mod sequences;
 mod views;
 mod watch;
 mod writes;
