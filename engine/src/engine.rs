@@ -15,18 +15,20 @@ use tracing::warn;
 
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
-use crate::export::{SNAPSHOTS_MAX, Snapshots};
+use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, Snapshots};
 use crate::health;
 pub use crate::health::Health;
 use crate::index_admin;
 use crate::keeper::{FollowOptions, Keeper, Surroundings};
+use crate::leases::Bounds;
 use crate::log_tail::LogTail;
 use crate::metrics::{self, Commits, EngineMetrics};
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
 use crate::table::{Declaration, OpenTable, check_distinct};
-use crate::views::{VIEWS_MAX, Views};
+use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, Views};
+use crate::watch::ReadAhead;
 
 /// Folder of the store in an engine's directory.
 const STORE: &str = "store";
@@ -147,8 +149,16 @@ impl Engine {
         }
         let indexes = open.values().map(|table| Arc::clone(&table.index)).collect();
         let health = health::watch(database.watch_health(), indexes, closing.clone());
-        let snapshots = Snapshots::new(SNAPSHOTS_MAX, closing.clone());
-        let views = Views::new(VIEWS_MAX, closing.clone());
+        let snapshots = Bounds {
+            count: SNAPSHOTS_MAX,
+            age: SNAPSHOT_AGE_MAX,
+        };
+        let snapshots = Snapshots::new(snapshots, closing.clone());
+        let views = Bounds {
+            count: VIEWS_MAX,
+            age: VIEW_AGE_MAX,
+        };
+        let views = Views::new(views, closing.clone());
         let inner = Arc::new(Inner {
             database,
             clock,

@@ -99,7 +99,12 @@ impl From<EngineError> for Status {
             .build(),
             EngineError::ExportExpired => StatusBuilder::failed_precondition(
                 "EXPORT_EXPIRED",
-                "the snapshot of this export is gone; start again without tokens",
+                format!(
+                    "the snapshot of this export is gone: it is kept until nobody has read on for {} s, and for {} h at most; \
+                     start again without tokens",
+                    LEASE.as_secs(),
+                    SNAPSHOT_AGE_MAX.as_secs() / 3_600
+                ),
             )
             .build(),
             EngineError::TooManyExports { max } => StatusBuilder::resource_exhausted(
@@ -107,12 +112,15 @@ impl From<EngineError> for Status {
                 format!("{max} snapshots are kept for exports already; finish one, or wait until one expires"),
             )
             .metadata("limit", max)
-            .retry_after(crate::export::LEASE)
+            .retry_after(LEASE)
             .build(),
             EngineError::ViewExpired => StatusBuilder::failed_precondition(
                 "VIEW_EXPIRED",
-                "the view of this page token isn't kept any more; start again without page_token, or ask with a longer \
-                 keep_view",
+                format!(
+                    "the view of this page token isn't kept any more, at most for {} min in all; start again without \
+                     page_token, or ask with a longer keep_view",
+                    VIEW_AGE_MAX.as_secs() / 60
+                ),
             )
             .build(),
             EngineError::TooManyViews { max } => StatusBuilder::resource_exhausted(
@@ -121,6 +129,13 @@ impl From<EngineError> for Status {
             )
             .metadata("limit", max)
             .retry_after(RETRY_WHEN_VIEWS_EXPIRE)
+            .build(),
+            EngineError::TooManyWatches { max } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_WATCHES",
+                format!("{max} watches are open already; close one, or watch again later"),
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_AFTER_FAILURE)
             .build(),
             EngineError::ChangesTrimmed { after, oldest } => StatusBuilder::new(
                 tonic::Code::OutOfRange,
