@@ -84,6 +84,7 @@ pub(crate) struct Inner {
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
+    pub(crate) read_ahead: ReadAhead,
     /// Whether every call has a caller.
     pub(crate) guarded: bool,
     pub(crate) metrics: EngineMetrics,
@@ -165,6 +166,7 @@ impl Engine {
             searches: SearchPool::new(config.search_threads),
             snapshots,
             views,
+            read_ahead: ReadAhead::default(),
             metrics,
             guarded: config.guarded,
             tables: open,

@@ -31,6 +31,7 @@ struct Look {
     views: usize,
     snapshots: usize,
     watches: usize,
+    watched_ahead: usize,
 }
 
 /// One table's index.
@@ -95,6 +96,7 @@ impl Look {
             views: engine.views.len(),
             snapshots: engine.snapshots.len(),
             watches: engine.metrics.watches(),
+            watched_ahead: engine.read_ahead.bytes(),
         }
     }
 }
@@ -153,6 +155,7 @@ impl Observed<'_> {
         self.number(table::VIEWS, |look| Some(whole(look.views)));
         self.number(table::SNAPSHOTS, |look| Some(whole(look.snapshots)));
         self.number(table::WATCHES, |look| Some(whole(look.watches)));
+        self.number(table::WATCHED_AHEAD, |look| Some(whole(look.watched_ahead)));
     }
 
     fn store(&self) {
