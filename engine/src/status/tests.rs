@@ -185,7 +185,11 @@ fn tokens_and_ids_of_requests() {
         "CHANGES_TRIMMED",
     );
     tells(
-        EngineError::SequenceAhead { after: 9, last: 5 },
+        EngineError::SequenceAhead {
+            field: "min_sequence",
+            given: 9,
+            last: 5,
+        },
         Code::OutOfRange,
         "SEQUENCE_AHEAD",
     );
