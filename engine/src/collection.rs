@@ -1,7 +1,8 @@
 //! Typed views of a table: what services hold.
 //!
-//! Reads see the latest write. A call that carries `min_sequence` waits until its view includes that write, bounded
-//! by the deadline of the call ([`souk_chassis::layers::deadline::Deadline::current`]).
+//! Reads see the latest write. A search that carries `min_sequence` waits until its view includes that write, bounded
+//! by the deadline of the call ([`souk_chassis::layers::deadline::Deadline::current`]). A sequence that no write has been given
+//! yet is refused by every call: nobody can have it from here.
 
 mod clusters;
 mod find;
@@ -21,9 +22,8 @@ use tracing::{Instrument as _, Span, info_span};
 pub use self::list::{ListPage, ListRequest};
 pub use self::write::{Attempt, Creation};
 use crate::columns::CorruptRow;
-use crate::deadline::Wait;
 use crate::engine::Inner;
-use crate::error::{EngineError, Result, Waiting};
+use crate::error::{EngineError, Result};
 use crate::metrics::ErrorType;
 use crate::resource::{Found, Resource, Stored, Written};
 use crate::stored::{from_row, signed};
@@ -60,7 +60,7 @@ impl<R: Resource> Collection<R> {
     /// Reads one resource.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::DeadlineExceeded`].
+    /// [`EngineError::NotFound`], [`EngineError::SequenceAhead`].
     pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R>>> {
         self.access("get", async {
             let scope = self.scope()?;
@@ -80,7 +80,7 @@ impl<R: Resource> Collection<R> {
     /// Reads up to [`crate::wire::GET_BATCH_MAX`] resources from one snapshot.
     ///
     /// # Errors
-    /// [`EngineError::DeadlineExceeded`].
+    /// [`EngineError::SequenceAhead`].
     pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R>>> {
         self.access("get_batch", async {
             let scope = self.scope()?;
@@ -106,23 +106,29 @@ impl<R: Resource> Collection<R> {
         .await
     }
 
-    /// A snapshot that includes a write.
+    /// A snapshot that includes a write. Nobody waits for it: who knows a sequence knows it from a write that is there.
+    ///
+    /// # Errors
+    /// [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
     pub(crate) async fn snapshot(&self, min_sequence: i64) -> Result<Snapshot> {
         let mut violations = Violations::new();
-        let wanted = wire::min_sequence(min_sequence, "min_sequence", &mut violations);
+        let wanted = wire::min_sequence(min_sequence, MIN_SEQUENCE, &mut violations);
         wire::settled(violations)?;
-        let mut sequences = self.inner.database.subscribe();
-        let reached = *sequences.borrow() >= wanted
-            || Wait::of_call()
-                .for_value(&mut sequences, |reached| *reached >= wanted)
-                .await;
-        if !reached {
-            return Err(EngineError::DeadlineExceeded(Waiting::Store {
-                wanted,
-                reached: self.inner.database.last_sequence(),
-            }));
+        let snapshot = self.inner.database.snapshot().await?;
+        refuse_ahead(MIN_SEQUENCE, wanted, snapshot.sequence())?;
+        Ok(snapshot)
+    }
+
+    /// Refuses a sequence that no write has been given yet.
+    ///
+    /// # Errors
+    /// [`EngineError::SequenceAhead`].
+    pub(crate) async fn check_sequence(&self, field: &'static str, given: u64) -> Result<()> {
+        if given <= self.inner.database.last_sequence() {
+            return Ok(());
         }
-        Ok(self.inner.database.snapshot().await?)
+        // A snapshot, and with it an index, may see a write a moment before its sequence is told.
+        refuse_ahead(field, given, self.inner.database.snapshot().await?.sequence())
     }
 
     /// The resources of some keys, as they are in one snapshot: those that the call may meet.
@@ -187,6 +193,16 @@ impl<R: Resource> Collection<R> {
             )
         };
         telemetry::recorded(span)
+    }
+}
+
+/// The field by which calls name the write that they have to see.
+pub(crate) const MIN_SEQUENCE: &str = "min_sequence";
+
+fn refuse_ahead(field: &'static str, given: u64, last: u64) -> Result<()> {
+    match given > last {
+        true => Err(EngineError::SequenceAhead { field, given, last }),
+        false => Ok(()),
     }
 }
 

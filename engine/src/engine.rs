@@ -15,18 +15,20 @@ use tracing::{error, warn};
 
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
-use crate::export::{SNAPSHOTS_MAX, Snapshots};
+use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, Snapshots};
 use crate::health;
 pub use crate::health::Health;
 use crate::index_admin;
 use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
+use crate::leases::Bounds;
 use crate::log_tail::LogTail;
 use crate::metrics::{self, Commits, EngineMetrics};
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
 use crate::table::{Declaration, OpenTable, check_distinct};
-use crate::views::{VIEWS_MAX, Views};
+use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, Views};
+use crate::watch::ReadAhead;
 
 /// Folder of the store in an engine's directory.
 const STORE: &str = "store";
@@ -82,6 +84,7 @@ pub(crate) struct Inner {
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
+    pub(crate) read_ahead: ReadAhead,
     /// Whether every call has a caller.
     pub(crate) guarded: bool,
     pub(crate) metrics: EngineMetrics,
@@ -155,14 +158,23 @@ impl Engine {
         }
         let indexes = open.values().map(|table| Arc::clone(&table.index)).collect();
         let health = health::watch(&database, indexes, closing.clone());
-        let snapshots = Snapshots::new(SNAPSHOTS_MAX, closing.clone());
-        let views = Views::new(VIEWS_MAX, closing.clone());
+        let snapshots = Bounds {
+            count: SNAPSHOTS_MAX,
+            age: SNAPSHOT_AGE_MAX,
+        };
+        let snapshots = Snapshots::new(snapshots, closing.clone());
+        let views = Bounds {
+            count: VIEWS_MAX,
+            age: VIEW_AGE_MAX,
+        };
+        let views = Views::new(views, closing.clone());
         let inner = Arc::new(Inner {
             database,
             clock,
             searches: SearchPool::new(config.search_threads),
             snapshots,
             views,
+            read_ahead: ReadAhead::default(),
             metrics,
             guarded: config.guarded,
             tables: open,
@@ -249,5 +261,6 @@ async fn open_table(database: &Database, declaration: Declaration) -> Result<Ope
     let table = database.ensure_table(declaration.table.clone()).await?;
     let changes = index_admin::read_kept(database, declaration.name).await?;
     let wanted = index_admin::redesigned(&declared, &changes, declaration.name);
-    Ok(OpenTable::new(declaration, table, changes, wanted))
+    let last = database.last_sequence();
+    Ok(OpenTable::new(declaration, table, changes, wanted, last))
 }

@@ -8,13 +8,6 @@ use crate::columns::CorruptRow;
 /// What a call was waiting for when its time ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// For a write with the wanted `min_sequence` to be in the store.
-    Store {
-        /// The sequence that was asked for.
-        wanted: u64,
-        /// The last sequence of the store.
-        reached: u64,
-    },
     /// For the index to include the wanted `min_sequence`.
     Index {
         /// The sequence that was asked for.
@@ -147,6 +140,12 @@ pub enum EngineError {
         /// [`crate::views::VIEWS_MAX`].
         max: usize,
     },
+    /// As many watches as allowed are open.
+    #[error("{max} watches are open")]
+    TooManyWatches {
+        /// [`crate::watch::WATCHES_MAX`].
+        max: usize,
+    },
     /// Changes after the wanted sequence aren't kept any more.
     #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]
     ChangesTrimmed {
@@ -155,11 +154,13 @@ pub enum EngineError {
         /// The oldest change that can be read.
         oldest: u64,
     },
-    /// A watch starts after a sequence that no write has been given yet.
-    #[error("sequence {after} has not been given out yet; the last is {last}")]
+    /// The call names a sequence that no write has been given yet.
+    #[error("{field} is {given}, which has not been given out yet; the last is {last}")]
     SequenceAhead {
+        /// The field that names it, for example `min_sequence`.
+        field: &'static str,
         /// The sequence of the request.
-        after: u64,
+        given: u64,
         /// The last sequence.
         last: u64,
     },

@@ -2,6 +2,7 @@
 
 mod slices;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
@@ -9,8 +10,8 @@ use souk_chassis::status::Violations;
 use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::slices::Slice;
-use crate::collection::Collection;
+use self::slices::{Ended, Slice};
+use crate::collection::{Collection, MIN_SEQUENCE};
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::leases::Leases;
@@ -20,8 +21,10 @@ use crate::stored::signed;
 use crate::token::{self, TokenKind};
 use crate::wire;
 
-/// How long a snapshot is kept after its last use.
+/// How long a snapshot is kept after its last use: a stream that nobody reads has lost it after that.
 pub const LEASE: Duration = Duration::from_secs(120);
+/// Longest time that a snapshot is kept, however often it is used.
+pub const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(6 * 3_600);
 /// Most snapshots that are kept for exports at a time.
 pub const SNAPSHOTS_MAX: usize = 16;
 /// Most slices of one snapshot.
@@ -31,8 +34,18 @@ const BLOCK_ROWS: usize = 500;
 /// Bytes after which a block ends; far below the size of a message.
 const BLOCK_BYTES: usize = 1 << 20;
 
+/// How long a snapshot is kept after all of it was given, so that its last block can be asked for again.
+const AFTER_LAST_BLOCK: Duration = Duration::from_secs(10);
+
 /// The snapshots that are kept.
-pub(crate) type Snapshots = Leases<Snapshot>;
+pub(crate) type Snapshots = Leases<Exported>;
+
+/// A snapshot, and how much of it was given.
+#[derive(Clone, Debug)]
+pub(crate) struct Exported {
+    snapshot: Snapshot,
+    ended: Arc<Ended>,
+}
 
 /// What to export; the fields are those of `ExportXxxRequest`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,12 +75,11 @@ pub struct ExportBlock<R> {
     pub sequence: i64,
 }
 
-/// Where an export is.
+/// Where an export is. It has no hold of its snapshot between two blocks: a client that doesn't read on holds nothing.
 struct Cursor {
     /// What is exported.
     scope: Scope,
     lease: u64,
-    snapshot: Snapshot,
     slice: Slice,
     next: Next,
 }
@@ -89,8 +101,8 @@ impl<R: Resource> Collection<R> {
     /// the slice is.
     ///
     /// # Errors
-    /// [`EngineError::ExportExpired`], [`EngineError::TooManyExports`], [`EngineError::ExportTokenInvalid`],
-    /// [`EngineError::Invalid`].
+    /// [`EngineError::ExportExpired`], also when the stream wasn't read for [`LEASE`], [`EngineError::TooManyExports`],
+    /// [`EngineError::ExportTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
     pub async fn export(
         &self,
         request: ExportRequest,
@@ -120,14 +132,13 @@ impl<R: Resource> Collection<R> {
             &mut violations,
         );
         wire::settled(violations)?;
-        let snapshots = &self.inner.snapshots;
-        let (lease, snapshot) = if request.snapshot_token.is_empty() {
-            let snapshot = self.snapshot(request.min_sequence).await?;
-            let kept = snapshots.keep(snapshot.clone(), LEASE);
-            (
-                kept.ok_or(EngineError::TooManyExports { max: SNAPSHOTS_MAX })?,
-                snapshot,
-            )
+        let lease = if request.snapshot_token.is_empty() {
+            let exported = Exported {
+                snapshot: self.snapshot(request.min_sequence).await?,
+                ended: Arc::default(),
+            };
+            let kept = self.inner.snapshots.keep(exported, LEASE);
+            kept.ok_or(EngineError::TooManyExports { max: SNAPSHOTS_MAX })?
         } else {
             let payload = open_token::<R>(
                 &scope,
@@ -139,18 +150,36 @@ impl<R: Resource> Collection<R> {
                 .try_into()
                 .map(u64::from_be_bytes)
                 .map_err(|_| malformed("snapshot_token"))?;
-            (
-                lease,
-                snapshots.take(lease, None).ok_or(EngineError::ExportExpired)?,
-            )
+            let kept = self.kept_snapshot(lease)?.snapshot.sequence();
+            self.check_covered(request.min_sequence, kept).await?;
+            lease
         };
         Ok(Cursor {
             scope,
             lease,
-            snapshot,
             slice,
             next: Next::Beginning,
         })
+    }
+
+    /// A snapshot that is kept: this is a use of it.
+    fn kept_snapshot(&self, lease: u64) -> Result<Exported> {
+        let kept = self.inner.snapshots.take(lease, None);
+        kept.ok_or(EngineError::ExportExpired)
+    }
+
+    /// Refuses to read a snapshot that doesn't include the wanted write.
+    async fn check_covered(&self, min_sequence: i64, kept: u64) -> Result<()> {
+        let mut violations = Violations::new();
+        let wanted = wire::min_sequence(min_sequence, MIN_SEQUENCE, &mut violations);
+        self.check_sequence(MIN_SEQUENCE, wanted).await?;
+        if wanted > kept {
+            let message = format!(
+                "is {wanted}, but the snapshot of snapshot_token ends at {kept}; start again without snapshot_token"
+            );
+            violations.push(MIN_SEQUENCE, "CONFLICTING_FIELDS", message);
+        }
+        wire::settled(violations)
     }
 
     fn resume_export(&self, resume_token: &str) -> Result<Cursor> {
@@ -171,14 +200,10 @@ impl<R: Resource> Collection<R> {
                 Next::Key(key)
             }
         };
+        self.kept_snapshot(lease)?;
         Ok(Cursor {
             scope,
             lease,
-            snapshot: self
-                .inner
-                .snapshots
-                .take(lease, None)
-                .ok_or(EngineError::ExportExpired)?,
             slice,
             next,
         })
@@ -189,7 +214,11 @@ impl<R: Resource> Collection<R> {
             return Ok(None);
         }
         loop {
-            let page = self.next_rows(cursor).await?;
+            if self.inner.closing.is_cancelled() {
+                return Err(EngineError::Closing);
+            }
+            let exported = self.kept_snapshot(cursor.lease)?;
+            let page = self.next_rows(cursor, &exported.snapshot).await?;
             let items = page.rows.iter().map(|row| Ok(self.resource(row)?));
             let mut items = items.collect::<Result<Vec<Stored<R>>>>()?;
             items.retain(|stored| cursor.scope.sees(&stored.resource));
@@ -209,18 +238,21 @@ impl<R: Resource> Collection<R> {
                 payload.extend(key::to_document_key(key));
             }
             cursor.next = page.next.map_or(Next::End, Next::Key);
+            if matches!(cursor.next, Next::End) && exported.ended.note(cursor.slice) {
+                self.inner.snapshots.finish(cursor.lease, AFTER_LAST_BLOCK);
+            }
             let lease = cursor.lease.to_be_bytes();
             return Ok(Some(ExportBlock {
                 items,
                 resume_token: seal_token::<R>(&cursor.scope, TokenKind::Resume, &payload),
                 snapshot_token: seal_token::<R>(&cursor.scope, TokenKind::Snapshot, &lease),
-                sequence: signed(cursor.snapshot.sequence()),
+                sequence: signed(exported.snapshot.sequence()),
             }));
         }
     }
 
     /// The rows from where the cursor is; whoever calls moves it on.
-    async fn next_rows(&self, cursor: &Cursor) -> Result<RangePage> {
+    async fn next_rows(&self, cursor: &Cursor, snapshot: &Snapshot) -> Result<RangePage> {
         let (start, end) = cursor.slice.bounds()?;
         let mut request = RangeRequest {
             start,
@@ -232,11 +264,7 @@ impl<R: Resource> Collection<R> {
         if let Next::Key(key) | Next::After(key) = &cursor.next {
             request = request.resume(key.clone());
         }
-        if self.inner.closing.is_cancelled() {
-            return Err(EngineError::Closing);
-        }
-        self.inner.snapshots.touch(cursor.lease);
-        let page = cursor.snapshot.range(&self.open.table, &request);
+        let page = snapshot.range(&self.open.table, &request);
         let mut page = self.access("export", page).await?;
         if let Next::After(key) = &cursor.next {
             page.rows.retain(|row| row.key != *key);

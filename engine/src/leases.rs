@@ -1,11 +1,13 @@
 //! What is kept between the calls of a client, each for a time after its last use: snapshots for exports, views for the
-//! pages of searches. They keep old data on the disk, so their number is bounded, and so is their time.
+//! pages of searches. They keep old data on the disk, so their number is bounded, and so is their time: after its last use,
+//! and in all, however often it is used. Whoever works on one takes it anew for each step, and so lets go of it between
+//! them: a client that doesn't read on keeps nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,14 +19,23 @@ const SWEEP: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(crate) struct Leases<T> {
     kept: Arc<Mutex<HashMap<u64, Kept<T>>>>,
-    max: usize,
+    bounds: Bounds,
+}
+
+/// How many leases there are at most, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// How many are kept at a time.
+    pub(crate) count: usize,
+    /// How long one is kept, whoever uses it.
+    pub(crate) age: Duration,
 }
 
 impl<T> Clone for Leases<T> {
     fn clone(&self) -> Self {
         Self {
             kept: Arc::clone(&self.kept),
-            max: self.max,
+            bounds: self.bounds,
         }
     }
 }
@@ -33,15 +44,24 @@ impl<T> Clone for Leases<T> {
 struct Kept<T> {
     value: T,
     lease: Duration,
+    /// Whether it goes when there is no room for another one.
+    finished: bool,
+    began: Instant,
     used: Instant,
 }
 
+impl<T> Kept<T> {
+    fn is_due(&self, age: Duration) -> bool {
+        self.used.elapsed() >= self.lease || self.began.elapsed() >= age
+    }
+}
+
 impl<T: Clone + Send + 'static> Leases<T> {
-    /// Room for `max` values, swept until `closing`. Must be called inside a tokio runtime.
-    pub(crate) fn new(max: usize, closing: CancellationToken) -> Self {
+    /// Room for some values, swept until `closing`. Must be called inside a tokio runtime.
+    pub(crate) fn new(bounds: Bounds, closing: CancellationToken) -> Self {
         let leases = Self {
             kept: Arc::default(),
-            max,
+            bounds,
         };
         let swept = leases.clone();
         tokio::spawn(async move {
@@ -50,7 +70,7 @@ impl<T: Clone + Send + 'static> Leases<T> {
                 .await
                 .is_some()
             {
-                sweep(&mut swept.kept.lock());
+                drop(swept.swept());
             }
         });
         leases
@@ -58,46 +78,54 @@ impl<T: Clone + Send + 'static> Leases<T> {
 
     /// Keeps a value until it hasn't been used for `lease`; `None` when there is no room.
     pub(crate) fn keep(&self, value: T, lease: Duration) -> Option<u64> {
-        let mut kept = self.kept.lock();
-        sweep(&mut kept);
-        if kept.len() >= self.max {
-            return None;
+        let mut kept = self.swept();
+        if kept.len() >= self.bounds.count {
+            let finished = kept.iter().filter(|(_, kept)| kept.finished);
+            let (oldest, _) = finished.min_by_key(|(_, kept)| kept.used)?;
+            let oldest = *oldest;
+            kept.remove(&oldest);
         }
         let (number, _) = Uuid::new_v4().as_u64_pair();
-        let used = Instant::now();
-        kept.insert(number, Kept { value, lease, used });
+        let now = Instant::now();
+        let lease = Kept {
+            value,
+            lease,
+            finished: false,
+            began: now,
+            used: now,
+        };
+        kept.insert(number, lease);
         Some(number)
     }
 
     /// A value that is kept: this is a use of it, and `lease` is how long it is kept from now on, when it is to change.
     pub(crate) fn take(&self, number: u64, lease: Option<Duration>) -> Option<T> {
-        let mut kept = self.kept.lock();
-        sweep(&mut kept);
+        let mut kept = self.swept();
         let found = kept.get_mut(&number)?;
         found.used = Instant::now();
         found.lease = lease.unwrap_or(found.lease);
         Some(found.value.clone())
     }
 
-    /// Says that a value is in use.
-    pub(crate) fn touch(&self, number: u64) {
-        if let Some(found) = self.kept.lock().get_mut(&number) {
-            found.used = Instant::now();
-        }
-    }
-
-    /// Keeps a value no longer than until it hasn't been used for `lease`.
-    pub(crate) fn shorten(&self, number: u64, lease: Duration) {
+    /// Says that a value was used up: it is kept for `lease` after its last use at most, so that the last call for it can be
+    /// repeated, and no longer than there is room.
+    pub(crate) fn finish(&self, number: u64, lease: Duration) {
         if let Some(found) = self.kept.lock().get_mut(&number) {
             found.lease = found.lease.min(lease);
+            found.finished = true;
         }
     }
 
     /// How many are kept.
     pub(crate) fn len(&self) -> usize {
+        self.swept().len()
+    }
+
+    /// Those whose time isn't over.
+    fn swept(&self) -> MutexGuard<'_, HashMap<u64, Kept<T>>> {
         let mut kept = self.kept.lock();
-        sweep(&mut kept);
-        kept.len()
+        kept.retain(|_, kept| !kept.is_due(self.bounds.age));
+        kept
     }
 
     /// Lets go of all of them.
@@ -106,19 +134,23 @@ impl<T: Clone + Send + 'static> Leases<T> {
     }
 }
 
-fn sweep<T>(kept: &mut HashMap<u64, Kept<T>>) {
-    kept.retain(|_, kept| kept.used.elapsed() < kept.lease);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(60);
 
+    fn leases<T: Clone + Send + 'static>(count: usize) -> Leases<T> {
+        let bounds = Bounds {
+            count,
+            age: 10 * LEASE,
+        };
+        Leases::new(bounds, CancellationToken::new())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn each_is_kept_for_its_time_after_its_last_use() {
-        let leases = Leases::new(2, CancellationToken::new());
+        let leases = leases(2);
         let one = leases.keep("one", LEASE).expect("room");
         let two = leases.keep("two", 2 * LEASE).expect("room");
         assert_eq!(leases.keep("three", LEASE), None);
@@ -131,8 +163,8 @@ mod tests {
             (leases.take(one, None), leases.take(two, None)),
             (None, Some("two"))
         );
-        leases.shorten(two, LEASE / 4);
-        leases.shorten(two, LEASE);
+        leases.finish(two, LEASE / 4);
+        leases.finish(two, LEASE);
         tokio::time::advance(LEASE / 3).await;
         assert_eq!(leases.take(two, None), None);
         let three = leases.keep("three", LEASE).expect("room");
@@ -142,10 +174,40 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_nobody_asks_for_is_let_go_of_too() {
-        let leases = Leases::new(1, CancellationToken::new());
+        let leases = leases(1);
         let value = Arc::new(());
         leases.keep(Arc::clone(&value), LEASE).expect("room");
         tokio::time::sleep(LEASE + SWEEP).await;
         assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn however_often_one_is_used_its_age_ends_it() {
+        let leases = leases(1);
+        let value = Arc::new(());
+        let one = leases.keep(Arc::clone(&value), LEASE).expect("room");
+        for _ in 0..19 {
+            tokio::time::sleep(LEASE / 2).await;
+            assert!(leases.take(one, Some(LEASE)).is_some());
+        }
+        tokio::time::sleep(LEASE / 2).await;
+        assert_eq!(leases.take(one, Some(LEASE)), None);
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_used_up_makes_room_and_nothing_else_does() {
+        let leases = leases(2);
+        let one = leases.keep("one", LEASE).expect("room");
+        let two = leases.keep("two", LEASE).expect("room");
+        assert_eq!(leases.keep("three", LEASE), None);
+        leases.finish(one, LEASE);
+        assert_eq!(leases.take(one, None), Some("one"));
+        assert!(leases.keep("three", LEASE).is_some());
+        assert_eq!(
+            (leases.take(one, None), leases.take(two, None)),
+            (None, Some("two"))
+        );
+        assert_eq!(leases.keep("four", LEASE), None);
     }
 }

@@ -73,6 +73,7 @@ pub mod wire;
 mod deadline;
 mod design;
 mod etag;
+mod handovers;
 mod health;
 mod index_admin;
 mod index_state;

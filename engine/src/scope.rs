@@ -2,7 +2,8 @@
 //!
 //! Whoever touches rows for a call asks here. Rows of the store are compared ([`Scope::sees`]); searches get a filter
 //! around the whole query ([`Scope::restrict`]), so that hits, totals, aggregations and suggestions are over own
-//! documents alone, and their rows are compared again; tokens belong to their scope ([`Scope::bind`]).
+//! documents alone, of an index that has seen every row that was taken from the caller ([`Scope::seeing`]), and the rows of
+//! hits are compared again; tokens belong to their scope ([`Scope::bind`]).
 
 use souk_access::{Behalf, Caller, Reach};
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
@@ -12,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::collection::Collection;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
+use crate::handovers::Handovers;
 use crate::resource::Resource;
 
 /// Where a query stands after [`Scope::restrict`], and where it stood before.
@@ -113,6 +115,15 @@ impl Scope {
         };
         let (column, value) = (columns.first()?, prefix.first()?);
         (column == *field).then(|| *value == Value::from(caller.subject().to_owned()))
+    }
+
+    /// The write that whatever the call searches has to include: the last one that took a row from the caller. An index from
+    /// before has a document of it that still says that it is his.
+    pub(crate) fn seeing(&self, handovers: &Handovers) -> u64 {
+        match self {
+            Self::All => 0,
+            Self::Own { caller, .. } => handovers.last(caller.role(), caller.subject()),
+        }
     }
 
     /// Leaves a search nothing but own documents, whatever it asks for. It doesn't tell how it ran: the figures of its

@@ -9,6 +9,8 @@ use souk_chassis::status::{StatusBuilder, Violations};
 use tonic::Status;
 
 use crate::error::{EngineError, Waiting};
+use crate::export::{LEASE, SNAPSHOT_AGE_MAX};
+use crate::views::VIEW_AGE_MAX;
 
 mod index;
 mod storage;
@@ -97,7 +99,12 @@ impl From<EngineError> for Status {
             .build(),
             EngineError::ExportExpired => StatusBuilder::failed_precondition(
                 "EXPORT_EXPIRED",
-                "the snapshot of this export is gone; start again without tokens",
+                format!(
+                    "the snapshot of this export is gone: it is kept until nobody has read on for {} s, and for {} h at most; \
+                     start again without tokens",
+                    LEASE.as_secs(),
+                    SNAPSHOT_AGE_MAX.as_secs() / 3_600
+                ),
             )
             .build(),
             EngineError::TooManyExports { max } => StatusBuilder::resource_exhausted(
@@ -105,12 +112,15 @@ impl From<EngineError> for Status {
                 format!("{max} snapshots are kept for exports already; finish one, or wait until one expires"),
             )
             .metadata("limit", max)
-            .retry_after(crate::export::LEASE)
+            .retry_after(LEASE)
             .build(),
             EngineError::ViewExpired => StatusBuilder::failed_precondition(
                 "VIEW_EXPIRED",
-                "the view of this page token isn't kept any more; start again without page_token, or ask with a longer \
-                 keep_view",
+                format!(
+                    "the view of this page token isn't kept any more, at most for {} min in all; start again without \
+                     page_token, or ask with a longer keep_view",
+                    VIEW_AGE_MAX.as_secs() / 60
+                ),
             )
             .build(),
             EngineError::TooManyViews { max } => StatusBuilder::resource_exhausted(
@@ -119,6 +129,13 @@ impl From<EngineError> for Status {
             )
             .metadata("limit", max)
             .retry_after(RETRY_WHEN_VIEWS_EXPIRE)
+            .build(),
+            EngineError::TooManyWatches { max } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_WATCHES",
+                format!("{max} watches are open already; close one, or watch again later"),
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_AFTER_FAILURE)
             .build(),
             EngineError::ChangesTrimmed { after, oldest } => StatusBuilder::new(
                 tonic::Code::OutOfRange,
@@ -131,12 +148,15 @@ impl From<EngineError> for Status {
             .metadata("after_sequence", after)
             .metadata("oldest_sequence", oldest)
             .build(),
-            EngineError::SequenceAhead { after, last } => StatusBuilder::new(
+            EngineError::SequenceAhead { field, given, last } => StatusBuilder::new(
                 tonic::Code::OutOfRange,
                 "SEQUENCE_AHEAD",
-                format!("sequence {after} was never given out here (the last is {last}); use one of this service"),
+                format!(
+                    "{field} is {given}, which no write has been given here (the last sequence is {last}); pass one that \
+                     this service has answered with: each counts its own, and a restored one counts from its backup on"
+                ),
             )
-            .metadata("after_sequence", after)
+            .metadata(field, given)
             .metadata("last_sequence", last)
             .build(),
             EngineError::DeadlineExceeded(waiting) => deadline_exceeded(waiting),
@@ -244,11 +264,6 @@ fn page_token_invalid(path: &str, detail: &str) -> Status {
 
 fn deadline_exceeded(waiting: Waiting) -> Status {
     let (message, wanted, reached) = match waiting {
-        Waiting::Store { wanted, reached } => (
-            format!("the deadline passed before sequence {wanted} was written (the last is {reached})"),
-            Some(wanted),
-            Some(reached),
-        ),
         Waiting::Index { wanted, reached } => (
             format!(
                 "the deadline passed before the index included sequence {wanted} (it includes {reached})"

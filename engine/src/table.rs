@@ -12,6 +12,7 @@ use souk_storage::{PrimaryKey, Row, Table, TableSchema};
 use crate::columns::{ColumnPlaces, CorruptRow};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
+use crate::handovers::Handovers;
 use crate::index_admin::KeptChanges;
 use crate::index_state::IndexState;
 use crate::resource::Resource;
@@ -91,6 +92,7 @@ pub(crate) struct OpenTable {
     pub(crate) turns: Turns,
     /// Of requests that are tried.
     pub(crate) attempts: Turns,
+    pub(crate) handovers: Handovers,
     /// Where its rows have their columns.
     pub(crate) places: ColumnPlaces,
     /// Changes of the declared index, in order.
@@ -100,13 +102,21 @@ pub(crate) struct OpenTable {
 }
 
 impl OpenTable {
-    pub(crate) fn new(declaration: Declaration, table: Table, changes: KeptChanges, wanted: Design) -> Self {
+    /// `last` is the last sequence of the database.
+    pub(crate) fn new(
+        declaration: Declaration,
+        table: Table,
+        changes: KeptChanges,
+        wanted: Design,
+        last: u64,
+    ) -> Self {
         Self {
             index: Arc::new(IndexState::new(declaration.name)),
             declaration,
             table,
             turns: Turns::default(),
             attempts: Turns::default(),
+            handovers: Handovers::since(last),
             places: ColumnPlaces::default(),
             changes: RwLock::new(changes),
             wanted: RwLock::new(Arc::new(wanted)),

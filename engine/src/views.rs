@@ -16,6 +16,8 @@ use crate::token::{self, TokenKind};
 pub const VIEW_KEEP_MAX: Duration = Duration::from_secs(300);
 /// Most views that are kept at a time.
 pub const VIEWS_MAX: usize = 64;
+/// Longest time that a view is kept, however often it is used.
+pub const VIEW_AGE_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long a view is kept after its last page, so that the call for it can be repeated.
 const AFTER_LAST_PAGE: Duration = Duration::from_secs(10);
@@ -85,7 +87,7 @@ pub(crate) fn keep(views: &Views, view: View, keep: Duration) -> Result<u64> {
 
 /// Says that the last page of a view was given.
 pub(crate) fn finish(views: &Views, number: u64) {
-    views.shorten(number, AFTER_LAST_PAGE);
+    views.finish(number, AFTER_LAST_PAGE);
 }
 
 #[cfg(test)]

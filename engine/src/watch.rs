@@ -1,6 +1,11 @@
 //! Watches: every change of one table, in order, without gap or repetition.
+//!
+//! What a watch has read and its client hasn't taken is in `read_ahead`, which bounds it over all watches.
+
+mod read_ahead;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use futures_util::{Stream, stream};
 use souk_chassis::status::Violations;
@@ -8,15 +13,20 @@ use souk_proto::r#type::v1::ChangeKind;
 use souk_storage::{Change, Row, RowChange};
 use tokio::sync::watch;
 
+pub(crate) use self::read_ahead::ReadAhead;
+pub use self::read_ahead::{READ_AHEAD_BYTES_MAX, READS_MAX};
 use crate::collection::Collection;
+use crate::engine::Inner;
 use crate::error::{EngineError, Result};
 use crate::metrics::Watching;
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
 use crate::stored::{Record, signed};
 
-/// Changes that are read from the log at a time; what a stream holds in memory is bounded.
+/// Changes that are read from the log at a time.
 const CHANGES_PER_READ: usize = 256;
+/// Most watches that are open at a time.
+pub const WATCHES_MAX: usize = 4_096;
 
 /// The changes of one write, or none and only a sequence that has been reached.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,12 +55,26 @@ struct Follower<R> {
     /// What is told.
     scope: Scope,
     collection: Collection<R>,
+    /// What was given last.
     after: u64,
     sequences: watch::Receiver<u64>,
-    /// Read, but not given yet.
-    events: VecDeque<WatchEvent<R>>,
+    /// Given before all others.
+    first: Option<WatchEvent<R>>,
+    /// The number under which events are held that were read behind what was given.
+    ahead: Option<u64>,
     /// Counts this watch while it is open.
     _watching: Watching,
+}
+
+/// Events that were read, each with its bytes in the log.
+type Events<R> = VecDeque<(WatchEvent<R>, usize)>;
+
+impl<R> Drop for Follower<R> {
+    fn drop(&mut self) {
+        if let Some(number) = self.ahead {
+            self.collection.inner.read_ahead.forget(number);
+        }
+    }
 }
 
 impl<R: Resource> Collection<R> {
@@ -59,24 +83,28 @@ impl<R: Resource> Collection<R> {
     /// with the last of their sequences. The stream ends with [`EngineError::Closing`] when the engine closes.
     ///
     /// # Errors
-    /// [`EngineError::ChangesTrimmed`], [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
+    /// [`EngineError::ChangesTrimmed`], [`EngineError::SequenceAhead`], [`EngineError::TooManyWatches`],
+    /// [`EngineError::Invalid`].
     pub async fn watch(
         &self,
         after_sequence: Option<i64>,
     ) -> Result<impl Stream<Item = Result<WatchEvent<R>>> + Send + use<R>> {
         let scope = self.scope()?;
+        let watching = self.inner.metrics.watching();
+        if self.inner.metrics.watches() > WATCHES_MAX {
+            return Err(EngineError::TooManyWatches { max: WATCHES_MAX });
+        }
         let sequences = self.inner.database.subscribe();
-        let last = *sequences.borrow();
-        let mut events = VecDeque::new();
-        let after = match after_sequence {
-            Some(after) => self.check_start(after, last).await?,
+        let (after, first) = match after_sequence {
+            Some(after) => (self.check_start(after).await?, None),
             None => {
-                events.push_back(WatchEvent {
+                let last = *sequences.borrow();
+                let first = WatchEvent {
                     sequence: signed(last),
                     commit_time: self.inner.clock.now(),
                     changes: Vec::new(),
-                });
-                last
+                };
+                (last, Some(first))
             }
         };
         let follower = Follower {
@@ -84,8 +112,9 @@ impl<R: Resource> Collection<R> {
             collection: self.clone(),
             after,
             sequences,
-            events,
-            _watching: self.inner.metrics.watching(),
+            first,
+            ahead: None,
+            _watching: watching,
         };
         Ok(stream::try_unfold(follower, |mut follower| async move {
             let event = follower.next().await?;
@@ -94,7 +123,7 @@ impl<R: Resource> Collection<R> {
     }
 
     /// Says at once what the first read would say later; 0 begins with the oldest change that is kept.
-    async fn check_start(&self, after_sequence: i64, last: u64) -> Result<u64> {
+    async fn check_start(&self, after_sequence: i64) -> Result<u64> {
         let Ok(after) = u64::try_from(after_sequence) else {
             let mut violations = Violations::new();
             let description =
@@ -102,9 +131,7 @@ impl<R: Resource> Collection<R> {
             violations.push("after_sequence", "OUT_OF_RANGE", description);
             return Err(violations.into());
         };
-        if after > last {
-            return Err(EngineError::SequenceAhead { after, last });
-        }
+        self.check_sequence("after_sequence", after).await?;
         let oldest = self.inner.database.snapshot().await?.oldest_change().await?;
         if after == 0 {
             return Ok(oldest.saturating_sub(1));
@@ -118,30 +145,50 @@ impl<R: Resource> Collection<R> {
 
 impl<R: Resource> Follower<R> {
     async fn next(&mut self) -> Result<WatchEvent<R>> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
+        let inner = Arc::clone(&self.collection.inner);
+        let held = self.ahead.take().and_then(|number| inner.read_ahead.take(number));
+        let mut events: Events<R> = held.unwrap_or_default();
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some((event, _)) = events.pop_front() {
+                // A sequence is never negative.
+                self.after = event.sequence.unsigned_abs();
+                if !events.is_empty() {
+                    let bytes = events.iter().map(|(_, bytes)| bytes).sum();
+                    self.ahead = Some(inner.read_ahead.hold(events, bytes));
+                }
                 return Ok(event);
             }
-            let closing = &self.collection.inner.closing;
-            if closing.is_cancelled() {
+            if inner.closing.is_cancelled() {
                 return Err(EngineError::Closing);
             }
             self.sequences.borrow_and_update();
-            let changes = self
-                .collection
-                .inner
-                .database
-                .changes(self.after, CHANGES_PER_READ)
-                .await?;
-            if changes.is_empty() {
-                let changed = closing.run_until_cancelled(self.sequences.changed());
+            events = self.read(&inner).await?;
+            if events.is_empty() {
+                let changed = inner.closing.run_until_cancelled(self.sequences.changed());
                 if !matches!(changed.await, Some(Ok(()))) {
                     return Err(EngineError::Closing);
                 }
-            } else {
-                self.take_in(&changes)?;
             }
         }
+    }
+
+    /// The next events behind what was given; none at the end of the log.
+    async fn read(&self, inner: &Inner) -> Result<Events<R>> {
+        let table = self.collection.open.table.id();
+        let _turn = inner.read_ahead.turn().await;
+        let entries = inner.database.log_entries(self.after, CHANGES_PER_READ).await?;
+        let mut events = Events::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let event = self.event(entry.change_of(table)?)?;
+            let is_last = at + 1 == entries.len();
+            if is_last || !event.changes.is_empty() {
+                events.push_back((event, entry.size()));
+            }
+        }
+        Ok(events)
     }
 
     /// May the watcher know of this? Of a deleted row the log says whose it was last; of one that an older version deleted
@@ -153,29 +200,20 @@ impl<R: Resource> Follower<R> {
         }
     }
 
-    fn take_in(&mut self, changes: &[Change]) -> Result<()> {
-        let table = self.collection.open.table.id();
-        for (at, change) in changes.iter().enumerate() {
-            let rows = change.rows.iter().filter(|row| row.table == table);
-            let mut told = Vec::new();
-            for row in rows {
-                let change = self.resource_change(row)?;
-                if self.tells(&change, row.parting.as_ref()) {
-                    told.push(change);
-                }
+    /// What a change tells the watcher.
+    fn event(&self, change: Change) -> Result<WatchEvent<R>> {
+        let mut told = Vec::new();
+        for row in &change.rows {
+            let change = self.resource_change(row)?;
+            if self.tells(&change, row.parting.as_ref()) {
+                told.push(change);
             }
-            let event = WatchEvent {
-                sequence: signed(change.sequence),
-                commit_time: change.time,
-                changes: told,
-            };
-            let is_last = at + 1 == changes.len();
-            if is_last || !event.changes.is_empty() {
-                self.events.push_back(event);
-            }
-            self.after = change.sequence;
         }
-        Ok(())
+        Ok(WatchEvent {
+            sequence: signed(change.sequence),
+            commit_time: change.time,
+            changes: told,
+        })
     }
 
     fn resource_change(&self, change: &RowChange) -> Result<ResourceChange<R>> {

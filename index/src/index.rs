@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{IndexReader, IndexSettings, ReloadPolicy};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::analyze;
 use crate::columns::ColumnCache;
@@ -147,6 +148,8 @@ pub(crate) struct Shared {
     pub(crate) columns: Arc<ColumnCache>,
     pub(crate) statistics: Arc<Statistics>,
     pub(crate) options: IndexOptions,
+    /// The fingerprint of its schema and label: what the values of its documents depend on beside the documents.
+    pub(crate) design: u64,
     /// Absent in memory.
     pub(crate) directory: Option<SoftDirectory>,
     reader: IndexReader,
@@ -248,6 +251,7 @@ impl Index {
             searcher: reader.searcher(),
             sequence: cursor.sequence,
         };
+        let design = xxh3_64_with_seed(options.label.as_bytes(), layout.schema.fingerprint());
         Ok(Self {
             shared: Arc::new(Shared {
                 physical,
@@ -255,6 +259,7 @@ impl Index {
                 parents: Arc::default(),
                 columns: Arc::default(),
                 statistics: Arc::default(),
+                design,
                 options,
                 directory,
                 reader,

@@ -1,13 +1,15 @@
 //! Page tokens: stateless positions in an order of hits.
 //!
 //! A token holds where the last hit of a page stands, under every key of the order, and which request it belongs to. So
-//! it stays good over commits, merges and restarts, and the server remembers nothing. The bytes, before URL-safe base64
+//! it stays good over commits, merges and restarts, and the server remembers nothing. It doesn't over another design of the
+//! index: what a document is sorted by may be another value then, or of another type. The bytes, before URL-safe base64
 //! without padding; integers are little-endian:
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 1 | format, 2 |
+//! | 1 | format, 3 |
 //! | 8 | fingerprint of query and order |
+//! | 8 | fingerprint of the index's design: its schema and its label |
 //! | 1 | number of keys |
 //! | each key | 0: no value; 1 and 8 bytes: a number; 2, 4 bytes of length and as many bytes: a string |
 //! | 8 | xxh3 of all before |
@@ -22,21 +24,31 @@ use crate::error::Error;
 use crate::limits::{MAX_KEY_BYTES, MAX_KEYWORD_BYTES, MAX_PAGE_TOKEN_CHARS, MAX_SORTS};
 use crate::sort::Standing;
 
-/// 1 was that of tokens whose document keys were other bytes.
-const FORMAT: u8 = 2;
+/// 1 was that of tokens whose document keys were other bytes, 2 that of tokens without a design.
+const FORMAT: u8 = 3;
 const MISSING: u8 = 0;
 const NUMBER: u8 = 1;
 const BYTES: u8 = 2;
 
 // The longest token that an order can make has to be accepted.
 const _: () = assert!(
-    (18 + MAX_SORTS * (5 + MAX_KEYWORD_BYTES) + 5 + MAX_KEY_BYTES).div_ceil(3) * 4 <= MAX_PAGE_TOKEN_CHARS
+    (26 + MAX_SORTS * (5 + MAX_KEYWORD_BYTES) + 5 + MAX_KEY_BYTES).div_ceil(3) * 4 <= MAX_PAGE_TOKEN_CHARS
 );
 
+/// What a token belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The fingerprint of query and order.
+    pub(crate) request: u64,
+    /// The fingerprint of the index's design.
+    pub(crate) design: u64,
+}
+
 /// The token of a position.
-pub(crate) fn encode(fingerprint: u64, standings: &[Standing]) -> String {
+pub(crate) fn encode(origin: Origin, standings: &[Standing]) -> String {
     let mut bytes = vec![FORMAT];
-    bytes.extend(fingerprint.to_le_bytes());
+    bytes.extend(origin.request.to_le_bytes());
+    bytes.extend(origin.design.to_le_bytes());
     bytes.push(standings.len() as u8);
     for standing in standings {
         match standing {
@@ -60,7 +72,7 @@ pub(crate) fn encode(fingerprint: u64, standings: &[Standing]) -> String {
 ///
 /// # Errors
 /// [`Error::PageTokenInvalid`] for anything that [`encode`] didn't make for this request.
-pub(crate) fn decode(fingerprint: u64, token: &str) -> Result<Vec<Standing>, Error> {
+pub(crate) fn decode(origin: Origin, token: &str) -> Result<Vec<Standing>, Error> {
     let invalid = |detail| Error::PageTokenInvalid { detail };
     if token.len() > MAX_PAGE_TOKEN_CHARS {
         return Err(invalid("it is too long"));
@@ -78,8 +90,11 @@ pub(crate) fn decode(fingerprint: u64, token: &str) -> Result<Vec<Standing>, Err
     if rest.byte() != Some(FORMAT) {
         return Err(invalid("its format is unknown"));
     }
-    if rest.number() != Some(fingerprint) {
+    if rest.number() != Some(origin.request) {
         return Err(invalid("it belongs to another query or order"));
+    }
+    if rest.number() != Some(origin.design) {
+        return Err(invalid("the index has been redesigned since it was given"));
     }
     rest.standings().ok_or_else(|| invalid("its content is damaged"))
 }
@@ -127,6 +142,11 @@ impl<'a> Rest<'a> {
 mod tests {
     use super::*;
 
+    const ORIGIN: Origin = Origin {
+        request: 77,
+        design: 5,
+    };
+
     fn position() -> Vec<Standing> {
         vec![
             Standing::Missing,
@@ -138,19 +158,19 @@ mod tests {
 
     #[test]
     fn a_token_comes_back_and_is_fit_for_a_url() {
-        let token = encode(77, &position());
-        assert_eq!(decode(77, &token).expect("a good token"), position());
+        let token = encode(ORIGIN, &position());
+        assert_eq!(decode(ORIGIN, &token).expect("a good token"), position());
         assert!(
             token
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         );
-        assert_eq!(decode(1, &encode(1, &[])).expect("a good token"), []);
+        assert_eq!(decode(ORIGIN, &encode(ORIGIN, &[])).expect("a good token"), []);
     }
 
     #[test]
     fn anything_else_is_refused() {
-        let token = encode(77, &position());
+        let token = encode(ORIGIN, &position());
         for other in [
             "",
             "A",
@@ -162,11 +182,22 @@ mod tests {
             &format!("{token}A"),
         ] {
             assert!(
-                matches!(decode(77, other), Err(Error::PageTokenInvalid { .. })),
+                matches!(decode(ORIGIN, other), Err(Error::PageTokenInvalid { .. })),
                 "{other}"
             );
         }
-        assert!(matches!(decode(78, &token), Err(Error::PageTokenInvalid { .. })));
+        for other in [
+            Origin {
+                request: 78,
+                ..ORIGIN
+            },
+            Origin { design: 6, ..ORIGIN },
+        ] {
+            assert!(matches!(
+                decode(other, &token),
+                Err(Error::PageTokenInvalid { .. })
+            ));
+        }
         let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         for at in 0..token.len() {
             for letter in letters.iter().step_by(7) {
@@ -176,12 +207,12 @@ mod tests {
                 }
                 changed[at] = *letter;
                 let changed = String::from_utf8(changed).expect("ASCII");
-                assert!(decode(77, &changed).is_err(), "{changed}");
+                assert!(decode(ORIGIN, &changed).is_err(), "{changed}");
             }
         }
         let long = "A".repeat(MAX_PAGE_TOKEN_CHARS + 1);
         assert!(matches!(
-            decode(77, &long),
+            decode(ORIGIN, &long),
             Err(Error::PageTokenInvalid {
                 detail: "it is too long"
             })
@@ -193,12 +224,22 @@ mod tests {
         for content in [
             vec![2],
             vec![FORMAT],
-            [&[FORMAT][..], &77_u64.to_le_bytes(), &[1, 9]].concat(),
+            [&[FORMAT][..], &77_u64.to_le_bytes()].concat(),
+            [
+                &[FORMAT][..],
+                &77_u64.to_le_bytes(),
+                &5_u64.to_le_bytes(),
+                &[1, 9],
+            ]
+            .concat(),
         ] {
             let mut bytes = content;
             bytes.extend(xxh3_64(&bytes).to_le_bytes());
             let token = URL_SAFE_NO_PAD.encode(bytes);
-            assert!(matches!(decode(77, &token), Err(Error::PageTokenInvalid { .. })));
+            assert!(matches!(
+                decode(ORIGIN, &token),
+                Err(Error::PageTokenInvalid { .. })
+            ));
         }
     }
 }

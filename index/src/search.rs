@@ -12,7 +12,7 @@ use crate::count::Count;
 use crate::error::Error;
 use crate::index::{Shared, View};
 use crate::inner_hits;
-use crate::page;
+use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::profile::{Access, Laps, Profile, Recorder};
 use crate::request::{Hit, SearchRequest, SearchResult, TotalRequest};
@@ -87,15 +87,18 @@ impl Searcher {
             ),
             together(
                 together(check_page(request), collapse(layout, request)),
-                aggregate::prepare(layout, parents, &run, &request.query, &request.aggregations),
+                aggregate::prepare(layout, parents, &run, request, self.shared.design),
             ),
         )
         .map(|(both, ((_, collapse), prepared))| ((both, collapse), prepared))?;
-        let fingerprint = request.fingerprint();
+        let origin = Origin {
+            request: request.fingerprint(),
+            design: self.shared.design,
+        };
         let after = request
             .after
             .as_deref()
-            .map(|token| position(fingerprint, &order, token))
+            .map(|token| position(origin, &order, token))
             .transpose()?;
 
         let wanted = if request.page_size == 0 {
@@ -160,7 +163,7 @@ impl Searcher {
             winners.pop();
         }
         let last = winners.last().filter(|_| more);
-        let next_page_token = last.map(|last| page::encode(fingerprint, &last.standings));
+        let next_page_token = last.map(|last| page::encode(origin, &last.standings));
         let hits = winners.iter().skip(request.skip).map(|winner| Hit {
             key: order.document_key(&winner.standings),
             score: order.wants_scores().then_some(winner.score),

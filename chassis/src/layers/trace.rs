@@ -1,4 +1,4 @@
-//! A span for each call, from its first byte to its trailers, and one log line for each call that failed.
+//! A span for each call, from its first byte to its trailers, and one log line for each call that failed, in each process.
 //!
 //! Names and attributes follow the RPC conventions of OpenTelemetry (semantic-conventions `docs/rpc`, release
 //! candidate): the span is named by `rpc.method`, an RPC that doesn't exist is `_OTHER` with its name in
@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::error::Error as _;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{self, Poll, ready};
 
 use futures_util::FutureExt as _;
@@ -107,7 +108,7 @@ pub struct Trace<S> {
 impl<S: Inner> Inner for Trace<S> {
     fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let traced = match &self.layer.side {
-            Side::Server => self.layer.serve(&request),
+            Side::Server => self.layer.serve(&mut request),
             Side::Client(peer) => self.layer.ask(&mut request, peer),
         };
         let Traced { place, watch } = traced;
@@ -131,11 +132,16 @@ struct Traced {
 }
 
 impl TraceLayer {
-    fn serve(&self, request: &Request<Body>) -> Traced {
+    fn serve(&self, request: &mut Request<Body>) -> Traced {
         let place = TracePlace::Call(self.begin(request));
+        let extensions = request.extensions_mut();
+        let told = match extensions.get::<Told>() {
+            Some(told) => Telling::First(told.clone()),
+            None => Telling::Last(extensions.get_or_insert_default::<Told>().clone()),
+        };
         let watch = Watch::new(Call {
             place: place.clone(),
-            server: true,
+            telling: Some(told),
             entered: true,
             started: Instant::now(),
         });
@@ -162,7 +168,7 @@ impl TraceLayer {
         let place = TracePlace::Call(context);
         let call = Call {
             place: place.clone(),
-            server: false,
+            telling: None,
             entered,
             started: Instant::now(),
         };
@@ -286,10 +292,24 @@ impl<F: Future> Future for InItsPlace<F> {
     }
 }
 
+/// How a call failed that was told last, as an extension of its request: where a server has another one of its process
+/// behind it, as a gateway its services, one line is enough. It is that of the server behind, which knows the cause.
+#[derive(Clone, Debug, Default)]
+struct Told(Arc<AtomicI32>);
+
+/// Who has a line for a failed call.
+enum Telling {
+    /// A server behind another one.
+    First(Told),
+    /// The one in front, if nobody behind it told the same.
+    Last(Told),
+}
+
 /// A call under way.
 struct Call {
     place: TracePlace,
-    server: bool,
+    /// `None` at the client's end, which has its line where the call is served, or where its error is answered.
+    telling: Option<Telling>,
     entered: bool,
     started: Instant,
 }
@@ -307,7 +327,7 @@ impl Observer for Call {
         }
         let name = code_name(outcome.code);
         span.set_attribute(KeyValue::new("rpc.status_code", name));
-        if outcome.code != Code::Ok && (!self.server || is_server_fault(outcome.code)) {
+        if outcome.code != Code::Ok && (self.telling.is_none() || is_server_fault(outcome.code)) {
             span.set_status(SpanStatus::error(""));
             span.set_attribute(KeyValue::new("error.type", name));
         }
@@ -324,10 +344,14 @@ impl Call {
         if outcome.code == Code::Ok {
             return;
         }
-        // The client's end of a call has its own log line where it is served, or where its error is answered.
-        if self.server {
-            self.place.in_scope(|| log(outcome, self.started));
+        let code = i32::from(outcome.code);
+        match &self.telling {
+            None => return,
+            Some(Telling::First(Told(told))) => told.store(code, Ordering::Release),
+            Some(Telling::Last(Told(told))) if told.load(Ordering::Acquire) == code => return,
+            Some(Telling::Last(_)) => {}
         }
+        self.place.in_scope(|| log(outcome, self.started));
     }
 }
 

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Request;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -22,6 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tonic::Status;
 use tonic::body::Body;
 use tower::Service as _;
 
@@ -35,6 +37,7 @@ use crate::config::{ConnectionConfig, ServerConfig};
 use crate::ends::Ends;
 use crate::gather::{Calls, Gather, UnderWay};
 use crate::layers::ResponseFuture;
+use crate::status::StatusBuilder;
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
@@ -310,7 +313,7 @@ impl Connection {
             // A stack is always ready: each call waits in it.
             let answer = stack
                 .clone()
-                .call(request.map(|body| Body::new(Leftover::new(body, leftover_max))));
+                .call(request.map(|body| Body::new(Leftover::new(body.map_err(broken_off), leftover_max))));
             Counted {
                 answer,
                 _under_way: calls.begin(),
@@ -419,4 +422,13 @@ fn is_of_the_peer(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
     )
+}
+
+/// The error of a request that breaks off: its caller has reset the stream, or the connection has ended. Nobody is left to be told, and
+/// no fault is the server's.
+fn broken_off(error: hyper::Error) -> Status {
+    let words = "the caller went away before the whole request was there";
+    StatusBuilder::new(tonic::Code::Cancelled, "CANCELLED", words)
+        .source(error)
+        .build()
 }

@@ -225,3 +225,75 @@ async fn an_address_that_is_taken_is_named() {
     let text = bind(foreign).await.expect_err("documentation only").to_string();
     assert!(text.contains("no interface has it"), "{text}");
 }
+
+/// How the caller of half a request goes away.
+#[derive(Clone, Copy, Debug)]
+enum Going {
+    Reset(h2::Reason),
+    HangUp,
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_off_is_of_a_caller_who_went_away() {
+    use crate::layers::testing::{attribute, message, record};
+    use prost::Message as _;
+
+    let config = ServerConfig {
+        workers: 0,
+        ..ServerConfig::default()
+    };
+    for going in [
+        Going::HangUp,
+        Going::Reset(h2::Reason::CANCEL),
+        Going::Reset(h2::Reason::INTERNAL_ERROR),
+        Going::Reset(h2::Reason::PROTOCOL_ERROR),
+    ] {
+        let recorded = record();
+        let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+        let stream = TcpStream::connect(running.address).await.expect("a connection");
+        let (client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+        let connection = tokio::spawn(connection);
+        let mut client = client.ready().await.expect("a stream");
+        let request = || {
+            http::Request::post(format!("http://x{}", crate::testing::SAY))
+                .header("content-type", "application/grpc")
+                .header("te", "trailers")
+                .body(())
+                .expect("a request")
+        };
+        let (broken, mut half) = client.send_request(request(), false).expect("sent");
+        half.send_data(bytes::Bytes::from_static(&[0, 0, 0, 0, 100, 1]), false)
+            .expect("sent");
+        let mut client = client.ready().await.expect("a stream");
+        // When another call is answered, the first has arrived.
+        let (answer, mut whole) = client.send_request(request(), false).expect("sent");
+        let words = message(&text("hello").encode_to_vec());
+        whole.send_data(words, true).expect("sent");
+        let answer = answer.await.expect("an answer");
+        let mut body = answer.into_body();
+        while let Some(data) = body.data().await {
+            data.expect("no error");
+        }
+        match going {
+            Going::HangUp => connection.abort(),
+            Going::Reset(reason) => half.send_reset(reason),
+        }
+        drop((broken, half, whole, body, client));
+        let _ = connection.await;
+        running.stop.cancel();
+        running.task.await.expect("no panic");
+        let codes: Vec<_> = recorded
+            .spans()
+            .iter()
+            .map(|span| attribute(span, "rpc.status_code"))
+            .collect();
+        assert_eq!(codes, ["OK", "CANCELLED"], "{going:?}");
+        let lines = recorded.lines();
+        assert!(
+            lines
+                .iter()
+                .all(|line| !line.contains("ERROR") && !line.contains("call ")),
+            "{going:?}: {lines:#?}"
+        );
+    }
+}

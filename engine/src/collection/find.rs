@@ -11,7 +11,7 @@ use souk_storage::limits::MAX_MULTI_GET_ROWS;
 use souk_storage::{PrimaryKey, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
-use super::Collection;
+use super::{Collection, MIN_SEQUENCE};
 use crate::deadline::Wait;
 use crate::error::{EngineError, Result};
 use crate::key;
@@ -43,7 +43,7 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::Invalid`] with every violation, [`EngineError::PageTokenInvalid`],
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
-    /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`].
+    /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
     pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
         let mut search = search_wire::read(search.unwrap_or_default(), path, &self.open.served().schema)?;
         let kept = self.kept_view(&mut search, path)?;
@@ -60,7 +60,9 @@ impl<R: Resource> Collection<R> {
             .await?;
         let began = Instant::now();
         let full = matches!(search.hits, pb::HitsMode::Unspecified | pb::HitsMode::Full);
-        let shows = !answer.result.hits.is_empty() && (full || highlighter.is_some());
+        // Whoever may not meet all rows isn't told the ids of others' either.
+        let needed = full || self.scope()?.is_limited();
+        let shows = !answer.result.hits.is_empty() && (needed || highlighter.is_some());
         let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
         let snapshot = match &kept {
             Some((_, view)) => Some(view.rows.clone()),
@@ -80,12 +82,13 @@ impl<R: Resource> Collection<R> {
         let mut hits = Vec::with_capacity(answer.result.hits.len());
         let mut rows = rows.into_iter();
         for hit in &answer.result.hits {
-            let resource = rows.next().flatten().filter(|_| full);
+            let row = rows.next().flatten();
             let highlights = highlights.next().unwrap_or_default();
-            if full && resource.is_none() {
-                // Deleted since the index saw it.
+            if needed && row.is_none() {
+                // Deleted since the index saw it, or another's.
                 continue;
             }
+            let resource = row.filter(|_| full);
             let id = id_of::<R>(&hit.key)?;
             hits.push(FoundHit {
                 resource,
@@ -154,12 +157,17 @@ impl<R: Resource> Collection<R> {
 
     /// The view that the token of a search is for, with its number: the index's own token is left in its place.
     fn kept_view(&self, search: &mut WireSearch, path: &str) -> Result<Option<(u64, View)>> {
-        let fingerprint = self.scope()?.bind(views::fingerprint(R::TABLE));
+        let scope = self.scope()?;
+        let fingerprint = scope.bind(views::fingerprint(R::TABLE));
         let token = search.request.after.as_deref();
         let Some(token) = token.and_then(|token| ViewToken::open(fingerprint, token)) else {
             return Ok(None);
         };
         let view = views::kept(&self.inner.views, token.number, search.keep_view)?;
+        if view.sequence < scope.seeing(&self.open.handovers) {
+            // It has rows that are others' by now.
+            return Err(EngineError::ViewExpired);
+        }
         if search.min_sequence > view.sequence {
             let message = format!(
                 "is {}, but the view of page_token ends at {}; start again without page_token",
@@ -227,12 +235,16 @@ impl<R: Resource> Collection<R> {
             )
         });
         async {
+            self.check_sequence(MIN_SEQUENCE, min_sequence).await?;
             let (scope, request) = self.scoped_search(request)?;
             let wait = Wait::of_call();
             let began = Instant::now();
             let (searcher, sequence) = match view {
                 Some(view) => (view.searcher.clone(), view.sequence),
-                None => self.open.index.view(min_sequence, wait).await?,
+                None => {
+                    let min_sequence = min_sequence.max(scope.seeing(&self.open.handovers));
+                    self.open.index.view(min_sequence, wait).await?
+                }
             };
             let waited = began.elapsed();
             let span = Span::current();

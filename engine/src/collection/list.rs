@@ -40,13 +40,13 @@ pub struct ListRequest<'a> {
 }
 
 impl ListRequest<'_> {
-    /// What a page token belongs to.
-    fn fingerprint(&self, table: &str) -> u64 {
+    /// What a page token belongs to: with the columns, as the index may have had others under its name.
+    fn fingerprint(&self, table: &str, columns: &[String]) -> u64 {
         let mut hash = Xxh3::new();
         // Debug of these types is a complete spelling.
         hash.update(
             format!(
-                "{table:?} {:?} {:?} {:?}",
+                "{table:?} {:?} {columns:?} {:?} {:?}",
                 self.index, self.prefix, self.direction
             )
             .as_bytes(),
@@ -59,7 +59,7 @@ impl<R: Resource> Collection<R> {
     /// Lists resources by a secondary index: no search involved, always the latest writes.
     ///
     /// # Errors
-    /// [`EngineError::PageTokenInvalid`], [`EngineError::Invalid`].
+    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
     pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<R>> {
         let mut violations = Violations::new();
         let size = wire::page_size(
@@ -71,7 +71,10 @@ impl<R: Resource> Collection<R> {
         );
         wire::settled(violations)?;
         let scope = self.scope()?;
-        let fingerprint = scope.bind(request.fingerprint(R::TABLE));
+        let indexes = &self.open.declaration.table.indexes;
+        let index = indexes.iter().find(|index| index.name == request.index);
+        let columns = index.map_or(&[][..], |index| &index.columns);
+        let fingerprint = scope.bind(request.fingerprint(R::TABLE, columns));
         let after = match request.page_token {
             "" => None,
             sealed => {
@@ -85,9 +88,6 @@ impl<R: Resource> Collection<R> {
             }
         };
         let snapshot = self.snapshot(request.min_sequence).await?;
-        let indexes = &self.open.declaration.table.indexes;
-        let index = indexes.iter().find(|index| index.name == request.index);
-        let columns = index.map_or(&[][..], |index| &index.columns);
         match scope.owns_prefix(columns, request.prefix) {
             Some(true) => {}
             // As if there were no rows.

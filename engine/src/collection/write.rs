@@ -15,6 +15,7 @@ use tracing::Span;
 use super::{Collection, not_found};
 use crate::error::{EngineError, Result};
 use crate::etag;
+use crate::handovers::owners;
 use crate::key;
 use crate::resource::{Resource, Stored, Written};
 use crate::scope::Scope;
@@ -203,7 +204,9 @@ impl<R: Resource> Collection<R> {
     ) -> Result<Written<Stored<R>>> {
         let scope = self.scope()?;
         let changes = |row: &Row, current: R| {
+            let mut lost = owners(&current);
             let changed = change(current).map_err(Into::into)?;
+            lost.retain(|(role, owner)| changed.owner(*role) != Some(owner.as_str()));
             scope.check_written(&changed)?;
             if changed.id() != id {
                 return Err(EngineError::Defect("an update changed the id of its resource"));
@@ -215,9 +218,10 @@ impl<R: Resource> Collection<R> {
             };
             let condition = Condition::revision(row.revision);
             let batch = WriteBatch::of(&self.open.table, operation, condition);
-            Ok((batch, (record, changed)))
+            Ok((batch, (record, changed, lost)))
         };
-        let ((record, changed), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
+        let ((record, changed, lost), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
+        self.open.handovers.note(&lost, sequence);
         Ok(Written {
             value: record.with(changed, sequence, &self.inner.database),
             sequence: signed(sequence),

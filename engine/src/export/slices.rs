@@ -1,5 +1,8 @@
 //! Slices of a table that export side by side: equal parts of the space of hashes that keys begin with.
 
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
 use souk_chassis::status::Violations;
 use souk_storage::{KeyBound, KeyValue, PrimaryKey, TableSchema};
 
@@ -10,8 +13,22 @@ use crate::key::HASH_COLUMN;
 /// Parts of the space of hashes: the first four digits.
 const HASH_PARTS: u32 = 1 << 16;
 
+/// Which slices were given to their end.
+#[derive(Debug, Default)]
+pub(super) struct Ended(Mutex<HashSet<Slice>>);
+
+impl Ended {
+    /// One more has ended; `true` when with it all slices have, of as many as it is one of.
+    pub(super) fn note(&self, slice: Slice) -> bool {
+        let mut ended = self.0.lock();
+        ended.insert(slice);
+        let beside = ended.iter().filter(|other| other.count == slice.count);
+        beside.count() == usize::from(slice.count)
+    }
+}
+
 /// One of several slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slice {
     count: u16,
     number: u16,

@@ -32,6 +32,7 @@ struct Look {
     views: usize,
     snapshots: usize,
     watches: usize,
+    watched_ahead: usize,
 }
 
 /// One table's index.
@@ -103,6 +104,7 @@ impl Look {
             views: engine.views.len(),
             snapshots: engine.snapshots.len(),
             watches: engine.metrics.watches(),
+            watched_ahead: engine.read_ahead.bytes(),
         }
     }
 }
@@ -161,6 +163,7 @@ impl Observed<'_> {
         self.number(table::VIEWS, |look| Some(whole(look.views)));
         self.number(table::SNAPSHOTS, |look| Some(whole(look.snapshots)));
         self.number(table::WATCHES, |look| Some(whole(look.watches)));
+        self.number(table::WATCHED_AHEAD, |look| Some(whole(look.watched_ahead)));
     }
 
     fn store(&self) {

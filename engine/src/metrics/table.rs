@@ -334,6 +334,15 @@ pub const WATCHES: Instrument = Instrument {
     attributes: &[],
 };
 
+/// Read for watches.
+pub const WATCHED_AHEAD: Instrument = Instrument {
+    name: "souk.watch.ahead",
+    kind: Kind::Gauge,
+    unit: "By",
+    description: "What watches have read of the log and their clients haven't taken yet",
+    attributes: &[],
+};
+
 /// All of them.
 pub const ALL: &[Instrument] = &[
     OPERATION_DURATION,
@@ -372,4 +381,5 @@ pub const ALL: &[Instrument] = &[
     VIEWS,
     SNAPSHOTS,
     WATCHES,
+    WATCHED_AHEAD,
 ];

@@ -185,7 +185,11 @@ fn tokens_and_ids_of_requests() {
         "CHANGES_TRIMMED",
     );
     tells(
-        EngineError::SequenceAhead { after: 9, last: 5 },
+        EngineError::SequenceAhead {
+            field: "min_sequence",
+            given: 9,
+            last: 5,
+        },
         Code::OutOfRange,
         "SEQUENCE_AHEAD",
     );
@@ -254,10 +258,6 @@ fn shed_load_says_when_to_come_back() {
 #[test]
 fn deadlines_say_what_was_waited_for() {
     for waiting in [
-        Waiting::Store {
-            wanted: 7,
-            reached: 5,
-        },
         Waiting::Index {
             wanted: 7,
             reached: 5,
@@ -268,7 +268,7 @@ fn deadlines_say_what_was_waited_for() {
         let error = EngineError::DeadlineExceeded(waiting);
         let details = tells(error, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
         let metadata = &details.error_info().expect("an ErrorInfo").metadata;
-        let for_a_write = matches!(waiting, Waiting::Store { .. } | Waiting::Index { .. });
+        let for_a_write = matches!(waiting, Waiting::Index { .. });
         assert_eq!(metadata.contains_key("min_sequence"), for_a_write, "{waiting:?}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 
 use futures_util::StreamExt as _;
+use souk_engine::export::{LEASE, SNAPSHOTS_MAX};
 use souk_engine::{EngineError, ExportRequest};
 
 use crate::note::{self, Note};
@@ -111,5 +112,69 @@ async fn bad_exports_are_refused() {
         }
     }
     drop(kept);
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exports_that_have_ended_make_room_for_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    fill(&notes).await;
+    for slice_count in [1, 2] {
+        for _ in 0..=SNAPSHOTS_MAX {
+            let mut snapshot_token = String::new();
+            for slice in 0..slice_count {
+                let request = ExportRequest {
+                    slice_count,
+                    slice,
+                    snapshot_token: snapshot_token.clone(),
+                    ..ExportRequest::default()
+                };
+                let blocks = notes.export(request).await.expect("an export");
+                let mut blocks = pin!(blocks);
+                while let Some(block) = blocks.next().await {
+                    snapshot_token = block.expect("a block").snapshot_token;
+                }
+            }
+        }
+    }
+    // Those of which a slice is missing don't.
+    let half = || ExportRequest {
+        slice_count: 2,
+        ..ExportRequest::default()
+    };
+    for _ in 0..SNAPSHOTS_MAX {
+        let blocks = notes.export(half()).await.expect("an export");
+        blocks.for_each(|_| std::future::ready(())).await;
+    }
+    let refused = notes.export(half()).await.map(drop);
+    assert!(
+        matches!(refused, Err(EngineError::TooManyExports { .. })),
+        "{refused:?}"
+    );
+    note::close(engine).await;
+}
+
+/// On one thread: there the clock can be put forward.
+#[tokio::test]
+async fn a_stream_that_nobody_reads_loses_its_snapshot_and_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    fill(&notes).await;
+    let stalled = notes.export(ExportRequest::default()).await.expect("an export");
+    let mut stalled = pin!(stalled);
+    let first = stalled.next().await.expect("a block").expect("no error");
+    tokio::time::pause();
+    tokio::time::advance(LEASE).await;
+    tokio::time::resume();
+    let end = stalled.next().await.expect("an end that says why");
+    assert!(matches!(end, Err(EngineError::ExportExpired)), "{end:?}");
+    assert!(stalled.next().await.is_none());
+    let request = ExportRequest {
+        resume_token: first.resume_token,
+        ..ExportRequest::default()
+    };
+    let resumed = notes.export(request).await.map(drop);
+    assert!(matches!(resumed, Err(EngineError::ExportExpired)), "{resumed:?}");
     note::close(engine).await;
 }

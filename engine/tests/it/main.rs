@@ -14,6 +14,7 @@ mod redesign;
 mod restores;
 mod scope;
 mod standstill;
+mod sequences;
 mod views;
 mod watch;
 mod writes;

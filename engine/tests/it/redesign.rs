@@ -509,3 +509,117 @@ async fn an_expired_row_vanishes_from_the_index_and_can_come_again() {
     assert_eq!(bobs.expect("a page").total.expect("a total").value, 1);
     note::close(engine).await;
 }
+
+/// What the field `place` may be: its type, and where its values come from.
+const PLACES: [(pb::IndexFieldType, &str); 4] = [
+    (pb::IndexFieldType::Long, "rank"),
+    (pb::IndexFieldType::Double, "rank"),
+    (pb::IndexFieldType::Keyword, "text"),
+    (pb::IndexFieldType::Keyword, "author"),
+];
+
+/// Notes in which each of [`PLACES`] has another order.
+async fn fill_in_disorder(directory: &Path, random: &mut fastrand::Rng) {
+    let (engine, notes) = note::open(directory).await;
+    let mut ranks: Vec<i64> = (-100..100).collect();
+    random.shuffle(&mut ranks);
+    let note = |(number, rank): (usize, &i64)| Note {
+        text: format!("{:03}", random.u8(..)),
+        ..Note::new(
+            &format!("n{number}"),
+            ["ada", "bob", "eve"][random.usize(..3)],
+            *rank,
+        )
+    };
+    let batch = ranks.iter().enumerate().map(note).collect();
+    notes.create_batch(batch, None, true).await.expect("created");
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_token_goes_on_exactly_or_is_refused_over_redesigns_and_restarts() {
+    const SEARCHES: usize = 16;
+    let mut random = fastrand::Rng::with_seed(crate::seed("redesign"));
+    let directory = tempfile::tempdir().expect("a directory");
+    fill_in_disorder(directory.path(), &mut random).await;
+    let (mut engine, mut notes) = note::open(directory.path()).await;
+    let (kind, source) = PLACES[0];
+    let added = engine
+        .update_index("notes", &[add("place", kind, source)], false)
+        .await;
+    added.expect("a change");
+    settled(&engine).await;
+    let mut design = 0;
+    let (mut went_on, mut refused, mut restarts) = (0, 0, 0);
+    for nth in 0..SEARCHES {
+        let by = pb::sort::Kind::Field(pb::FieldSort {
+            field: ["place", "rank"][random.usize(..2)].to_owned(),
+            descending: random.bool(),
+            ..pb::FieldSort::default()
+        });
+        // Without an order it is by score.
+        let sort = if random.u8(..5) > 0 {
+            vec![pb::Sort { kind: Some(by) }]
+        } else {
+            Vec::new()
+        };
+        let search = pb::Search {
+            sort,
+            page_size: random.i32(20..80),
+            ..pb::Search::default()
+        };
+        let whole = pb::Search {
+            page_size: 1_000,
+            ..search.clone()
+        };
+        let expected = note::found(&notes, whole).await;
+        assert_eq!(expected.len(), 200);
+        let (began, mut found) = (design, Vec::new());
+        let mut page_token = String::new();
+        loop {
+            let next = pb::Search {
+                page_token: page_token.clone(),
+                ..search.clone()
+            };
+            match notes.search(Some(next), "search").await {
+                Ok(page) => {
+                    went_on += usize::from(!found.is_empty());
+                    found.extend(page.hits.into_iter().map(|hit| hit.id));
+                    assert_eq!(found, expected[..found.len()], "search {nth}: {search:?}");
+                    page_token = page.next_page_token;
+                }
+                Err(EngineError::PageTokenInvalid { detail, .. }) => {
+                    assert_ne!(design, began, "search {nth}: {detail}");
+                    assert!(detail.contains("redesigned"), "{detail}");
+                    refused += 1;
+                    break;
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+            if page_token.is_empty() {
+                assert_eq!(found.len(), expected.len());
+                break;
+            }
+            match random.u8(..4) {
+                0 => {
+                    note::close(engine).await;
+                    drop(notes);
+                    (engine, notes) = note::open(directory.path()).await;
+                    restarts += 1;
+                }
+                1 => {
+                    design = random.usize(..PLACES.len());
+                    let (kind, source) = PLACES[design];
+                    let changes = [drop_field("place"), add("place", kind, source)];
+                    let changed = engine.update_index("notes", &changes, false).await;
+                    changed.expect("a change");
+                    settled(&engine).await;
+                }
+                _ => {}
+            }
+        }
+    }
+    println!("{went_on} went on, {refused} were refused, {restarts} restarts");
+    assert!(went_on > 0 && refused > 0 && restarts > 0);
+    note::close(engine).await;
+}

@@ -1,9 +1,15 @@
 //! Which rows a call meets: its caller's own, and nothing by accident.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use souk_access::{Caller, Identity, Reach, Role, by_the_service};
 use souk_engine::storage::{Direction, Value};
-use souk_engine::{Collection, EngineConfig, EngineError, ExportRequest, ListRequest};
+use souk_engine::{
+    Collection, EngineConfig, EngineError, ExportRequest, ListRequest, SuggestFields, SuggestOrder,
+    SuggestRequest,
+};
 use souk_proto::search::v1 as pb;
 use souk_proto::r#type::v1::ChangeKind;
 
@@ -374,4 +380,152 @@ async fn a_watch_tells_deletions_of_own_rows_alone() {
         assert_eq!(told, ids);
     }
     note::close(engine).await;
+}
+
+/// A search that shows no row: its caller's ids, and figures over his rows.
+fn without_rows() -> pb::Search {
+    let aggregation = |kind| pb::Aggregation { kind: Some(kind) };
+    pb::Search {
+        hits_mode: pb::HitsMode::Keys.into(),
+        aggregations: BTreeMap::from([
+            (
+                "best".to_owned(),
+                aggregation(pb::aggregation::Kind::TopHits(pb::TopHitsAggregation {
+                    size: 100,
+                    sort: Vec::new(),
+                })),
+            ),
+            (
+                "texts".to_owned(),
+                aggregation(pb::aggregation::Kind::Terms(pb::TermsAggregation {
+                    field: "text.keyword".to_owned(),
+                    ..pb::TermsAggregation::default()
+                })),
+            ),
+        ]),
+        ..everything()
+    }
+}
+
+/// Every search that shows something of a caller's rows, as text.
+async fn shown(notes: &Collection<Note>) -> String {
+    let page = notes
+        .search(Some(without_rows()), "search")
+        .await
+        .expect("a page");
+    let fields = SuggestFields {
+        folded: "text.keyword",
+        written: "text.keyword",
+        words: "text",
+        order: SuggestOrder::Alphabetical,
+    };
+    let suggest = SuggestRequest {
+        prefix: "note",
+        size: 100,
+        ..SuggestRequest::default()
+    };
+    let suggested = notes.suggest(suggest, &fields).await.expect("suggestions");
+    let ids: Vec<_> = page.hits.iter().map(|hit| &hit.id).collect();
+    format!(
+        "{ids:?} {:?} {:?} {:?}",
+        page.total, page.aggregations, suggested.suggestions
+    )
+}
+
+fn to_bob(note: Note) -> Result<Note, EngineError> {
+    Ok(Note {
+        author: "bob".to_owned(),
+        ..note
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_row_that_was_given_away_nothing_is_left_in_any_search_of_its_owner() {
+    const NOTES: i64 = 40;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut config = EngineConfig::new(directory.path());
+    // Searches that wait for nothing see what the index has.
+    config.commit_interval = Duration::from_secs(3_600);
+    let (engine, notes) = note::open_with(config).await;
+    for rank in 0..NOTES {
+        let note = Note::new(&format!("<{rank}>"), "ada", rank);
+        let note = Note {
+            text: format!("note <{rank}>"),
+            ..note
+        };
+        notes.create(note, None, false).await.expect("created");
+    }
+    for rank in 0..NOTES {
+        let id = format!("<{rank}>");
+        if rank % 2 == 0 {
+            notes.update(&id, None, to_bob).await.expect("given");
+        } else {
+            // Through the eyes of all who may change it.
+            let operator = caller(Role::Operator, "olga", Reach::All);
+            let given = operator.scope(notes.update(&id, None, to_bob)).await;
+            given.expect("given");
+        }
+        let shown = ada().scope(shown(&notes)).await;
+        assert!(!shown.contains(&id), "{id} in {shown}");
+        let (kept, left) = (format!("<{}>", rank + 1), NOTES - rank - 1);
+        assert_eq!(shown.contains(&kept), left > 0, "{kept} in {shown}");
+        assert!(shown.contains(&format!("value: {left},")), "{left} in {shown}");
+    }
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_view_from_before_a_row_was_given_away_ends_for_its_owner_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let mut sequence = 0;
+    for (rank, author) in [(0, "ada"), (1, "ada"), (2, "eve"), (3, "eve")] {
+        let note = Note::new(&format!("n{rank}"), author, rank);
+        sequence = notes.create(note, None, false).await.expect("created").sequence;
+    }
+    let mut search = pb::Search {
+        page_size: 1,
+        min_sequence: sequence,
+        keep_view: Some(prost_types::Duration {
+            seconds: 60,
+            nanos: 0,
+        }),
+        ..everything()
+    };
+    let eve = caller(Role::User, "eve", Reach::Own);
+    let mut pages = Vec::new();
+    for who in [ada(), eve.clone()] {
+        let page = who.scope(notes.search(Some(search.clone()), "search")).await;
+        pages.push(page.expect("a page").next_page_token);
+    }
+    notes.update("n1", None, to_bob).await.expect("given");
+    search.page_token = pages[0].clone();
+    let old = ada().scope(notes.search(Some(search.clone()), "search")).await;
+    assert!(matches!(old, Err(EngineError::ViewExpired)), "{old:?}");
+    search.page_token = pages[1].clone();
+    let others = eve.scope(notes.search(Some(search), "search")).await;
+    assert_eq!(others.expect("a page").hits.len(), 1);
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_given_away_before_a_restart_stays_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for round in 0..5 {
+        let (engine, notes) = note::open(directory.path()).await;
+        let id = format!("<{round}>");
+        if round > 0 {
+            let before = format!("<{}>", round - 1);
+            let shown = ada().scope(shown(&notes)).await;
+            assert!(!shown.contains(&before), "{before} in {shown}");
+        }
+        let note = Note {
+            text: format!("note {id}"),
+            ..Note::new(&id, "ada", round)
+        };
+        notes.create(note, None, false).await.expect("created");
+        assert!(ada().scope(notes.get(&id, 0)).await.is_ok());
+        notes.update(&id, None, to_bob).await.expect("given");
+        note::close(engine).await;
+    }
 }

@@ -1,6 +1,9 @@
 //! Views that searches keep: pages hold every hit once in any order while others write, with the rows of then.
 
+use std::time::Duration;
+
 use souk_engine::EngineError;
+use souk_engine::views::{VIEW_AGE_MAX, VIEWS_MAX};
 use souk_proto::search::v1 as pb;
 
 use crate::note::{self, Note};
@@ -172,5 +175,59 @@ async fn views_are_few_and_their_tokens_are_told_what_is_wrong() {
         .await
         .expect_err("gone");
     assert!(matches!(gone, EngineError::ViewExpired), "{gone:?}");
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn views_whose_last_page_was_given_make_room_for_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let sequence = fill(&notes).await;
+    for _ in 0..=VIEWS_MAX {
+        let mut search = pb::Search {
+            page_size: 40,
+            ..search(sequence)
+        };
+        let first = notes
+            .search(Some(search.clone()), "search")
+            .await
+            .expect("a page");
+        assert_ne!(first.next_page_token, "");
+        search.page_token = first.next_page_token;
+        let last = notes.search(Some(search), "search").await.expect("a page");
+        assert_eq!(last.next_page_token, "");
+    }
+    note::close(engine).await;
+}
+
+/// On one thread: there the clock can be put forward.
+#[tokio::test]
+async fn a_view_that_is_renewed_again_and_again_ends_all_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let sequence = fill(&notes).await;
+    let first = notes
+        .search(Some(search(sequence)), "search")
+        .await
+        .expect("a page");
+    let again = pb::Search {
+        page_token: first.next_page_token,
+        ..search(sequence)
+    };
+    let step = Duration::from_secs(30);
+    let mut age = Duration::ZERO;
+    loop {
+        tokio::time::pause();
+        tokio::time::advance(step).await;
+        tokio::time::resume();
+        age += step;
+        match notes.search(Some(again.clone()), "search").await {
+            Ok(_) => assert!(age < VIEW_AGE_MAX, "it is {age:?} old"),
+            Err(EngineError::ViewExpired) => break,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    // The clock went on beside.
+    assert!(age > VIEW_AGE_MAX / 2, "it ended after {age:?}");
     note::close(engine).await;
 }

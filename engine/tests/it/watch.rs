@@ -1,9 +1,17 @@
 //! Watches: every change, in order, from any position.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::StreamExt as _;
-use souk_engine::EngineError;
+use souk_engine::index::{Field, Object};
+use souk_engine::storage::TableSchema;
+use souk_engine::watch::{READ_AHEAD_BYTES_MAX, WATCHES_MAX};
+use souk_engine::{
+    Collection, ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Resource,
+    Tables,
+};
+use souk_proto::search::v1 as pb;
 use souk_proto::r#type::v1::ChangeKind;
 
 use crate::note::{self, Note};
@@ -65,10 +73,140 @@ async fn a_watch_from_a_place_that_isnt_there_is_refused() {
     let (engine, notes) = note::open(directory.path()).await;
     let ahead = notes.watch(Some(99)).await.err();
     assert!(
-        matches!(ahead, Some(EngineError::SequenceAhead { after: 99, .. })),
+        matches!(ahead, Some(EngineError::SequenceAhead { given: 99, .. })),
         "{ahead:?}"
     );
     let negative = notes.watch(Some(-1)).await.err();
     assert!(matches!(negative, Some(EngineError::Invalid(_))), "{negative:?}");
+    note::close(engine).await;
+}
+
+/// A note that is counted while it is in memory.
+#[derive(Debug, PartialEq)]
+struct Counted(Note);
+
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Counted {
+    fn new(note: Note) -> Self {
+        ALIVE.fetch_add(1, Ordering::SeqCst);
+        Self(note)
+    }
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        Self::new(self.0.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Resource for Counted {
+    const TABLE: &'static str = Note::TABLE;
+    const NAME: &'static str = Note::NAME;
+    const ID_FIELD: &'static str = Note::ID_FIELD;
+
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    fn table() -> TableSchema {
+        Note::table()
+    }
+
+    fn fields() -> Vec<Field> {
+        vec![Field::keyword("author")]
+    }
+
+    fn to_columns(&self) -> Columns {
+        self.0.to_columns()
+    }
+
+    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
+        Note::from_columns(id, columns).map(Self::new)
+    }
+
+    fn to_document(&self, document: &mut Object) {
+        document.push("author", self.0.author.as_str());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_watches_hold_is_bounded_in_sum_and_none_loses_a_change() {
+    const NOTES: usize = 24;
+    const BYTES: usize = 512 << 10;
+    const WATCHES: usize = 32;
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = EngineConfig::new(directory.path());
+    let opened = Engine::open(config, Tables::new().table::<Counted>()).await;
+    let engine = opened.expect("the engine opens");
+    let mut health = engine.health();
+    let served = health.wait_for(Health::is_serving).await.map(drop);
+    served.expect("the engine lives");
+    let notes: Collection<Counted> = engine.collection().expect("the table is declared");
+    let mut sequences = Vec::new();
+    for rank in 0..NOTES {
+        let note = Note {
+            text: "x".repeat(BYTES),
+            ..Note::new(&format!("n{rank}"), "ada", rank as i64)
+        };
+        let created = notes.create(Counted::new(note), None, false).await;
+        sequences.push(created.expect("created").sequence);
+    }
+    // The index has what it wants of them.
+    let search = pb::Search {
+        min_sequence: sequences[NOTES - 1],
+        hits_mode: pb::HitsMode::Keys.into(),
+        ..pb::Search::default()
+    };
+    notes.search(Some(search), "search").await.expect("a page");
+    let mut watches = Vec::new();
+    for _ in 0..WATCHES {
+        let watch = notes.watch(Some(0)).await.expect("a watch");
+        let mut watch = Box::pin(watch);
+        // One change is taken, and what was read with it waits.
+        let event = watch.next().await.expect("an event").expect("no error");
+        assert_eq!(event.sequence, sequences[0]);
+        drop(event);
+        watches.push(watch);
+    }
+    let (held, most) = (ALIVE.load(Ordering::SeqCst), READ_AHEAD_BYTES_MAX.div_ceil(BYTES));
+    assert!(held <= most, "{held} of 512 KiB are held, at most {most} may be");
+    assert!(held > most / 2, "{held}: what is held is used");
+    // In turns, so that they take from each other what they have read.
+    for at in 1..NOTES {
+        watches.truncate(if at < 3 { WATCHES } else { 4 });
+        for watch in &mut watches {
+            let event = watch.next().await.expect("an event").expect("no error");
+            assert_eq!((event.sequence, event.changes.len()), (sequences[at], 1));
+        }
+        assert!(ALIVE.load(Ordering::SeqCst) <= most);
+    }
+    drop(watches);
+    assert_eq!(ALIVE.load(Ordering::SeqCst), 0);
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_watches_than_may_be_open_are_refused_by_the_name_of_the_limit() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let mut open = Vec::new();
+    for _ in 0..WATCHES_MAX {
+        open.push(notes.watch(None).await.expect("a watch"));
+    }
+    let Err(refused) = notes.watch(None).await.map(drop) else {
+        panic!("one too many");
+    };
+    let status = tonic::Status::from(refused);
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+    assert!(status.message().contains(&WATCHES_MAX.to_string()), "{status:?}");
+    open.pop();
+    assert!(notes.watch(None).await.is_ok());
     note::close(engine).await;
 }

@@ -16,7 +16,7 @@ use crate::limits::{
     MAX_AGGREGATION_LEVELS, MAX_FIGURES, MAX_GROUP_ORDERS, MAX_GROUPINGS, MAX_PERCENTAGES, MAX_TOP_HITS,
 };
 use crate::query::{Query, QueryValue};
-use crate::request::Sort;
+use crate::request::{SearchRequest, Sort};
 use crate::run::Run;
 use crate::sort::Order;
 use field::Wanted;
@@ -30,14 +30,15 @@ pub(crate) fn prepare(
     layout: &Layout,
     parents: &Arc<ParentCache>,
     run: &Arc<Run>,
-    query: &Query,
-    aggregations: &[(String, Aggregation)],
+    request: &SearchRequest,
+    design: u64,
 ) -> Result<Prepared, Error> {
     let mut check = Check {
         layout,
         parents,
         run,
-        query,
+        query: &request.query,
+        design,
         violations: Violations::default(),
         refused: None,
     };
@@ -45,7 +46,7 @@ pub(crate) fn prepare(
         number: 1,
         scope: None,
     };
-    let nodes = check.level(aggregations, "aggregations", top);
+    let nodes = check.level(&request.aggregations, "aggregations", top);
     match check.refused {
         Some(refused) => Err(refused),
         None if check.violations.is_empty() => Ok(Prepared { nodes }),
@@ -59,6 +60,8 @@ struct Check<'a> {
     parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
     query: &'a Query,
+    /// The fingerprint of the index's design.
+    design: u64,
     violations: Violations,
     /// The first error that is no violation.
     refused: Option<Error>,

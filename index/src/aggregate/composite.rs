@@ -338,7 +338,7 @@ impl Pages {
             Some(Raw::Bytes(bytes)) => Standing::Bytes(bytes.clone()),
         });
         let standings: Vec<Standing> = standings.collect();
-        Some(page::encode(composite.fingerprint, &standings))
+        Some(page::encode(composite.origin, &standings))
     }
 }
 

@@ -6,6 +6,7 @@ use super::column::{Kind, Raw};
 use super::histogram::{Bounds, Steps};
 use super::{Datum, Figure, GroupOrder};
 use crate::geo::GeoPoint;
+use crate::page::Origin;
 use crate::sort::{Order, Standing};
 
 /// All aggregations of a request.
@@ -157,7 +158,7 @@ pub(super) struct Composite {
     pub(super) sources: Vec<Source>,
     pub(super) size: usize,
     /// What page tokens belong to.
-    pub(super) fingerprint: u64,
+    pub(super) origin: Origin,
     /// Only groups behind this one count.
     pub(super) after: Option<Vec<Standing>>,
 }

@@ -8,7 +8,7 @@ use crate::inner_hits;
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{MAX_PAGE_SIZE, MAX_SKIP};
-use crate::page;
+use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::request::SearchRequest;
 use crate::run::Run;
@@ -80,8 +80,8 @@ pub(super) fn check_page(request: &SearchRequest) -> Result<(), Error> {
 }
 
 /// The position of a page token in the order of its request.
-pub(super) fn position(fingerprint: u64, order: &Order, token: &str) -> Result<Vec<Standing>, Error> {
-    let standings = page::decode(fingerprint, token)?;
+pub(super) fn position(origin: Origin, order: &Order, token: &str) -> Result<Vec<Standing>, Error> {
+    let standings = page::decode(origin, token)?;
     if !order.accepts(&standings) {
         return Err(Error::PageTokenInvalid {
             detail: "it belongs to another order",

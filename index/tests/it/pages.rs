@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use souk_index::{
-    ArrayMode, Cancellation, Error, GeoPoint, Index, IndexOptions, Missing, NestedSort, Object, Query,
-    QueryValue, Reason, Relation, SearchRequest, Sort, SortValue, TotalRequest, limits,
+    ArrayMode, Cancellation, Error, Field, FieldKind, GeoPoint, Index, IndexOptions, Missing, NestedSort,
+    Object, Query, QueryValue, Reason, Relation, Schema, SearchRequest, Sort, SortValue, TotalRequest,
+    limits,
 };
 
 use super::{commit, find, schema, upsert};
@@ -302,4 +303,77 @@ fn every_violation_of_a_request_is_listed() {
         violations(&index, &far),
         [("sort[0].geo_distance.points".to_owned(), limit)]
     );
+}
+
+/// Documents whose only field is a number, of one type or another.
+fn numbers(kind: FieldKind, label: &str) -> Index {
+    let schema = Schema::new(vec![Field::new("n", kind)]).expect("a schema");
+    let options = IndexOptions {
+        label: label.to_owned(),
+        ..IndexOptions::default()
+    };
+    let index = Index::create_in_ram(schema, options).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let document = |n: i64| upsert(&format!("k{}", n + 5), Object::new().with("n", n));
+    commit(&mut writer, (-5..5).map(document).collect(), 1);
+    index
+}
+
+#[test]
+fn tokens_belong_to_one_design_of_the_index() {
+    let before = numbers(FieldKind::Long, "a");
+    let request = SearchRequest::new(Query::MatchAll)
+        .sorted(vec![Sort::field("n", false)])
+        .page_size(3);
+    let composite = |after: Option<String>| {
+        let numbers = souk_index::Aggregation::Composite {
+            sources: vec![souk_index::CompositeSource {
+                field: "n".to_owned(),
+                kind: souk_index::SourceKind::Terms,
+                descending: false,
+                include_missing: true,
+                missing: None,
+            }],
+            size: 3,
+            after,
+            aggregations: Vec::new(),
+        };
+        SearchRequest::new(Query::MatchAll)
+            .page_size(0)
+            .aggregations(vec![("numbers".to_owned(), numbers)])
+    };
+    let token = find(&before.searcher(), &request).next_page_token;
+    let groups = find(&before.searcher(), &composite(None)).aggregations;
+    let [(_, souk_index::AggregationResult::Groups { next_page_token, .. })] = groups.as_slice() else {
+        panic!("{groups:?}");
+    };
+    let nexts = [
+        request.clone().after(token.clone()),
+        composite(next_page_token.clone()),
+    ];
+    for (kind, label) in [
+        (FieldKind::Double, "a"),
+        (FieldKind::Date, "a"),
+        (FieldKind::Long, "b"),
+        (FieldKind::Long, "a"),
+    ] {
+        let is_same = (&kind, label) == (&FieldKind::Long, "a");
+        let after = numbers(kind, label);
+        for next in &nexts {
+            let found = after.searcher().search(next, &Cancellation::none());
+            match found {
+                Ok(found) if is_same => {
+                    let expected = find(&before.searcher(), next);
+                    assert_eq!(
+                        (found.hits, found.aggregations),
+                        (expected.hits, expected.aggregations)
+                    );
+                }
+                Err(Error::PageTokenInvalid { detail }) if !is_same => {
+                    assert!(detail.contains("redesigned"), "{detail}");
+                }
+                other => panic!("{label}: {other:?}"),
+            }
+        }
+    }
 }

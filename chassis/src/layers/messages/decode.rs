@@ -150,7 +150,10 @@ impl http_body::Body for DecodedBody {
                     Ok(data) => this.buffer.extend_from_slice(&data),
                     Err(frame) => this.trailers = frame.into_trailers().ok(),
                 },
-                Some(Err(status)) => return Poll::Ready(Some(Err(status))),
+                Some(Err(status)) => {
+                    this.body = Body::empty();
+                    return Poll::Ready(Some(Err(this.complaint.raise(status))));
+                }
                 // A message cut off by the end is passed on as it is: the decoder behind has the words for it.
                 None if !this.buffer.is_empty() => {
                     return Poll::Ready(Some(Ok(Frame::data(this.buffer.split().freeze()))));

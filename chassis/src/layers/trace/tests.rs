@@ -391,3 +391,49 @@ async fn what_is_told_in_a_call_is_in_its_span_and_spans_below_are_its_children(
         );
     }
 }
+
+fn damaged() -> Response<Body> {
+    let status = crate::status::StatusBuilder::data_loss("ROW_DAMAGED", "a row is damaged");
+    refuse(status.source("checksum 1 isn't 2"))
+}
+
+/// A server with another one of its process behind it, as a gateway is.
+fn in_front_of(
+    behind: impl Inner + Send + Sync + 'static,
+    answered: fn(Response<Body>) -> Response<Body>,
+) -> impl Inner {
+    let client = TraceLayer::client(methods(), &Uri::from_static("order")).layer(behind);
+    let client = Arc::new(client);
+    TraceLayer::server(methods()).layer(answering(move |request| {
+        let client = Arc::clone(&client);
+        async move { answered(call(&*client, request).await) }
+    }))
+}
+
+#[tokio::test]
+async fn two_servers_of_one_process_have_one_line_for_a_failed_call() {
+    let behind: [(fn() -> Response<Body>, _); 2] = [
+        (damaged, "checksum 1 isn't 2"),
+        (
+            || stream(1, Duration::ZERO, Code::ResourceExhausted),
+            "RESOURCE_EXHAUSTED",
+        ),
+    ];
+    for (answer, part) in behind {
+        let recorded = record();
+        let service = in_front_of(server(answer), |response| response);
+        end(call(&service, request_with(CHECK, "traceparent", PARENT)).await).await;
+        let lines = recorded.lines();
+        let [line] = lines.as_slice() else {
+            panic!("{lines:#?}");
+        };
+        assert!(line.contains(part), "{part}: {line}");
+        assert_eq!(recorded.spans().len(), 3, "each has its span");
+    }
+    // What the one in front makes of it is its own to tell.
+    let recorded = record();
+    let other = in_front_of(server(damaged), |_| refuse(Status::not_found("nothing")));
+    end(call(&other, request(CHECK)).await).await;
+    let lines = recorded.lines();
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+}

@@ -8,8 +8,7 @@ use souk_e2e::laws;
 use souk_e2e::spans::SpanKind;
 use souk_e2e::stand_in::StandIn;
 use souk_e2e::suite::{Layout, Plan};
-use souk_proto::search::v1::Search;
-use souk_proto::shop::v1::{GetShopResponse, SearchShopsRequest};
+use souk_proto::shop::v1::{GetShopResponse, WatchShopsRequest};
 use tonic::Status;
 
 use super::{GET_SHOP, Gateway, get_shop};
@@ -102,7 +101,7 @@ fn now_ns() -> anyhow::Result<u64> {
     Ok(u64::try_from(since.as_nanos())?)
 }
 
-/// A search that waits for a write that never comes is given up by its caller: all processes hear of it, and begin nothing more.
+/// A watch that waits for a write that never comes is given up by its caller: all processes hear of it, and begin nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a10_what_is_given_up_begins_nothing_more() -> anyhow::Result<()> {
     let collector = Collector::start().await?;
@@ -112,22 +111,18 @@ async fn a10_what_is_given_up_begins_nothing_more() -> anyhow::Result<()> {
         .await?;
     let mut shops = suite.shops()?;
     let caller = Caller::new();
-    let search = SearchShopsRequest {
-        search: Some(Search {
-            min_sequence: 1_000_000,
-            ..Search::default()
-        }),
-    };
-    let request = caller.request(search)?;
-    let waiting = tokio::spawn(async move { shops.search_shops(request).await });
-    // Another call on the same way: when it is answered, the search has arrived.
+    let request = caller.request(WatchShopsRequest::default())?;
+    let mut watch = shops.watch_shops(request).await?.into_inner();
+    let began = watch.message().await?;
+    anyhow::ensure!(began.is_some(), "a watch begins with where it is");
+    let waiting = tokio::spawn(async move { watch.message().await });
     let other = Caller::new();
     let refused = suite.shops()?.get_shop(other.request(get_shop("nowhere"))?).await;
     refused.expect_err("there is none");
     other.trace(&collector, 4).await?;
     let given_up = now_ns()?;
     waiting.abort();
-    let trace = caller.trace(&collector, 4).await?;
+    let trace = caller.trace(&collector, 3).await?;
     laws::whole(&trace, &caller.span_id)?;
     for span in trace.spans() {
         assert!(span.start_ns <= given_up, "{} begins later\n{trace}", span.name);
@@ -146,7 +141,7 @@ async fn a10_what_is_given_up_begins_nothing_more() -> anyhow::Result<()> {
     let refused = suite.shops()?.get_shop(last.request(get_shop("nowhere"))?).await;
     refused.expect_err("there is none");
     last.trace(&collector, 4).await?;
-    assert_eq!(collector.trace(&caller.trace_id).spans().len(), 4);
+    assert_eq!(collector.trace(&caller.trace_id).spans().len(), 3);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use crate::aggregate::node::{By, Composite, Shape, Source};
 use crate::aggregate::{CompositeSource, SourceKind, ValueRange};
 use crate::error::{Error, Reason};
 use crate::limits::{MAX_SORTS, MAX_TERMS_GROUPS};
-use crate::page;
+use crate::page::{self, Origin};
 use crate::sort::Standing;
 
 impl Check<'_> {
@@ -60,11 +60,14 @@ impl Check<'_> {
             self.violate(path, Reason::OutsideNestedPath, message, advice);
             return None;
         }
-        let fingerprint = composite::fingerprint(self.query, at, sources);
+        let origin = Origin {
+            request: composite::fingerprint(self.query, at, sources),
+            design: self.design,
+        };
         let after = match after {
             None => None,
             Some(token) => {
-                let standings = page::decode(fingerprint, token).and_then(|standings| {
+                let standings = page::decode(origin, token).and_then(|standings| {
                     let fits = standings.len() == read.len()
                         && read
                             .iter()
@@ -90,7 +93,7 @@ impl Check<'_> {
         let composite = Composite {
             sources: read,
             size,
-            fingerprint,
+            origin,
             after,
         };
         Some((Shape::Composite(composite), scope))

@@ -1,0 +1,51 @@
+//! When callers last lost a row to somebody else: what their searches have to see, so that nothing of it is left in them.
+//!
+//! An index follows the rows with a lag, and what it answers beside rows (ids, totals, aggregations, suggestions) isn't
+//! compared with them. So a search of a caller who meets own rows alone waits for the last write that took one from him.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use souk_access::Role;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::resource::Resource;
+
+/// Owners that are told apart, unless their hashes meet: then one waits for what the other lost.
+const STRIPES: usize = 1_024;
+
+/// The last loss of each owner of a table's rows.
+#[derive(Debug)]
+pub(crate) struct Handovers(Vec<AtomicU64>);
+
+impl Handovers {
+    /// Those of a table that is opened when `last` is the last sequence: of what was before, nothing is known but that.
+    pub(crate) fn since(last: u64) -> Self {
+        Self((0..STRIPES).map(|_| AtomicU64::new(last)).collect())
+    }
+
+    /// The last write that took a row from an owner, or a later one.
+    pub(crate) fn last(&self, role: Role, owner: &str) -> u64 {
+        self.stripe(role, owner)
+            .map_or(0, |last| last.load(Ordering::Acquire))
+    }
+
+    /// Notes that the write with this sequence took a row from these owners. To be called before the write is answered.
+    pub(crate) fn note(&self, lost: &[(Role, String)], sequence: u64) {
+        for (role, owner) in lost {
+            if let Some(last) = self.stripe(*role, owner) {
+                last.fetch_max(sequence, Ordering::AcqRel);
+            }
+        }
+    }
+
+    fn stripe(&self, role: Role, owner: &str) -> Option<&AtomicU64> {
+        let hash = xxh3_64_with_seed(owner.as_bytes(), role as u64);
+        self.0.get(usize::try_from(hash % STRIPES as u64).ok()?)
+    }
+}
+
+/// Whose a row is.
+pub(crate) fn owners<R: Resource>(resource: &R) -> Vec<(Role, String)> {
+    let owner = |role| Some((role, resource.owner(role)?.to_owned()));
+    R::OWNERS.iter().filter_map(|(role, _)| owner(*role)).collect()
+}
