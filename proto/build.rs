@@ -9,7 +9,7 @@ mod access;
 #[path = "build/paths.rs"]
 mod paths;
 
-const FILES: [&str; 18] = [
+const FILES: [&str; 19] = [
     "google/api/annotations.proto",
     "google/api/http.proto",
     "souk/auth/v1/access.proto",
@@ -21,6 +21,7 @@ const FILES: [&str; 18] = [
     "souk/order/v1/person.proto",
     "souk/order/v1/product.proto",
     "souk/order/v1/salesperson.proto",
+    "souk/rule/v1/rule.proto",
     "souk/search/v1/aggregation.proto",
     "souk/search/v1/index.proto",
     "souk/search/v1/query.proto",

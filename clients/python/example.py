@@ -38,7 +38,8 @@ def main(address: str) -> None:
         found = shops.SearchShops(shop_pb2.SearchShopsRequest(search=search), timeout=TIMEOUT)
         for hit in found.hits:
             assert hit.resource.type == "奶茶"
-            print(f"{hit.resource.rating:.1f}  {hit.resource.name}")
+            rating = f"{hit.resource.rating:.1f}" if hit.resource.HasField("rating") else "  –"
+            print(f"{rating}  {hit.resource.name}")
         print(f"{found.total.value} shops sell milk tea there")
 
         # What was written is read back by its sequence; the same request id never writes twice.

@@ -192,7 +192,7 @@ pub fn product(id: &str, name: &str, unit_price_cents: i64) -> Product {
         name: name.to_owned(),
         brand: "vivo".to_owned(),
         r#type: "手机".to_owned(),
-        unit_price_cents,
+        unit_price_cents: Some(unit_price_cents),
         ..Product::default()
     }
 }
@@ -206,8 +206,8 @@ pub fn shop(number: u64, numbers: &mut Numbers) -> Shop {
         name: numbers.words(3),
         r#type: (*numbers.pick(&TYPES)).to_owned(),
         position: Some(position(numbers)),
-        rating: numbers.below(51) as f64 / 10.0,
-        average_price_cents: numbers.below(20_000) as i64,
+        rating: (!numbers.once_in(5)).then(|| numbers.below(51) as f64 / 10.0),
+        average_price_cents: (!numbers.once_in(5)).then(|| numbers.below(20_000) as i64),
         city: (*numbers.pick(&["杭州", "Helsinki", "Suva"])).to_owned(),
         tags: (0..tags).map(|_| (*numbers.pick(&TAGS)).to_owned()).collect(),
         ..Shop::default()
@@ -231,9 +231,9 @@ pub fn media(number: u64, numbers: &mut Numbers) -> Media {
         r#type: (*numbers.pick(&kind)).into(),
         title: numbers.words(4),
         format: "jpeg".to_owned(),
-        size_bytes: numbers.below(1 << 24) as i64,
-        width: 1 + numbers.below(4_000) as i32,
-        height: 1 + numbers.below(4_000) as i32,
+        size_bytes: (!numbers.once_in(5)).then(|| numbers.below(1 << 24) as i64),
+        width: (!numbers.once_in(5)).then(|| numbers.below(4_000) as i32),
+        height: (!numbers.once_in(5)).then(|| numbers.below(4_000) as i32),
         duration: numbers.once_in(3).then(|| Duration {
             seconds: numbers.below(600) as i64,
             nanos: 0,
@@ -247,13 +247,13 @@ pub fn media(number: u64, numbers: &mut Numbers) -> Media {
         tags: (0..tags)
             .map(|_| Tag {
                 tag: (*numbers.pick(&TAGS)).to_owned(),
-                score: numbers.below(1_001) as f64 / 1_000.0,
+                score: (!numbers.once_in(5)).then(|| numbers.below(1_001) as f64 / 1_000.0),
             })
             .collect(),
         faces: (0..faces)
             .map(|_| Face {
                 person: format!("影{}", numbers.below(10)),
-                similarity: numbers.below(1_001) as f64 / 1_000.0,
+                similarity: (!numbers.once_in(5)).then(|| numbers.below(1_001) as f64 / 1_000.0),
                 r#box: Some(FaceBox {
                     left: 0.1,
                     top: 0.2,

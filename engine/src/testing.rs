@@ -12,6 +12,7 @@ use souk_chassis::status::Violations;
 use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, Schema};
 use souk_proto::search::v1 as pb;
 use souk_proto::r#type::v1::{Value, value::Kind};
+pub use souk_seeds::random;
 use souk_storage::limits::MIN_RETENTION;
 use souk_storage::{Clock, Error as StoreError, SystemClock};
 use tempfile::TempDir;
@@ -35,16 +36,6 @@ const CHARS: [char; 14] = [
 
 /// How long an empty service may take to serve.
 const START_MAX: Duration = Duration::from_secs(30);
-
-/// Random numbers, seeded by the variable `SOUK_SEED` or by chance; prints the seed.
-#[must_use]
-#[expect(clippy::print_stdout, reason = "a failed test shows its seed")]
-pub fn random() -> Rng {
-    let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("SOUK_SEED={seed}");
-    Rng::with_seed(seed)
-}
 
 /// A text of `chars_min` to `chars_max` characters.
 pub fn text(random: &mut Rng, chars_min: usize, chars_max: usize) -> String {

@@ -25,7 +25,7 @@ mod events;
 mod parameters;
 mod request;
 mod route;
-mod template;
+pub(crate) mod template;
 
 pub use route::RouteError;
 

@@ -2,17 +2,22 @@
 //!
 //! - `comments`: the comments of the `.proto` files, by what they are about.
 //! - `schema`: messages and enums as JSON Schema, by the JSON mapping of protocol buffers.
+//! - `rules`, `text`: what fields take, by the rules beside them; the patterns of texts.
 
+use http::Method;
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, ServiceDescriptor};
 use serde_json::{Map, Value, json};
 
-use crate::json::{BodyUse, Route};
+use crate::json::{BodyUse, Route, template};
 
 mod comments;
+mod rules;
 mod schema;
+mod text;
 
 use comments::Comments;
-use schema::Schemas;
+use rules::Rules;
+use schema::{Schemas, Use};
 
 /// The message that errors are.
 const ERROR: &str = "google.rpc.Status";
@@ -26,7 +31,7 @@ const ABOUT: &str = "Searchable data for a marketplace: orders, shops on the map
 /// The document of `routes`.
 pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
     let comments = Comments::read(pool);
-    let mut schemas = Schemas::new(&comments);
+    let mut schemas = Schemas::new(&comments, Rules::read(pool));
     let mut paths = Map::new();
     let mut services: Vec<ServiceDescriptor> = Vec::new();
     let mut last = (String::new(), 0);
@@ -55,7 +60,7 @@ pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
         }
     }
     let error = match pool.get_message_by_name(ERROR) {
-        Some(message) => schemas.message(&message),
+        Some(message) => schemas.message(&message, Use::Answered),
         None => json!({"type": "object"}),
     };
     let tags: Vec<Value> = services
@@ -99,8 +104,9 @@ fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas
     }
     let body = match &route.body {
         BodyUse::None => None,
-        BodyUse::Whole => Some(schemas.message(&method.input())),
-        BodyUse::Field(field) => Some(schemas.field(field)),
+        BodyUse::Whole => Some(schemas.message(&method.input(), Use::Sent)),
+        BodyUse::Field(field) if route.http == Method::PATCH => Some(schemas.changes(field)),
+        BodyUse::Field(field) => Some(schemas.field(field, Use::Sent)),
     };
     if let Some(schema) = body {
         let content = json!({"application/json": {"schema": schema}});
@@ -109,13 +115,17 @@ fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas
             json!({"required": true, "content": content}),
         );
     }
-    let output = schemas.message(&method.output());
+    let output = schemas.message(&method.output(), Use::Answered);
     let content = if route.streams() {
         json!({"text/event-stream": {"schema": {
-            "type": "string",
-            "description": "Events, the `data` of each a message; the last is an `end` or an `error`.",
-            "contentMediaType": "application/json",
-            "contentSchema": output,
+            "type": "object",
+            "description": "One of the events: its `data` is a message; the last is an `end` or an `error`.",
+            "properties": {
+                "id": {"type": "string", "description": "What `Last-Event-ID` goes on after."},
+                "event": {"type": "string", "enum": ["message", "end", "error"]},
+                "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": output},
+            },
+            "required": ["data"],
         }}})
     } else {
         json!({"application/json": {"schema": output}})
@@ -139,7 +149,7 @@ fn parameters(route: &Route, schemas: &mut Schemas<'_>) -> Vec<Value> {
     let mut parameters = Vec::new();
     for name in &in_path {
         if let Some(leaf) = crate::json::field_path(&input, name).and_then(|fields| fields.last().cloned()) {
-            parameters.push(parameter(name, "path", true, &leaf, schemas));
+            parameters.push(parameter(template::plain(name), "path", true, &leaf, schemas));
         }
     }
     if route.body == BodyUse::Whole {
@@ -150,15 +160,23 @@ fn parameters(route: &Route, schemas: &mut Schemas<'_>) -> Vec<Value> {
         if is_body || in_path.contains(&field.name()) {
             continue;
         }
+        let required = schemas.rule(&field).required;
         match nested(&field) {
             None if is_single(&field) => {
-                parameters.push(parameter(field.name(), "query", false, &field, schemas))
+                let mut parameter = parameter(field.name(), "query", required, &field, schemas);
+                if let BodyUse::Field(changed) = &route.body
+                    && let Some(names) = schema::mask(&field, changed)
+                    && let Some(schema) = parameter.get_mut("schema")
+                {
+                    *schema = names;
+                }
+                parameters.push(parameter);
             }
             None => {}
             Some(message) => {
                 for inner in message.fields().filter(is_single) {
                     let name = format!("{}.{}", field.name(), inner.name());
-                    parameters.push(parameter(&name, "query", false, &inner, schemas));
+                    parameters.push(parameter(&name, "query", required, &inner, schemas));
                 }
             }
         }
@@ -192,7 +210,7 @@ fn parameter(
     field: &FieldDescriptor,
     schemas: &mut Schemas<'_>,
 ) -> Value {
-    let mut schema = schemas.field(field);
+    let mut schema = schemas.field(field, Use::Sent);
     let about = schema
         .as_object_mut()
         .and_then(|schema| schema.remove("description"));

@@ -30,12 +30,12 @@ pub struct Media {
     pub title: String,
     /// The file format; may be empty.
     pub format: String,
-    /// The file's size in bytes.
-    pub size_bytes: i64,
-    /// The width in pixels.
-    pub width: i32,
-    /// The height in pixels.
-    pub height: i32,
+    /// The file's size in bytes, if known.
+    pub size_bytes: Option<i64>,
+    /// The width in pixels, if known.
+    pub width: Option<i32>,
+    /// The height in pixels, if known.
+    pub height: Option<i32>,
     /// How long it plays, in nanoseconds.
     pub duration: Option<i64>,
     /// When the file was made: nanoseconds since the Unix epoch.

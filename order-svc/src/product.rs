@@ -28,8 +28,8 @@ pub struct Product {
     pub brand: String,
     /// Its type; may be empty.
     pub kind: String,
-    /// The price of one piece in the currency's minor unit.
-    pub unit_price_cents: i64,
+    /// The price of one piece in the currency's minor unit, if it has one.
+    pub unit_price_cents: Option<i64>,
     /// Anything else.
     pub attributes: Attributes,
 }

@@ -23,10 +23,10 @@ pub struct Shop {
     pub kind: String,
     /// Where it is.
     pub position: GeoPoint,
-    /// The mean rating, 0 to 5.
-    pub rating: f64,
-    /// What a visit costs on average, in the currency's minor unit.
-    pub average_price_cents: i64,
+    /// The mean rating, 0 to 5, if anybody rated it.
+    pub rating: Option<f64>,
+    /// What a visit costs on average, in the currency's minor unit, if that is known.
+    pub average_price_cents: Option<i64>,
     /// The street address; may be empty.
     pub address: String,
     /// The city; may be empty.

@@ -11,12 +11,16 @@ use super::{Config, tree};
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
-const RESERVED: [&str; 10] = [
+const RESERVED: [&str; 14] = [
     "SOUK_API_KEY",
     "SOUK_CONFIG",
     "SOUK_CREDENTIAL_KEY",
     "SOUK_LONG",
     "SOUK_SEED",
+    "SOUK_FAULTS",
+    "SOUK_CASE",
+    "SOUK_FUZZ_SECONDS",
+    "SOUK_SERIES_CALLS",
     "SOUK_CRASH_ROUNDS",
     "SOUK_FRESHNESS_WRITES",
     "SOUK_ORACLE_SEARCHES",
@@ -183,7 +187,7 @@ impl Loader {
         self
     }
 
-    /// Variables, of which those that begin with `SOUK_` are taken. `SOUK_CONFIG` and `SOUK_SEED` aren't settings.
+    /// Variables, of which those that begin with `SOUK_` are taken. `SOUK_CONFIG` and what test suites read aren't settings.
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.environment.extend(variables);
         self

@@ -157,6 +157,7 @@ fn variables_of_others_and_of_the_suites_are_no_settings() {
         variable("HOME", "/root"),
         variable("SOUK_CONFIG", "souk.toml"),
         variable("SOUK_SEED", "7"),
+        variable("SOUK_FAULTS", "required"),
     ];
     let settings: Settings = Loader::new().environment(others).load().expect("good settings");
     assert_eq!(settings, Settings::default());

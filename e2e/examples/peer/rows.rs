@@ -98,8 +98,8 @@ impl From<ShopRow> for Shop {
             r#type: row.r#type,
             city: row.city,
             position: Some(row.position.into()),
-            rating: row.rating,
-            average_price_cents: row.average_price_cents,
+            rating: Some(row.rating),
+            average_price_cents: Some(row.average_price_cents),
             tags: row.tags,
             ..Self::default()
         }
@@ -132,14 +132,14 @@ impl From<MediaRow> for Media {
     fn from(row: MediaRow) -> Self {
         let tag = |row: TagRow| Tag {
             tag: row.tag,
-            score: row.score,
+            score: Some(row.score),
         };
         Self {
             media_id: row.media_id,
             user_id: row.user_id,
             r#type: MediaType::from_str_name(&row.r#type).unwrap_or_default().into(),
             title: row.title,
-            size_bytes: row.size_bytes,
+            size_bytes: Some(row.size_bytes),
             created_at: row.created_at,
             position: row.position.map(GeoPoint::from),
             tags: row.tags.into_iter().map(tag).collect(),

@@ -183,7 +183,7 @@ async fn pump(
     let (on_its_way, mut arriving) = mpsc::channel::<(Instant, Vec<u8>)>(SEGMENTS_MAX);
     let seen = conditions.clone();
     let read = async move {
-        let mut dice = fastrand::Rng::new();
+        let mut dice = fastrand::Rng::with_seed(souk_seeds::named("faulty link"));
         loop {
             let mut bytes = vec![0; SEGMENT_BYTES];
             let count = from.read(&mut bytes).await?;

@@ -70,7 +70,11 @@ async fn hits_of_media(layout: Layout) -> anyhow::Result<()> {
     let mut client = suite.media()?;
     let mut numbers = Numbers::new(3);
     let made: Vec<_> = (0..150).map(|number| data::media(number, &mut numbers)).collect();
-    let good = |item: &&media::Media| item.tags.iter().any(|tag| tag.score >= BEST);
+    let good = |item: &&media::Media| {
+        item.tags
+            .iter()
+            .any(|tag| tag.score.is_some_and(|score| score >= BEST))
+    };
     let matching = made.iter().filter(good).count() as i64;
     let mut expected: BTreeMap<&str, &media::Media> = BTreeMap::new();
     for item in made.iter().filter(good) {
@@ -113,9 +117,9 @@ async fn hits_of_media(layout: Layout) -> anyhow::Result<()> {
             let shown: Vec<f64> = tags
                 .hits
                 .iter()
-                .map(|hit| item.tags[hit.offset as usize].score)
+                .filter_map(|hit| item.tags[hit.offset as usize].score)
                 .collect();
-            let mut good: Vec<f64> = item.tags.iter().map(|tag| tag.score).collect();
+            let mut good: Vec<f64> = item.tags.iter().filter_map(|tag| tag.score).collect();
             good.retain(|score| *score >= BEST);
             good.sort_by(|one, other| other.total_cmp(one));
             assert_eq!((shown, tags.total), (good.clone(), good.len() as i64));

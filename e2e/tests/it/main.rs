@@ -36,6 +36,7 @@ mod readme;
 mod rebuild;
 mod redesign;
 mod rolling;
+mod rules;
 mod short_disks;
 mod trace;
 mod traced;
@@ -46,10 +47,7 @@ const SOUK: &str = env!("CARGO_BIN_EXE_souk-under-test");
 
 /// The seed of a random test: `SOUK_SEED`, or a new one; always printed.
 fn seed(test: &str) -> u64 {
-    let given = std::env::var("SOUK_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("{test}: SOUK_SEED={seed}");
-    seed
+    souk_seeds::named(test)
 }
 
 /// A number that an environment variable overrides: for longer runs than the usual one.

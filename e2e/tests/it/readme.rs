@@ -4,10 +4,13 @@
 //! Needs `grpcurl`: on the PATH, or named by `SOUK_GRPCURL`; the recipe needs `openssl`, and it and the calls by curl need
 //! `curl`. Without them a test says that it was skipped.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use serde_json::Value;
 use souk_e2e::process::Process;
 use souk_e2e::suite::Suite;
 
@@ -17,14 +20,62 @@ const README: &str = include_str!("../../../README.md");
 /// The address that the README's calls name.
 const README_ADDRESS: &str = "localhost:50051";
 
-/// A call of the README: its command line, and words that its answer has to contain.
+/// What the answer to each call of the README has in it whatever data there is: the shown one, and that of now. JSON is without
+/// spaces there.
+const NEEDLES: &[&[&str]] = &[
+    &[r#""consumerId":"c0001""#, r#""relation":"TOTAL_RELATION_EQUAL""#],
+    &[r#""type":"奶茶""#],
+    &[r#""tag":"开心""#],
+    &[r#""distanceMeters":"#],
+    &[r#""name":"沈家"#],
+    &[r#""productName":"#],
+    &["咖啡"],
+    &[r#"khaki"#, r#"steel"#],
+    &[r#"[咖啡]"#],
+    &[r#"khaki"#],
+    &[r#""name":"沈"#, r#""distanceMeters":"#],
+    &[r#""types":{"#, r#""groups":["#, r#""count":"#],
+    &[
+        r#""cell":"87309a553ffffff""#,
+        r#""center":{"#,
+        r#""count":""#,
+        r#""bestShop":{"#,
+        r#""type":"奶茶""#,
+        r#""price":{"#,
+        r#""h3Resolution":7"#,
+        r#""total":""#,
+    ],
+    &[
+        r#""profile":{"#,
+        r#""candidates":"#,
+        r#""access":"SEGMENT_ACCESS_"#,
+    ],
+    &[r#""consumerId":"c0001""#, r#""nextPageToken":"#],
+    &[
+        r#""orderId":"mine-1""#,
+        r#""consumerName":"#,
+        r#""productName":"#,
+        r#""totalPriceCents":"#,
+    ],
+    &[r#""orderId":"mine-1""#],
+    &[r#"UNKNOWN_FIELD"#, r#"search.query.term.field"#],
+    &[r#""distanceMeters":"#],
+    &[r#""type":"奶茶""#, r#""relation":"TOTAL_RELATION_EQUAL""#],
+    &[r#""orderId":"mine-1""#],
+    &[r#""consumerId":"c0001""#, r#""nextPageToken":"#],
+    &[r#""paid":true"#],
+    &[r#"data: {"sequence":""#],
+    &[r#"HTTP/1.1 404 Not Found"#, r#""reason":"ORDER_NOT_FOUND""#],
+    &[r#""distanceMeters""#, r#""status":"SERVING""#],
+];
+
+/// A call of the README: its command line, and the answer that it shows.
 struct Example {
     command: String,
-    expected: Vec<String>,
+    shown: String,
 }
 
-/// Every fenced `sh` block that starts with grpcurl or curl; the lines of a following `json` block are words
-/// that the answer contains.
+/// Every fenced `sh` block that starts with grpcurl or curl, with the `json` or `text` block that follows.
 fn examples(readme: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut blocks = readme.split("```");
@@ -35,19 +86,67 @@ fn examples(readme: &str) -> Vec<Example> {
         if language == "sh" && ["grpcurl", "curl"].iter().any(|tool| text.starts_with(tool)) {
             examples.push(Example {
                 command: text.to_owned(),
-                expected: Vec::new(),
+                shown: String::new(),
             });
-        } else if language == "json"
-            && let Some(example) = examples.last_mut()
+        } else if matches!(language, "json" | "text")
+            && let Some(example) = examples.last_mut().filter(|example| example.shown.is_empty())
         {
-            let words = text
-                .lines()
-                .map(|line| line.trim().trim_end_matches(',').to_owned());
-            let structure = |word: &String| word.len() > 2 && !word.starts_with("...");
-            example.expected.extend(words.filter(structure));
+            example.shown = text.to_owned();
         }
     }
     examples
+}
+
+/// The JSON in `text`, message after message; `None` when it isn't JSON.
+fn messages(text: &str) -> Option<Vec<Value>> {
+    let messages = serde_json::Deserializer::from_str(text).into_iter();
+    messages
+        .collect::<Result<Vec<Value>, _>>()
+        .ok()
+        .filter(|messages| !messages.is_empty())
+}
+
+/// JSON without spaces; what isn't JSON as it is.
+fn compact(text: &str) -> String {
+    let whole = messages(text);
+    whole.map_or_else(
+        || text.to_owned(),
+        |messages| messages.iter().map(Value::to_string).collect(),
+    )
+}
+
+/// The names at the top of each message.
+fn names(messages: &[Value]) -> Vec<BTreeSet<String>> {
+    let names = |message: &Value| {
+        message
+            .as_object()
+            .into_iter()
+            .flat_map(|object| object.keys().cloned())
+            .collect()
+    };
+    messages.iter().map(names).collect()
+}
+
+/// Reads what a call by grpcurl shows as what its RPC answers with: a field that isn't there any more fails.
+fn of_the_contract(example: &Example) -> anyhow::Result<()> {
+    let (service, method) = example
+        .command
+        .trim()
+        .rsplit_once(' ')
+        .context("an RPC")?
+        .1
+        .split_once('/')
+        .context("an RPC")?;
+    let pool = DescriptorPool::decode(souk_proto::FILE_DESCRIPTOR_SET)?;
+    let service = pool.get_service_by_name(service).context("a service")?;
+    let method = service
+        .methods()
+        .find(|known| known.name() == method)
+        .context("a method")?;
+    for message in messages(&example.shown).unwrap_or_default() {
+        DynamicMessage::deserialize(method.output(), message)?;
+    }
+    Ok(())
 }
 
 fn grpcurl() -> Option<String> {
@@ -65,7 +164,7 @@ async fn the_calls_of_the_readme_answer_as_it_shows() -> anyhow::Result<()> {
         println!("SKIPPED: no grpcurl on the PATH and SOUK_GRPCURL is not set");
         return Ok(());
     };
-    let mut examples = examples(README);
+    let examples = examples(README);
     let by_curl = |example: &Example| example.command.starts_with("curl");
     let counts = [
         examples.iter().filter(|example| !by_curl(example)).count(),
@@ -78,13 +177,15 @@ async fn the_calls_of_the_readme_answer_as_it_shows() -> anyhow::Result<()> {
             .all(|(count, promised)| count >= promised),
         "the README promises thirteen calls by grpcurl and six by curl, it has {counts:?}"
     );
+    assert_eq!(examples.len(), NEEDLES.len(), "each call has its needles");
+    let mut examples: Vec<_> = examples.into_iter().zip(NEEDLES).collect();
     if Command::new("curl").arg("--version").output().is_err() {
         println!("SKIPPED: the calls by curl, which isn't on the PATH");
-        examples.retain(|example| !by_curl(example));
+        examples.retain(|(example, _)| !by_curl(example));
     }
     let suite = Suite::start_demo(SOUK).await?;
     let address = suite.uri().replace("http://", "");
-    for example in examples {
+    for (example, needles) in examples {
         let command = example
             .command
             .replacen("grpcurl", &grpcurl, 1)
@@ -96,10 +197,19 @@ async fn the_calls_of_the_readme_answer_as_it_shows() -> anyhow::Result<()> {
             .await?;
         let stdout = String::from_utf8_lossy(&output.stdout);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        for word in &example.expected {
-            // grpcurl tells errors on standard error.
-            let answered = stdout.contains(word) || stderr.contains(word);
-            assert!(answered, "{command}\nlacks {word} in\n{stdout}{stderr}");
+        // grpcurl tells errors on standard error.
+        let answered = if stdout.trim().is_empty() { stderr } else { stdout };
+        let (shown, answer) = (compact(&example.shown), compact(&answered));
+        for needle in *needles {
+            assert!(shown.contains(needle), "{command}\nshows no {needle}: {shown}");
+            assert!(answer.contains(needle), "{command}\nlacks {needle} in\n{answer}");
+        }
+        if let Some(shown) = messages(&example.shown) {
+            let answered = messages(&answered).with_context(|| format!("{command}\nanswers {answered}"))?;
+            assert_eq!(names(&answered), names(&shown), "{command}");
+        }
+        if example.command.starts_with("grpcurl") {
+            of_the_contract(&example).with_context(|| example.shown.clone())?;
         }
     }
     Ok(())

@@ -1,5 +1,7 @@
-//! Every RPC of every service once through the gateway, in one process and in four.
+//! Every RPC of every service through the gateway, in one process and in four: each that the descriptors have once, and the ways
+//! that a marketplace takes through them.
 
+mod every_rpc;
 mod media_items;
 mod orders;
 mod people;
@@ -51,12 +53,28 @@ async fn walk(layout: Layout) -> anyhow::Result<()> {
     suite.stop().await
 }
 
+async fn every_rpc(layout: Layout) -> anyhow::Result<()> {
+    let mut suite = Suite::start(SOUK, layout).await?;
+    every_rpc::every_rpc(&suite).await?;
+    suite.stop().await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_rpc_answers_in_one_process() -> anyhow::Result<()> {
-    walk(Layout::OneProcess).await
+    every_rpc(Layout::OneProcess).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_rpc_answers_in_four_processes() -> anyhow::Result<()> {
+    every_rpc(Layout::FourProcesses).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marketplace_works_in_one_process() -> anyhow::Result<()> {
+    walk(Layout::OneProcess).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marketplace_works_in_four_processes() -> anyhow::Result<()> {
     walk(Layout::FourProcesses).await
 }

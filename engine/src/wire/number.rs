@@ -5,14 +5,16 @@ use std::ops::RangeInclusive;
 
 use souk_chassis::status::{FieldPath, Violations};
 
-/// Notes a violation unless `value` is in `range`; NaN is in none.
+/// Notes a violation unless `value` is in `range`; NaN is in none. What is absent is fine.
 pub fn check_range<T: PartialOrd + Display>(
-    value: T,
+    value: impl Into<Option<T>>,
     range: &RangeInclusive<T>,
     path: impl Into<FieldPath>,
     violations: &mut Violations,
 ) {
-    if !range.contains(&value) {
+    if let Some(value) = value.into()
+        && !range.contains(&value)
+    {
         let message = format!(
             "is {value}, must lie between {} and {}",
             range.start(),
@@ -22,13 +24,13 @@ pub fn check_range<T: PartialOrd + Display>(
     }
 }
 
-/// Notes a violation when `value` is negative: for amounts, sizes and prices.
+/// Notes a violation when `value` is negative: for amounts, sizes and prices. What is absent is fine.
 pub fn check_not_negative<T: PartialOrd + Display + Default>(
-    value: T,
+    value: Option<T>,
     path: impl Into<FieldPath>,
     violations: &mut Violations,
 ) {
-    if value < T::default() {
+    if let Some(value) = value.filter(|value| *value < T::default()) {
         violations.push(path, "OUT_OF_RANGE", format!("is {value}, must not be negative"));
     }
 }

@@ -21,8 +21,5 @@ mod writes;
 
 /// The seed of a random test: `SOUK_SEED`, or a new one; always printed.
 fn seed(test: &str) -> u64 {
-    let given = std::env::var("SOUK_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("{test}: SOUK_SEED={seed}");
-    seed
+    souk_seeds::named(test)
 }

@@ -47,8 +47,8 @@ fn input(messages: &Messages, target: &str, seed: u64) -> Vec<u8> {
 fn targets_survive_random_input() {
     let messages = Messages::new();
     let time = variable("SOUK_FUZZ_SECONDS").map(Duration::from_secs);
-    let given = variable("SOUK_SEED");
-    let first = given.unwrap_or_else(|| fastrand::u64(..u64::MAX / 2));
+    let given = souk_seeds::given();
+    let first = given.unwrap_or_else(|| souk_seeds::seed() / 2);
     println!("seeds from {first}");
     for (name, target) in ALL {
         let (began, before) = (Instant::now(), answered());

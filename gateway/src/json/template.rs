@@ -160,7 +160,7 @@ impl Template {
             && self.segments.iter().zip(&other.segments).all(literal)
     }
 
-    /// The template as OpenAPI writes it: variables by their name alone.
+    /// The template as OpenAPI writes it: variables by their [plain](plain) name alone, so that one path has one name.
     pub(crate) fn open_api(&self) -> String {
         let mut path = String::new();
         let mut at = 0;
@@ -168,7 +168,7 @@ impl Template {
             path.push('/');
             if let Some(variable) = self.variables.iter().find(|variable| variable.from == at) {
                 path.push('{');
-                path.push_str(&variable.field);
+                path.push_str(plain(&variable.field));
                 path.push('}');
                 at = variable.to;
                 continue;
@@ -186,6 +186,11 @@ impl Template {
         }
         path
     }
+}
+
+/// The name of a variable without the fields that lead to it: `{order.order_id}` and `{order_id}` are one path.
+pub(crate) fn plain(field: &str) -> &str {
+    field.rsplit('.').next().unwrap_or(field)
 }
 
 fn read_segment(text: &str) -> Option<Segment> {
@@ -288,7 +293,7 @@ mod tests {
     #[test]
     fn open_api_names_variables() {
         for (text, shown) in [
-            ("/v1/orders/{order.order_id}", "/v1/orders/{order.order_id}"),
+            ("/v1/orders/{order.order_id}", "/v1/orders/{order_id}"),
             ("/v1/{name=shops/*}/tags:add", "/v1/{name}/tags:add"),
         ] {
             assert_eq!(Template::read(text).expect(text).open_api(), shown);

@@ -6,12 +6,23 @@ use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
 use super::comments::Comments;
+use super::rules::{Rule, Rules};
+use super::text;
+
+/// What messages are in a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// A part of a request: the rules of its fields hold.
+    Sent,
+    /// A part of an answer.
+    Answered,
+}
 
 /// Messages that have a JSON of their own.
 fn well_known(message: &MessageDescriptor) -> Option<Value> {
     Some(match message.full_name() {
         "google.protobuf.Timestamp" => json!({"type": "string", "format": "date-time"}),
-        "google.protobuf.Duration" => json!({"type": "string", "pattern": r"^-?\d+(\.\d+)?s$"}),
+        "google.protobuf.Duration" => json!({"type": "string", "pattern": text::DURATION}),
         "google.protobuf.FieldMask" => {
             json!({"type": "string", "description": "Names of fields, with commas between them."})
         }
@@ -34,14 +45,16 @@ pub(super) fn is_text(message: &MessageDescriptor) -> bool {
 #[derive(Debug)]
 pub(super) struct Schemas<'a> {
     comments: &'a Comments,
-    /// By full name.
+    rules: Rules,
+    /// By name.
     done: BTreeMap<String, Value>,
 }
 
 impl<'a> Schemas<'a> {
-    pub(super) fn new(comments: &'a Comments) -> Self {
+    pub(super) fn new(comments: &'a Comments, rules: Rules) -> Self {
         Self {
             comments,
+            rules,
             done: BTreeMap::new(),
         }
     }
@@ -51,81 +64,175 @@ impl<'a> Schemas<'a> {
         self.done.into_iter().collect()
     }
 
-    /// A reference to the schema of `message`, or the schema itself where it is one of the well-known.
-    pub(super) fn message(&mut self, message: &MessageDescriptor) -> Value {
+    /// What a field takes.
+    pub(super) fn rule(&self, field: &FieldDescriptor) -> Rule {
+        self.rules.of(field)
+    }
+
+    /// A reference to the schema of `message`, or the schema itself where it is one of the well-known. Messages that take less
+    /// than they can hold have two: that of requests ends in `.Sent`.
+    pub(super) fn message(&mut self, message: &MessageDescriptor, used: Use) -> Value {
         if let Some(schema) = well_known(message) {
             return schema;
         }
-        let name = message.full_name();
-        if !self.done.contains_key(name) {
+        let (name, used) = if used == Use::Sent && self.rules.reach(message) {
+            (format!("{}.Sent", message.full_name()), Use::Sent)
+        } else {
+            (message.full_name().to_owned(), Use::Answered)
+        };
+        if !self.done.contains_key(&name) {
             // In its place before its fields are looked at: they may refer to it.
-            self.done.insert(name.to_owned(), Value::Null);
-            let schema = self.object(message);
-            self.done.insert(name.to_owned(), schema);
+            self.done.insert(name.clone(), Value::Null);
+            let schema = self.object(message, used);
+            self.done.insert(name.clone(), schema);
         }
-        reference(name)
+        reference(&name)
     }
 
-    fn object(&mut self, message: &MessageDescriptor) -> Value {
+    /// The schema of the message in `field` as an update takes it: nothing of it is required.
+    pub(super) fn changes(&mut self, field: &FieldDescriptor) -> Value {
+        let Kind::Message(message) = field.kind() else {
+            return self.field(field, Use::Sent);
+        };
+        let mut schema = self.object(&message, Use::Sent);
+        if let Value::Object(schema) = &mut schema {
+            schema.remove("required");
+        }
+        schema
+    }
+
+    fn object(&mut self, message: &MessageDescriptor, used: Use) -> Value {
         let properties: Map<String, Value> = message
             .fields()
-            .map(|field| (field.json_name().to_owned(), self.field(&field)))
+            .map(|field| (field.json_name().to_owned(), self.field(&field, used)))
             .collect();
         let mut about = self
             .comments
             .of(&message.parent_file(), message.path())
             .to_owned();
+        let mut schema = Map::new();
         for choice in message.oneofs().filter(|choice| !choice.is_synthetic()) {
             let names: Vec<String> = choice
                 .fields()
                 .map(|field| field.json_name().to_owned())
                 .collect();
             about = format!("{about}\nAt most one of: {}.", names.join(", "));
+            let required = used == Use::Sent && self.rules.one_required(&choice);
+            if names.len() == message.fields().len() {
+                schema.insert("maxProperties".to_owned(), json!(1));
+                if required {
+                    schema.insert("minProperties".to_owned(), json!(1));
+                }
+            } else if required {
+                let one: Vec<Value> = names.iter().map(|name| json!({"required": [name]})).collect();
+                schema.insert("oneOf".to_owned(), Value::Array(one));
+            }
         }
-        json!({
-            "type": "object",
-            "description": about.trim(),
-            "properties": properties,
-            "additionalProperties": false,
-        })
+        let required: Vec<String> = message
+            .fields()
+            .filter(|field| used == Use::Sent && self.rules.of(field).required)
+            .map(|field| field.json_name().to_owned())
+            .collect();
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), json!(required));
+        }
+        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("description".to_owned(), json!(about.trim()));
+        schema.insert("properties".to_owned(), Value::Object(properties));
+        schema.insert("additionalProperties".to_owned(), json!(false));
+        Value::Object(schema)
     }
 
     /// The schema of a field, with its description.
-    pub(super) fn field(&mut self, field: &FieldDescriptor) -> Value {
-        let mut schema = if field.is_map() {
+    pub(super) fn field(&mut self, field: &FieldDescriptor, used: Use) -> Value {
+        let rule = match used {
+            Use::Sent => self.rules.of(field),
+            Use::Answered => Rule::default(),
+        };
+        let mut schema = Map::new();
+        if field.is_map() {
             let value = match field.kind() {
-                Kind::Message(entry) => self.single(&entry.map_entry_value_field()),
+                Kind::Message(entry) => self.single(&entry.map_entry_value_field(), &Rule::default(), used),
                 _ => json!({}),
             };
-            json!({"type": "object", "additionalProperties": value})
+            schema.insert("type".to_owned(), json!("object"));
+            schema.insert("additionalProperties".to_owned(), value);
+            if rule.items_max > 0 {
+                schema.insert("maxProperties".to_owned(), json!(rule.items_max));
+            }
+            if rule.name_chars_max > 0 {
+                let name =
+                    json!({"minLength": 1, "maxLength": rule.name_chars_max, "pattern": text::PRINTABLE});
+                schema.insert("propertyNames".to_owned(), name);
+            }
         } else if field.is_list() {
-            json!({"type": "array", "items": self.single(field)})
-        } else {
-            self.single(field)
-        };
+            let element = Rule {
+                required: rule.chars_min > 0,
+                ..rule.clone()
+            };
+            schema.insert("type".to_owned(), json!("array"));
+            schema.insert("items".to_owned(), self.single(field, &element, used));
+            if rule.required {
+                schema.insert("minItems".to_owned(), json!(1));
+            }
+            if rule.items_max > 0 {
+                schema.insert("maxItems".to_owned(), json!(rule.items_max));
+            }
+            if rule.unique {
+                schema.insert("uniqueItems".to_owned(), json!(true));
+            }
+        } else if let Value::Object(single) = self.single(field, &rule, used) {
+            schema = single;
+        }
+        if rule.output_only {
+            schema.insert("readOnly".to_owned(), json!(true));
+        }
         let about = self.comments.of(&field.parent_file(), field.path());
-        if let Value::Object(schema) = &mut schema
-            && !about.is_empty()
-        {
+        if !about.is_empty() {
             schema.insert("description".to_owned(), json!(about));
         }
-        schema
+        Value::Object(schema)
     }
 
     /// The schema of one value of a field.
-    fn single(&mut self, field: &FieldDescriptor) -> Value {
-        match field.kind() {
-            Kind::Double | Kind::Float => json!({"type": "number", "format": "double"}),
-            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({"type": "integer", "format": "int32"}),
-            Kind::Uint32 | Kind::Fixed32 => json!({"type": "integer", "format": "uint32", "minimum": 0}),
-            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => json!({"type": "string", "format": "int64"}),
-            Kind::Uint64 | Kind::Fixed64 => json!({"type": "string", "format": "uint64"}),
+    fn single(&mut self, field: &FieldDescriptor, rule: &Rule, used: Use) -> Value {
+        let mut schema = match field.kind() {
+            Kind::Double | Kind::Float => {
+                let mut schema = json!({"type": "number", "format": "double"});
+                bound(&mut schema, rule.minimum, rule.maximum);
+                schema
+            }
+            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
+                let mut schema = json!({"type": "integer", "format": "int32"});
+                let (least, greatest) = (f64::from(i32::MIN), f64::from(i32::MAX));
+                let bounds = (rule.minimum.unwrap_or(least), rule.maximum.unwrap_or(greatest));
+                bound(&mut schema, Some(bounds.0), Some(bounds.1));
+                schema
+            }
+            Kind::Uint32 | Kind::Fixed32 => {
+                let mut schema = json!({"type": "integer", "format": "uint32"});
+                bound(&mut schema, Some(0.0), Some(f64::from(u32::MAX)));
+                schema
+            }
+            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+                let pattern = text::integer(rule.minimum, i64::MAX.unsigned_abs());
+                json!({"type": "string", "format": "int64", "pattern": pattern})
+            }
+            Kind::Uint64 | Kind::Fixed64 => {
+                let pattern = text::integer(Some(0.0), u64::MAX);
+                json!({"type": "string", "format": "uint64", "pattern": pattern})
+            }
             Kind::Bool => json!({"type": "boolean"}),
-            Kind::String => json!({"type": "string"}),
-            Kind::Bytes => json!({"type": "string", "contentEncoding": "base64"}),
-            Kind::Message(message) => self.message(&message),
+            Kind::String => characters(rule),
+            Kind::Bytes => json!({"type": "string", "contentEncoding": "base64", "pattern": text::BASE64}),
+            Kind::Message(message) => self.message(&message, used),
             Kind::Enum(kind) => self.names(&kind),
+        };
+        if let (true, Kind::Enum(kind), Value::Object(schema)) = (rule.required, field.kind(), &mut schema) {
+            let unset = kind.default_value().name().to_owned();
+            schema.insert("not".to_owned(), json!({"const": unset}));
         }
+        schema
     }
 
     fn names(&mut self, kind: &EnumDescriptor) -> Value {
@@ -142,6 +249,47 @@ impl<'a> Schemas<'a> {
             self.done.insert(name.to_owned(), schema);
         }
         reference(name)
+    }
+}
+
+/// The schema of a text.
+fn characters(rule: &Rule) -> Value {
+    let mut schema = Map::from_iter([("type".to_owned(), json!("string"))]);
+    if rule.required {
+        schema.insert("minLength".to_owned(), json!(1));
+    }
+    if rule.chars_max > 0 {
+        schema.insert("maxLength".to_owned(), json!(rule.chars_max));
+        schema.insert("pattern".to_owned(), json!(text::PRINTABLE));
+    }
+    if !rule.pattern.is_empty() {
+        schema.insert("pattern".to_owned(), json!(rule.pattern));
+    }
+    Value::Object(schema)
+}
+
+/// Says between which numbers a number is.
+fn bound(schema: &mut Value, minimum: Option<f64>, maximum: Option<f64>) {
+    if let Value::Object(schema) = schema {
+        for (name, bound) in [("minimum", minimum), ("maximum", maximum)] {
+            if let Some(bound) = bound {
+                // Without `.0` behind whole numbers.
+                let whole = bound.fract() == 0.0;
+                let bound = if whole { json!(bound as i64) } else { json!(bound) };
+                schema.insert(name.to_owned(), bound);
+            }
+        }
+    }
+}
+
+/// The schema of a mask that names what changes of the message in `changed`, if `field` is one.
+pub(super) fn mask(field: &FieldDescriptor, changed: &FieldDescriptor) -> Option<Value> {
+    match (field.kind(), changed.kind()) {
+        (Kind::Message(mask), Kind::Message(message)) if mask.full_name() == "google.protobuf.FieldMask" => {
+            let names: Vec<String> = message.fields().map(|field| field.name().to_owned()).collect();
+            Some(json!({"type": "string", "pattern": text::names(&names)}))
+        }
+        _ => None,
     }
 }
 

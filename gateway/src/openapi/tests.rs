@@ -139,3 +139,64 @@ fn fields_are_of_the_json_mapping() {
     assert_eq!(about, &json!("Where it is."));
     assert_eq!(field("souk.media.v1.MediaType/type"), &json!("string"));
 }
+
+#[test]
+fn a_path_has_one_name_and_its_variables_plain_ones() {
+    let (_, document) = made();
+    let paths = document.get("paths").and_then(Value::as_object).expect("paths");
+    let mut known = BTreeSet::new();
+    for path in paths.keys() {
+        let parts: Vec<&str> = path.split(['{', '}']).collect();
+        for variable in parts.iter().skip(1).step_by(2) {
+            assert!(
+                variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+                "{path}"
+            );
+        }
+        let form: Vec<&str> = parts.iter().step_by(2).copied().collect();
+        assert!(
+            known.insert(form.clone()),
+            "{path} is the path of another, too: {form:?}"
+        );
+    }
+}
+
+#[test]
+fn requests_say_what_their_fields_take_and_answers_dont() {
+    let (_, document) = made();
+    let at = |path: &str| document.pointer(&format!("/components/schemas/{path}"));
+    let sent = |path: &str| {
+        at(&format!("souk.shop.v1.Shop.Sent/{path}"))
+            .cloned()
+            .unwrap_or_default()
+    };
+    assert_eq!(sent("required"), json!(["shopId", "name", "position"]));
+    assert_eq!(sent("properties/shopId/minLength"), json!(1));
+    assert_eq!(sent("properties/shopId/maxLength"), json!(128));
+    assert_eq!(sent("properties/rating/minimum"), json!(0));
+    assert_eq!(sent("properties/rating/maximum"), json!(5));
+    assert_eq!(sent("properties/tags/maxItems"), json!(256));
+    assert_eq!(sent("properties/tags/items/minLength"), json!(1));
+    assert_eq!(sent("properties/attributes/maxProperties"), json!(64));
+    assert_eq!(sent("properties/attributes/propertyNames/maxLength"), json!(128));
+    assert_eq!(sent("properties/createTime/readOnly"), json!(true));
+    assert_eq!(at("souk.shop.v1.Shop/required"), None);
+    assert_eq!(at("souk.shop.v1.Shop/properties/name/maxLength"), None);
+    assert_eq!(at("souk.type.v1.Value.Sent/minProperties"), Some(&json!(1)));
+    let body = |path: &str, verb: &str| {
+        let body = &document["paths"][path][verb]["requestBody"];
+        body["content"]["application/json"]["schema"].clone()
+    };
+    let created = body("/v1/shops", "post");
+    assert_eq!(
+        created["$ref"],
+        json!("#/components/schemas/souk.shop.v1.Shop.Sent")
+    );
+    let changed = body("/v1/shops/{shop_id}", "patch");
+    assert_eq!(
+        changed["required"],
+        Value::Null,
+        "an update needs only what it changes"
+    );
+    assert_eq!(changed["properties"]["name"]["maxLength"], json!(256));
+}

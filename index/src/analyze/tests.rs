@@ -251,12 +251,7 @@ fn a_long_run_of_han_is_cut_and_loses_nothing() {
 
 #[test]
 fn every_analyzer_stands_any_text() {
-    let seed = std::env::var("SOUK_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(fastrand::u64(..));
-    println!("SOUK_SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = souk_seeds::random();
     let alphabet: Vec<char> = "aZ9 \t-.,中华人民共和国歌梨花茶かナー한국\u{301}🦀İßΣ\u{0}_é々〆〇龘𠀀"
         .chars()
         .collect();

@@ -1,14 +1,6 @@
-use super::{Area, BoundingBox, Circle, EARTH_RADIUS_METERS, GeoError, GeoPoint, Polygon};
+pub(super) use souk_seeds::random as seeded;
 
-/// A generator seeded from SOUK_SEED, or by chance; prints its seed.
-pub(super) fn seeded() -> fastrand::Rng {
-    let seed = std::env::var("SOUK_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(fastrand::u64(..));
-    println!("SOUK_SEED={seed}");
-    fastrand::Rng::with_seed(seed)
-}
+use super::{Area, BoundingBox, Circle, EARTH_RADIUS_METERS, GeoError, GeoPoint, Polygon};
 
 /// A point evenly spread over the sphere.
 pub(super) fn random_point(random: &mut fastrand::Rng) -> GeoPoint {

@@ -139,10 +139,7 @@ mod tests {
 
     #[test]
     fn chords_choose_the_nearest_of_many_points() {
-        let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-        println!("SOUK_SEED={seed}");
-        let mut random = fastrand::Rng::with_seed(seed);
+        let mut random = souk_seeds::random();
         for round in 0..2_000 {
             // Some tightly together, some all over the globe.
             let spread = 10f64.powf(random.f64() * 8.0 - 6.0);

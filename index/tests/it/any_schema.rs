@@ -196,12 +196,12 @@ fn searches_on_any_schema_agree_with_brute_force() {
             .ok()
             .and_then(|value| value.parse::<u64>().ok())
     };
-    if let Some(seed) = variable("SOUK_SEED") {
+    if let Some(seed) = souk_seeds::given() {
         println!("{:?} searches and hits", run_named(seed));
         return;
     }
     let histories = HISTORIES[usize::from(variable("SOUK_LONG") == Some(1))];
-    let first = fastrand::u64(..u64::MAX - histories);
+    let first = souk_seeds::seed() % (u64::MAX - histories);
     println!("seeds from {first}");
     let next = AtomicU64::new(0);
     let (searches, found) = (AtomicU64::new(0), AtomicU64::new(0));

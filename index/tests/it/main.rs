@@ -39,15 +39,9 @@ use souk_index::{
     SearchRequest, SearchResult, Searcher,
 };
 
-use self::reference::Scope;
+use souk_seeds::random as random_numbers;
 
-/// Random numbers from `SOUK_SEED`, or from a seed of this run's own; printed either way.
-fn random_numbers() -> fastrand::Rng {
-    let given = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("SOUK_SEED={seed}");
-    fastrand::Rng::with_seed(seed)
-}
+use self::reference::Scope;
 
 /// A field of every type, on the document and two levels inside it.
 fn schema() -> Schema {

@@ -38,9 +38,15 @@ pub(super) fn write(media: &Media, document: &mut Object) {
     document.push_text("type", media.kind.word());
     document.push_text("title", &media.title);
     document.push_text("format", &media.format);
-    document.push("size_bytes", media.size_bytes);
-    document.push("width", i64::from(media.width));
-    document.push("height", i64::from(media.height));
+    for (field, number) in [
+        ("size_bytes", media.size_bytes),
+        ("width", media.width.map(i64::from)),
+        ("height", media.height.map(i64::from)),
+    ] {
+        if let Some(number) = number {
+            document.push(field, number);
+        }
+    }
     if let Some(nanos) = media.duration {
         document.push("duration", nanos as f64 / NANOS_PER_SECOND);
     }
@@ -53,17 +59,25 @@ pub(super) fn write(media: &Media, document: &mut Object) {
     document.push_text("camera", &media.camera);
     document.push_text("uri", &media.uri);
     document.push_text("md5", &media.md5);
-    let tags = media.tags.iter().map(|tag| {
-        let object = Object::new().with("tag", tag.tag.as_str());
-        object.with("score", tag.score)
-    });
+    let tags = media
+        .tags
+        .iter()
+        .map(|tag| sure(Object::new().with("tag", tag.tag.as_str()), "score", tag.score));
     write_objects("tags", tags.collect(), document);
     let faces = media.faces.iter().map(|face| {
         let object = Object::new().with("person", face.person.as_str());
-        object.with("similarity", face.similarity)
+        sure(object, "similarity", face.similarity)
     });
     write_objects("faces", faces.collect(), document);
     media.attributes.to_document(document, "attributes");
+}
+
+/// A finding with how sure the analysis is, if it says so.
+fn sure(object: Object, field: &str, value: Option<f64>) -> Object {
+    match value {
+        Some(value) => object.with(field, value),
+        None => object,
+    }
 }
 
 fn write_objects(field: &str, objects: Vec<Object>, document: &mut Object) {

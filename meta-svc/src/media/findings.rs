@@ -18,8 +18,8 @@ const PARTS: RangeInclusive<f64> = 0.0..=1.0;
 pub struct Tag {
     /// The label.
     pub tag: String,
-    /// How sure the analysis is, 0 to 1.
-    pub score: f64,
+    /// How sure the analysis is, 0 to 1, if it says so.
+    pub score: Option<f64>,
 }
 
 /// A face that was recognised.
@@ -27,8 +27,8 @@ pub struct Tag {
 pub struct Face {
     /// Whose it is.
     pub person: String,
-    /// How similar it is, 0 to 1.
-    pub similarity: f64,
+    /// How similar it is, 0 to 1, if the analysis says so.
+    pub similarity: Option<f64>,
     /// Where it is.
     pub area: Option<Area>,
 }
@@ -50,14 +50,38 @@ pub struct Area {
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TagsColumn {
     #[prost(message, repeated, tag = "1")]
-    pub(super) tags: Vec<pb::Tag>,
+    pub(super) tags: Vec<TagColumn>,
+}
+
+/// A label in a column. Labels without `unsure` are as they were before scores could be absent: 0 is a score.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct TagColumn {
+    #[prost(string, tag = "1")]
+    tag: String,
+    #[prost(double, tag = "2")]
+    score: f64,
+    #[prost(bool, tag = "3")]
+    unsure: bool,
 }
 
 /// Faces in a column.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct FacesColumn {
     #[prost(message, repeated, tag = "1")]
-    pub(super) faces: Vec<pb::Face>,
+    pub(super) faces: Vec<FaceColumn>,
+}
+
+/// A face in a column; `unsure` as with labels.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct FaceColumn {
+    #[prost(string, tag = "1")]
+    person: String,
+    #[prost(double, tag = "2")]
+    similarity: f64,
+    #[prost(message, optional, tag = "3")]
+    area: Option<pb::Box>,
+    #[prost(bool, tag = "4")]
+    unsure: bool,
 }
 
 /// Checks labels; the list isn't complete when there are violations.
@@ -94,25 +118,18 @@ pub(super) fn faces(faces: &[pb::Face], path: &FieldPath, violations: &mut Viola
         .collect()
 }
 
-/// A label that was checked before it was stored.
-pub(super) fn read_tag(tag: &pb::Tag) -> Tag {
+fn read_tag(tag: &pb::Tag) -> Tag {
     Tag {
         tag: tag.tag.clone(),
         score: tag.score,
     }
 }
 
-/// A face that was checked before it was stored.
-pub(super) fn read_face(face: &pb::Face) -> Face {
+fn read_face(face: &pb::Face) -> Face {
     Face {
         person: face.person.clone(),
         similarity: face.similarity,
-        area: face.r#box.as_ref().map(|area| Area {
-            left: area.left,
-            top: area.top,
-            width: area.width,
-            height: area.height,
-        }),
+        area: face.r#box.as_ref().map(read_area),
     }
 }
 
@@ -127,11 +144,58 @@ pub(super) fn face_to_wire(face: Face) -> pb::Face {
     pb::Face {
         person: face.person,
         similarity: face.similarity,
-        r#box: face.area.map(|area| pb::Box {
-            left: area.left,
-            top: area.top,
-            width: area.width,
-            height: area.height,
-        }),
+        r#box: face.area.map(area_to_wire),
+    }
+}
+
+fn read_area(area: &pb::Box) -> Area {
+    Area {
+        left: area.left,
+        top: area.top,
+        width: area.width,
+        height: area.height,
+    }
+}
+
+fn area_to_wire(area: Area) -> pb::Box {
+    pb::Box {
+        left: area.left,
+        top: area.top,
+        width: area.width,
+        height: area.height,
+    }
+}
+
+pub(super) fn tag_to_column(tag: &Tag) -> TagColumn {
+    TagColumn {
+        tag: tag.tag.clone(),
+        score: tag.score.unwrap_or_default(),
+        unsure: tag.score.is_none(),
+    }
+}
+
+/// A label that was checked before it was stored.
+pub(super) fn tag_of_column(tag: TagColumn) -> Tag {
+    Tag {
+        tag: tag.tag,
+        score: (!tag.unsure).then_some(tag.score),
+    }
+}
+
+pub(super) fn face_to_column(face: &Face) -> FaceColumn {
+    FaceColumn {
+        person: face.person.clone(),
+        similarity: face.similarity.unwrap_or_default(),
+        area: face.area.map(area_to_wire),
+        unsure: face.similarity.is_none(),
+    }
+}
+
+/// A face that was checked before it was stored.
+pub(super) fn face_of_column(face: FaceColumn) -> Face {
+    Face {
+        person: face.person,
+        similarity: (!face.unsure).then_some(face.similarity),
+        area: face.area.as_ref().map(read_area),
     }
 }

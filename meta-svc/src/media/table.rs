@@ -13,10 +13,10 @@ pub(super) fn schema() -> TableSchema {
 
 pub(super) fn to_columns(media: &Media) -> Columns {
     let tags = TagsColumn {
-        tags: media.tags.iter().cloned().map(findings::tag_to_wire).collect(),
+        tags: media.tags.iter().map(findings::tag_to_column).collect(),
     };
     let faces = FacesColumn {
-        faces: media.faces.iter().cloned().map(findings::face_to_wire).collect(),
+        faces: media.faces.iter().map(findings::face_to_column).collect(),
     };
     let columns = Columns::new()
         .string("user_id", &media.user_id)
@@ -24,8 +24,8 @@ pub(super) fn to_columns(media: &Media) -> Columns {
         .string("title", &media.title)
         .string("format", &media.format)
         .integer("size_bytes", media.size_bytes)
-        .integer("width", i64::from(media.width))
-        .integer("height", i64::from(media.height))
+        .integer("width", media.width.map(i64::from))
+        .integer("height", media.height.map(i64::from))
         .integer("duration", media.duration)
         .integer("created_at", media.created_at)
         .point("position", media.position)
@@ -48,7 +48,7 @@ pub(super) fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Media
         kind: kind.ok_or_else(|| CorruptRow::new("type", format!("is {word:?}, which is no kind")))?,
         title: columns.string("title")?,
         format: columns.string("format")?,
-        size_bytes: columns.integer("size_bytes")?,
+        size_bytes: columns.optional_integer("size_bytes")?,
         width: pixels(columns, "width")?,
         height: pixels(columns, "height")?,
         duration: columns.optional_integer("duration")?,
@@ -57,13 +57,15 @@ pub(super) fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Media
         camera: columns.string("camera")?,
         uri: columns.string("uri")?,
         md5: columns.string("md5")?,
-        tags: tags.tags.iter().map(findings::read_tag).collect(),
-        faces: faces.faces.iter().map(findings::read_face).collect(),
+        tags: tags.tags.into_iter().map(findings::tag_of_column).collect(),
+        faces: faces.faces.into_iter().map(findings::face_of_column).collect(),
         attributes: Attributes::from_column(columns, "attributes")?,
     })
 }
 
-fn pixels(columns: &ColumnReader<'_>, name: &str) -> Result<i32, CorruptRow> {
-    let pixels = columns.integer(name)?;
-    i32::try_from(pixels).map_err(|_| CorruptRow::new(name, format!("is {pixels}, beyond 32 bits")))
+fn pixels(columns: &ColumnReader<'_>, name: &str) -> Result<Option<i32>, CorruptRow> {
+    let narrow = |pixels: i64| {
+        i32::try_from(pixels).map_err(|_| CorruptRow::new(name, format!("is {pixels}, beyond 32 bits")))
+    };
+    columns.optional_integer(name)?.map(narrow).transpose()
 }

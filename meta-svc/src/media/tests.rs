@@ -6,12 +6,12 @@ use souk_engine::testing::{assert_consistent, attributes, number, paths, random,
 use souk_engine::{EngineError, Resource as _, Stored};
 use souk_proto::media::v1 as pb;
 
-use super::{Area, Face, Media, MediaKind, Tag, wire};
+use super::{Area, Face, Media, MediaKind, Tag, findings, wire};
 
 fn any_tag(random: &mut Rng) -> Tag {
     Tag {
         tag: text(random, 1, 8),
-        score: random.f64(),
+        score: random.bool().then(|| random.f64()),
     }
 }
 
@@ -24,7 +24,7 @@ fn any_face(random: &mut Rng) -> Face {
     };
     Face {
         person: text(random, 1, 8),
-        similarity: random.f64(),
+        similarity: random.bool().then(|| random.f64()),
         area: random.bool().then_some(area),
     }
 }
@@ -39,9 +39,9 @@ fn any_media(random: &mut Rng) -> Media {
         kind: random.choice(MediaKind::ALL).expect("a kind"),
         title: text(random, 0, 1_024),
         format: text(random, 0, 8),
-        size_bytes: number(random, 0, i64::MAX),
-        width: pixels(random),
-        height: pixels(random),
+        size_bytes: random.bool().then(|| number(random, 0, i64::MAX)),
+        width: random.bool().then(|| pixels(random)),
+        height: random.bool().then(|| pixels(random)),
         duration: random.bool().then(|| number(random, 0, i64::MAX)),
         created_at: random.bool().then(|| number(random, i64::MIN, i64::MAX)),
         position: random.bool().then_some(point),
@@ -92,7 +92,7 @@ fn update(given: pb::Media, mask: &[&str], append: bool, current: &Media) -> Res
 fn tag(tag: &str, score: f64) -> pb::Tag {
     pb::Tag {
         tag: tag.to_owned(),
-        score,
+        score: Some(score),
     }
 }
 
@@ -107,13 +107,32 @@ fn media_items_come_back_from_rows_and_from_the_wire() {
 }
 
 #[test]
+fn a_score_of_0_in_a_row_of_before_is_a_score() {
+    use prost::Message as _;
+    // Labels and faces stood in rows as messages that leave out a 0.
+    let label = pb::Tag {
+        tag: "car".to_owned(),
+        score: None,
+    };
+    let read = findings::TagColumn::decode(label.encode_to_vec().as_slice()).expect("a label");
+    assert_eq!(findings::tag_of_column(read).score, Some(0.0));
+    let face = pb::Face {
+        person: "影1".to_owned(),
+        similarity: None,
+        r#box: None,
+    };
+    let read = findings::FaceColumn::decode(face.encode_to_vec().as_slice()).expect("a face");
+    assert_eq!(findings::face_of_column(read).similarity, Some(0.0));
+}
+
+#[test]
 fn every_violation_is_named() {
     let bad = pb::Media {
         user_id: "x".repeat(129),
         r#type: 99,
-        size_bytes: -1,
-        width: -1,
-        height: -1,
+        size_bytes: Some(-1),
+        width: Some(-1),
+        height: Some(-1),
         duration: Some(Duration {
             seconds: -1,
             nanos: 0,
@@ -122,7 +141,7 @@ fn every_violation_is_named() {
         tags: vec![tag("", 0.5), tag("car", 1.1)],
         faces: vec![pb::Face {
             person: "Ann".to_owned(),
-            similarity: f64::NAN,
+            similarity: Some(f64::NAN),
             r#box: Some(pb::Box {
                 left: 0.0,
                 top: -0.1,
@@ -173,7 +192,7 @@ fn a_document_speaks_in_words_and_seconds() {
         duration: Some(1_500_000_000),
         tags: vec![Tag {
             tag: "开心".to_owned(),
-            score: 0.9,
+            score: Some(0.9),
         }],
         faces: Vec::new(),
         ..any_media(&mut random())
@@ -192,7 +211,7 @@ fn an_update_replaces_or_appends() {
     let current = Media {
         tags: vec![Tag {
             tag: "car".to_owned(),
-            score: 0.5,
+            score: Some(0.5),
         }],
         ..any_media(&mut random())
     };
@@ -228,7 +247,7 @@ fn what_is_appended_is_named_by_its_place_in_the_request() {
         tags: vec![
             Tag {
                 tag: "car".to_owned(),
-                score: 0.5,
+                score: Some(0.5),
             };
             200
         ],

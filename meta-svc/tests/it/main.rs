@@ -16,7 +16,7 @@ type TestResult = Result<(), Box<dyn Error>>;
 fn tag(tag: &str, score: f64) -> pb::Tag {
     pb::Tag {
         tag: tag.to_owned(),
-        score,
+        score: Some(score),
     }
 }
 
@@ -90,7 +90,7 @@ async fn findings_are_appended_and_found() -> TestResult {
     media.create_media(request).await?;
     let face = pb::Face {
         person: "影1".to_owned(),
-        similarity: 0.75,
+        similarity: Some(0.75),
         r#box: None,
     };
     let analysed = pb::Media {

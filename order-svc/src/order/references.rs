@@ -81,7 +81,7 @@ fn fill_in(product: &Product, draft: &mut Draft) {
             given.clone_from(known);
         }
     }
-    draft.unit_price_cents.get_or_insert(product.unit_price_cents);
+    draft.unit_price_cents = draft.unit_price_cents.or(product.unit_price_cents);
 }
 
 fn find<'a, R: Resource>(

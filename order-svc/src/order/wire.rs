@@ -74,7 +74,7 @@ pub(super) fn draft(
         ("unit_price_cents", order.unit_price_cents),
         ("total_price_cents", order.total_price_cents),
     ] {
-        check_not_negative(price.unwrap_or_default(), path.field(field), violations);
+        check_not_negative(price, path.field(field), violations);
     }
     if order.quantity < 1 {
         let message = format!("is {}, must be at least 1", order.quantity);

@@ -35,6 +35,8 @@ pub(super) fn write(product: &Product, document: &mut Object) {
     document.push_text(NAME_FOLDED, &folded(&product.name));
     document.push_text("brand", &product.brand);
     document.push_text("type", &product.kind);
-    document.push("unit_price_cents", product.unit_price_cents);
+    if let Some(price) = product.unit_price_cents {
+        document.push("unit_price_cents", price);
+    }
     product.attributes.to_document(document, "attributes");
 }

@@ -25,7 +25,7 @@ pub(super) fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Produ
         name: columns.string("name")?,
         brand: columns.string("brand")?,
         kind: columns.string("type")?,
-        unit_price_cents: columns.integer("unit_price_cents")?,
+        unit_price_cents: columns.optional_integer("unit_price_cents")?,
         attributes: Attributes::from_column(columns, "attributes")?,
     })
 }

@@ -13,7 +13,7 @@ fn any_product(random: &mut Rng) -> Product {
         name: text(random, 1, 1_024),
         brand: text(random, 0, 8),
         kind: text(random, 0, 8),
-        unit_price_cents: number(random, 0, i64::MAX),
+        unit_price_cents: random.bool().then(|| number(random, 0, i64::MAX)),
         attributes: attributes(random),
     }
 }
@@ -46,7 +46,7 @@ fn every_violation_is_named() {
     let bad = pb::Product {
         name: "x".repeat(1_025),
         brand: "a\tb".to_owned(),
-        unit_price_cents: -1,
+        unit_price_cents: Some(-1),
         ..pb::Product::default()
     };
     let mut violations = Violations::new();
@@ -70,7 +70,7 @@ fn an_update_changes_what_the_mask_names() {
         let given = pb::Product {
             product_id: current.product_id.clone(),
             r#type: "phone".to_owned(),
-            unit_price_cents: 5,
+            unit_price_cents: Some(5),
             ..pb::Product::default()
         };
         let request = pb::UpdateProductRequest {

@@ -105,7 +105,7 @@ async fn running() -> Result<Running<OrderServices>, Box<dyn Error>> {
         name: "vivo x21 手机".to_owned(),
         brand: "vivo".to_owned(),
         r#type: "手机".to_owned(),
-        unit_price_cents: 249_899,
+        unit_price_cents: Some(249_899),
         ..pb::Product::default()
     };
     let request = pb::CreateProductRequest {
@@ -542,5 +542,44 @@ async fn product_names_are_suggested_in_alphabetical_order() -> TestResult {
             "{prefix}"
         );
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_order_of_a_product_without_a_price_has_to_say_it() -> TestResult {
+    let running = running().await?;
+    let request = pb::CreateProductRequest {
+        product: Some(pb::Product {
+            product_id: "p2".to_owned(),
+            name: "to be had on request".to_owned(),
+            ..pb::Product::default()
+        }),
+        ..Default::default()
+    };
+    ProductServiceClient::new(running.stack.clone())
+        .create_product(request)
+        .await?;
+    let mut orders = OrderServiceClient::new(running.stack.clone());
+    let order = pb::Order {
+        product_id: "p2".to_owned(),
+        ..ids_only("o1")
+    };
+    let refused = orders.create_order(create(order.clone())).await;
+    let refused = refused.expect_err("nobody says what it costs");
+    let violations = refused
+        .get_details_bad_request()
+        .ok_or("what is wrong")?
+        .field_violations;
+    let fields: Vec<_> = violations
+        .iter()
+        .map(|violation| violation.field.as_str())
+        .collect();
+    assert_eq!(fields, ["order.unit_price_cents"]);
+    let order = pb::Order {
+        unit_price_cents: Some(0),
+        ..order
+    };
+    let given = orders.create_order(create(order)).await?.into_inner().order;
+    assert_eq!(given.ok_or("an order")?.total_price_cents, Some(0), "a gift");
     Ok(())
 }

@@ -50,8 +50,12 @@ pub(super) fn write(shop: &Shop, document: &mut Object) {
     document.push_text(NAME_FOLDED, &folded(&shop.name));
     document.push_text("type", &shop.kind);
     document.push(POSITION, shop.position);
-    document.push(RATING, shop.rating);
-    document.push("average_price_cents", shop.average_price_cents);
+    if let Some(rating) = shop.rating {
+        document.push(RATING, rating);
+    }
+    if let Some(price) = shop.average_price_cents {
+        document.push("average_price_cents", price);
+    }
     document.push_text("address", &shop.address);
     document.push_text("city", &shop.city);
     document.push_text("phone", &shop.phone);

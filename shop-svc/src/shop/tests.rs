@@ -22,8 +22,8 @@ fn any_shop(random: &mut Rng) -> Shop {
         name: text(random, 1, 256),
         kind: text(random, 0, 8),
         position: any_point(random),
-        rating: random.f64() * 5.0,
-        average_price_cents: number(random, 0, i64::MAX),
+        rating: random.bool().then(|| random.f64() * 5.0),
+        average_price_cents: random.bool().then(|| number(random, 0, i64::MAX)),
         address: text(random, 0, 1_024),
         city: text(random, 0, 8),
         phone: text(random, 0, 8),
@@ -68,8 +68,8 @@ fn every_violation_is_named() {
             latitude: 91.0,
             longitude: f64::NAN,
         }),
-        rating: 5.1,
-        average_price_cents: -1,
+        rating: Some(5.1),
+        average_price_cents: Some(-1),
         phone: "1".repeat(65),
         tags: vec!["wifi".to_owned(), String::new()],
         ..pb::Shop::default()
@@ -93,7 +93,7 @@ fn every_violation_is_named() {
 fn a_shop_needs_a_position_and_not_too_many_labels() {
     let mut message = wire::stored(stored(any_shop(&mut random())));
     message.position = None;
-    message.rating = f64::NAN;
+    message.rating = Some(f64::NAN);
     message.tags = vec!["x".to_owned(); 257];
     let expected = ["shop.position", "shop.rating", "shop.tags"];
     assert_eq!(read(&message), Err(expected.map(str::to_owned).to_vec()));
@@ -105,7 +105,7 @@ fn an_update_changes_what_the_mask_names() {
     let apply = |mask: &[&str]| {
         let given = pb::Shop {
             shop_id: current.shop_id.clone(),
-            rating: 4.5,
+            rating: Some(4.5),
             city: "Suva".to_owned(),
             ..pb::Shop::default()
         };
@@ -119,13 +119,13 @@ fn an_update_changes_what_the_mask_names() {
         wire::apply(&wire::change(request)?, current.clone())
     };
     let expected = Shop {
-        rating: 4.5,
+        rating: Some(4.5),
         tags: Vec::new(),
         ..current.clone()
     };
     assert_eq!(apply(&["rating", "tags"]).expect("a change"), expected);
     let expected = Shop {
-        rating: 4.5,
+        rating: Some(4.5),
         city: "Suva".to_owned(),
         ..current.clone()
     };

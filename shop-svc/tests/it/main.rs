@@ -4,10 +4,14 @@ use std::error::Error;
 
 use prost::Message as _;
 use souk_engine::testing::{reopen_trimmed, serve};
+use souk_proto::search::v1::{
+    Aggregation, AvgAggregation, ExistsQuery, FieldSort, MissingOrder, Query, RangeQuery, Search, Sort,
+    aggregation, aggregation_result, field_sort, query, range_query, sort,
+};
 use souk_proto::shop::v1 as pb;
 use souk_proto::shop::v1::cluster_shops_request::Size;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
-use souk_proto::r#type::v1::{GeoPoint, GeoRectangle};
+use souk_proto::r#type::v1::{GeoPoint, GeoRectangle, Value, value};
 use souk_shop_svc::ShopServices;
 use tonic::Code;
 
@@ -22,7 +26,7 @@ fn shop(number: i32) -> pb::Shop {
             latitude: f64::from(number) / 100.0,
             longitude: 20.0,
         }),
-        rating: 4.5,
+        rating: Some(4.5),
         tags: vec!["wifi".to_owned(), "夜宵".to_owned()],
         ..pb::Shop::default()
     }
@@ -119,7 +123,7 @@ async fn clusters_count_shops_by_cell_and_show_the_best() -> TestResult {
             latitude,
             longitude: 20.0,
         }),
-        rating,
+        rating: Some(rating),
         ..shop(0)
     });
     let request = pb::BatchCreateShopsRequest {
@@ -212,7 +216,7 @@ async fn names_are_suggested_by_rating_by_distance_and_by_their_spelling() -> Te
             .map(|((name, rating, hundredths), number)| pb::Shop {
                 shop_id: format!("h{number}"),
                 name: (*name).to_owned(),
-                rating: *rating,
+                rating: Some(*rating),
                 ..shop(*hundredths)
             })
             .collect(),
@@ -278,5 +282,100 @@ async fn names_are_suggested_by_rating_by_distance_and_by_their_spelling() -> Te
         .await
         .expect_err("nothing was typed");
     assert_eq!(refused.code(), Code::InvalidArgument);
+    Ok(())
+}
+
+/// Searches, and gives ids and answer.
+async fn found(
+    shops: &mut ShopServiceClient<souk_chassis::server::Stack>,
+    search: Search,
+) -> Result<(Vec<String>, pb::SearchShopsResponse), tonic::Status> {
+    let search = Some(search);
+    let answer = shops
+        .search_shops(pb::SearchShopsRequest { search })
+        .await?
+        .into_inner();
+    let ids = answer.hits.iter().filter_map(|hit| hit.resource.as_ref());
+    Ok((ids.map(|shop| shop.shop_id.clone()).collect(), answer))
+}
+
+#[tokio::test]
+async fn a_shop_that_nobody_rated_has_no_rating() -> TestResult {
+    let running = serve::<ShopServices>().await?;
+    let mut shops = ShopServiceClient::new(running.stack.clone());
+    let unknown = pb::Shop {
+        rating: Default::default(),
+        ..shop(2)
+    };
+    let request = pb::BatchCreateShopsRequest {
+        shops: vec![shop(1), unknown],
+        ..Default::default()
+    };
+    let mut min_sequence = shops.batch_create_shops(request).await?.into_inner().sequence;
+    let exists = query::Kind::Exists(ExistsQuery {
+        field: "rating".to_owned(),
+    });
+    let poor = query::Kind::Range(RangeQuery {
+        field: "rating".to_owned(),
+        upper: Some(range_query::Upper::Lt(Value {
+            kind: Some(value::Kind::DoubleValue(2.4)),
+        })),
+        ..RangeQuery::default()
+    });
+    let of = |kind: &query::Kind, min_sequence| Search {
+        query: Some(Query {
+            kind: Some(kind.clone()),
+        }),
+        min_sequence,
+        ..Search::default()
+    };
+    assert_eq!(found(&mut shops, of(&exists, min_sequence)).await?.0, ["h1"]);
+    assert_eq!(found(&mut shops, of(&poor, min_sequence)).await?.0, [""; 0]);
+
+    let mean = Aggregation {
+        kind: Some(aggregation::Kind::Avg(AvgAggregation {
+            field: "rating".to_owned(),
+            missing: None,
+        })),
+    };
+    let by_rating = |first: bool| Search {
+        sort: vec![Sort {
+            kind: Some(sort::Kind::Field(FieldSort {
+                field: "rating".to_owned(),
+                missing: first.then_some(field_sort::Missing::MissingOrder(MissingOrder::First.into())),
+                ..FieldSort::default()
+            })),
+        }],
+        aggregations: [("mean".to_owned(), mean.clone())].into(),
+        min_sequence,
+        ..Search::default()
+    };
+    let (ids, answer) = found(&mut shops, by_rating(false)).await?;
+    assert_eq!(ids, ["h1", "h2"], "what is unknown comes last");
+    let Some(aggregation_result::Kind::Value(mean)) = &answer.aggregations["mean"].kind else {
+        return Err(format!("no mean: {answer:?}").into());
+    };
+    let mean = mean.value.as_ref().and_then(|mean| mean.kind.clone());
+    assert_eq!(mean, Some(value::Kind::DoubleValue(4.5)));
+    assert_eq!(found(&mut shops, by_rating(true)).await?.0, ["h2", "h1"]);
+
+    // A mask takes the rating away again.
+    let request = pb::UpdateShopRequest {
+        shop: Some(pb::Shop {
+            shop_id: "h1".to_owned(),
+            ..pb::Shop::default()
+        }),
+        update_mask: Some(prost_types::FieldMask {
+            paths: vec!["rating".to_owned()],
+        }),
+        ..Default::default()
+    };
+    let updated = shops.update_shop(request).await?.into_inner();
+    min_sequence = updated.sequence;
+    assert_eq!(
+        updated.shop.map(|shop| (shop.rating, shop.name)),
+        Some((Default::default(), "沈家面馆".to_owned()))
+    );
+    assert_eq!(found(&mut shops, of(&exists, min_sequence)).await?.0, [""; 0]);
     Ok(())
 }

@@ -74,7 +74,7 @@ fn face(numbers: &mut Numbers) -> Option<Face> {
     let person = *people.get(weights.draw(numbers))?;
     Some(Face {
         person: person.to_owned(),
-        similarity: thousandths(600, numbers),
+        similarity: Some(thousandths(600, numbers)),
         r#box: Some(FaceBox {
             left: thousandths(0, numbers) * 0.7,
             top: thousandths(0, numbers) * 0.7,
@@ -88,14 +88,14 @@ fn face(numbers: &mut Numbers) -> Option<Face> {
 struct Shape {
     kind: MediaType,
     format: &'static str,
-    width: i32,
-    height: i32,
+    /// Width and height; what is only heard or read has none.
+    pixels: Option<(i32, i32)>,
     seconds: Option<i64>,
     bytes: u64,
 }
 
 fn shape(numbers: &mut Numbers) -> Shape {
-    let (width, height) = *numbers
+    let pixels = *numbers
         .pick(&[
             (4_032, 3_024),
             (1_920, 1_080),
@@ -107,8 +107,7 @@ fn shape(numbers: &mut Numbers) -> Shape {
     let still = Shape {
         kind: MediaType::Image,
         format: "jpeg",
-        width,
-        height,
+        pixels: Some(pixels),
         seconds: None,
         bytes: 200_000 + numbers.below(9_000_000),
     };
@@ -128,16 +127,14 @@ fn shape(numbers: &mut Numbers) -> Shape {
         90..96 => Shape {
             kind: MediaType::Audio,
             format: numbers.word(&["mp3", "flac"]),
-            width: 0,
-            height: 0,
+            pixels: None,
             seconds: Some(seconds as i64),
             bytes: seconds * 40_000,
         },
         _ => Shape {
             kind: MediaType::Document,
             format: "pdf",
-            width: 0,
-            height: 0,
+            pixels: None,
             ..still
         },
     }
@@ -155,7 +152,7 @@ pub fn row(seed: u64, index: u64) -> Media {
     let position = position.map(|place| place.around(&mut numbers));
     // More and more are made: the square root leans to the later years.
     let seconds = FIRST_SECOND + (numbers.fraction().sqrt() * SPAN_SECONDS) as i64;
-    let visual = shape.width > 0;
+    let visual = shape.pixels.is_some();
     let faces = if visual {
         numbers.below(4).saturating_sub(1)
     } else {
@@ -174,9 +171,9 @@ pub fn row(seed: u64, index: u64) -> Media {
         r#type: shape.kind.into(),
         title,
         format: shape.format.to_owned(),
-        size_bytes: shape.bytes as i64,
-        width: shape.width,
-        height: shape.height,
+        size_bytes: Some(shape.bytes as i64),
+        width: shape.pixels.map(|(width, _)| width),
+        height: shape.pixels.map(|(_, height)| height),
         duration: shape.seconds.map(|seconds| Duration { seconds, nanos: 0 }),
         created_at: Some(Timestamp { seconds, nanos: 0 }),
         position,
@@ -191,7 +188,7 @@ pub fn row(seed: u64, index: u64) -> Media {
             .into_iter()
             .map(|(_, tag, score)| Tag {
                 tag: tag.to_owned(),
-                score,
+                score: Some(score),
             })
             .collect(),
         faces: (0..faces).filter_map(|_| face(&mut numbers)).collect(),

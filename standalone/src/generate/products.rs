@@ -106,7 +106,7 @@ pub fn rows(scale: Scale, from: u64) -> impl Iterator<Item = Product> + Send {
             name: part.name,
             brand: part.brand.to_owned(),
             r#type: part.kind.to_owned(),
-            unit_price_cents: part.unit_price_cents,
+            unit_price_cents: Some(part.unit_price_cents),
             attributes: attributes.map(|(name, value)| (name.to_owned(), value)).into(),
             ..Product::default()
         }

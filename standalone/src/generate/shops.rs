@@ -162,8 +162,8 @@ fn base(index: u64, kind: &str, numbers: &mut Numbers) -> Shop {
     Shop {
         shop_id: format!("h{index:010}"),
         r#type: kind.to_owned(),
-        rating: rating(numbers),
-        average_price_cents: price(kind, numbers),
+        rating: Some(rating(numbers)),
+        average_price_cents: Some(price(kind, numbers)),
         opening_hours: numbers.word(&HOURS).to_owned(),
         tags,
         ..Shop::default()

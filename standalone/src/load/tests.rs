@@ -23,7 +23,7 @@ fn product(number: u64) -> Product {
     Product {
         product_id: format!("p{number:07}"),
         name: "vivo x21".to_owned(),
-        unit_price_cents: 100,
+        unit_price_cents: Some(100),
         ..Product::default()
     }
 }
@@ -320,5 +320,5 @@ async fn a_files_bad_lines_are_refused_with_their_numbers() {
         "{}",
         rejects[0]
     );
-    assert_eq!(shelf.get("p1").map(|row| row.unit_price_cents), Some(900));
+    assert_eq!(shelf.get("p1").map(|row| row.unit_price_cents), Some(Some(900)));
 }

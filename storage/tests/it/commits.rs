@@ -1,6 +1,7 @@
 //! Short forms of what the tests of the seam write and read, and where their randomness comes from.
 
 use bytes::Bytes;
+pub(crate) use souk_seeds::random;
 use souk_storage::Durability;
 use souk_storage::kv::{Check, Commit, Direction, Kv, KvSnapshot, Mutation, Page, Scan, Space};
 
@@ -134,14 +135,4 @@ pub(crate) async fn log(snapshot: &dyn KvSnapshot) -> Vec<(u64, Bytes)> {
             (sequence, entry.slice(9..))
         })
         .collect()
-}
-
-/// A generator whose seed is printed and can be given as `SOUK_SEED`.
-pub(crate) fn random() -> fastrand::Rng {
-    let seed = match std::env::var("SOUK_SEED") {
-        Ok(seed) => seed.parse().expect("SOUK_SEED is a number"),
-        Err(_) => fastrand::u64(..),
-    };
-    println!("SOUK_SEED={seed}");
-    fastrand::Rng::with_seed(seed)
 }

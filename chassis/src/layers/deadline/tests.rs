@@ -37,14 +37,8 @@ fn timeouts_are_read_as_the_protocol_writes_them() {
 
 #[test]
 fn what_is_written_is_read_again_and_never_more() {
-    let seed = std::env::var("SOUK_SEED").ok().and_then(|text| text.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(|| {
-        use std::hash::{BuildHasher as _, RandomState};
-        RandomState::new().hash_one(0)
-    });
-    println!("SOUK_SEED={seed}");
     // Linear congruential (Knuth, MMIX): any spread of magnitudes will do.
-    let mut state = seed;
+    let mut state = souk_seeds::seed();
     for _ in 0..1_000 {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -106,7 +106,7 @@ fn span(rng: &mut Rng, scope: InstrumentationScope) -> SpanData {
 
 #[test]
 fn requests_are_those_that_opentelemetry_proto_makes() {
-    let seed = fastrand::u64(..);
+    let seed = souk_seeds::seed();
     let mut rng = Rng::with_seed(seed);
     for round in 0..200 {
         let of_process = Resource::builder_empty()

@@ -57,6 +57,20 @@ fn text(text: &str) -> Vec<Item> {
     }
 }
 
+fn integer(number: Option<i64>) -> Vec<Item> {
+    number.map(Item::Integer).into_iter().collect()
+}
+
+fn double(number: Option<f64>) -> Vec<Item> {
+    number.map(Item::Double).into_iter().collect()
+}
+
+/// The fields that hold anything.
+fn present(fields: Vec<(&str, Vec<Item>)>) -> Fields {
+    let present = fields.into_iter().filter(|(_, items)| !items.is_empty());
+    present.map(|(name, items)| (name.to_owned(), items)).collect()
+}
+
 fn point(point: Option<&GeoPoint>) -> Vec<Item> {
     point.map(|p| Item::Point(Kept::from(p))).into_iter().collect()
 }
@@ -69,10 +83,9 @@ fn time(time: Option<&prost_types::Timestamp>) -> Vec<Item> {
 
 impl Record {
     fn new(id: &str, fields: Vec<(&str, Vec<Item>)>, nested: BTreeMap<String, Vec<Fields>>) -> Self {
-        let present = fields.into_iter().filter(|(_, items)| !items.is_empty());
         Self {
             id: id.to_owned(),
-            fields: present.map(|(name, items)| (name.to_owned(), items)).collect(),
+            fields: present(fields),
             nested,
         }
     }
@@ -85,11 +98,8 @@ impl Record {
             ("type", text(&shop.r#type)),
             ("city", text(&shop.city)),
             ("position", point(shop.position.as_ref())),
-            ("rating", vec![Item::Double(shop.rating)]),
-            (
-                "average_price_cents",
-                vec![Item::Integer(shop.average_price_cents)],
-            ),
+            ("rating", double(shop.rating)),
+            ("average_price_cents", integer(shop.average_price_cents)),
             (
                 "tags",
                 shop.tags.iter().map(|tag| Item::Text(tag.clone())).collect(),
@@ -113,22 +123,22 @@ impl Record {
             ("type", text(kind)),
             ("title", text(&media.title)),
             ("title.keyword", text(&media.title)),
-            ("size_bytes", vec![Item::Integer(media.size_bytes)]),
-            ("width", vec![Item::Integer(i64::from(media.width))]),
+            ("size_bytes", integer(media.size_bytes)),
+            ("width", integer(media.width.map(i64::from))),
             ("duration", seconds.into_iter().collect()),
             ("created_at", time(media.created_at.as_ref())),
             ("position", point(media.position.as_ref())),
         ];
         let tags = media.tags.iter().map(|tag| {
-            Fields::from([
-                ("tags.tag".to_owned(), text(&tag.tag)),
-                ("tags.score".to_owned(), vec![Item::Double(tag.score)]),
+            present(vec![
+                ("tags.tag", text(&tag.tag)),
+                ("tags.score", double(tag.score)),
             ])
         });
         let faces = media.faces.iter().map(|face| {
-            Fields::from([
-                ("faces.person".to_owned(), text(&face.person)),
-                ("faces.similarity".to_owned(), vec![Item::Double(face.similarity)]),
+            present(vec![
+                ("faces.person", text(&face.person)),
+                ("faces.similarity", double(face.similarity)),
             ])
         });
         let nested = BTreeMap::from([

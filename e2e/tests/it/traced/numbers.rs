@@ -94,6 +94,7 @@ async fn call(grpc: &mut Grpc<tonic::transport::Channel>, path: &str) -> anyhow:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a15_series_dont_grow_with_ids_or_methods() -> anyhow::Result<()> {
     let calls = rounds("SOUK_SERIES_CALLS", 1_000);
+    let mut random = souk_seeds::random();
     let collector = Collector::start().await?;
     let suite = Plan::new(SOUK, Layout::FourProcesses)
         .traced(&collector)
@@ -115,13 +116,13 @@ async fn a15_series_dont_grow_with_ids_or_methods() -> anyhow::Result<()> {
         anyhow::Ok(())
     };
     let gateway = "souk-gateway";
-    round(fastrand::u64(..)).await?;
+    round(random.u64(..)).await?;
     counted(&collector, gateway, "_OTHER", 2).await?;
     counted(&collector, "souk-shop", GET_SHOP, 1).await?;
     let of_calls = |series: &Series| series.metric.starts_with("rpc.");
     let before: BTreeSet<_> = collector.series().into_iter().filter(of_calls).collect();
     for _ in 0..calls {
-        round(fastrand::u64(..)).await?;
+        round(random.u64(..)).await?;
     }
     let all = u64::try_from(calls)? + 1;
     counted(&collector, gateway, "_OTHER", 2 * all).await?;

@@ -12,7 +12,7 @@ pub(super) async fn media_items(suite: &Suite) -> anyhow::Result<()> {
     let mut item = data::media(1, &mut Numbers::new(3));
     item.tags = vec![media::Tag {
         tag: "car".to_owned(),
-        score: 0.5,
+        score: Some(0.5),
     }];
     let request = media::CreateMediaRequest {
         media: Some(item),
@@ -28,7 +28,7 @@ pub(super) async fn media_items(suite: &Suite) -> anyhow::Result<()> {
         media_id: created.media_id.clone(),
         tags: vec![media::Tag {
             tag: "开心".to_owned(),
-            score: 0.9,
+            score: Some(0.9),
         }],
         ..Default::default()
     };

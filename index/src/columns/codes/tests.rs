@@ -25,10 +25,7 @@ fn column(values: &[Vec<u64>]) -> Column<u64> {
 
 #[test]
 fn codes_never_contradict_the_values() {
-    let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("SOUK_SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = souk_seeds::random();
     let run = Run::new(Cancellation::none());
     for (gaps, distinct) in [
         (false, 3),

@@ -33,10 +33,7 @@ fn whole(column: &BytesColumn) -> Restarts {
 
 #[test]
 fn every_string_is_the_dictionarys() {
-    let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("SOUK_SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = souk_seeds::random();
     for count in [1, 15, 16, 17, 300, 20_000] {
         // Short and long ones, with long and short beginnings in common.
         let strings: BTreeSet<Vec<u8>> = (0..count)

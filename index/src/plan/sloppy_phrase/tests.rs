@@ -30,10 +30,7 @@ fn by_definition(slots: &[(u64, usize)], texts: &[Vec<u32>], slop: u64) -> bool 
 
 #[test]
 fn agrees_with_the_definition() {
-    let seed = std::env::var("SOUK_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(11);
+    let seed = souk_seeds::seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut hits = 0;
     for _ in 0..20_000 {

@@ -53,13 +53,6 @@ const DOUBLES: [f64; 8] = [
     f64::MAX,
 ];
 
-fn seed() -> u64 {
-    std::env::var("SOUK_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(20)
-}
-
 fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
     from[random.usize(0..from.len())]
 }
@@ -356,7 +349,7 @@ fn query(random: &mut Rng, scope: Option<&str>, depth: usize) -> Query {
 
 #[test]
 fn random_queries_find_what_they_should() {
-    let seed = seed();
+    let seed = souk_seeds::seed();
     let mut random = Rng::with_seed(seed);
     let documents: Vec<Object> = (0..600).map(|_| document(&mut random)).collect();
     let model = Model::new(documents, 4, 10);
@@ -388,7 +381,7 @@ fn random_queries_find_what_they_should() {
 
 #[test]
 fn each_kind_of_leaf_finds_something() {
-    let mut random = Rng::with_seed(seed());
+    let mut random = souk_seeds::random();
     let model = Model::new((0..600).map(|_| document(&mut random)).collect(), 2, 50);
     let mut kinds = std::collections::BTreeMap::<String, usize>::new();
     for _ in 0..400 {

@@ -6,6 +6,11 @@ use super::{Cell, Kind, Log, media, order, person, product, search, shop};
 
 const O: &str = "orders";
 
+/// A change of an index that each of them takes.
+fn shade() -> serde_json::Value {
+    json!([{"add_field": {"field": "shade", "type": "INDEX_FIELD_TYPE_KEYWORD"}}])
+}
+
 /// Every RPC of the contract.
 pub(crate) const CELLS: &[Cell] = &[
     Cell::new(
@@ -70,7 +75,7 @@ pub(crate) const CELLS: &[Cell] = &[
     Cell::new(
         "souk.order.v1.OrderIndexService/UpdateOrderIndex",
         Kind::Open,
-        |_| json!({"index": "orders", "validate_only": true}),
+        |_| json!({"index": "orders", "validate_only": true, "changes": shade()}),
     ),
     Cell::new(
         "souk.order.v1.ConsumerService/CreateConsumer",
@@ -262,7 +267,7 @@ pub(crate) const CELLS: &[Cell] = &[
     Cell::new(
         "souk.shop.v1.ShopIndexService/UpdateShopIndex",
         Kind::Open,
-        |_| json!({"index": "shops", "validate_only": true}),
+        |_| json!({"index": "shops", "validate_only": true, "changes": shade()}),
     ),
     Cell::new(
         "souk.media.v1.MediaService/CreateMedia",
@@ -323,6 +328,6 @@ pub(crate) const CELLS: &[Cell] = &[
     Cell::new(
         "souk.media.v1.MediaIndexService/UpdateMediaIndex",
         Kind::Open,
-        |_| json!({"index": "media", "validate_only": true}),
+        |_| json!({"index": "media", "validate_only": true, "changes": shade()}),
     ),
 ];

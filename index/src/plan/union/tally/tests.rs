@@ -74,10 +74,7 @@ fn expected(
 
 #[test]
 fn windows_find_what_is_counted_document_by_document() {
-    let seed =
-        std::env::var("SOUK_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().expect("a number"));
-    println!("SOUK_SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = souk_seeds::random();
     for _ in 0..200 {
         let max_doc = random.u32(1..20_000);
         let alike = random.bool();

@@ -175,11 +175,7 @@ fn like_a_journal(random: &mut fastrand::Rng, before: &[u8]) -> Vec<u8> {
 #[test]
 fn believes_no_groups_in_the_values_of_a_torn_tail() {
     const SECTOR: usize = 64;
-    let seed = match std::env::var("SOUK_SEED") {
-        Ok(seed) => seed.parse().expect("SOUK_SEED is a number"),
-        Err(_) => fastrand::u64(..),
-    };
-    println!("SOUK_SEED={seed}");
+    let seed = souk_seeds::seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut believed_a_guess = 0;
     for round in 0..20 {

@@ -1,0 +1,268 @@
+//! What fields take stands beside them in the contract, and in the OpenAPI document that is made of it. Here each rule is held
+//! against the services: what breaks it is refused with the field's path, what just keeps it isn't.
+
+use anyhow::Context as _;
+use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
+use serde_json::{Value, json};
+use souk_e2e::dynamic::Dynamic;
+use souk_e2e::rejection::Rejection;
+use souk_e2e::suite::{Layout, Suite};
+use tonic::Code;
+
+use crate::SOUK;
+use crate::access::cells::{CELLS, OWN, numbers, seed};
+
+/// What a search says is held against its own rules; what it asks for is the language of queries, which has its own tests.
+const SEARCH: &str = "souk.search.v1.Search";
+
+/// The rules of the contract.
+struct Contract {
+    pool: DescriptorPool,
+}
+
+impl Contract {
+    /// The rule of a field as JSON; `Null` without one.
+    fn rule(&self, field: &FieldDescriptor) -> Value {
+        let rule = self
+            .pool
+            .get_extension_by_name("souk.rule.v1.rule")
+            .expect("the option");
+        let options = field.options();
+        if !options.has_extension(&rule) {
+            return Value::Null;
+        }
+        let rule = options.get_extension(&rule);
+        serde_json::to_value(rule.as_message().expect("a rule")).expect("JSON")
+    }
+
+    /// The least that a message has to hold; `number` tells one from another.
+    fn least(&self, message: &MessageDescriptor, number: usize) -> Value {
+        let mut least = serde_json::Map::new();
+        for field in message
+            .fields()
+            .filter(|field| self.rule(field)["required"] == true)
+        {
+            least.insert(field.name().to_owned(), self.valid(&field, number));
+        }
+        let choice = message.oneofs().find(|choice| !choice.is_synthetic());
+        if let Some(field) = choice.and_then(|choice| choice.fields().next()) {
+            least.insert(field.name().to_owned(), self.valid(&field, number));
+        }
+        Value::Object(least)
+    }
+
+    /// One value that a field takes.
+    fn valid(&self, field: &FieldDescriptor, number: usize) -> Value {
+        match field.kind() {
+            Kind::Message(message) => self.least(&message, number),
+            Kind::Enum(kind) => json!(kind.values().nth(1).expect("a value").name()),
+            Kind::String => json!(format!("x{number}")),
+            Kind::Bool => json!(true),
+            _ => json!(1),
+        }
+    }
+
+    fn list(&self, field: &FieldDescriptor, count: usize) -> Value {
+        if let (true, Kind::Message(entry)) = (field.is_map(), field.kind()) {
+            let value = self.valid(&entry.map_entry_value_field(), 0);
+            return (0..count).map(|nth| (format!("x{nth}"), value.clone())).collect();
+        }
+        (0..count).map(|nth| self.valid(field, nth)).collect()
+    }
+
+    /// Values that a field refuses, and values that it just takes.
+    fn cases(&self, field: &FieldDescriptor) -> (Vec<Value>, Vec<Value>) {
+        let rule = self.rule(field);
+        let (mut bad, mut good) = (Vec::new(), Vec::new());
+        let count = |name: &str| {
+            rule[name]
+                .as_u64()
+                .map(|count| count as usize)
+                .filter(|count| *count > 0)
+        };
+        let several = |text: String| {
+            if field.is_list() {
+                json!([text])
+            } else {
+                json!(text)
+            }
+        };
+        if rule["required"] == true {
+            bad.push(match field.kind() {
+                _ if field.is_list() => json!([]),
+                Kind::String => json!(""),
+                Kind::Enum(kind) => json!(kind.default_value().name()),
+                Kind::Message(_) => Value::Null,
+                _ => json!(0),
+            });
+        }
+        if let Some(chars) = count("charsMax") {
+            bad.extend([several("奶".repeat(chars + 1)), several("a\u{7}b".to_owned())]);
+            good.push(several("奶".repeat(chars)));
+        }
+        if count("charsMin").is_some() {
+            bad.push(json!([""]));
+        }
+        if rule["pattern"].is_string() {
+            bad.push(json!("!"));
+        }
+        let step = if matches!(field.kind(), Kind::Double) {
+            0.5
+        } else {
+            1.0
+        };
+        for (name, sign) in [("minimum", -1.0), ("maximum", 1.0)] {
+            if let Some(bound) = rule[name].as_f64() {
+                let number = |number: f64| {
+                    if step < 1.0 {
+                        json!(number)
+                    } else {
+                        json!(number as i64)
+                    }
+                };
+                bad.push(number(bound + sign * step));
+                good.push(number(bound));
+            }
+        }
+        if let Some(items) = count("itemsMax") {
+            bad.push(self.list(field, items + 1));
+            good.push(self.list(field, items));
+        }
+        if rule["unique"] == true {
+            bad.push(json!(["x", "x"]));
+        }
+        if let (Some(chars), Kind::Message(entry)) = (count("nameCharsMax"), field.kind()) {
+            let value = self.valid(&entry.map_entry_value_field(), 0);
+            let named = |name: String| Value::Object([(name, value.clone())].into_iter().collect());
+            bad.extend([named("x".repeat(chars + 1)), named(String::new())]);
+            good.push(named("x".repeat(chars)));
+        }
+        (bad, good)
+    }
+}
+
+/// A field of a request: its path as violations name it, and as JSON pointers do.
+struct Place {
+    path: String,
+    pointer: String,
+    field: FieldDescriptor,
+}
+
+/// The fields with rules in what `message` holds, as far as its own messages go.
+fn places(
+    contract: &Contract,
+    message: &MessageDescriptor,
+    path: &str,
+    pointer: &str,
+    found: &mut Vec<Place>,
+) {
+    for field in message.fields() {
+        let path = format!("{path}{}", field.name());
+        let pointer = format!("{pointer}/{}", field.name());
+        if let Kind::Message(inner) = field.kind()
+            && !field.is_map()
+            && !inner.full_name().starts_with("google.")
+            && (!inner.full_name().starts_with("souk.search.") || inner.full_name() == SEARCH)
+        {
+            let (path, pointer) = if field.is_list() {
+                (format!("{path}[0]."), format!("{pointer}/0"))
+            } else {
+                (format!("{path}."), pointer.clone())
+            };
+            places(contract, &inner, &path, &pointer, found);
+        }
+        let rule = contract.rule(&field);
+        if !rule.is_null() && rule["outputOnly"] != true {
+            found.push(Place { path, pointer, field });
+        }
+    }
+}
+
+/// `request` with `value` at a place; what leads there is made where it isn't there.
+fn with(
+    contract: &Contract,
+    request: &Value,
+    input: &MessageDescriptor,
+    place: &Place,
+    value: Value,
+) -> Value {
+    let mut request = request.clone();
+    let mut message = input.clone();
+    let mut node = &mut request;
+    let mut names: Vec<&str> = place.pointer.split('/').skip(1).collect();
+    let last = names.pop().expect("a name");
+    for name in names {
+        if let Ok(index) = name.parse::<usize>() {
+            node = &mut node[index];
+            continue;
+        }
+        let field = message.get_field_by_name(name).expect(name);
+        let Kind::Message(inner) = field.kind() else {
+            unreachable!("{name} leads somewhere")
+        };
+        if node[name].is_null() {
+            let least = contract.least(&inner, 0);
+            node[name] = if field.is_list() { json!([least]) } else { least };
+        }
+        node = &mut node[name];
+        message = inner;
+    }
+    if let (Some(choice), Some(node)) = (place.field.containing_oneof(), node.as_object_mut()) {
+        for other in choice.fields() {
+            node.remove(other.name());
+        }
+    }
+    node[last] = value;
+    request
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_breaks_a_rule_is_refused_and_what_keeps_it_isnt() -> anyhow::Result<()> {
+    let suite = Suite::start(SOUK, Layout::OneProcess).await?;
+    let client = Dynamic::new(suite.channel()?)?;
+    let contract = Contract {
+        pool: DescriptorPool::decode(souk_proto::FILE_DESCRIPTOR_SET)?,
+    };
+    let (mut refused, mut taken) = (0, 0);
+    for (nth, cell) in CELLS.iter().enumerate() {
+        let sequences = seed(&client, true).await?;
+        let request = (cell.request)(&numbers(&OWN, &sequences, nth));
+        let input = client.input(cell.method)?;
+        let mut found = Vec::new();
+        places(&contract, &input, "", "", &mut found);
+        let (_, name) = cell.method.split_once('/').context("a method")?;
+        for place in found {
+            // An update needs only what it changes, and changes only what its mask names.
+            if name.starts_with("Update") && place.path.contains('.') {
+                continue;
+            }
+            let (bad, good) = contract.cases(&place.field);
+            let cases = bad.into_iter().map(|value| (value, true));
+            for (value, is_bad) in cases.chain(good.into_iter().map(|value| (value, false))) {
+                let request = with(&contract, &request, &input, &place, value);
+                let (answer, _) = client.stream(cell.method, &request, |_| true).await?;
+                let fields = match &answer {
+                    Ok(_) => Vec::new(),
+                    Err(status) if status.code() == Code::InvalidArgument => Rejection::of(status)?.fields,
+                    // There is no such row: what was asked for is nothing that can't be asked.
+                    Err(_) => Vec::new(),
+                };
+                let named = fields.iter().any(|field| field.starts_with(&place.path));
+                let text = request.to_string();
+                let shown: String = text.chars().take(300).collect();
+                assert_eq!(
+                    named, is_bad,
+                    "{} {}: {fields:?} {answer:?} of {shown}",
+                    cell.method, place.path
+                );
+                *(if is_bad { &mut refused } else { &mut taken }) += 1;
+            }
+        }
+    }
+    println!("{refused} requests that break a rule, {taken} that just keep it");
+    assert!(
+        refused > 300 && taken > 150,
+        "{refused} and {taken}: the contract has more rules"
+    );
+    Ok(())
+}
