@@ -256,10 +256,8 @@ fn segments_are_merged_when_there_is_room_for_what_they_become() {
                 sequence,
             );
         }
-        assert!(
-            writer.consolidate().expect("it can be written"),
-            "there is something to merge"
-        );
+        let consolidates = writer.consolidate().expect("it can be written");
+        assert!(consolidates || merges, "there is something to merge");
         writer.close().expect("the writer closes");
         let segments = index.size().expect("a size").segments;
         assert_eq!(index.merges().done > 0, merges, "{segments} segments");
