@@ -14,6 +14,8 @@ use crate::log::Log;
 
 /// What a process prints on standard output, before its address, once it answers calls.
 const LISTENING: &str = "listening on ";
+/// What it prints before that, around the address where its metrics are.
+const METRICS: [&str; 2] = ["metrics on http://", "/metrics"];
 /// How long a process may take to answer calls.
 const START_MAX: Duration = Duration::from_secs(60);
 /// How long a process may take to end after SIGTERM.
@@ -24,6 +26,7 @@ const STOP_MAX: Duration = Duration::from_secs(60);
 pub struct Process {
     child: Child,
     address: SocketAddr,
+    metrics: Option<SocketAddr>,
 }
 
 /// Where goes what a process says on standard error.
@@ -96,9 +99,12 @@ impl Process {
         }
         let stdout = child.stdout.take().context("standard output is a pipe")?;
         let mut lines = BufReader::new(stdout).lines();
+        let mut metrics = None;
         let listening = async {
             while let Some(line) = lines.next_line().await? {
-                if let Some((_, address)) = line.split_once(LISTENING) {
+                if let Some(told) = line.strip_prefix(METRICS[0]) {
+                    metrics = Some(told.trim_end_matches(METRICS[1]).parse()?);
+                } else if let Some((_, address)) = line.split_once(LISTENING) {
                     return Ok(address.trim().parse::<SocketAddr>()?);
                 }
             }
@@ -114,7 +120,11 @@ impl Process {
             .with_context(|| format!("{arguments:?} doesn't listen after {START_MAX:?}"))??;
         // Whatever it prints later has to go somewhere, or it would block.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Ok(Self { child, address })
+        Ok(Self {
+            child,
+            address,
+            metrics,
+        })
     }
 
     /// Runs `binary` to its end: for starts that have to fail.
@@ -143,6 +153,12 @@ impl Process {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where its metrics are, if it shows them.
+    #[must_use]
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
     }
 
     /// A line of what Linux tells about it in `/proc/ID/status`, as `VmRSS`.

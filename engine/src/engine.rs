@@ -44,7 +44,8 @@ pub struct EngineConfig {
     pub storage: DatabaseOptions,
     /// How long an index that keeps up may leave changes unseen while it is searched and nobody waits for them.
     pub commit_interval: Duration,
-    /// Memory of each index's writer for changes that aren't committed, bytes.
+    /// Memory of each index for changes that no commit includes, and as much again for deletes that merges haven't applied;
+    /// bytes.
     pub writer_memory: usize,
     /// Documents of one index from which on the process gets [huge pages](souk_chassis::huge_pages) of memory.
     pub huge_pages_from: u64,
@@ -88,6 +89,7 @@ pub(crate) struct Inner {
     /// Whether every call has a caller.
     pub(crate) guarded: bool,
     pub(crate) metrics: EngineMetrics,
+    pub(crate) tail: Arc<LogTail>,
     tables: HashMap<TypeId, Arc<OpenTable>>,
     health: watch::Receiver<Health>,
     keepers: Mutex<HashMap<TypeId, Keeper>>,
@@ -138,8 +140,9 @@ impl Engine {
         }
         let declared: Vec<&'static str> = open.values().map(|table| table.declaration.name).collect();
         keeper::release_undeclared(&database, &declared).await;
+        let tail = Arc::new(LogTail::new(database.clone()));
         let around = Surroundings {
-            tail: Arc::new(LogTail::new(database.clone())),
+            tail: Arc::clone(&tail),
             database: database.clone(),
             options: FollowOptions {
                 commit_interval: config.commit_interval,
@@ -176,6 +179,7 @@ impl Engine {
             views,
             read_ahead: ReadAhead::default(),
             metrics,
+            tail,
             guarded: config.guarded,
             tables: open,
             health,

@@ -18,7 +18,10 @@ pub enum Waiting {
     /// For a free place to search in.
     Searchers,
     /// For the search itself.
-    Search,
+    Search {
+        /// Values that its patterns had looked at.
+        walked: u64,
+    },
 }
 
 /// Why the engine didn't do what it was asked.

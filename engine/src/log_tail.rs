@@ -88,6 +88,11 @@ impl LogTail {
         Ok(block)
     }
 
+    /// Bytes of the window.
+    pub(crate) fn bytes(&self) -> usize {
+        self.window.lock().bytes
+    }
+
     fn look(&self, position: u64) -> Look {
         self.window.lock().look(position)
     }

@@ -117,7 +117,7 @@ impl SearchPool {
         let result = catch_unwind(AssertUnwindSafe(|| view.search(request, &cancellation)));
         self.durations.note(class, began.elapsed());
         let result = result.map_err(|_| EngineError::Defect("a search panicked"))?;
-        let is_over = matches!(result, Err(souk_index::Error::DeadlineExceeded));
+        let is_over = matches!(result, Err(souk_index::Error::DeadlineExceeded { .. }));
         Ok((!is_over || deadline.is_some_and(|deadline| deadline <= Instant::now())).then_some(result))
     }
 

@@ -276,8 +276,16 @@ fn deadline_exceeded(waiting: Waiting) -> Status {
             None,
             None,
         ),
-        Waiting::Search => (
+        Waiting::Search { walked: 0 } => (
             "the deadline passed before the search ended; narrow the query".to_owned(),
+            None,
+            None,
+        ),
+        Waiting::Search { walked } => (
+            format!(
+                "the deadline passed before the search ended (its patterns had looked at {walked} values); begin them with \
+                 more literal characters"
+            ),
             None,
             None,
         ),

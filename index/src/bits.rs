@@ -31,6 +31,11 @@ impl Bits {
         word.is_some_and(|word| word & (1 << (doc & 63)) != 0)
     }
 
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(self.words.as_slice())
+    }
+
     /// How many documents are in it.
     pub(crate) fn len(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()

@@ -120,6 +120,11 @@ impl BoundsCache {
         Ok(bounds)
     }
 
+    /// Bytes of all bounds that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.lock().bytes
+    }
+
     /// Forgets the bounds of segments that are gone.
     pub(crate) fn retain(&self, alive: impl Fn(&SegmentId) -> bool) {
         let mut kept = self.0.lock();

@@ -45,7 +45,7 @@ impl Cancellation {
             return Err(Error::Cancelled);
         }
         match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Error::DeadlineExceeded),
+            Some(deadline) if Instant::now() >= deadline => Err(Error::DeadlineExceeded { walked: 0 }),
             Some(_) | None => Ok(()),
         }
     }

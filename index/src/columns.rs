@@ -8,11 +8,13 @@
 //! |---|---|
 //! | `blocks` | lowest and highest values, block by block |
 //! | `codes` | about where the value of each document lies |
+//! | `dictionary` | how the strings of a dictionary lie in the file |
 //! | `restarts` | every few strings of a dictionary |
-//! | `strings` | all strings of a dictionary, searched at once |
+//! | `strings` | strings of a dictionary, many of them searched at once |
 
 mod blocks;
 mod codes;
+mod dictionary;
 mod restarts;
 mod strings;
 
@@ -23,19 +25,21 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, RwLock};
+use memchr::memmem::Finder;
+use parking_lot::RwLock;
 use tantivy::columnar::{BytesColumn, Cardinality, Column, ColumnType};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
 pub(crate) use codes::{CodeRange, Codes, Within};
-pub(crate) use strings::Strings;
 
 use restarts::Restarts;
+use strings::{Parts, Strings};
 
+use crate::held::Held;
 use crate::layout::string_column;
-use crate::limits::MAX_COLUMN_CACHE_BYTES;
+use crate::limits::{MAX_COLUMN_CACHE_BYTES, MAX_KEPT_STRINGS_BYTES};
 use crate::run::Run;
 
 /// Documents of a segment from which on its columns get codes: the values of fewer stay in the processor's caches.
@@ -100,6 +104,11 @@ impl ColumnCache {
         Ok(opened)
     }
 
+    /// Bytes that are kept, beside the columns themselves.
+    pub(crate) fn bytes(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
     fn segment(&self, reader: &SegmentReader) -> Arc<Segment> {
         let id = reader.segment_id();
         if self.held.load(Ordering::Relaxed) > MAX_COLUMN_CACHE_BYTES {
@@ -114,35 +123,6 @@ impl ColumnCache {
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
         let lives = |id: &SegmentId| readers.iter().any(|reader| reader.segment_id() == *id);
         self.segments.write().retain(|id, _| lives(id));
-    }
-}
-
-/// Bytes that are held, accounted for until they are let go.
-#[derive(Debug)]
-pub(crate) struct Held {
-    bytes: usize,
-    of: Arc<AtomicUsize>,
-}
-
-impl Held {
-    fn new(bytes: usize, of: &Arc<AtomicUsize>) -> Self {
-        of.fetch_add(bytes, Ordering::Relaxed);
-        Self {
-            bytes,
-            of: Arc::clone(of),
-        }
-    }
-
-    /// Holds so many more.
-    fn grow(&mut self, bytes: usize) {
-        self.of.fetch_add(bytes, Ordering::Relaxed);
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -258,7 +238,8 @@ pub(crate) struct StringColumn {
     pub(crate) column: BytesColumn,
     /// The ordinals of the strings.
     pub(crate) ordinals: Arc<NumberColumn>,
-    all: Mutex<All>,
+    /// All of them, part by part, if they are kept.
+    kept: OnceLock<(Vec<Strings>, Held)>,
     restarts: RwLock<(Restarts, Held)>,
     held: Arc<AtomicUsize>,
 }
@@ -275,7 +256,7 @@ impl StringColumn {
         Self {
             column,
             ordinals,
-            all: Mutex::new(All::Unknown),
+            kept: OnceLock::new(),
             restarts: RwLock::new((Restarts::default(), Held::new(0, held))),
             held: Arc::clone(held),
         }
@@ -305,25 +286,55 @@ impl StringColumn {
         Ok(())
     }
 
-    /// All strings of the dictionary; `None` when they are too many to keep. The first call decodes the dictionary.
-    pub(crate) fn all(&self, run: &Run) -> tantivy::Result<Option<Arc<(Strings, Held)>>> {
-        match &*self.all.lock() {
-            All::Kept(strings) => return Ok(Some(Arc::clone(strings))),
-            All::TooMany => return Ok(None),
-            All::Unknown => {}
+    /// Goes through the strings with ordinals in `among` that have `literal` in them and that `fits`, in order. None of
+    /// them is below `from`. They are decoded, and kept where there is room.
+    pub(crate) fn matching(
+        &self,
+        among: Range<u64>,
+        from: Option<&[u8]>,
+        literal: &[u8],
+        run: &Run,
+        fits: impl Fn(&[u8]) -> bool,
+        mut found: impl FnMut(u64, &[u8]),
+    ) -> tantivy::Result<()> {
+        let literal = Finder::new(literal);
+        if let Some((kept, _)) = self.kept.get() {
+            return kept
+                .iter()
+                .try_for_each(|part| part.matching(&among, &literal, run, &fits, &mut found));
         }
-        let kept = Strings::new(&self.column, run)?.map(|strings| {
-            let held = Held::new(strings.bytes(), &self.held);
-            Arc::new((strings, held))
-        });
-        *self.all.lock() = kept.clone().map_or(All::TooMany, All::Kept);
-        Ok(kept)
+        let dictionary = self.column.dictionary();
+        let bytes = dictionary.sstable_slice.read_bytes()?;
+        let block = from.and_then(|from| dictionary.sstable_index.get_block_with_key(from));
+        let (begin, ordinal) = block.map_or((0, 0), |block| (block.byte_range.start, block.first_ordinal));
+        let mut parts = Parts::new(bytes.get(begin..).unwrap_or_default(), ordinal);
+        let terms = self.column.num_terms();
+        // Decoded they take their starts, the bytes between them and what they have in common more.
+        let at_least = bytes
+            .len()
+            .saturating_add(terms.saturating_mul(size_of::<u32>() + 1));
+        let mut keeping = (among == (0..terms as u64) && self.has_room(at_least))
+            .then(|| (Vec::new(), Held::new(0, &self.held)));
+        while let Some(part) = parts.next(among.end)? {
+            part.matching(&among, &literal, run, &fits, &mut found)?;
+            keeping = keeping.filter(|_| self.has_room(part.bytes()));
+            if let Some((kept, held)) = &mut keeping {
+                held.grow(part.bytes());
+                kept.push(part.clone());
+            }
+        }
+        if let Some(all) = keeping {
+            // Another search may have been quicker.
+            drop(self.kept.set(all));
+        }
+        Ok(())
+    }
+
+    /// Whether so many bytes of strings may be kept more.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.held.load(Ordering::Relaxed).saturating_add(bytes) <= MAX_KEPT_STRINGS_BYTES
     }
 }
 
-/// The strings of a dictionary, if they are known.
-enum All {
-    Unknown,
-    Kept(Arc<(Strings, Held)>),
-    TooMany,
-}
+#[cfg(test)]
+mod testing;

@@ -188,8 +188,11 @@ pub enum Error {
         detail: &'static str,
     },
     /// The search didn't end before its deadline.
-    #[error("the deadline passed before the search ended; narrow the query or allow more time")]
-    DeadlineExceeded,
+    #[error("the deadline passed before the search ended{}; narrow the query or allow more time", progress(.walked))]
+    DeadlineExceeded {
+        /// Values and words of dictionaries that its patterns had looked at.
+        walked: u64,
+    },
     /// The caller gave the search up.
     #[error("the search was cancelled")]
     Cancelled,
@@ -263,6 +266,14 @@ pub enum Error {
     },
 }
 
+/// How far a search with patterns got.
+fn progress(walked: &u64) -> String {
+    match walked {
+        0 => String::new(),
+        walked => format!(" (its patterns had looked at {walked} values)"),
+    }
+}
+
 impl Error {
     /// The error's stable name in UPPER_SNAKE_CASE.
     #[must_use]
@@ -272,7 +283,7 @@ impl Error {
             Self::InvalidSchema(_) => "INVALID_SCHEMA",
             Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
             Self::PageTokenInvalid { .. } => "PAGE_TOKEN_INVALID",
-            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::DeadlineExceeded { .. } => "DEADLINE_EXCEEDED",
             Self::Cancelled => "CANCELLED",
             Self::SchemaMismatch { .. } => "SCHEMA_MISMATCH",
             Self::WriterBusy => "WRITER_BUSY",

@@ -4,7 +4,7 @@ mod folder;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use tantivy::schema::IndexRecordOption;
@@ -60,6 +60,7 @@ impl std::fmt::Debug for MergeRoom {
 #[derive(Clone, Debug)]
 pub struct IndexOptions {
     /// Bytes of memory for documents that aren't committed; above, they are written to a segment early. At least 15 MB.
+    /// And as many for removals that aren't applied: [`IndexWriter::is_full`].
     pub writer_memory_bytes: usize,
     /// Compares the checksums of all files while opening: reads the whole index.
     pub verify_checksums: bool,
@@ -134,6 +135,20 @@ pub struct IndexSize {
     pub deleted: u64,
 }
 
+/// Memory of an index by what it is for, bytes. Not in it: merges under way, some 30 bytes for each document of theirs, and
+/// the files, which are mapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexMemory {
+    /// What documents may take that no commit includes, while there are any: the search library doesn't tell more.
+    pub documents: u64,
+    /// Removals that segments, or merges under way, haven't applied.
+    pub removals: u64,
+    /// What each of these two may take: [`IndexOptions::writer_memory_bytes`].
+    pub writer_limit: u64,
+    /// What searches keep for the next ones: of columns, of words, of parents of nested objects.
+    pub kept: u64,
+}
+
 /// A search index. Clones are the same index.
 #[derive(Clone, Debug)]
 pub struct Index {
@@ -159,6 +174,10 @@ pub(crate) struct Shared {
     pub(crate) misfits: Mutex<MisfitLog>,
     /// Why the index has to be opened again.
     pub(crate) failed: Mutex<Option<String>>,
+    /// Bytes of the removals that segments haven't applied.
+    pub(crate) removals: Arc<AtomicUsize>,
+    /// Whether there are documents that no commit includes.
+    pub(crate) uncommitted: AtomicBool,
     pub(crate) has_writer: AtomicBool,
 }
 
@@ -268,6 +287,8 @@ impl Index {
                 completeness: Mutex::new(completeness),
                 misfits: Mutex::new(cursor.misfits),
                 failed: Mutex::new(None),
+                removals: Arc::default(),
+                uncommitted: AtomicBool::new(false),
                 has_writer: AtomicBool::new(false),
             }),
         })
@@ -330,6 +351,24 @@ impl Index {
                 .map(|segment| u64::from(segment.num_deleted_docs()))
                 .sum(),
         })
+    }
+
+    /// The memory that the index takes.
+    #[must_use]
+    pub fn memory(&self) -> IndexMemory {
+        let shared = &self.shared;
+        let limit = shared.options.writer_memory();
+        let kept = shared.columns.bytes() + shared.statistics.bytes() + shared.parents.bytes();
+        IndexMemory {
+            documents: if shared.uncommitted.load(Ordering::Relaxed) {
+                limit as u64
+            } else {
+                0
+            },
+            removals: shared.removals.load(Ordering::Relaxed) as u64,
+            writer_limit: limit as u64,
+            kept: kept as u64,
+        }
     }
 
     /// The merges since the index was opened; none in memory.

@@ -56,7 +56,7 @@
 //! | `points`, `cell_walk` | the points of documents, and the cells of the grid that an area touches |
 //! | `join`, `bits` | documents of which a nested object matches |
 //! | `attribute` | values under names that no schema knows |
-//! | `columns` | what searches keep of the columns of segments |
+//! | `columns`, `held` | what searches keep of the columns of segments, and how many bytes that are |
 //! | `bm25`, `statistics` | scores of texts, and what they depend on besides the document |
 //! | `bounds` | how high the documents of a word can score |
 //! | `run` | what the parts of one search share |
@@ -99,6 +99,7 @@ mod count;
 mod cursor;
 mod directory;
 mod edit_distance;
+mod held;
 mod join;
 mod layout;
 mod merge;
@@ -118,7 +119,7 @@ pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};
 pub use geo::GeoPoint;
 pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
-pub use index::{Completeness, Index, IndexOptions, IndexSize, Kept, MergeRoom};
+pub use index::{Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept, MergeRoom};
 pub use inner_hits::{InnerHit, InnerHitList, InnerHits};
 pub use merge_log::MergeFigures;
 pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};

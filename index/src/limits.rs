@@ -54,13 +54,13 @@ pub const MAX_SCORE_FUNCTIONS: usize = 32;
 pub const MAX_POLYGON_VERTICES: usize = 10_000;
 /// Metres of a `geo_distance`: half of the Earth's circumference, beyond which the circle is the globe.
 pub const MAX_DISTANCE_METERS: f64 = 20_037_508.4;
-/// Terms of a field's dictionary that a pattern without a literal beginning may walk over, all segments together.
-pub const MAX_DICTIONARY_WALK: usize = 2_000_000;
 /// Bytes that an index keeps of its columns between searches: bounds of blocks, strings of dictionaries. Above, they
 /// are let go, and made again when a search needs them.
 pub const MAX_COLUMN_CACHE_BYTES: usize = 128 * 1024 * 1024;
-/// Bytes of the strings of one dictionary that are kept between searches. Patterns walk over larger ones.
+/// Of these, bytes up to which strings of dictionaries are kept. Patterns decode the others, part by part.
 pub const MAX_KEPT_STRINGS_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes that the patterns of one search keep of which values match, so as not to look for them again.
+pub const MAX_KEPT_MATCHES_BYTES: usize = 64 * 1024 * 1024;
 
 /// Fields of a highlight.
 pub const MAX_HIGHLIGHT_FIELDS: usize = 10;

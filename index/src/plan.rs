@@ -517,7 +517,7 @@ pub(crate) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Res
 }
 
 /// What a scorer answers when it is asked to explain a document that it doesn't match.
-fn no_match(doc: DocId) -> TantivyError {
+pub(crate) fn no_match(doc: DocId) -> TantivyError {
     TantivyError::InvalidArgument(format!("document {doc} does not match"))
 }
 

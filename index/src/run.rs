@@ -4,7 +4,7 @@
 //! here and returns any error; the search then answers with what is here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tantivy::TantivyError;
@@ -12,7 +12,7 @@ use tantivy::TantivyError;
 use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
 use crate::error::Error;
-use crate::limits::MAX_DICTIONARY_WALK;
+use crate::limits::MAX_KEPT_MATCHES_BYTES;
 use crate::statistics::Statistics;
 
 /// The shared state of one search.
@@ -20,9 +20,10 @@ use crate::statistics::Statistics;
 pub(crate) struct Run {
     cancellation: Cancellation,
     columns: Arc<ColumnCache>,
-    walked_terms: AtomicUsize,
+    /// Values and words that patterns have looked at.
+    walked: AtomicU64,
+    kept_matches: AtomicUsize,
     planned_nodes: AtomicUsize,
-    max_walk: usize,
     measured: bool,
     failure: Mutex<Option<Error>>,
     statistics: Arc<Statistics>,
@@ -30,17 +31,12 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
-        Self::with_walk(cancellation, MAX_DICTIONARY_WALK)
-    }
-
-    /// A run with another limit of dictionary terms.
-    pub(crate) fn with_walk(cancellation: Cancellation, max_walk: usize) -> Self {
         Self {
             cancellation,
             columns: Arc::default(),
-            walked_terms: AtomicUsize::new(0),
+            walked: AtomicU64::new(0),
+            kept_matches: AtomicUsize::new(0),
             planned_nodes: AtomicUsize::new(0),
-            max_walk,
             measured: false,
             failure: Mutex::new(None),
             statistics: Arc::default(),
@@ -82,7 +78,12 @@ impl Run {
 
     /// Fails when the search has to stop.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.cancellation.check()
+        self.cancellation.check().map_err(|error| match error {
+            Error::DeadlineExceeded { .. } => Error::DeadlineExceeded {
+                walked: self.walked.load(Ordering::Relaxed),
+            },
+            other => other,
+        })
     }
 
     /// [`Run::check`] for inside the search library.
@@ -97,21 +98,16 @@ impl Run {
             .saturating_add(nodes)
     }
 
-    /// Accounts for `terms` of a dictionary that the clause at `path` looked at.
-    pub(crate) fn walked(&self, terms: usize, path: &str) -> tantivy::Result<()> {
-        let before = self.walked_terms.fetch_add(terms, Ordering::Relaxed);
-        let actual = before.saturating_add(terms);
-        if actual > self.max_walk {
-            return Err(self.give_up(Error::LimitExceeded {
-                path: path.to_owned(),
-                limit: "MAX_DICTIONARY_WALK",
-                max: self.max_walk as u64,
-                actual: actual as u64,
-                advice: "begin the pattern with more literal characters, or search a TEXT sub-field with the fuzzy \
-                         analyzer by match_phrase",
-            }));
-        }
+    /// Accounts for so many terms of a dictionary that a pattern looks at, and fails when the search has to stop.
+    pub(crate) fn walked(&self, terms: usize) -> tantivy::Result<()> {
+        self.walked.fetch_add(terms as u64, Ordering::Relaxed);
         self.check_inside()
+    }
+
+    /// Whether so many bytes of what patterns have found may be kept until the search ends.
+    pub(crate) fn may_keep_matches(&self, bytes: usize) -> bool {
+        let before = self.kept_matches.fetch_add(bytes, Ordering::Relaxed);
+        before.saturating_add(bytes) <= MAX_KEPT_MATCHES_BYTES
     }
 
     /// Leaves the reason here (the first one counts) and returns an error to unwind with.

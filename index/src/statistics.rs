@@ -77,6 +77,11 @@ impl Statistics {
         self.bounds.get(reader, word)
     }
 
+    /// Bytes of the bounds of words that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bounds.bytes()
+    }
+
     /// Forgets segments that are gone, and what more deletes have made untrue.
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
         let states: HashMap<SegmentId, u32> = readers.iter().map(state).collect();

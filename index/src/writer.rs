@@ -2,14 +2,16 @@
 
 mod block;
 mod parcel;
+mod removal;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tantivy::TantivyError;
-use tantivy::indexer::{IndexWriterOptions, UserOperation};
+use tantivy::indexer::IndexWriterOptions;
 
 use self::parcel::Parcel;
+use self::removal::Removal;
 use crate::cursor::Cursor;
 use crate::document::Operation;
 use crate::error::Error;
@@ -38,6 +40,8 @@ pub struct IndexWriter {
     /// Whether there are changes that no commit includes.
     pending: bool,
     committed: u64,
+    /// Bytes of the removals that no commit includes.
+    removed: usize,
     /// With the misfits of pending changes.
     misfits: MisfitLog,
     /// As the library has it, which shares with this one whether nobody writes.
@@ -92,6 +96,7 @@ impl IndexWriter {
             physical: Some(physical),
             pending: false,
             committed,
+            removed: 0,
             misfits,
             policy,
         })
@@ -119,20 +124,23 @@ impl IndexWriter {
             .try_for_each(|operation| check_key(operation, text))?;
         self.policy.resting.store(false, Ordering::Release);
         for operation in operations {
-            let layout = &self.shared.layout;
-            // One `run` a document: its nested objects, itself and the delete of its predecessor go into one segment,
-            // next to each other, and are seen together or not at all.
-            let steps = match operation {
-                Operation::Delete { key } => vec![delete(&self.shared, &key)],
-                Operation::Insert(document) => block::adds(layout, &document, &mut self.misfits),
+            self.pending = true;
+            self.shared.uncommitted.store(true, Ordering::Relaxed);
+            let document = match operation {
+                Operation::Delete { key } => {
+                    self.remove(&key)?;
+                    continue;
+                }
+                Operation::Insert(document) => document,
                 Operation::Upsert(document) => {
-                    let mut steps = vec![delete(&self.shared, &document.key)];
-                    steps.extend(block::adds(layout, &document, &mut self.misfits));
-                    steps
+                    self.remove(&document.key)?;
+                    document
                 }
             };
-            self.pending = true;
-            let run = self.physical()?.run(steps);
+            // One `run` a document: its nested objects and itself go into one segment, next to each other. What it
+            // replaces goes with the same commit.
+            let adds = block::adds(&self.shared.layout, &document, &mut self.misfits);
+            let run = self.physical()?.run(adds);
             run.map_err(|error| self.fail("taking a change in", error))?;
         }
         Ok(())
@@ -168,6 +176,8 @@ impl IndexWriter {
         }
         self.write_cursor(sequence, &completeness)?;
         self.pending = false;
+        self.shared.uncommitted.store(false, Ordering::Relaxed);
+        self.removed = 0;
         self.committed = sequence;
         *self.shared.completeness.lock() = completeness;
         *self.shared.misfits.lock() = self.misfits.clone();
@@ -214,6 +224,25 @@ impl IndexWriter {
     #[must_use]
     pub fn committed_sequence(&self) -> u64 {
         self.committed
+    }
+
+    /// Whether a commit would let go of much memory: removals are held until then.
+    #[must_use]
+    pub fn wants_commit(&self) -> bool {
+        self.removed > self.shared.options.writer_memory() / 2
+    }
+
+    /// Whether merges under way hold as many removals as there is memory for. Whoever takes in more nevertheless isn't
+    /// refused: better is to wait until merges end.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let held = self.shared.removals.load(Ordering::Relaxed);
+        held.saturating_sub(self.removed) > self.shared.options.writer_memory() && self.merges()
+    }
+
+    fn merges(&self) -> bool {
+        let directory = self.shared.directory.as_ref();
+        directory.is_some_and(|directory| directory.merges().active > 0)
     }
 
     /// Segments that searches go through.
@@ -292,6 +321,16 @@ impl IndexWriter {
             .map_err(|error| self.failed(error))
     }
 
+    /// Removes a document and its nested objects: all of them carry the key.
+    fn remove(&mut self, key: &[u8]) -> Result<(), Error> {
+        let removal = Removal::new(self.shared.layout.key, key, &self.shared.removals);
+        self.removed += removal.bytes();
+        let removed = self.physical()?.delete_query(Box::new(removal));
+        removed
+            .map(drop)
+            .map_err(|error| self.fail("taking a delete in", error))
+    }
+
     fn physical(&mut self) -> Result<&mut tantivy::IndexWriter<Parcel>, Error> {
         self.physical.as_mut().ok_or_else(|| Error::WriterFailed {
             detail: "it is closed".to_owned(),
@@ -345,9 +384,4 @@ fn check_key(operation: &Operation, text: bool) -> Result<(), Error> {
         return Err(Error::KeyNotText);
     }
     Ok(())
-}
-
-/// Removes a document and its nested objects: all of them carry the key.
-fn delete(shared: &Shared, key: &[u8]) -> UserOperation<Parcel> {
-    UserOperation::Delete(shared.layout.key_term(key))
 }

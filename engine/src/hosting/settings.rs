@@ -1,5 +1,6 @@
 //! Settings of an engine, and of a process with one service on it.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ const COMMIT_INTERVAL_MAX: Duration = Duration::from_millis(200);
 /// Least memory the store works with, in bytes.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
+/// Least and most memory an index works with, in bytes.
+const INDEX_MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=2 << 30;
+
 /// Most searches at a time; more threads than that only wait for each other.
 const SEARCH_THREADS_MAX: usize = 1_024;
 
@@ -33,6 +37,9 @@ pub struct EngineSettings {
     pub search_threads: usize,
     /// Memory of the store, in bytes: a half caches stored blocks, the other holds what is being written.
     pub memory_bytes: u64,
+    /// Memory of each index, in bytes, for documents on their way into it, and as much again for deletes: what it takes
+    /// while it is behind, however far.
+    pub index_memory_bytes: u64,
     /// Documents of one index from which on the process gets huge pages of memory, which make searches of large data
     /// faster and small processes large; 0 from the start. The variable `MIMALLOC_ALLOW_THP` goes before.
     pub huge_pages_from: u64,
@@ -52,6 +59,7 @@ impl Default for EngineSettings {
             commit_interval: config.commit_interval,
             search_threads: config.search_threads,
             memory_bytes: config.storage.memory_bytes,
+            index_memory_bytes: config.writer_memory as u64,
             huge_pages_from: config.huge_pages_from,
             reserve_bytes: config.storage.reserve_bytes,
             retention: config.storage.retention,
@@ -68,6 +76,7 @@ impl EngineSettings {
         config.commit_interval = self.commit_interval;
         config.search_threads = self.search_threads;
         config.storage.memory_bytes = self.memory_bytes;
+        config.writer_memory = usize::try_from(self.index_memory_bytes).unwrap_or(usize::MAX);
         config.huge_pages_from = self.huge_pages_from;
         config.storage.reserve_bytes = self.reserve_bytes;
         config.storage.retention = self.retention;
@@ -86,6 +95,11 @@ impl EngineSettings {
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let message = format!("must be at least {MEMORY_BYTES_MIN} bytes");
             problems.push(&format!("{path}.memory_bytes"), message);
+        }
+        if !INDEX_MEMORY_BYTES.contains(&self.index_memory_bytes) {
+            let (least, most) = (INDEX_MEMORY_BYTES.start(), INDEX_MEMORY_BYTES.end());
+            let message = format!("must be {least} to {most} bytes");
+            problems.push(&format!("{path}.index_memory_bytes"), message);
         }
         if !(MIN_RETENTION..=MAX_RETENTION).contains(&self.retention) {
             problems.push(&format!("{path}.retention"), "must be 1h to 168h");
@@ -149,6 +163,7 @@ mod tests {
                 "engine.retention=2h",
                 "engine.search_threads=3",
                 "engine.huge_pages_from=7",
+                "engine.index_memory_bytes=33554432",
             ])
             .load()
             .expect("good settings");
@@ -157,12 +172,14 @@ mod tests {
         assert_eq!(config.storage.retention.as_secs(), 7_200);
         assert_eq!(config.search_threads, 3);
         assert_eq!(config.huge_pages_from, 7);
+        assert_eq!(config.writer_memory, 32 << 20);
 
         let wrong = [
             "data=",
             "engine.commit_interval=1s",
             "engine.retention=59m",
             "engine.memory_bytes=1",
+            "engine.index_memory_bytes=1",
             "engine.backup.every=0s",
             "engine.backup.increments=5000",
             "engine.backup.keep=0",
@@ -182,6 +199,7 @@ mod tests {
                 "data",
                 "engine.commit_interval",
                 "engine.memory_bytes",
+                "engine.index_memory_bytes",
                 "engine.retention",
                 "engine.backup.every",
                 "engine.backup.increments",

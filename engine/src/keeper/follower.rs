@@ -26,6 +26,11 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long nobody writes before the index is consolidated, and between two looks at how far that has come.
 const REST: Duration = Duration::from_secs(1);
 
+/// How long an index waits for merges to let go of memory before it takes in some changes nevertheless.
+const MERGES_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often it looks whether they have.
+const MERGES_LOOK: Duration = Duration::from_millis(20);
+
 /// When a draft asks again whether it may take its place.
 const PROMOTION_RETRY: Duration = Duration::from_millis(20);
 
@@ -51,6 +56,8 @@ pub(super) struct Follower {
     pending: Pending,
     /// The last change that was taken from the log.
     taken: u64,
+    /// The end of the log when this began to follow: the index has nothing of what comes behind it.
+    exact_after: u64,
     /// Searches are answered from here on: an index never answers from a state that is older than the process, or than
     /// the index that answered before.
     ready_at: u64,
@@ -75,6 +82,7 @@ impl Follower {
         sequences.mark_changed();
         Self {
             taken: index.applied_sequence(),
+            exact_after: keeping.database.last_sequence(),
             ready_at: keeping.database.last_sequence(),
             rhythm: Rhythm::new(keeping.options.commit_interval, Instant::now()),
             keeping,
@@ -98,6 +106,7 @@ impl Follower {
         self.serve_when_ready()?;
         while !stop.is_cancelled() {
             self.check_condemned()?;
+            self.wait_for_merges(stop);
             let caught_up = self.take_changes()?;
             match self.next_step(caught_up) {
                 Step::Wait => {}
@@ -161,6 +170,20 @@ impl Follower {
         })
     }
 
+    /// Merges hold the removals of all changes since they began: while these take all memory that there is for them, the
+    /// log holds the changes.
+    fn wait_for_merges(&self, stop: &CancellationToken) {
+        if !self.writer.is_full() {
+            return;
+        }
+        self.keeping.runtime.clone().block_on(async {
+            let give_up = Instant::now() + MERGES_WAIT_MAX;
+            while self.writer.is_full() && !stop.is_cancelled() && Instant::now() < give_up {
+                tokio::time::sleep(MERGES_LOOK).await;
+            }
+        });
+    }
+
     /// Takes the next changes from the log; `true` when there are no more.
     fn take_changes(&mut self) -> Result<bool> {
         self.sequences.borrow_and_update();
@@ -182,7 +205,8 @@ impl Follower {
 
     fn apply(&mut self, block: &Block) -> Result<()> {
         let entries = block.behind(self.taken);
-        let operations = self.pending.take_in(&self.keeping.table, &self.design, entries)?;
+        let pending = &mut self.pending;
+        let operations = pending.take_in(&self.keeping.table, &self.design, entries, self.exact_after)?;
         if !operations.is_empty() {
             self.writer.apply(operations)?;
         }
@@ -194,6 +218,7 @@ impl Follower {
         let awaited = state.awaited();
         let situation = Situation {
             operations: self.pending.operations(),
+            full: self.writer.wants_commit(),
             age: self.pending.age(),
             caught_up,
             awaited: awaited.is_some_and(|wanted| caught_up || wanted <= self.taken),

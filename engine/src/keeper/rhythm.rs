@@ -36,6 +36,8 @@ const UNSEARCHED_PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Situation {
     /// Operations that are taken in, but not committed.
     pub(super) operations: usize,
+    /// Whether they take most of their memory.
+    pub(super) full: bool,
     /// How long ago the first of them was taken in.
     pub(super) age: Duration,
     /// Whether the end of the log is reached.
@@ -97,7 +99,7 @@ impl Rhythm {
         if is.operations == 0 {
             return Step::Wait;
         }
-        if is.awaited || is.opens || is.operations >= OPERATIONS_PER_COMMIT {
+        if is.awaited || is.opens || is.full || is.operations >= OPERATIONS_PER_COMMIT {
             return Step::Commit;
         }
         let is_behind = now.duration_since(self.caught_up_at) > BEHIND_AFTER;
@@ -161,6 +163,7 @@ mod tests {
     /// A situation in which a commit is due.
     const DUE: Situation = Situation {
         operations: 1,
+        full: false,
         age: Duration::from_millis(5),
         caught_up: true,
         awaited: false,
@@ -237,6 +240,7 @@ mod tests {
         assert_eq!(rhythm.step(now, DUE), Step::Hold);
         for situation in [
             Situation { awaited: true, ..DUE },
+            Situation { full: true, ..DUE },
             Situation { opens: true, ..DUE },
             Situation {
                 searched: true,

@@ -8,7 +8,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 use parking_lot::Mutex;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
-use souk_index::{IndexSize, MergeFigures};
+use souk_index::{IndexMemory, IndexSize, MergeFigures};
 use souk_storage::kv::Space;
 use souk_storage::statistics::Statistics;
 use souk_storage::{Database, Health};
@@ -28,6 +28,7 @@ struct Look {
     sequence: u64,
     writable: bool,
     tables: Vec<TableLook>,
+    log_window: usize,
     searches: (usize, usize),
     views: usize,
     snapshots: usize,
@@ -50,6 +51,7 @@ struct ServingLook {
     lag_changes: u64,
     lag: Duration,
     size: IndexSize,
+    memory: IndexMemory,
     merges: MergeFigures,
     misfits: u64,
 }
@@ -100,6 +102,7 @@ impl Look {
             sequence: database.last_sequence(),
             writable: matches!(database.health(), Health::Serving),
             tables,
+            log_window: engine.tail.bytes(),
             searches: (engine.searches.active(), engine.searches.waiting()),
             views: engine.views.len(),
             snapshots: engine.snapshots.len(),
@@ -119,6 +122,7 @@ async fn serving(engine: &Inner, table: &OpenTable) -> Option<ServingLook> {
         lag_changes: last.saturating_sub(applied),
         lag: age_of_next(&engine.database, applied, last, engine.clock.now()).await,
         size: serving.index.size().unwrap_or_default(),
+        memory: serving.index.memory(),
         merges: serving.index.merges(),
         misfits: serving.index.misfits().count,
     })
@@ -164,6 +168,7 @@ impl Observed<'_> {
         self.number(table::SNAPSHOTS, |look| Some(whole(look.snapshots)));
         self.number(table::WATCHES, |look| Some(whole(look.watches)));
         self.number(table::WATCHED_AHEAD, |look| Some(whole(look.watched_ahead)));
+        self.number(table::LOG_WINDOW, |look| Some(whole(look.log_window)));
     }
 
     fn store(&self) {
@@ -224,6 +229,19 @@ impl Observed<'_> {
         self.index(table::MERGES_ACTIVE, |index| whole(index.merges.active));
         self.index(table::MERGES, |index| index.merges.done);
         self.index(table::MISFITS, |index| index.misfits);
+        self.index_parts(table::INDEX_MEMORY_USAGE, |memory| {
+            vec![
+                ("documents", memory.documents),
+                ("removals", memory.removals),
+                ("kept", memory.kept),
+            ]
+        });
+        self.index_parts(table::INDEX_MEMORY_LIMIT, |memory| {
+            vec![
+                ("documents", memory.writer_limit),
+                ("removals", memory.writer_limit),
+            ]
+        });
         self.index_seconds(table::LAG_TIME, |index| index.lag);
         self.index_seconds(table::MERGE_TIME, |index| index.merges.time);
         let observatory = Arc::clone(&self.observatory);
@@ -284,6 +302,18 @@ impl Observed<'_> {
             for table in &look.tables {
                 if let Some(serving) = &table.serving {
                     now.observe(figure(serving), &[of(table)]);
+                }
+            }
+        });
+    }
+
+    fn index_parts(&self, instrument: Instrument, figures: fn(&IndexMemory) -> ByLabel) {
+        let observatory = Arc::clone(&self.observatory);
+        instrument.observe(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for table in &look.tables {
+                for (word, figure) in table.serving.iter().flat_map(|serving| figures(&serving.memory)) {
+                    now.observe(figure, &[of(table), KeyValue::new("souk.index.part", word)]);
                 }
             }
         });

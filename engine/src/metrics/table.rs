@@ -253,6 +253,33 @@ pub const INDEX_SIZE: Instrument = Instrument {
     attributes: &["db.collection.name"],
 };
 
+/// Memory of an index.
+pub const INDEX_MEMORY_USAGE: Instrument = Instrument {
+    name: "souk.index.memory.usage",
+    kind: Kind::Gauge,
+    unit: "By",
+    description: "Memory of the index by what it is for: documents, removals or kept",
+    attributes: &["db.collection.name", "souk.index.part"],
+};
+
+/// What it may be.
+pub const INDEX_MEMORY_LIMIT: Instrument = Instrument {
+    name: "souk.index.memory.limit",
+    kind: Kind::Gauge,
+    unit: "By",
+    description: "What these may take: documents or removals",
+    attributes: &["db.collection.name", "souk.index.part"],
+};
+
+/// The end of the log in memory.
+pub const LOG_WINDOW: Instrument = Instrument {
+    name: "souk.log.window.size",
+    kind: Kind::Gauge,
+    unit: "By",
+    description: "Bytes of the end of the log that the indexes share in memory",
+    attributes: &[],
+};
+
 /// Merges.
 pub const MERGES_ACTIVE: Instrument = Instrument {
     name: "souk.index.merges.active",
@@ -372,6 +399,9 @@ pub const ALL: &[Instrument] = &[
     DELETED,
     SEGMENTS,
     INDEX_SIZE,
+    INDEX_MEMORY_USAGE,
+    INDEX_MEMORY_LIMIT,
+    LOG_WINDOW,
     MERGES_ACTIVE,
     MERGES,
     MERGE_TIME,

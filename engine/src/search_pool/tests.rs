@@ -71,7 +71,7 @@ async fn whose_time_is_over_is_told_so_at_once() {
     let over = Deadline::after(Duration::ZERO).scope(search).await;
     let over = over.expect("it isn't about places");
     assert!(
-        matches!(over, Err(souk_index::Error::DeadlineExceeded)),
+        matches!(over, Err(souk_index::Error::DeadlineExceeded { .. })),
         "{over:?}"
     );
 }

@@ -62,7 +62,7 @@ pub(super) fn status(error: Error) -> Status {
         .metadata("max", max)
         .field_violation(&path, format!("{actual} is above the limit {limit} of {max}"))
         .build(),
-        Error::DeadlineExceeded => deadline_exceeded(Waiting::Search),
+        Error::DeadlineExceeded { walked } => deadline_exceeded(Waiting::Search { walked }),
         Error::Cancelled => StatusBuilder::new(
             tonic::Code::Cancelled,
             "CANCELLED",

@@ -263,7 +263,8 @@ fn deadlines_say_what_was_waited_for() {
             reached: 5,
         },
         Waiting::Searchers,
-        Waiting::Search,
+        Waiting::Search { walked: 0 },
+        Waiting::Search { walked: 7 },
     ] {
         let error = EngineError::DeadlineExceeded(waiting);
         let details = tells(error, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
@@ -294,7 +295,7 @@ fn faults_of_the_server_tell_nothing_of_the_inside() {
 fn errors_of_the_index() {
     let limit = souk_index::Error::LimitExceeded {
         path: "query.suffix.value".to_owned(),
-        limit: "MAX_DICTIONARY_WALK",
+        limit: "MAX_EXPANSIONS",
         max: 10,
         actual: 11,
         advice: "give a longer prefix",
@@ -309,9 +310,14 @@ fn errors_of_the_index() {
         ["page_token"]
     );
     tells(
-        souk_index::Error::DeadlineExceeded,
+        souk_index::Error::DeadlineExceeded { walked: 0 },
         Code::DeadlineExceeded,
         "DEADLINE_EXCEEDED",
+    );
+    let (status, _) = told(souk_index::Error::DeadlineExceeded { walked: 3_200_000 });
+    assert!(
+        status.message().contains("looked at 3200000 values"),
+        "{status:?}"
     );
     tells(souk_index::Error::Cancelled, Code::Cancelled, "CANCELLED");
     let failed = souk_index::Error::WriterFailed {

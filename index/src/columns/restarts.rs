@@ -1,13 +1,9 @@
 //! Where to begin to decode, every few strings of a dictionary.
 //!
-//! The library's dictionary holds each string as its difference from the one before, in blocks of some 4,000 bytes, so
-//! that the string behind an ordinal costs the decoding of half a block: 1 to 2 µs for keys of 32 bytes, twice twenty
-//! times for a page. Remembering every sixteenth string and where the next begins makes that a tenth, for some 3 bytes a
-//! string. Making it is bounded work in each search: a stretch of the dictionary at a time, once as many strings were
-//! asked for as make it worth while.
-//!
-//! The format is the one that the dictionary's crate documents (tantivy-sstable, "On disk format"), with no values and
-//! without compression; a dictionary that looks different is left to the library.
+//! The library decodes half a block of a dictionary for the string behind an ordinal: 1 to 2 µs for keys of 32 bytes, twice
+//! twenty times for a page. Remembering every sixteenth string and where the next begins makes that a tenth, for some 3
+//! bytes a string. Making it is bounded work in each search: a stretch of the dictionary at a time, once as many strings
+//! were asked for as make it worth while. A [dictionary](super::dictionary) that looks different is left to the library.
 
 use std::io;
 
@@ -15,17 +11,14 @@ use tantivy::HasLen;
 use tantivy::columnar::BytesColumn;
 use tantivy::directory::OwnedBytes;
 
+use super::dictionary::{HEADER_BYTES, next_block, next_string};
+
 /// Strings between two that are remembered.
 const STRINGS_PER_POINT: u64 = 16;
 /// Strings that one call goes on by, at most: some 50 µs.
 const STRINGS_PER_STRETCH: u64 = 4_096;
 /// Strings that the library decodes to find one, about: half a block.
 const STRINGS_PER_LOOKUP: u64 = 64;
-/// What a block begins with: its length, which includes the flag, and the flag that tells whether it is compressed.
-const LENGTH_BYTES: usize = 4;
-const HEADER_BYTES: usize = LENGTH_BYTES + 1;
-/// Says that two numbers of variable length follow.
-const LONG_LENGTHS: u8 = 1;
 
 /// The strings of a dictionary, as far as it was gone through.
 #[derive(Debug, Default)]
@@ -172,49 +165,21 @@ impl Cursor {
     /// Makes of a string the one behind it.
     fn step(&mut self, bytes: &[u8], string: &mut Vec<u8>) -> Option<()> {
         if self.at == self.end {
-            let (length, rest) = bytes
-                .get(self.at as usize..)?
-                .split_first_chunk::<LENGTH_BYTES>()?;
-            // The last block is empty; a compressed one is the library's.
-            let length = u32::from_le_bytes(*length)
-                .checked_sub(1)
-                .filter(|length| *length > 0)?;
-            if *rest.first()? != 0 {
-                return None;
-            }
+            let (block, _) = next_block(bytes.get(self.at as usize..)?)?;
             self.at = self.at.checked_add(HEADER_BYTES as u32)?;
-            self.end = self.at.checked_add(length)?;
+            self.end = self.at.checked_add(u32::try_from(block.len()).ok()?)?;
             string.clear();
         }
         let block = bytes.get(self.at as usize..self.end as usize)?;
-        let (lengths, rest) = block.split_first()?;
-        let (keep, add, rest) = if *lengths == LONG_LENGTHS {
-            let (keep, rest) = variable_length(rest)?;
-            let (add, rest) = variable_length(rest)?;
-            (keep, add, rest)
-        } else {
-            (usize::from(lengths & 0x0f), usize::from(lengths >> 4), rest)
-        };
+        let (keep, own, rest) = next_string(block)?;
         if keep > string.len() {
             return None;
         }
         string.truncate(keep);
-        string.extend_from_slice(rest.get(..add)?);
-        self.at = self.end - (rest.len() - add) as u32;
+        string.extend_from_slice(own);
+        self.at = self.end - rest.len() as u32;
         Some(())
     }
-}
-
-/// A number in groups of seven bits, the lowest first, and what is behind it.
-fn variable_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut number = 0_u64;
-    for (nth, byte) in bytes.iter().enumerate() {
-        number |= u64::from(byte & 0x7f).checked_shl(7 * nth as u32)?;
-        if byte & 0x80 == 0 {
-            return Some((usize::try_from(number).ok()?, bytes.get(nth + 1..)?));
-        }
-    }
-    None
 }
 
 #[cfg(test)]

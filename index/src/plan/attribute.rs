@@ -98,15 +98,15 @@ impl<'a> Planner<'a> {
             }
             Query::Prefix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
-                self.attribute_form(attribute, Form::Prefix(value.clone()), weighed?, &at)
+                self.attribute_form(attribute, Form::Prefix(value.clone()), weighed?)
             }
             Query::Suffix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
-                self.attribute_form(attribute, Form::Suffix(value.clone()), weighed?, &at)
+                self.attribute_form(attribute, Form::Suffix(value.clone()), weighed?)
             }
             Query::Wildcard { pattern, .. } => {
                 let form = self.glob(&format!("{at}.pattern"), pattern)?.form();
-                self.attribute_form(attribute, form, weighed?, &at)
+                self.attribute_form(attribute, form, weighed?)
             }
             _ if name.is_empty() => Some(Clause::constant(self.present(field), 1.0)),
             _ => {
@@ -223,7 +223,7 @@ impl<'a> Planner<'a> {
         Some(Clause::selecting(Arc::new(select), weight))
     }
 
-    fn attribute_form(&self, of: Attribute<'_>, form: Form, weight: Score, at: &str) -> Option<Clause> {
+    fn attribute_form(&self, of: Attribute<'_>, form: Form, weight: Score) -> Option<Clause> {
         let single = self.single(of.field)?;
         let texts = attribute::first_of(of.name, AttributeType::Text);
         let begins = |text: &str| beginning_with(&format!("{texts}{text}"));
@@ -240,7 +240,7 @@ impl<'a> Planner<'a> {
             return self.attribute_range(of, bounds.0, bounds.1, weight);
         }
         let select: Arc<dyn Select> = Arc::new(
-            KeywordPattern::new(single, &of.field.path, bounds, matcher, at, self.run).behind(texts.len()),
+            KeywordPattern::new(single, &of.field.path, bounds, matcher, self.run).behind(texts.len()),
         );
         Some(Clause::selecting(select, weight))
     }

@@ -1,7 +1,7 @@
 //! Documents with a term that a pattern matches, found by walking the dictionary.
 //!
-//! How many terms are walked over is only known while walking, and is accounted for in the search's [`Run`], which ends
-//! the search above the limit or at its deadline.
+//! For the words of texts. How many are walked over is only known while walking, and is accounted for in the search's
+//! [`Run`], which ends the search at its deadline.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::keyword_range::walk_bounds;
 use super::no_match;
 use crate::run::Run;
 
-/// Terms between two looks at the limits.
+/// Terms between two looks at the deadline.
 const TERMS_PER_CHECK: usize = 1_024;
 
 /// Which terms match.
@@ -55,8 +55,6 @@ pub(super) struct WalkQuery {
     field: Field,
     bounds: (Bound<String>, Bound<String>),
     matcher: Matcher,
-    /// The clause, for the error.
-    at: String,
     run: Arc<Run>,
 }
 
@@ -65,14 +63,12 @@ impl WalkQuery {
         field: Field,
         bounds: (Bound<String>, Bound<String>),
         matcher: Matcher,
-        at: &str,
         run: &Arc<Run>,
     ) -> Self {
         Self {
             field,
             bounds,
             matcher,
-            at: at.to_owned(),
             run: Arc::clone(run),
         }
     }
@@ -92,7 +88,6 @@ impl Weight for WalkWeight {
             field,
             bounds,
             matcher,
-            at,
             run,
         } = &self.0;
         let index = reader.inverted_index(*field)?;
@@ -103,14 +98,14 @@ impl Weight for WalkWeight {
         while let Some((term, info)) = terms.next() {
             unaccounted += 1;
             if unaccounted == TERMS_PER_CHECK {
-                run.walked(unaccounted, at)?;
+                run.walked(unaccounted)?;
                 unaccounted = 0;
             }
             if matcher.matches(term) {
                 gathered.insert_term(&index, info, |_| true)?;
             }
         }
-        run.walked(unaccounted, at)?;
+        run.walked(unaccounted)?;
         Ok(gathered.into_scorer(boost))
     }
 

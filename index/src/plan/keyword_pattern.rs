@@ -2,7 +2,7 @@
 //!
 //! The strings of a segment's dictionary are searched as one text (see [`crate::columns`]); then the documents with one of
 //! the strings that match are looked up, or, where the strings are many, told by the ordinals that they have in the
-//! column. A dictionary that is too large to be kept is walked.
+//! column. However many strings there are, it is the time that bounds a search, and not how they lie in segments.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -23,8 +23,6 @@ use crate::run::Run;
 
 /// Values up to which looking each up beats reading the column.
 const FEW_VALUES: usize = 64;
-/// Strings between two looks at the deadline.
-const STRINGS_PER_CHECK: u64 = 1_024;
 
 /// The documents of which a value lies between two bounds and matches.
 #[derive(Debug)]
@@ -35,8 +33,6 @@ pub(super) struct KeywordPattern {
     matcher: Matcher,
     /// Bytes of a value in front of what is matched.
     behind: usize,
-    /// The clause, for the error.
-    at: String,
     run: Arc<Run>,
     /// What was found in segments: a search may ask more than once.
     found: Mutex<HashMap<SegmentId, Arc<Found>>>,
@@ -44,37 +40,58 @@ pub(super) struct KeywordPattern {
 
 /// The values of a segment that match.
 #[derive(Debug)]
-struct Found {
-    count: usize,
-    ordinals: Arc<Bits>,
-    /// The first of them.
-    few: Vec<Vec<u8>>,
+enum Found {
+    Few(Vec<Vec<u8>>),
+    /// Their ordinals.
+    Many(Arc<Bits>),
 }
 
 /// [`Found`], growing.
 struct Finding {
-    count: usize,
-    ordinals: Bits,
-    few: Vec<Vec<u8>>,
+    /// How many values there are.
+    terms: u32,
+    few: Vec<(u32, Vec<u8>)>,
+    many: Option<Bits>,
 }
 
 impl Finding {
+    fn among(terms: usize) -> Self {
+        Self {
+            terms: u32::try_from(terms).unwrap_or(u32::MAX),
+            few: Vec::new(),
+            many: None,
+        }
+    }
+
     fn add(&mut self, ordinal: u64, value: &[u8]) {
         let Ok(ordinal) = u32::try_from(ordinal) else {
             return;
         };
-        self.ordinals.insert(ordinal);
-        self.count += 1;
-        if self.few.len() < FEW_VALUES {
-            self.few.push(value.to_vec());
+        if self.many.is_none() && self.few.len() < FEW_VALUES {
+            self.few.push((ordinal, value.to_vec()));
+            return;
         }
+        let many = self.many.get_or_insert_with(|| Bits::new(self.terms));
+        self.few.drain(..).for_each(|(ordinal, _)| many.insert(ordinal));
+        many.insert(ordinal);
     }
 
     fn end(self) -> Found {
-        Found {
-            count: self.count,
-            ordinals: Arc::new(self.ordinals),
-            few: self.few,
+        let few = || self.few.into_iter().map(|(_, value)| value).collect();
+        self.many
+            .map_or_else(|| Found::Few(few()), |many| Found::Many(Arc::new(many)))
+    }
+}
+
+impl Found {
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Few(values) => values
+                .iter()
+                .map(|value| value.len() + size_of::<Vec<u8>>())
+                .sum(),
+            Self::Many(ordinals) => ordinals.bytes(),
         }
     }
 }
@@ -85,7 +102,6 @@ impl KeywordPattern {
         path: &str,
         bounds: (Bound<String>, Bound<String>),
         matcher: Matcher,
-        at: &str,
         run: &Arc<Run>,
     ) -> Self {
         Self {
@@ -94,7 +110,6 @@ impl KeywordPattern {
             bounds,
             matcher,
             behind: 0,
-            at: at.to_owned(),
             run: Arc::clone(run),
             found: Mutex::default(),
         }
@@ -117,46 +132,28 @@ impl KeywordPattern {
             return Ok(Arc::clone(found));
         }
         let found = Arc::new(self.find(strings)?);
-        self.found.lock().insert(segment, Arc::clone(&found));
+        if self.run.may_keep_matches(found.bytes()) {
+            self.found.lock().insert(segment, Arc::clone(&found));
+        }
         Ok(found)
     }
 
     fn find(&self, strings: &StringColumn) -> tantivy::Result<Found> {
-        let among = ordinals_between(&strings.column, &self.bounds.0, &self.bounds.1)?;
-        // Kept or not: the same search is refused, or isn't.
-        let count = usize::try_from(among.end - among.start).unwrap_or(usize::MAX);
-        self.run.walked(count, &self.at)?;
-        let mut found = Finding {
-            count: 0,
-            ordinals: Bits::new(u32::try_from(strings.column.num_terms()).unwrap_or(u32::MAX)),
-            few: Vec::new(),
+        let (lower, upper) = &self.bounds;
+        let among = ordinals_between(&strings.column, lower, upper)?;
+        let from = match lower {
+            Bound::Included(lower) | Bound::Excluded(lower) => Some(lower.as_bytes()),
+            Bound::Unbounded => None,
         };
-        if let Some(kept) = strings.all(&self.run)? {
-            let literal = self.matcher.literal();
-            let fits = |value: &[u8]| self.matches(value);
-            kept.0
-                .matching(among, literal.as_bytes(), &self.run, fits, |ordinal, value| {
-                    found.add(ordinal, value);
-                })?;
-            return Ok(found.end());
-        }
-        let from = strings.column.dictionary().range();
-        let mut first = Vec::new();
-        if !strings.column.ord_to_bytes(among.start, &mut first)? {
-            return Ok(found.end());
-        }
-        let mut values = from.ge(&first).into_stream()?;
-        for ordinal in among {
-            if !values.advance() {
-                break;
-            }
-            if ordinal % STRINGS_PER_CHECK == 0 {
-                self.run.check_inside()?;
-            }
-            if self.matches(values.key()) {
-                found.add(ordinal, values.key());
-            }
-        }
+        let mut found = Finding::among(strings.column.num_terms());
+        strings.matching(
+            among,
+            from,
+            self.matcher.literal().as_bytes(),
+            &self.run,
+            |value| self.matches(value),
+            |ordinal, value| found.add(ordinal, value),
+        )?;
         Ok(found.end())
     }
 
@@ -181,18 +178,15 @@ impl Select for KeywordPattern {
         let Some(strings) = self.run.columns().strings(reader, &self.path)? else {
             return Ok(Opened::Nothing);
         };
-        let found = self.found(reader.segment_id(), &strings)?;
-        if found.count == 0 {
-            return Ok(Opened::Nothing);
+        match &*self.found(reader.segment_id(), &strings)? {
+            Found::Few(values) if values.is_empty() => Ok(Opened::Nothing),
+            Found::Few(values) => self.look_up(values, reader).map(Opened::Documents),
+            Found::Many(ordinals) => Ok(Opened::Values(Selection::new(
+                Arc::clone(&strings.ordinals),
+                Values::Among(Arc::clone(ordinals)),
+                &self.run,
+                reader.max_doc(),
+            ))),
         }
-        if found.count <= FEW_VALUES {
-            return self.look_up(&found.few, reader).map(Opened::Documents);
-        }
-        Ok(Opened::Values(Selection::new(
-            Arc::clone(&strings.ordinals),
-            Values::Among(Arc::clone(&found.ordinals)),
-            &self.run,
-            reader.max_doc(),
-        )))
     }
 }

@@ -30,7 +30,7 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let affix = self.affix(&format!("{at}.value"), prefix);
         let (weight, field, ()) = (weighed?, field?, affix?);
-        self.form(at, field, Form::Prefix(prefix.to_owned()), weight)
+        self.form(field, Form::Prefix(prefix.to_owned()), weight)
     }
 
     pub(super) fn suffix(
@@ -45,7 +45,7 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let affix = self.affix(&format!("{at}.value"), suffix);
         let (weight, field, ()) = (weighed?, field?, affix?);
-        self.form(at, field, Form::Suffix(suffix.to_owned()), weight)
+        self.form(field, Form::Suffix(suffix.to_owned()), weight)
     }
 
     pub(super) fn wildcard(
@@ -60,10 +60,10 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, scope, field);
         let glob = self.glob(&format!("{at}.pattern"), pattern);
         let (weight, field, glob) = (weighed?, field?, glob?);
-        self.form(at, field, glob.form(), weight)
+        self.form(field, glob.form(), weight)
     }
 
-    pub(super) fn form(&self, at: &str, field: &ResolvedField, form: Form, weight: Score) -> Option<Clause> {
+    pub(super) fn form(&self, field: &ResolvedField, form: Form, weight: Score) -> Option<Clause> {
         let single = self.single(field)?;
         let (bounds, matcher) = match form {
             Form::Exact(text) => {
@@ -78,7 +78,7 @@ impl<'a> Planner<'a> {
             Form::Pattern(prefix, glob) => (beginning_with(&prefix), Matcher::Glob(glob)),
         };
         if field.kind != FieldKind::Keyword {
-            let walk = WalkQuery::new(single, bounds, matcher, at, self.run);
+            let walk = WalkQuery::new(single, bounds, matcher, self.run);
             return Some(Clause::constant(Box::new(walk), weight));
         }
         let select: Arc<dyn Select> = if let Matcher::All = matcher {
@@ -95,7 +95,6 @@ impl<'a> Planner<'a> {
                 &field.path,
                 bounds,
                 matcher,
-                at,
                 self.run,
             ))
         };

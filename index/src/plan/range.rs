@@ -55,7 +55,7 @@ impl Planner<'_> {
                 let upper = self.text_bound(&upper_at, field, upper);
                 let (lower, upper) = (lower?, upper?);
                 self.ordered(at, &lower, &upper, |a, b| a.cmp(b))?;
-                self.text_range(at, field, lower, upper)
+                self.text_range(field, lower, upper)
             }
             FieldKind::Long | FieldKind::Double | FieldKind::Date => {
                 let lower = self.number_bound(&lower_at, field, lower);
@@ -151,7 +151,6 @@ impl Planner<'_> {
 
     fn text_range(
         &self,
-        at: &str,
         field: &ResolvedField,
         lower: Bound<String>,
         upper: Bound<String>,
@@ -161,7 +160,7 @@ impl Planner<'_> {
             let select = KeywordRange::new(single, &field.path, lower, upper, self.run);
             return Some(Clause::selecting(Arc::new(select), 1.0));
         }
-        let walk = WalkQuery::new(single, (lower, upper), Matcher::All, at, self.run);
+        let walk = WalkQuery::new(single, (lower, upper), Matcher::All, self.run);
         Some(Clause::constant(Box::new(walk), 1.0))
     }
 }

@@ -126,7 +126,7 @@ fn outcome(result: Result<souk_index::SearchResult, Error>) -> Outcome {
                 });
             Err(limits.collect::<Vec<_>>().join(", "))
         }
-        Err(Error::DeadlineExceeded) => Err("DEADLINE".to_owned()),
+        Err(Error::DeadlineExceeded { .. }) => Err("DEADLINE".to_owned()),
         Err(Error::Cancelled) => Err("CANCELLED".to_owned()),
         Err(other) => panic!("{other}"),
     }

@@ -221,7 +221,7 @@ fn searches_stop_when_they_are_told_to() {
     cancelled.cancel();
     assert!(matches!(
         index.searcher().search(&request, &passed),
-        Err(Error::DeadlineExceeded)
+        Err(Error::DeadlineExceeded { .. })
     ));
     assert!(matches!(
         index.searcher().search(&request, &cancelled),

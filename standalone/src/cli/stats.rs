@@ -1,5 +1,8 @@
 //! `souk stats`.
 
+mod memory;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,17 +17,24 @@ use super::stores::{self, Failure, say};
 #[derive(Clone, Debug, Args)]
 pub(super) struct StatsArgs {
     /// Folder of a service's data, or of several services' data. The services must be stopped.
-    #[arg(long, value_name = "FOLDER")]
-    data: PathBuf,
+    #[arg(long, value_name = "FOLDER", required_unless_present = "metrics")]
+    data: Option<PathBuf>,
     /// Prints one JSON object a store.
     #[arg(long)]
     json: bool,
+    /// Prints the memory of a running process by part instead: where that shows its metrics (`--metrics-listen`).
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["data", "json"])]
+    metrics: Option<SocketAddr>,
 }
 
 /// Counts what is stored.
 pub(super) fn main(args: &StatsArgs) -> ExitCode {
     stores::main(async {
-        for store in stores::stores(&args.data)? {
+        if let Some(address) = args.metrics {
+            say(memory::of(address)?)?;
+        }
+        let stores = args.data.as_deref().map(stores::stores).transpose()?;
+        for store in stores.unwrap_or_default() {
             let database = Database::open(&store.path, DatabaseOptions::default()).await?;
             let contents = database.contents().await;
             database.close().await?;

@@ -1,26 +1,7 @@
 use std::collections::BTreeSet;
 
-use tantivy::columnar::{BytesColumn, ColumnarReader, ColumnarWriter, DynamicColumn};
-
 use super::*;
-
-/// A column of these strings.
-fn column(strings: &BTreeSet<Vec<u8>>) -> BytesColumn {
-    let mut writer = ColumnarWriter::default();
-    for (doc, string) in strings.iter().enumerate() {
-        writer.record_bytes(doc as u32, "strings", string);
-    }
-    let mut bytes = Vec::new();
-    writer
-        .serialize(strings.len() as u32, None, &mut bytes)
-        .expect("written");
-    let reader = ColumnarReader::open(bytes).expect("opened");
-    let columns = reader.read_columns("strings").expect("read");
-    match columns.first().map(|column| column.open()) {
-        Some(Ok(DynamicColumn::Bytes(column))) => column,
-        other => panic!("no column of bytes: {other:?}"),
-    }
-}
+use crate::columns::testing::column;
 
 /// Goes through the whole dictionary, however few strings are wanted.
 fn whole(column: &BytesColumn) -> Restarts {
@@ -93,7 +74,7 @@ fn what_is_no_dictionary_is_not_read() {
     for _ in 0..10_000 {
         let bytes: Vec<u8> = (0..random.usize(..60))
             .map(|nth| {
-                if nth < LENGTH_BYTES {
+                if nth < HEADER_BYTES - 1 {
                     random.u8(..2)
                 } else {
                     random.u8(..)

@@ -166,25 +166,21 @@ fn patterns() -> Vec<Bomb> {
         weight: 1.0,
     };
     vec![
-        (
-            "*a*b*c*",
-            counted(wildcard("*a*b*c*")),
-            Either("MAX_DICTIONARY_WALK"),
-        ),
+        ("*a*b*c*", counted(wildcard("*a*b*c*")), Either("DEADLINE")),
         (
             "*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b",
             counted(wildcard("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b")),
-            Either("MAX_DICTIONARY_WALK"),
+            Either("DEADLINE"),
         ),
         (
             "?*?*?*?*?*?*?*?*?*?*",
             counted(wildcard("?*?*?*?*?*?*?*?*?*?*")),
-            Either("MAX_DICTIONARY_WALK"),
+            Either("DEADLINE"),
         ),
         (
             "100 times *x*y*",
             counted(any_of((0..100).map(|n| wildcard(&format!("*{n}*f*"))).collect())),
-            Either("MAX_DICTIONARY_WALK"),
+            Either("DEADLINE"),
         ),
         (
             "33 characters of a pattern",
@@ -194,7 +190,7 @@ fn patterns() -> Vec<Bomb> {
         (
             "suffix of one character",
             counted(Query::suffix("words", "f")),
-            Either("MAX_DICTIONARY_WALK"),
+            Either("DEADLINE"),
         ),
         (
             "prefix of one character",

@@ -1,0 +1,83 @@
+//! The removal of a document by its key, as the search library keeps it until all segments have applied it.
+//!
+//! Merges hold all removals since they began: there may be millions. The library's own, of a term, are ready to score and
+//! take some 1,300 bytes each; these take a tenth, and are counted.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, Score, SegmentReader};
+
+use crate::held::Held;
+use crate::plan::{Gathered, no_match};
+
+/// Bytes that a removal takes beside its key: itself, its counts, and its place in the library's queue.
+const REMOVAL_BYTES: usize = 128;
+
+/// The documents with a key.
+#[derive(Clone, Debug)]
+pub(super) struct Removal(Arc<Key>);
+
+#[derive(Debug)]
+struct Key {
+    field: Field,
+    key: Box<[u8]>,
+    _held: Held,
+}
+
+impl Removal {
+    /// Of the documents with this key in a field; the bytes that it takes are counted in `held`.
+    pub(super) fn new(field: Field, key: &[u8], held: &Arc<AtomicUsize>) -> Self {
+        Self(Arc::new(Key {
+            field,
+            key: key.into(),
+            _held: Held::new(key.len() + REMOVAL_BYTES, held),
+        }))
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.key.len() + REMOVAL_BYTES
+    }
+
+    fn each(&self, reader: &SegmentReader, mut take: impl FnMut(&[DocId])) -> tantivy::Result<()> {
+        let index = reader.inverted_index(self.0.field)?;
+        let Some(term) = index.terms().get(&self.0.key)? else {
+            return Ok(());
+        };
+        let mut postings = index.read_block_postings_from_terminfo(&term, IndexRecordOption::Basic)?;
+        while !postings.docs().is_empty() {
+            take(postings.docs());
+            postings.advance();
+        }
+        Ok(())
+    }
+}
+
+impl Query for Removal {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Weight for Removal {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let mut gathered = Gathered::new(reader.max_doc());
+        self.each(reader, |docs| docs.iter().for_each(|doc| gathered.insert(*doc)))?;
+        Ok(gathered.into_scorer(boost))
+    }
+
+    fn explain(&self, _: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        Err(no_match(doc))
+    }
+
+    fn for_each_no_score(
+        &self,
+        reader: &SegmentReader,
+        callback: &mut dyn FnMut(&[DocId]),
+    ) -> tantivy::Result<()> {
+        self.each(reader, callback)
+    }
+}
