@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn an_etag_is_its_revision_and_nothing_else_is_one() {
-        let history = |revision| 0xab + u64::from(revision > 0x1f3);
+        let history = |revision: u64| 0xab + u64::from(revision > 0x1f3);
         assert_eq!(of(0x1f3, 0xab), "r1f3-00000000000000ab");
         assert_eq!(revision("r1f3-00000000000000ab", history), Some(0x1f3));
         assert_eq!(revision("r1f4-00000000000000ac", history), Some(0x1f4));

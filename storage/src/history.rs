@@ -42,11 +42,6 @@ impl Histories {
         own.or(self.0.first()).map_or(0, |history| history.number)
     }
 
-    /// Is there none yet?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let numbers = self.0.iter().flat_map(|history| [history.first, history.number]);
