@@ -17,6 +17,7 @@ mod folder;
 mod follower;
 mod pending;
 mod rhythm;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use tracing::{error, info, warn};
 
 pub(crate) use self::follower::FollowOptions;
 use self::follower::Follower;
+pub use self::verify::VerifyOptions;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_state::{Build, IndexState, Phase, Step};
@@ -184,6 +186,7 @@ impl Keeping {
         let mut options = IndexOptions::default();
         options.writer_memory_bytes = self.options.writer_memory;
         options.label = design.label();
+        options.verified_at_open = self.options.verify.at_open;
         options
     }
 
@@ -211,7 +214,13 @@ impl Keeping {
             .name(format!("{doing}-{}", self.table.declaration.name))
             .spawn(move || {
                 let _entered = keeping.role.map(Role::enter);
-                if let Err(failure) = run(&keeping, &stopped) {
+                let ended = match run(&keeping, &stopped) {
+                    Err(failure) if verify::is_damage(&failure) => {
+                        verify::build_anew(&keeping, &failure, &stopped)
+                    }
+                    ended => ended,
+                };
+                if let Err(failure) = ended {
                     keeping.failed(doing, &failure);
                 }
             })

@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::RwLock;
 use souk_access::Role;
@@ -89,6 +90,8 @@ pub(crate) struct OpenTable {
     pub(crate) table: Table,
     pub(crate) index: Arc<IndexState>,
     pub(crate) turns: Turns,
+    /// How often an index of it was found damaged.
+    pub(crate) damages: AtomicU64,
     /// Where its rows have their columns.
     pub(crate) places: ColumnPlaces,
     /// Changes of the declared index, in order.
@@ -104,6 +107,7 @@ impl OpenTable {
             declaration,
             table,
             turns: Turns::default(),
+            damages: AtomicU64::new(0),
             places: ColumnPlaces::default(),
             changes: RwLock::new(changes),
             wanted: RwLock::new(Arc::new(wanted)),

@@ -18,6 +18,9 @@ const COMMIT_INTERVAL_MAX: Duration = Duration::from_millis(200);
 /// Least memory the store works with, in bytes.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
+/// Least that is read a second to compare indexes with their checksums: with less, damage would stay unknown for days.
+const VERIFY_BYTES_MIN: u64 = 1 << 20;
+
 /// Most searches at a time; more threads than that only wait for each other.
 const SEARCH_THREADS_MAX: usize = 1_024;
 
@@ -36,6 +39,8 @@ pub struct EngineSettings {
     /// Documents of one index from which on the process gets huge pages of memory, which make searches of large data
     /// faster and small processes large; 0 from the start. The variable `MIMALLOC_ALLOW_THP` goes before.
     pub huge_pages_from: u64,
+    /// Bytes a second that are read of each index to compare its files with their checksums in the background.
+    pub verify_bytes_per_second: u64,
     /// Bytes that stay free on the device; with less, writes are refused until there is room. 0 never refuses.
     pub reserve_bytes: u64,
     /// How long changes are kept at least, for watches.
@@ -53,6 +58,7 @@ impl Default for EngineSettings {
             search_threads: config.search_threads,
             memory_bytes: config.storage.memory_bytes,
             huge_pages_from: config.huge_pages_from,
+            verify_bytes_per_second: config.verify.bytes_per_second,
             reserve_bytes: config.storage.reserve_bytes,
             retention: config.storage.retention,
             backup: BackupSettings::default(),
@@ -69,6 +75,7 @@ impl EngineSettings {
         config.search_threads = self.search_threads;
         config.storage.memory_bytes = self.memory_bytes;
         config.huge_pages_from = self.huge_pages_from;
+        config.verify.bytes_per_second = self.verify_bytes_per_second;
         config.storage.reserve_bytes = self.reserve_bytes;
         config.storage.retention = self.retention;
         config
@@ -86,6 +93,10 @@ impl EngineSettings {
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let message = format!("must be at least {MEMORY_BYTES_MIN} bytes");
             problems.push(&format!("{path}.memory_bytes"), message);
+        }
+        if self.verify_bytes_per_second < VERIFY_BYTES_MIN {
+            let message = format!("must be at least {VERIFY_BYTES_MIN} bytes");
+            problems.push(&format!("{path}.verify_bytes_per_second"), message);
         }
         if !(MIN_RETENTION..=MAX_RETENTION).contains(&self.retention) {
             problems.push(&format!("{path}.retention"), "must be 1h to 168h");
@@ -149,6 +160,7 @@ mod tests {
                 "engine.retention=2h",
                 "engine.search_threads=3",
                 "engine.huge_pages_from=7",
+                "engine.verify_bytes_per_second=2000000",
             ])
             .load()
             .expect("good settings");
@@ -157,12 +169,14 @@ mod tests {
         assert_eq!(config.storage.retention.as_secs(), 7_200);
         assert_eq!(config.search_threads, 3);
         assert_eq!(config.huge_pages_from, 7);
+        assert_eq!(config.verify.bytes_per_second, 2_000_000);
 
         let wrong = [
             "data=",
             "engine.commit_interval=1s",
             "engine.retention=59m",
             "engine.memory_bytes=1",
+            "engine.verify_bytes_per_second=1",
             "engine.backup.every=0s",
             "engine.backup.increments=5000",
             "engine.backup.keep=0",
@@ -182,6 +196,7 @@ mod tests {
                 "data",
                 "engine.commit_interval",
                 "engine.memory_bytes",
+                "engine.verify_bytes_per_second",
                 "engine.retention",
                 "engine.backup.every",
                 "engine.backup.increments",

@@ -1,6 +1,7 @@
 //! What is looked at whenever somebody asks. All of one asking comes from one look, which costs a listing of the store's
 //! folder and a walk over the segments of each index.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,8 @@ struct Look {
 /// One table's index.
 struct TableLook {
     name: &'static str,
+    /// How often its index was found damaged.
+    damages: u64,
     /// Of an index that answers.
     serving: Option<ServingLook>,
 }
@@ -82,6 +85,7 @@ impl Look {
         for table in engine.tables() {
             tables.push(TableLook {
                 name: table.declaration.name,
+                damages: table.damages.load(Ordering::Relaxed),
                 serving: serving(engine, table).await,
             });
         }
@@ -220,6 +224,13 @@ impl Observed<'_> {
             let Some(look) = observatory.look() else { return };
             for table in &look.tables {
                 now.observe(u64::from(table.serving.is_some()), &[of(table)]);
+            }
+        });
+        let observatory = Arc::clone(&self.observatory);
+        table::DAMAGES.observe(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for table in &look.tables {
+                now.observe(table.damages, &[of(table)]);
             }
         });
     }
