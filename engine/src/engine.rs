@@ -11,7 +11,7 @@ use souk_chassis::server::METER;
 use souk_storage::{Database, DatabaseOptions};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
@@ -20,7 +20,7 @@ use crate::health;
 pub use crate::health::Health;
 use crate::index_admin;
 pub use crate::keeper::VerifyOptions;
-use crate::keeper::{FollowOptions, Keeper, Surroundings};
+use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
 use crate::log_tail::LogTail;
 use crate::metrics::{self, Commits, EngineMetrics};
 use crate::resource::Resource;
@@ -125,6 +125,11 @@ impl Engine {
         let metrics = EngineMetrics::new(&meter);
         config.storage.observer = Arc::new(Commits::new(&meter));
         let clock = Arc::clone(&config.storage.clock);
+        let room = Room::new(
+            Arc::clone(&config.storage.free_space),
+            config.directory.clone(),
+            config.storage.reserve_bytes,
+        );
         let database = Database::open(config.directory.join(STORE), config.storage).await?;
         let closing = CancellationToken::new();
         let mut open = HashMap::new();
@@ -132,6 +137,8 @@ impl Engine {
             let table = open_table(&database, declaration).await?;
             open.insert(table.declaration.resource, Arc::new(table));
         }
+        let declared: Vec<&'static str> = open.values().map(|table| table.declaration.name).collect();
+        keeper::release_undeclared(&database, &declared).await;
         let around = Surroundings {
             tail: Arc::new(LogTail::new(database.clone())),
             database: database.clone(),
@@ -141,6 +148,7 @@ impl Engine {
                 huge_pages_from: config.huge_pages_from,
                 verify: config.verify,
             },
+            room,
             metrics: metrics.clone(),
             closing: closing.clone(),
         };
@@ -151,7 +159,7 @@ impl Engine {
             keepers.insert(*resource, keeper);
         }
         let indexes = open.values().map(|table| Arc::clone(&table.index)).collect();
-        let health = health::watch(database.watch_health(), indexes, closing.clone());
+        let health = health::watch(&database, indexes, closing.clone());
         let snapshots = Snapshots::new(SNAPSHOTS_MAX, closing.clone());
         let views = Views::new(VIEWS_MAX, closing.clone());
         let inner = Arc::new(Inner {
@@ -182,7 +190,8 @@ impl Engine {
         Ok(Collection::new(Arc::clone(&self.inner), Arc::clone(table)))
     }
 
-    /// Whether the engine works, now and from now on. It doesn't serve while an index is built.
+    /// Whether the engine works, now and from now on. It doesn't serve while an index has to be built before it answers, or
+    /// can't take in changes for some seconds.
     #[must_use]
     pub fn health(&self) -> watch::Receiver<Health> {
         self.inner.health.clone()
@@ -229,8 +238,12 @@ impl Engine {
         self.inner.views.clear();
         let keepers = std::mem::take(&mut *self.inner.keepers.lock());
         let joined = tokio::task::spawn_blocking(move || keepers.into_values().for_each(Keeper::join));
-        if tokio::time::timeout_at(deadline, joined).await.is_err() {
-            warn!("indexes weren't done in time; they resume from their last checkpoints");
+        match tokio::time::timeout_at(deadline, joined).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                error!(%error, "indexes didn't end in order; they resume from their last checkpoints")
+            }
+            Err(_) => warn!("indexes weren't done in time; they resume from their last checkpoints"),
         }
         Ok(self.inner.database.close().await?)
     }

@@ -172,13 +172,28 @@ pub enum EngineError {
         /// The table.
         table: &'static str,
     },
-    /// The index of the table has failed; it is rebuilt when the process starts again.
+    /// The index of the table has failed, and building it anew hasn't helped; it is built again when the process starts
+    /// again.
     #[error("the index of table {table:?} has failed: {reason}")]
     IndexFailed {
         /// The table.
         table: &'static str,
         /// The first failure.
         reason: String,
+    },
+    /// The index of the table can't take in changes at the moment, and doesn't have those that were asked for.
+    #[error("the index of table {table:?} stands still at {reached}, before {wanted}: {reason}")]
+    IndexStalled {
+        /// The table.
+        table: &'static str,
+        /// Why, for clients.
+        why: &'static str,
+        /// The last failure.
+        reason: String,
+        /// The sequence that was asked for.
+        wanted: u64,
+        /// The sequence that the index includes.
+        reached: u64,
     },
     /// More searches are waiting than may.
     #[error("{waiting} searches are waiting already")]

@@ -1,21 +1,30 @@
 //! Whether an engine works: its store and each of its indexes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use souk_storage::Database;
 use souk_storage::database::Health as StoreHealth;
 use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::index_state::{IndexState, Phase};
+use crate::index_state::{IndexState, Phase, Stall};
+
+/// How often indexes are looked at that say nothing.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// An index that hasn't advanced for so long, although there are changes for it, stands still whatever it says of itself.
+const SILENT_AFTER: Duration = Duration::from_secs(10);
 
 /// Whether an engine works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
     /// It does.
     Serving,
-    /// It doesn't: it isn't ready yet, or only a restart helps.
+    /// It doesn't, or not as it should: it isn't ready yet, searches don't see new changes for a while, or only a restart
+    /// helps. Calls are answered all the same, as far as they can be.
     NotServing {
-        /// Why.
+        /// Why: of which index, and since when.
         reason: String,
     },
 }
@@ -27,13 +36,13 @@ impl Health {
         *self == Self::Serving
     }
 
-    fn of(store: &StoreHealth, indexes: &[Arc<IndexState>]) -> Self {
+    fn of(store: &StoreHealth, indexes: &[Arc<IndexState>], last: u64) -> Self {
         if let StoreHealth::Failed { reason } = store {
             return Self::NotServing {
                 reason: format!("the store has failed: {reason}"),
             };
         }
-        let reasons: Vec<String> = indexes.iter().filter_map(|index| trouble(index)).collect();
+        let reasons: Vec<String> = indexes.iter().filter_map(|index| trouble(index, last)).collect();
         if reasons.is_empty() {
             Self::Serving
         } else {
@@ -44,26 +53,74 @@ impl Health {
     }
 }
 
-fn trouble(index: &IndexState) -> Option<String> {
+/// What is wrong with an index of a store whose last change is `last`.
+fn trouble(index: &IndexState, last: u64) -> Option<String> {
+    let table = index.table();
     match index.phase() {
-        Phase::Serving(_) => None,
-        Phase::Building => Some(format!("the index of {} is being opened", index.table())),
-        Phase::Failed(reason) => Some(format!("the index of {} has failed: {reason}", index.table())),
+        Phase::Serving(_) => {
+            let stall = index.stands_still().filter(|_| index.applied() < last)?;
+            Some(format!("the index of {table} stands still {}", described(&stall)))
+        }
+        Phase::Building => Some(match index.stalled() {
+            None => format!("the index of {table} is being opened"),
+            Some(stall) => format!("the index of {table} doesn't answer {}", described(&stall)),
+        }),
+        Phase::Failed(reason) => Some(format!("the index of {table} has failed: {reason}")),
+    }
+}
+
+fn described(stall: &Stall) -> String {
+    let since = prost_types::Timestamp::from(stall.since);
+    format!("since {since}: {} ({})", stall.why, stall.reason)
+}
+
+/// Looks at an index from outside: one whose follower hangs says nothing.
+struct Watched {
+    index: Arc<IndexState>,
+    /// How far it was when it was seen to advance last, or to have nothing to do, and when that was.
+    advanced: (u64, Instant),
+}
+
+impl Watched {
+    fn new(index: Arc<IndexState>) -> Self {
+        let advanced = (index.applied(), Instant::now());
+        Self { index, advanced }
+    }
+
+    fn look(&mut self, last: u64) {
+        let index = &self.index;
+        let applied = index.applied();
+        let (known, since) = self.advanced;
+        if applied >= last || applied != known || index.serving().is_none() {
+            self.advanced = (applied, Instant::now());
+        } else if since.elapsed() >= SILENT_AFTER && index.stalled().is_none() {
+            let reason = format!("it is at {applied} of {last}, and says nothing");
+            tracing::error!(table = index.table(), reason, "the index stands still");
+            index.stall("it takes in no changes", &reason);
+        }
+        if index.stands_still().is_some() {
+            // Nobody else tells those who wait that it is more than a hiccup by now.
+            index.announce();
+        }
     }
 }
 
 /// Follows the health of a store and its indexes.
 pub(crate) fn watch(
-    mut store: watch::Receiver<StoreHealth>,
+    database: &Database,
     indexes: Vec<Arc<IndexState>>,
     closing: CancellationToken,
 ) -> watch::Receiver<Health> {
+    let (mut store, sequence) = (database.watch_health(), database.subscribe());
     let mut phases: Vec<_> = indexes.iter().map(|index| index.watch_phase()).collect();
-    let now = Health::of(&store.borrow_and_update(), &indexes);
+    let mut watched: Vec<_> = indexes.iter().cloned().map(Watched::new).collect();
+    let mut looks = tokio::time::interval(LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let now = Health::of(&store.borrow_and_update(), &indexes, *sequence.borrow());
     let (sender, receiver) = watch::channel(now);
     tokio::spawn(async move {
         loop {
-            let health = Health::of(&store.borrow_and_update(), &indexes);
+            let health = Health::of(&store.borrow_and_update(), &indexes, *sequence.borrow());
             sender.send_if_modified(|known| {
                 let changed = *known != health;
                 known.clone_from(&health);
@@ -72,6 +129,10 @@ pub(crate) fn watch(
             tokio::select! {
                 result = store.changed() => if result.is_err() { break },
                 () = any_changed(&mut phases) => {}
+                _ = looks.tick() => {
+                    let last = *sequence.borrow();
+                    watched.iter_mut().for_each(|watched| watched.look(last));
+                }
                 () = closing.cancelled() => break,
             }
         }
@@ -91,3 +152,6 @@ async fn any_changed(phases: &mut [watch::Receiver<()>]) {
     // Senders live as long as the states that the caller holds: this can't fail.
     let _ = futures_util::future::select_all(changes).await;
 }
+
+#[cfg(test)]
+mod tests;

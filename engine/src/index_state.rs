@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use souk_index::{Index, Searcher};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tracing::{info, warn};
 
 use crate::deadline::Wait;
 use crate::design::Design;
 use crate::error::{EngineError, Result, Waiting};
+
+/// An index that couldn't take in changes for so long stands still: it is no hiccup any more.
+pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Whether an index answers.
 #[derive(Clone, Debug)]
@@ -39,6 +45,8 @@ pub(crate) struct Build {
     pub(crate) about: u64,
     /// It has those rows as of this sequence.
     pub(crate) sequence: u64,
+    /// Why it doesn't go on at the moment; it tries again by itself.
+    pub(crate) waiting: Option<String>,
 }
 
 /// What a build is at.
@@ -50,6 +58,25 @@ pub(crate) enum Step {
     CatchingUp,
     /// It has ended, for this reason, and begins again with the process.
     Failed(String),
+}
+
+/// Why searches don't see new changes, and since when. Whoever keeps the index tries again by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Stall {
+    /// By the clock of the machine.
+    pub(crate) since: SystemTime,
+    began: Instant,
+    /// What clients are told.
+    pub(crate) why: &'static str,
+    /// What the log is told: the last failure.
+    pub(crate) reason: String,
+}
+
+impl Stall {
+    /// How long it lasts.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
 }
 
 /// The meeting point of one index's searches and its follower.
@@ -72,6 +99,12 @@ pub(crate) struct IndexState {
     pub(crate) wake: Notify,
     /// Whether its segments are as few as they become while nobody writes.
     consolidated: AtomicBool,
+    /// Why it doesn't advance, while it can't.
+    stall: Mutex<Option<Stall>>,
+    /// The fingerprint of the index that is damaged, and how that showed: for its follower.
+    condemned: Mutex<Option<(u64, String)>>,
+    /// Why the log is kept for it longer than it needs.
+    log_held: Mutex<Option<String>>,
 }
 
 impl IndexState {
@@ -87,6 +120,9 @@ impl IndexState {
             searched: AtomicBool::new(false),
             wake: Notify::new(),
             consolidated: AtomicBool::new(false),
+            stall: Mutex::default(),
+            condemned: Mutex::default(),
+            log_held: Mutex::default(),
         }
     }
 
@@ -108,6 +144,96 @@ impl IndexState {
     /// Lets an index answer from now on.
     pub(crate) fn serve(&self, serving: Serving) {
         self.set_phase(Phase::Serving(serving));
+        self.advances();
+    }
+
+    /// Says that the index that answers, of the design with this fingerprint, is damaged: searches are refused from now on,
+    /// and it is built anew from its table, by itself. Does nothing when another answers by now.
+    pub(crate) fn condemn(&self, fingerprint: u64, how: &str) {
+        let answers = self.serving().map(|serving| serving.design.fingerprint());
+        if answers != Some(fingerprint) {
+            return;
+        }
+        *self.condemned.lock() = Some((fingerprint, how.to_owned()));
+        self.stall("it was damaged and is being built anew", how);
+        self.set_phase(Phase::Building);
+        self.wake.notify_one();
+    }
+
+    /// How it showed that the index with this fingerprint is damaged, if somebody [said so](Self::condemn); told once.
+    pub(crate) fn take_condemned(&self, fingerprint: u64) -> Option<String> {
+        let mut condemned = self.condemned.lock();
+        let (_, how) = condemned.take_if(|(of, _)| *of == fingerprint)?;
+        Some(how)
+    }
+
+    /// Says that searches don't see new changes, for a reason that is tried to overcome: `why` for clients, `reason` for
+    /// the log. It began with the first since the index advanced last.
+    pub(crate) fn stall(&self, why: &'static str, reason: &str) {
+        {
+            let mut stall = self.stall.lock();
+            let known = stall.get_or_insert_with(|| Stall {
+                since: SystemTime::now(),
+                began: Instant::now(),
+                why,
+                reason: String::new(),
+            });
+            known.why = why;
+            reason.clone_into(&mut known.reason);
+        }
+        // Nobody lets searches see what was held for them: those that don't ask for it needn't wait.
+        self.hold(0);
+        self.announce();
+    }
+
+    /// Why searches don't see new changes, if that is so.
+    pub(crate) fn stalled(&self) -> Option<Stall> {
+        self.stall.lock().clone()
+    }
+
+    /// [`Self::stalled`] that lasts too long to be a hiccup.
+    pub(crate) fn stands_still(&self) -> Option<Stall> {
+        self.stalled().filter(|stall| stall.age() >= STALLED_AFTER)
+    }
+
+    /// Has whoever waits for a phase or a sequence look again.
+    pub(crate) fn announce(&self) {
+        self.phase_changed.send_replace(());
+        self.applied.send_modify(|_| ());
+    }
+
+    fn advances(&self) {
+        if let Some(stall) = self.stall.lock().take() {
+            let (table, stood_still) = (self.table, stall.age());
+            info!(
+                table,
+                ?stood_still,
+                reason = stall.reason,
+                "the index advances again"
+            );
+            self.phase_changed.send_replace(());
+        }
+    }
+
+    /// Says why the log is kept for the index longer than it needs, or that it isn't any more.
+    pub(crate) fn set_log_held(&self, reason: Option<String>) {
+        let mut held = self.log_held.lock();
+        match (&*held, &reason) {
+            (None, Some(reason)) => {
+                warn!(
+                    table = self.table,
+                    reason, "the index can't say how far it is: the log is kept for it"
+                );
+            }
+            (Some(_), None) => info!(table = self.table, "the log is trimmed behind the index again"),
+            _ => {}
+        }
+        *held = reason;
+    }
+
+    /// Why the log is kept for the index longer than it needs.
+    pub(crate) fn log_held(&self) -> Option<String> {
+        self.log_held.lock().clone()
     }
 
     /// The index that answers.
@@ -124,6 +250,13 @@ impl IndexState {
 
     pub(crate) fn set_build(&self, build: Option<Build>) {
         *self.build.write() = build;
+    }
+
+    /// Changes what is known of the build under way, if there is one.
+    pub(crate) fn with_build(&self, change: impl FnOnce(&mut Build)) {
+        if let Some(build) = &mut *self.build.write() {
+            change(build);
+        }
     }
 
     /// Follows the changes of the phase.
@@ -150,8 +283,14 @@ impl IndexState {
 
     /// Says that searches that begin from now on see every change up to `sequence`.
     pub(crate) fn set_applied(&self, sequence: u64) {
-        self.applied
-            .send_modify(|applied| *applied = sequence.max(*applied));
+        let mut advances = false;
+        self.applied.send_modify(|applied| {
+            advances = sequence > *applied;
+            *applied = sequence.max(*applied);
+        });
+        if advances {
+            self.advances();
+        }
     }
 
     pub(crate) fn set_consolidated(&self, consolidated: bool) {
@@ -171,48 +310,65 @@ impl IndexState {
     /// A view that includes `min_sequence` and what is held, and the sequence that it includes.
     ///
     /// # Errors
-    /// [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`], [`EngineError::DeadlineExceeded`].
+    /// [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`], [`EngineError::IndexStalled`],
+    /// [`EngineError::DeadlineExceeded`].
     pub(crate) async fn view(&self, min_sequence: u64, wait: Wait) -> Result<(Searcher, u64)> {
         // Read before it is written: searches by the thousand share the line.
         if !self.searched.load(Ordering::Acquire) {
             self.searched.store(true, Ordering::Release);
         }
-        let min_sequence = min_sequence.max(self.held.load(Ordering::Acquire));
-        let mut applied = self.applied.subscribe();
-        if *applied.borrow_and_update() < min_sequence {
-            self.wanted.fetch_max(min_sequence, Ordering::AcqRel);
+        let needed = || min_sequence.max(self.held.load(Ordering::Acquire));
+        loop {
+            // First the number, then the view: the view may be younger, never older.
+            let reached = self.applied();
+            let serving = match self.phase() {
+                Phase::Serving(serving) => serving,
+                Phase::Building => return Err(EngineError::IndexBuilding { table: self.table }),
+                Phase::Failed(reason) => {
+                    return Err(EngineError::IndexFailed {
+                        table: self.table,
+                        reason,
+                    });
+                }
+            };
+            let wanted = needed();
+            if reached >= wanted {
+                let searcher = serving.index.searcher();
+                let sequence = reached.max(searcher.sequence());
+                return Ok((searcher, sequence));
+            }
+            if let Some(stall) = self.stands_still() {
+                return Err(self.stalled_at(wanted, stall));
+            }
+            self.wanted.fetch_max(wanted, Ordering::AcqRel);
             self.wake.notify_one();
-            let reached = wait
-                .for_value(&mut applied, |reached| {
-                    *reached >= min_sequence || !matches!(*self.phase.read(), Phase::Serving(_))
-                })
-                .await;
-            if !reached {
-                return Err(EngineError::DeadlineExceeded(Waiting::Index {
-                    wanted: min_sequence,
-                    reached: self.applied(),
-                }));
+            let answers = || matches!(*self.phase.read(), Phase::Serving(_));
+            let look_again =
+                |reached: &u64| *reached >= needed() || !answers() || self.stands_still().is_some();
+            let mut applied = self.applied.subscribe();
+            if !wait.for_value(&mut applied, look_again).await {
+                let reached = self.applied();
+                return Err(match self.stalled() {
+                    Some(stall) => self.stalled_at(wanted, stall),
+                    None => EngineError::DeadlineExceeded(Waiting::Index { wanted, reached }),
+                });
             }
         }
-        // First the number, then the view: the view may be younger, never older.
-        let sequence = self.applied();
-        match self.phase() {
-            Phase::Serving(serving) => {
-                let searcher = serving.index.searcher();
-                let sequence = sequence.max(searcher.sequence());
-                Ok((searcher, sequence))
-            }
-            Phase::Building => Err(EngineError::IndexBuilding { table: self.table }),
-            Phase::Failed(reason) => Err(EngineError::IndexFailed {
-                table: self.table,
-                reason,
-            }),
+    }
+
+    fn stalled_at(&self, wanted: u64, stall: Stall) -> EngineError {
+        EngineError::IndexStalled {
+            table: self.table,
+            why: stall.why,
+            reason: stall.reason,
+            wanted,
+            reached: self.applied(),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use souk_index::{Field, IndexOptions, Schema};
@@ -220,7 +376,7 @@ mod tests {
     use super::*;
 
     /// A state whose index answers.
-    fn serving() -> IndexState {
+    pub(crate) fn serving() -> IndexState {
         let schema = Schema::new(vec![Field::long("number")]).expect("a schema");
         let index = Index::create_in_ram(schema.clone(), IndexOptions::default()).expect("an index");
         let design = Arc::new(Design {
@@ -249,6 +405,50 @@ mod tests {
         // What was held is seen now: nobody waits any more.
         assert_eq!(state.view(0, Wait::of_call()).await.expect("a view").1, 5);
         assert_eq!(state.awaited(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_of_what_a_stalled_index_lacks_is_told_so_and_others_are_answered() {
+        let state = serving();
+        state.set_applied(3);
+        state.hold(5);
+        let (held, ()) = tokio::join!(state.view(0, Wait::of_call()), async {
+            state.wake.notified().await;
+            state.stall("the device has too little room", "no space left");
+        });
+        assert_eq!(held.expect("what is held needn't be waited for").1, 3);
+        assert!(state.stands_still().is_none(), "it may be a hiccup");
+        let (wanted, ()) = tokio::join!(state.view(4, Wait::of_call()), async {
+            tokio::time::sleep(STALLED_AFTER).await;
+            state.announce();
+        });
+        let Err(EngineError::IndexStalled {
+            why, wanted, reached, ..
+        }) = wanted
+        else {
+            panic!("{wanted:?}");
+        };
+        assert_eq!((why, wanted, reached), ("the device has too little room", 4, 3));
+        assert_eq!(state.view(3, Wait::of_call()).await.expect("a view").1, 3);
+        state.set_applied(4);
+        assert!(state.stalled().is_none());
+        assert_eq!(state.view(4, Wait::of_call()).await.expect("a view").1, 4);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_index_is_condemned_once_and_doesnt_answer_from_then_on() {
+        let state = serving();
+        let fingerprint = state.serving().expect("it answers").design.fingerprint();
+        state.condemn(fingerprint ^ 1, "another's checksum");
+        assert!(state.view(0, Wait::of_call()).await.is_ok());
+        state.condemn(fingerprint, "a checksum");
+        let refused = state.view(0, Wait::of_call()).await;
+        assert!(
+            matches!(refused, Err(EngineError::IndexBuilding { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(state.take_condemned(fingerprint).as_deref(), Some("a checksum"));
+        assert_eq!(state.take_condemned(fingerprint), None);
     }
 
     #[tokio::test]

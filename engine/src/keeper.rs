@@ -10,13 +10,19 @@
 //! An index is complete or not by its own last commit, and is found by the fingerprint of its design: so at any moment a
 //! crash leaves folders that the next opening understands. The new index replaces the old one between two searches.
 //! For that the old one stops following the log, and answers as it is until the new one has reached it: what searches
-//! see never goes back.
+//! see never goes back. No thread ends by a failure: each has a [supervisor], and whose failure it was is known by the
+//! fingerprint.
 
+mod backoff;
 mod draft;
 mod folder;
 mod follower;
 mod pending;
 mod rhythm;
+mod room;
+mod supervisor;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use std::path::PathBuf;
@@ -26,18 +32,20 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use souk_chassis::huge_pages;
 use souk_chassis::telemetry::Role;
-use souk_index::{Index, IndexOptions, IndexWriter};
+use souk_index::{Index, IndexOptions};
 use souk_storage::{Consumer, Database};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use self::backoff::Backoff;
 pub(crate) use self::follower::FollowOptions;
-use self::follower::Follower;
+pub(crate) use self::room::Room;
+use self::supervisor::{Failure, Supervisor};
 pub use self::verify::VerifyOptions;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::index_state::{Build, IndexState, Phase, Step};
+use crate::index_state::{Build, IndexState, Step};
 use crate::log_tail::LogTail;
 use crate::metrics::EngineMetrics;
 use crate::table::OpenTable;
@@ -48,6 +56,7 @@ pub(crate) struct Surroundings {
     pub(crate) database: Database,
     pub(crate) tail: Arc<LogTail>,
     pub(crate) options: FollowOptions,
+    pub(crate) room: Room,
     pub(crate) metrics: EngineMetrics,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
@@ -66,6 +75,7 @@ struct Keeping {
     database: Database,
     tail: Arc<LogTail>,
     options: FollowOptions,
+    room: Room,
     metrics: EngineMetrics,
     closing: CancellationToken,
     /// Of all indexes of the table.
@@ -88,6 +98,8 @@ struct Threads {
 /// A thread, and how to stop it.
 #[derive(Debug)]
 struct Running {
+    /// The fingerprint of the design whose index it keeps; `None` of one that opens.
+    follows: Option<u64>,
     stop: CancellationToken,
     thread: JoinHandle<()>,
 }
@@ -118,13 +130,14 @@ impl Keeper {
     /// # Errors
     /// What the store refuses; when the system gives no thread.
     pub(crate) async fn start(table: Arc<OpenTable>, around: Surroundings, folder: PathBuf) -> Result<Self> {
-        let consumer = format!("index_{}", table.declaration.name);
+        let consumer = consumer_name(table.declaration.name);
         let keeping = Arc::new(Keeping {
             consumer: around.database.consumer(&consumer).await?,
             table,
             database: around.database,
             tail: around.tail,
             options: around.options,
+            room: around.room,
             metrics: around.metrics,
             closing: around.closing,
             folder,
@@ -133,7 +146,7 @@ impl Keeper {
             threads: Mutex::default(),
             changing: Mutex::default(),
         });
-        let opening = keeping.spawn("open", |keeping, _| keeping.open())?;
+        let opening = keeping.spawn(OPENING, None, Keeping::open_until_done)?;
         keeping.threads.lock().opening = Some(opening);
         Ok(Self { keeping })
     }
@@ -155,13 +168,19 @@ impl Keeper {
             return Err(EngineError::Closing);
         }
         let wanted = keeping.table.wanted();
-        let serving = keeping.state().serving();
-        let serving = serving.map(|serving| serving.design.fingerprint());
-        if serving == Some(wanted.fingerprint()) {
-            return folder::retain(keeping, &[wanted.fingerprint()], &[]);
+        let answers = keeping.state().serving();
+        let answers = answers.map(|serving| serving.design.fingerprint());
+        // Another than the one that answers, when it has taken its place but isn't as far yet.
+        let followed = keeping.threads.lock().serving.as_ref().and_then(|it| it.follows);
+        let kept: Vec<u64> = answers
+            .into_iter()
+            .chain(followed)
+            .chain([wanted.fingerprint()])
+            .collect();
+        keeping.retain(&kept, &[wanted.fingerprint()]);
+        if followed == Some(wanted.fingerprint()) {
+            return Ok(());
         }
-        let kept: Vec<u64> = serving.into_iter().chain([wanted.fingerprint()]).collect();
-        folder::retain(keeping, &kept, &[wanted.fingerprint()])?;
         keeping.draft(wanted)
     }
 
@@ -186,6 +205,7 @@ impl Keeping {
         let mut options = IndexOptions::default();
         options.writer_memory_bytes = self.options.writer_memory;
         options.label = design.label();
+        options.merge_room = self.room.of_merges();
         options.verified_at_open = self.options.verify.at_open;
         options
     }
@@ -205,7 +225,8 @@ impl Keeping {
     fn spawn(
         self: &Arc<Self>,
         doing: &'static str,
-        run: impl FnOnce(&Arc<Self>, &CancellationToken) -> Result<()> + Send + 'static,
+        follows: Option<u64>,
+        run: impl FnOnce(&Arc<Self>, &CancellationToken) + Send + 'static,
     ) -> Result<Running> {
         let keeping = Arc::clone(self);
         let stop = self.closing.child_token();
@@ -214,34 +235,48 @@ impl Keeping {
             .name(format!("{doing}-{}", self.table.declaration.name))
             .spawn(move || {
                 let _entered = keeping.role.map(Role::enter);
-                let ended = match run(&keeping, &stopped) {
-                    Err(failure) if verify::is_damage(&failure) => {
-                        verify::build_anew(&keeping, &failure, &stopped)
-                    }
-                    ended => ended,
-                };
-                if let Err(failure) = ended {
-                    keeping.failed(doing, &failure);
-                }
+                run(&keeping, &stopped);
             })
             .map_err(|source| EngineError::Io {
                 doing: "starting a thread of an index",
                 source,
             })?;
-        Ok(Running { stop, thread })
+        Ok(Running {
+            follows,
+            stop,
+            thread,
+        })
     }
 
-    /// A draft that fails leaves the index that answers as it is; it is begun again when the process starts.
-    fn failed(&self, doing: &'static str, failure: &EngineError) {
-        let table = self.table.declaration.name;
-        error!(table, doing, error = %failure, "the index has failed");
-        let answers = self.threads.lock().serving.is_some();
-        match self.state().build() {
-            Some(build) if doing == DRAFT && answers => self.state().set_build(Some(Build {
-                step: Step::Failed(failure.to_string()),
-                ..build
-            })),
-            _ => self.state().set_phase(Phase::Failed(failure.to_string())),
+    /// Keeps the index of a design, which may be open already, on a thread of its own.
+    fn supervise(
+        self: &Arc<Self>,
+        doing: &'static str,
+        design: Arc<Design>,
+        opened: Option<Index>,
+    ) -> Result<Running> {
+        self.spawn(doing, Some(design.fingerprint()), move |keeping, stop| {
+            Supervisor::new(Arc::clone(keeping), design, opened).run(stop);
+        })
+    }
+
+    /// Whether the index of a design is the one that follows the log to answer, or has been chosen to.
+    fn follows(&self, fingerprint: u64) -> bool {
+        let threads = self.threads.lock();
+        let serving = threads.serving.as_ref().and_then(|serving| serving.follows);
+        serving == Some(fingerprint)
+    }
+
+    /// Looks what there is until that can be seen.
+    fn open_until_done(self: &Arc<Self>, stop: &CancellationToken) {
+        let mut backoff = Backoff::default();
+        while let Some(failure) = Failure::of(|| self.open()) {
+            let (table, reason) = (self.table.declaration.name, failure.to_string());
+            error!(table, reason, "the index can't be opened; it tries again");
+            self.state().stall(failure.why(), &reason);
+            if !backoff.wait(&self.runtime, stop) {
+                return;
+            }
         }
     }
 
@@ -254,7 +289,7 @@ impl Keeping {
         let needs_draft = serving != Some(wanted.fingerprint());
         let kept: Vec<u64> = serving.into_iter().chain([wanted.fingerprint()]).collect();
         // The feed of a complete index is removed when the index is known to be durable beyond it.
-        folder::retain(self, &kept, &[wanted.fingerprint()])?;
+        self.retain(&kept, &[wanted.fingerprint()]);
         if let Some(found) = found {
             if needs_draft {
                 warn!(
@@ -262,11 +297,10 @@ impl Keeping {
                     "the index was made for another declaration; it answers until the new one is built"
                 );
             }
-            let serving = self.spawn(SERVING, move |keeping, stop| {
-                let writer = found.index.writer()?;
-                Follower::new(Arc::clone(keeping), found.design, found.index, writer, false).run(stop)
-            })?;
-            self.threads.lock().serving = Some(serving);
+            let mut threads = self.threads.lock();
+            if threads.serving.is_none() {
+                threads.serving = Some(self.supervise(SERVING, found.design, Some(found.index))?);
+            }
         }
         if needs_draft {
             self.draft(wanted)?;
@@ -278,20 +312,40 @@ impl Keeping {
     fn draft(self: &Arc<Self>, design: Arc<Design>) -> Result<()> {
         self.tell(Step::Reading, 0, 0, 0);
         let mut threads = self.threads.lock();
-        let draft = self.spawn(DRAFT, move |keeping, stop| {
-            let Some((index, writer)) = keeping.fill(&design, stop)? else {
-                return Ok(());
-            };
-            Follower::new(Arc::clone(keeping), design, index, writer, true).run(stop)
-        })?;
-        threads.draft = Some(draft);
+        threads.draft = Some(self.supervise(DRAFT, design, None)?);
         Ok(())
     }
 
-    fn fill(&self, design: &Design, stop: &CancellationToken) -> Result<Option<(Index, IndexWriter)>> {
-        match draft::of_empty_table(self, design)? {
-            Some(filled) => Ok(Some(filled)),
-            None => draft::fill(self, design, stop),
+    /// Waits until there is room for a draft to grow; `false` when asked to stop meanwhile.
+    fn wait_for_room(&self, stop: &CancellationToken) -> bool {
+        let table = self.table.declaration.name;
+        let mut backoff = Backoff::default();
+        let mut waits = false;
+        while let Some(reason) = self.room.shortage() {
+            if !waits {
+                warn!(table, reason, "the build waits for room on the device");
+            }
+            waits = true;
+            if self.state().serving().is_none() && self.state().stalled().is_none() {
+                self.state().stall("the device has too little room", &reason);
+            }
+            self.state().with_build(|build| build.waiting = Some(reason));
+            if !backoff.wait(&self.runtime, stop) {
+                return false;
+            }
+        }
+        if waits {
+            info!(table, "there is room on the device; the build goes on");
+            self.state().with_build(|build| build.waiting = None);
+        }
+        true
+    }
+
+    /// [`folder::retain`], where what stays is removed by the index that serves, later.
+    fn retain(&self, designs: &[u64], feeds: &[u64]) {
+        if let Err(error) = folder::retain(self, designs, feeds) {
+            let table = self.table.declaration.name;
+            warn!(table, %error, "what old indexes have left can't be removed yet");
         }
     }
 
@@ -302,27 +356,27 @@ impl Keeping {
             rows,
             about,
             sequence,
+            waiting: None,
         }));
     }
 
     /// Lets the index of a design, which is as far as the log was when it was opened, answer. A draft takes the place of
-    /// the serving one, which stops following.
-    fn promote(&self, fingerprint: u64, is_draft: bool) -> Promotion {
+    /// the serving one, which stops following; from then on nothing but its own end keeps it from answering.
+    fn promote(&self, fingerprint: u64) -> Promotion {
         let Some(_changing) = self.changing.try_lock() else {
             return Promotion::Later;
         };
-        if is_draft {
+        let mut threads = self.threads.lock();
+        let draft = threads.draft.take_if(|draft| draft.follows == Some(fingerprint));
+        if let Some(draft) = draft {
             if self.table.wanted().fingerprint() != fingerprint {
                 // Another draft is about to stop this one.
+                threads.draft = Some(draft);
                 return Promotion::Later;
             }
-            let mut threads = self.threads.lock();
-            // A draft asks again while it catches up with what searches have seen.
-            if let Some(draft) = threads.draft.take() {
-                let serving = threads.serving.replace(draft);
-                drop(threads);
-                serving.into_iter().for_each(Running::join);
-            }
+            let serving = threads.serving.replace(draft);
+            drop(threads);
+            serving.into_iter().for_each(Running::join);
         }
         Promotion::Alone {
             reached: self.state().applied(),
@@ -344,6 +398,57 @@ impl Keeping {
     }
 }
 
-/// The names of the threads, and what the log says has failed.
+/// Removes what the indexes of tables that aren't declared any more hold of the log: their consumers, and the feeds of
+/// their drafts. Their folders stay; should a table be declared again, its index is built anew if the log has gone on.
+pub(crate) async fn release_undeclared(database: &Database, declared: &[&'static str]) {
+    let mut released = Vec::new();
+    for consumer in database.consumers() {
+        let table = table_of_consumer(consumer.name()).filter(|table| !declared.contains(table));
+        if let Some(table) = table.map(str::to_owned) {
+            released.push((table, consumer.remove().await));
+        }
+    }
+    for feed in database.feeds() {
+        let table = folder::table_of_feed(feed.name()).filter(|table| !declared.contains(table));
+        if let Some(table) = table.map(str::to_owned) {
+            released.push((table, feed.remove().await));
+        }
+    }
+    for (table, result) in released {
+        match result {
+            Ok(()) => info!(
+                table,
+                "the table isn't declared any more: the log isn't kept for its index"
+            ),
+            Err(error) => {
+                warn!(table, %error, "the log is still kept for the index of a table that isn't declared")
+            }
+        }
+    }
+}
+
+/// Changes that the log keeps since the index of a table isn't durable beyond them; none when it holds nothing.
+pub(crate) fn log_held(database: &Database, table: &str) -> u64 {
+    let name = consumer_name(table);
+    let consumers = database.consumers();
+    let consumer = consumers.iter().find(|consumer| consumer.name() == name);
+    consumer.map_or(0, |consumer| {
+        database.last_sequence().saturating_sub(consumer.position())
+    })
+}
+
+/// The consumer of the log that the index of a table is.
+fn consumer_name(table: &str) -> String {
+    format!("{CONSUMER_PREFIX}{table}")
+}
+
+fn table_of_consumer(name: &str) -> Option<&str> {
+    name.strip_prefix(CONSUMER_PREFIX)
+}
+
+const CONSUMER_PREFIX: &str = "index_";
+
+/// The names of the threads.
+const OPENING: &str = "open";
 const SERVING: &str = "serve";
 const DRAFT: &str = "build";

@@ -104,6 +104,7 @@ impl ErrorType for EngineError {
         match self {
             Self::Storage(error) => Some(error.code()),
             Self::DeadlineExceeded(_) => Some("DEADLINE_EXCEEDED"),
+            Self::IndexStalled { .. } => Some("INDEX_STALLED"),
             _ => None,
         }
     }

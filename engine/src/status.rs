@@ -155,6 +155,25 @@ impl From<EngineError> for Status {
             .retry_after(RETRY_AFTER_FAILURE)
             .source(reason)
             .build(),
+            EngineError::IndexStalled {
+                table,
+                why,
+                reason,
+                wanted,
+                reached,
+            } => StatusBuilder::unavailable(
+                "INDEX_STALLED",
+                format!(
+                    "the index of {table} stands still at sequence {reached}, before {wanted}: {why}; it goes on by itself \
+                     when that has passed: retry later, or search what it has without min_sequence"
+                ),
+            )
+            .metadata("table", table)
+            .metadata("min_sequence", wanted)
+            .metadata("reached_sequence", reached)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .source(reason)
+            .build(),
             EngineError::TooBusy { waiting } => StatusBuilder::resource_exhausted(
                 "TOO_BUSY",
                 format!("{waiting} searches are waiting already; retry with backoff"),

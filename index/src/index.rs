@@ -32,6 +32,33 @@ use crate::writer::IndexWriter;
 /// The least memory that the search library's indexing thread works with.
 const MIN_WRITER_MEMORY_BYTES: usize = 15_000_000;
 
+/// Says whether a merge may take about so many bytes more of the device; it is asked again later when it may not.
+#[derive(Clone)]
+pub struct MergeRoom(Arc<dyn Fn(u64) -> bool + Send + Sync>);
+
+impl MergeRoom {
+    /// Room as `grants` says.
+    pub fn new(grants: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(grants))
+    }
+
+    pub(crate) fn grants(&self, bytes: u64) -> bool {
+        (self.0)(bytes)
+    }
+}
+
+impl Default for MergeRoom {
+    fn default() -> Self {
+        Self::new(|_| true)
+    }
+}
+
+impl std::fmt::Debug for MergeRoom {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("MergeRoom").finish_non_exhaustive()
+    }
+}
+
 /// How an index is opened.
 #[derive(Clone, Debug)]
 pub struct IndexOptions {
@@ -43,6 +70,8 @@ pub struct IndexOptions {
     /// What its maker wants to know of an index before he opens it, kept with the schema: [`Kept::label`]. Of an
     /// index that exists it changes nothing.
     pub label: String,
+    /// Asked before each merge of an index in a folder.
+    pub merge_room: MergeRoom,
     merge: ReclaimingMergePolicy,
 }
 
@@ -52,6 +81,7 @@ impl Default for IndexOptions {
             writer_memory_bytes: 128_000_000,
             verified_at_open: VERIFIED_AT_OPEN_BYTES,
             label: String::new(),
+            merge_room: MergeRoom::default(),
             merge: ReclaimingMergePolicy::default(),
         }
     }

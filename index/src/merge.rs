@@ -4,11 +4,14 @@
 //! an index under updates grows for ever. This one rewrites any segment, however big, a third of which is deleted.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{MergeCandidate, MergePolicy};
+
+use crate::index::MergeRoom;
 
 /// Segments of one tier that are merged together, and how many times further each tier reaches than the one below.
 const SEGMENTS_PER_MERGE: usize = 8;
@@ -35,6 +38,8 @@ pub(crate) struct ReclaimingMergePolicy {
     pub(crate) smallest_reclaimed: u32,
     /// Whether nobody writes, so that few segments are worth more merges.
     pub(crate) resting: Arc<AtomicBool>,
+    /// Where the files are, and who says whether there is room for a merge of them; `None` in memory.
+    pub(crate) room: Option<(PathBuf, MergeRoom)>,
 }
 
 impl Default for ReclaimingMergePolicy {
@@ -45,6 +50,7 @@ impl Default for ReclaimingMergePolicy {
             max_segments: MAX_SEGMENTS,
             smallest_reclaimed: SMALLEST_RECLAIMED,
             resting: Arc::default(),
+            room: None,
         }
     }
 }
@@ -118,6 +124,32 @@ impl ReclaimingMergePolicy {
         !Self::consolidated(&sizes(segments)).is_empty()
     }
 
+    /// Whether there is room for what [`Self::consolidates`] would merge.
+    pub(crate) fn has_room_to_consolidate(&self, segments: &[SegmentMeta]) -> bool {
+        let group = Self::consolidated(&sizes(segments));
+        self.has_room(group.iter().filter_map(|at| segments.get(*at)))
+    }
+
+    /// Whether there is room for a merge: it writes about as much as it reads, before the old files go.
+    fn has_room<'a>(&self, segments: impl Iterator<Item = &'a SegmentMeta>) -> bool {
+        let Some((folder, room)) = &self.room else {
+            return true;
+        };
+        let names: Vec<String> = segments.map(|segment| segment.id().uuid_string()).collect();
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let of_them = files.filter(|file| {
+            let file = file.file_name();
+            let segment = file.to_str().and_then(|file| file.split('.').next());
+            segment.is_some_and(|segment| names.iter().any(|name| name == segment))
+        });
+        // A file that goes meanwhile takes nothing.
+        room.grants(
+            of_them
+                .map(|file| file.metadata().map_or(0, |file| file.len()))
+                .sum(),
+        )
+    }
+
     /// The tier of a segment with so many documents, from 0.
     fn tier(&self, documents: u32) -> u32 {
         let ratio = u32::try_from(self.segments_per_merge).unwrap_or(u32::MAX).max(2);
@@ -146,17 +178,15 @@ impl MergePolicy for ReclaimingMergePolicy {
         if groups.is_empty() && self.resting.load(Ordering::Acquire) {
             groups.extend(Some(Self::consolidated(&sizes)).filter(|group| !group.is_empty()));
         }
+        let members = |group: &Vec<usize>| {
+            let members = group.iter().filter_map(|at| segments.get(*at));
+            members.collect::<Vec<_>>()
+        };
         groups
-            .into_iter()
-            .map(|group| {
-                MergeCandidate(
-                    group
-                        .iter()
-                        .filter_map(|at| segments.get(*at))
-                        .map(SegmentMeta::id)
-                        .collect(),
-                )
-            })
+            .iter()
+            .map(members)
+            .filter(|group| self.has_room(group.iter().copied()))
+            .map(|group| MergeCandidate(group.into_iter().map(SegmentMeta::id).collect()))
             .collect()
     }
 }

@@ -4,7 +4,7 @@ mod block;
 mod parcel;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use tantivy::TantivyError;
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
@@ -41,8 +41,8 @@ pub struct IndexWriter {
     committed: u64,
     /// With the misfits of pending changes.
     misfits: MisfitLog,
-    /// Of the merge policy: whether nobody writes.
-    resting: Arc<AtomicBool>,
+    /// As the library has it, which shares with this one whether nobody writes.
+    policy: ReclaimingMergePolicy,
 }
 
 impl std::fmt::Debug for IndexWriter {
@@ -76,12 +76,16 @@ impl IndexWriter {
                 return Err(Error::engine("opening the writer", error));
             }
         };
+        let folder = shared
+            .directory
+            .as_ref()
+            .map(|directory| directory.root().to_owned());
         let policy = ReclaimingMergePolicy {
             resting: Arc::default(),
+            room: folder.map(|folder| (folder, shared.options.merge_room.clone())),
             ..shared.options.merge_policy()
         };
-        let resting = Arc::clone(&policy.resting);
-        physical.set_merge_policy(Box::new(policy));
+        physical.set_merge_policy(Box::new(policy.clone()));
         let committed = shared.view().sequence;
         let misfits = shared.misfits.lock().clone();
         Ok(Self {
@@ -90,7 +94,7 @@ impl IndexWriter {
             pending: false,
             committed,
             misfits,
-            resting,
+            policy,
         })
     }
 
@@ -114,7 +118,7 @@ impl IndexWriter {
         operations
             .iter()
             .try_for_each(|operation| check_key(operation, text))?;
-        self.resting.store(false, Ordering::Release);
+        self.policy.resting.store(false, Ordering::Release);
         for operation in operations {
             let layout = &self.shared.layout;
             // One `run` a document: its nested objects, itself and the delete of its predecessor go into one segment,
@@ -230,7 +234,11 @@ impl IndexWriter {
         let segments = self.shared.physical.searchable_segment_metas();
         let segments = segments.map_err(|error| self.fail("listing segments", error))?;
         let consolidates = ReclaimingMergePolicy::consolidates(&segments);
-        if consolidates && !self.resting.swap(true, Ordering::AcqRel) {
+        let resting = &self.policy.resting;
+        if consolidates && !self.policy.has_room_to_consolidate(&segments) {
+            // The next call looks again.
+            resting.store(false, Ordering::Release);
+        } else if consolidates && !resting.swap(true, Ordering::AcqRel) {
             // The library looks for merges when it commits, and after each merge.
             self.write_cursor(self.committed, &self.shared.completeness())?;
         }

@@ -221,6 +221,16 @@ impl Database {
         Ok(consumer)
     }
 
+    /// All consumers of the change log, by name.
+    pub fn consumers(&self) -> Vec<Consumer> {
+        let names: Vec<String> = self.shared.consumers.lock().keys().cloned().collect();
+        let consumer = |name| Consumer {
+            name,
+            shared: Arc::clone(&self.shared),
+        };
+        names.into_iter().map(consumer).collect()
+    }
+
     /// Whether the database works. Full passes by itself; failed is for good: writes are refused, only a restart
     /// helps. Reads go on in both.
     pub fn health(&self) -> Health {

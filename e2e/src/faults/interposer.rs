@@ -21,6 +21,10 @@ pub enum Disk {
     SlowSync(Duration),
     /// Nothing more can be written: ENOSPC.
     Full,
+    /// The same of the files of search indexes alone: what the store keeps in reserve is there for it.
+    FullForIndexes,
+    /// Each fsync of a file of the store fails: EIO.
+    FailingSync,
 }
 
 /// Stands between one process and its system. Dropping it removes the process's data.
@@ -78,9 +82,9 @@ impl Interposer {
     pub(crate) fn environment(&self) -> [(String, String); 5] {
         let rules = match self.disk {
             Disk::SlowSync(time) => format!("sync * 1 0 delay-{}", time.as_millis()),
-            Disk::Full => ["write", "create", "truncate"]
-                .map(|call| format!("{call} * 1 0 enospc"))
-                .join(";"),
+            Disk::Full => full("*"),
+            Disk::FullForIndexes => full("index/*"),
+            Disk::FailingSync => "sync store/* 1 0 eio".to_owned(),
         };
         [
             ("LD_PRELOAD", self.library.display().to_string()),
@@ -127,6 +131,13 @@ pub fn skipped(what: &str, reason: &str) {
     assert!(!required, "{what} can't be tested: {reason}");
     // A harness without standard error has nobody who could read it.
     let _ = writeln!(std::io::stderr(), "\n*** SKIPPED {what}: {reason} ***\n");
+}
+
+/// The rules of a disk that is full for the files that are like this.
+fn full(files: &str) -> String {
+    ["write", "create", "truncate"]
+        .map(|call| format!("{call} {files} 1 0 enospc"))
+        .join(";")
 }
 
 fn build() -> Result<PathBuf, String> {

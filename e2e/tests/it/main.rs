@@ -35,6 +35,7 @@ mod readme;
 mod rebuild;
 mod redesign;
 mod rolling;
+mod short_disks;
 mod trace;
 mod traced;
 mod walk;

@@ -243,7 +243,13 @@ impl<R: Resource> Collection<R> {
                 .searches
                 .search(searcher.clone(), request, wait)
                 .await?
-                .map_err(|error| place(self.explained(&scope, error)))?;
+                .map_err(|error| {
+                    if let (souk_index::Error::Corrupt { detail, .. }, None) = (&error, view) {
+                        let searched = self.open.served().fingerprint();
+                        self.open.index.condemn(searched, detail);
+                    }
+                    place(self.explained(&scope, error))
+                })?;
             span.record("souk.hits", result.hits.len());
             Ok(Answer {
                 result,

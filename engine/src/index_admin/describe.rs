@@ -1,6 +1,7 @@
 //! What an index tells about itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use souk_proto::search::v1 as pb;
 
@@ -31,6 +32,11 @@ pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb:
         ..pb::Index::default()
     };
     let last = engine.database().last_sequence();
+    if let Some(stall) = table.index.stalled() {
+        described.stalled_for = Some(duration_to_wire(nanos(stall.age())));
+        described.stalled = stall.reason;
+    }
+    described.log_held = table.index.log_held().unwrap_or_default();
     match table.index.phase() {
         Phase::Building => {
             described.phase = pb::IndexPhase::Building.into();
@@ -73,6 +79,10 @@ pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb:
     Ok(described)
 }
 
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
 /// The age of the first change behind a sequence, nanoseconds.
 async fn lag(engine: &Engine, applied: u64) -> Result<i64> {
     let next = engine.database().changes(applied, 1).await?;
@@ -95,6 +105,7 @@ fn to_wire(build: Build, last: u64) -> pb::IndexBuild {
         sequence: signed(build.sequence),
         lag_changes: signed(last.saturating_sub(build.sequence)),
         failure,
+        waiting: build.waiting.unwrap_or_default(),
     }
 }
 

@@ -20,9 +20,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Keeping, Step, folder, verify};
+use super::{Keeping, folder, verify};
 use crate::design::Design;
 use crate::error::Result;
+use crate::index_state::Step;
 use crate::key;
 
 /// Rows and changes that are taken at a time.
@@ -57,6 +58,17 @@ struct Draft<'a> {
 
 /// The index of a design, complete up to a sequence that the log still continues. `None` when it was asked to stop.
 pub(super) fn fill(
+    keeping: &Keeping,
+    design: &Design,
+    stop: &CancellationToken,
+) -> Result<Option<(Index, IndexWriter)>> {
+    match of_empty_table(keeping, design)? {
+        Some(filled) => Ok(Some(filled)),
+        None => fill_from_feed(keeping, design, stop),
+    }
+}
+
+fn fill_from_feed(
     keeping: &Keeping,
     design: &Design,
     stop: &CancellationToken,
@@ -174,7 +186,7 @@ fn about(keeping: &Keeping) -> Result<u64> {
 }
 
 /// The index of a table without rows, which needs no feed. `None` when it has rows.
-pub(super) fn of_empty_table(keeping: &Keeping, design: &Design) -> Result<Option<(Index, IndexWriter)>> {
+fn of_empty_table(keeping: &Keeping, design: &Design) -> Result<Option<(Index, IndexWriter)>> {
     let (is_empty, sequence) = keeping.runtime.block_on(async {
         let snapshot = keeping.database.snapshot().await?;
         let first = RangeRequest::all(Direction::Forward).limit(1);
@@ -200,6 +212,9 @@ impl Draft<'_> {
         self.keeping.expect(self.about);
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         loop {
+            if !self.keeping.wait_for_room(stop) {
+                return Ok(None);
+            }
             let batch = self.keeping.runtime.block_on(async {
                 match &self.token {
                     Some(token) => self.feed.read_after(token, RECORDS_PER_READ).await,

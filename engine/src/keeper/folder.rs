@@ -20,11 +20,26 @@ pub(super) fn of(folder: &Path, fingerprint: u64) -> PathBuf {
 
 /// The feed that the index of a design is filled from.
 pub(super) fn feed_name(table: &str, fingerprint: u64) -> String {
-    format!("{}{fingerprint:016x}", feed_prefix(table))
+    format!("_index_{table}_{fingerprint:016x}")
 }
 
-fn feed_prefix(table: &str) -> String {
-    format!("_index_{table}_")
+/// The table whose index is filled from a feed of this name.
+pub(super) fn table_of_feed(name: &str) -> Option<&str> {
+    let (table, fingerprint) = name.strip_prefix("_index_")?.rsplit_once('_')?;
+    is_fingerprint(fingerprint).then_some(table)
+}
+
+fn is_fingerprint(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The index of a design, if there is one that can be used.
+pub(super) fn usable(keeping: &Keeping, design: &Design) -> Result<Option<Index>> {
+    let path = of(&keeping.folder, design.fingerprint());
+    match path.is_dir() {
+        true => open(keeping, &path, design),
+        false => Ok(None),
+    }
 }
 
 /// A complete index, which the log still continues.
@@ -35,10 +50,7 @@ pub(super) struct Usable {
 
 /// The index that is wanted, or else the newest of those that are there.
 pub(super) fn find(keeping: &Keeping, wanted: &Arc<Design>) -> Result<Option<Usable>> {
-    let path = of(&keeping.folder, wanted.fingerprint());
-    if path.is_dir()
-        && let Some(index) = open(keeping, &path, wanted)?
-    {
+    if let Some(index) = usable(keeping, wanted)? {
         return Ok(Some(Usable {
             index,
             design: Arc::clone(wanted),
@@ -126,9 +138,7 @@ pub(super) fn retain(keeping: &Keeping, designs: &[u64], feeds: &[u64]) -> Resul
     }
     let feeds: Vec<String> = feeds.iter().map(|each| feed_name(table, *each)).collect();
     for feed in keeping.database.feeds() {
-        let is_hash = |rest: &str| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let ours = feed.name().strip_prefix(&feed_prefix(table)).is_some_and(is_hash);
-        if ours && !feeds.iter().any(|name| name == feed.name()) {
+        if table_of_feed(feed.name()) == Some(table) && !feeds.iter().any(|name| name == feed.name()) {
             keeping.runtime.block_on(feed.remove())?;
         }
     }

@@ -18,7 +18,7 @@ use super::rhythm::{Rhythm, Situation, Step};
 use super::verify::{self, VerifyOptions};
 use super::{Keeping, Promotion};
 use crate::design::Design;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::index_state::Serving;
 use crate::log_tail::Block;
 
@@ -47,8 +47,6 @@ pub(crate) struct FollowOptions {
 pub(super) struct Follower {
     keeping: Arc<Keeping>,
     design: Arc<Design>,
-    /// Whether it may have to take the place of another.
-    is_draft: bool,
     sequences: watch::Receiver<u64>,
     index: Index,
     writer: IndexWriter,
@@ -75,13 +73,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Follows the log with an index, from where its last commit ends.
-    pub(super) fn new(
-        keeping: Arc<Keeping>,
-        design: Arc<Design>,
-        index: Index,
-        writer: IndexWriter,
-        is_draft: bool,
-    ) -> Self {
+    pub(super) fn new(keeping: Arc<Keeping>, design: Arc<Design>, index: Index, writer: IndexWriter) -> Self {
         let mut sequences = keeping.database.subscribe();
         sequences.mark_changed();
         Self {
@@ -90,7 +82,6 @@ impl Follower {
             rhythm: Rhythm::new(keeping.options.commit_interval, Instant::now()),
             keeping,
             design,
-            is_draft,
             sequences,
             index,
             writer,
@@ -108,8 +99,9 @@ impl Follower {
         self.documents = self.index.size()?.documents;
         self.keeping.expect(self.documents);
         self.serve_when_ready()?;
-        let _verifying = verify::start(&self.keeping, &self.index)?;
+        let _verifying = verify::start(&self.keeping, &self.design, &self.index)?;
         while !stop.is_cancelled() {
+            self.check_condemned()?;
             self.index.undamaged()?;
             let caught_up = self.take_changes()?;
             match self.next_step(caught_up) {
@@ -139,7 +131,7 @@ impl Follower {
         if self.serves || self.taken < self.ready_at || !self.pending.is_empty() {
             return Ok(());
         }
-        match self.keeping.promote(self.design.fingerprint(), self.is_draft) {
+        match self.keeping.promote(self.design.fingerprint()) {
             Promotion::Later => return Ok(()),
             Promotion::Alone { reached } if reached > self.taken => {
                 self.ready_at = reached;
@@ -160,8 +152,18 @@ impl Follower {
             "the index serves"
         );
         // Durable before what it replaces is removed.
-        self.checkpoint()?;
-        self.keeping.remove_others(&self.design)
+        self.checkpoint()
+    }
+
+    /// Ends when somebody has found the index damaged.
+    fn check_condemned(&self) -> Result<()> {
+        let damage = self.keeping.state().take_condemned(self.design.fingerprint());
+        damage.map_or(Ok(()), |detail| {
+            Err(EngineError::Index(souk_index::Error::Corrupt {
+                detail,
+                source: None,
+            }))
+        })
     }
 
     /// Takes the next changes from the log; `true` when there are no more.
@@ -246,10 +248,22 @@ impl Follower {
         self.writer.checkpoint()?;
         self.next_checkpoint = None;
         if self.serves {
-            let advanced = self.keeping.consumer.advance(self.index.durable_sequence());
-            self.keeping.runtime.block_on(advanced)?;
+            let released = self.release();
+            if released.is_err() {
+                // The index goes on without: it is durable, only the store doesn't know it yet.
+                self.next_checkpoint = Some(Instant::now() + CHECKPOINT_INTERVAL);
+            }
+            let held = released.err().map(|error| error.to_string());
+            self.keeping.state().set_log_held(held);
         }
         Ok(())
+    }
+
+    /// Lets go of what the index doesn't need since it is durable: of the log, and of what it has replaced.
+    fn release(&self) -> Result<()> {
+        let advanced = self.keeping.consumer.advance(self.index.durable_sequence());
+        self.keeping.runtime.block_on(advanced)?;
+        self.keeping.remove_others(&self.design)
     }
 
     /// Merges what searches go through, while nobody writes.

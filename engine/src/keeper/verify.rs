@@ -1,5 +1,5 @@
 //! Compares the files of an index with their checksums while it is used. Once damage is known, the index answers nothing any
-//! more: it is built anew from the table.
+//! more, and its [supervisor](super::supervisor) has it built anew from the table.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,12 +10,9 @@ use souk_index::{Error as IndexError, Index};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use super::{Keeping, Running, folder};
+use super::Keeping;
+use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::index_state::Phase;
-
-/// How often the thread of a damaged index asks whether somebody else is changing something.
-const CHANGE_RETRY: Duration = Duration::from_millis(10);
 
 /// How the files of each index are compared with their checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +51,19 @@ impl Drop for Verifying {
     }
 }
 
-/// Begins to compare the files of an index. Who follows the log with it is woken up when damage is found.
+/// Begins to compare the files of the index of a design, which answers nothing any more when damage is found.
 ///
 /// # Errors
 /// When the system gives no thread.
-pub(super) fn start(keeping: &Arc<Keeping>, index: &Index) -> Result<Verifying> {
+pub(super) fn start(keeping: &Arc<Keeping>, design: &Design, index: &Index) -> Result<Verifying> {
     let stop = CancellationToken::new();
     let (stopped, keeping, index) = (stop.clone(), Arc::clone(keeping), index.clone());
+    let fingerprint = design.fingerprint();
     let thread = thread::Builder::new()
         .name(format!("verify-{}", keeping.table.declaration.name))
         .spawn(move || {
             let _entered = keeping.role.map(souk_chassis::telemetry::Role::enter);
-            compare(&keeping, &index, &stopped);
+            compare(&keeping, fingerprint, &index, &stopped);
         })
         .map_err(|source| EngineError::Io {
             doing: "starting a thread that compares checksums",
@@ -77,12 +75,16 @@ pub(super) fn start(keeping: &Arc<Keeping>, index: &Index) -> Result<Verifying> 
     })
 }
 
-fn compare(keeping: &Keeping, index: &Index, stop: &CancellationToken) {
+fn compare(keeping: &Keeping, fingerprint: u64, index: &Index, stop: &CancellationToken) {
     let options = keeping.options.verify;
     while !stop.is_cancelled() {
         match index.verify_slowly(options.bytes_per_second, &|| stop.is_cancelled()) {
             Ok(()) => {}
-            Err(IndexError::Corrupt { .. }) => return keeping.state().wake.notify_one(),
+            Err(IndexError::Corrupt { detail, .. }) => {
+                keeping.state().condemn(fingerprint, &detail);
+                // Also when it doesn't answer yet.
+                return keeping.state().wake.notify_one();
+            }
             Err(error) => {
                 let table = keeping.table.declaration.name;
                 warn!(table, %error, "the files of the index can't be compared with their checksums now");
@@ -97,54 +99,9 @@ fn compare(keeping: &Keeping, index: &Index, stop: &CancellationToken) {
     }
 }
 
-/// Whether an error says that the files of an index aren't what they were.
-pub(super) fn is_damage(error: &EngineError) -> bool {
-    matches!(error, EngineError::Index(IndexError::Corrupt { .. }))
-}
-
 /// Says, once, that the files of an index aren't what they were.
 pub(super) fn found(keeping: &Keeping, error: &impl std::fmt::Display) {
     let table = keeping.table.declaration.name;
     error!(table, %error, "the index is damaged: it is built anew from the table");
     keeping.table.damages.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Has an index built in the place of a damaged one, from the thread of the damaged one, which ends. If it answered, nothing
-/// does until then.
-///
-/// # Errors
-/// What the disk or the system refuses.
-pub(super) fn build_anew(
-    keeping: &Arc<Keeping>,
-    failure: &EngineError,
-    stop: &CancellationToken,
-) -> Result<()> {
-    found(keeping, failure);
-    let serving = keeping.state().serving();
-    if serving.is_some_and(|serving| serving.index.undamaged().is_err()) {
-        keeping.state().set_phase(Phase::Building);
-    }
-    let _changing = loop {
-        // Who is changing something may wait for this thread to end; then he has told it to.
-        if stop.is_cancelled() {
-            return Ok(());
-        }
-        match keeping.changing.try_lock() {
-            Some(changing) => break changing,
-            None => thread::sleep(CHANGE_RETRY),
-        }
-    };
-    let wanted = keeping.table.wanted();
-    {
-        let mut threads = keeping.threads.lock();
-        let is_own = |running: &mut Running| running.thread.thread().id() == thread::current().id();
-        drop(threads.serving.take_if(is_own));
-        drop(threads.draft.take_if(is_own));
-        if threads.draft.is_some() {
-            // It takes the place.
-            return Ok(());
-        }
-    }
-    folder::remove(&folder::of(&keeping.folder, wanted.fingerprint()))?;
-    keeping.draft(wanted)
 }

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 
 use super::table;
 use crate::engine::Inner;
+use crate::keeper;
 use crate::table::OpenTable;
 
 /// How long a look is good for: all instruments are asked within that.
@@ -39,6 +40,10 @@ struct TableLook {
     name: &'static str,
     /// How often its index was found damaged.
     damages: u64,
+    /// How long it hasn't been able to advance.
+    stalled: Duration,
+    /// Changes that the log keeps for it.
+    log_held: u64,
     /// Of an index that answers.
     serving: Option<ServingLook>,
 }
@@ -83,9 +88,12 @@ impl Look {
         let database = &engine.database;
         let mut tables = Vec::new();
         for table in engine.tables() {
+            let name = table.declaration.name;
             tables.push(TableLook {
-                name: table.declaration.name,
+                name,
                 damages: table.damages.load(Ordering::Relaxed),
+                stalled: table.index.stalled().map(|stall| stall.age()).unwrap_or_default(),
+                log_held: keeper::log_held(database, name),
                 serving: serving(engine, table).await,
             });
         }
@@ -231,6 +239,20 @@ impl Observed<'_> {
             let Some(look) = observatory.look() else { return };
             for table in &look.tables {
                 now.observe(table.damages, &[of(table)]);
+            }
+        });
+        let observatory = Arc::clone(&self.observatory);
+        table::LOG_HELD.observe(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for table in &look.tables {
+                now.observe(table.log_held, &[of(table)]);
+            }
+        });
+        let observatory = Arc::clone(&self.observatory);
+        table::STALLED.observe_seconds(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for table in &look.tables {
+                now.observe(table.stalled.as_secs_f64(), &[of(table)]);
             }
         });
     }

@@ -199,6 +199,24 @@ pub const SERVING: Instrument = Instrument {
     attributes: &["db.collection.name"],
 };
 
+/// Indexes that stand still.
+pub const STALLED: Instrument = Instrument {
+    name: "souk.index.stalled.time",
+    kind: Kind::Gauge,
+    unit: "s",
+    description: "How long the index has not been able to take in changes; 0 while it can",
+    attributes: &["db.collection.name"],
+};
+
+/// What indexes hold of the log.
+pub const LOG_HELD: Instrument = Instrument {
+    name: "souk.index.log.held",
+    kind: Kind::Gauge,
+    unit: "{change}",
+    description: "Changes that the log keeps because the index is not durable beyond them",
+    attributes: &["db.collection.name"],
+};
+
 /// Documents.
 pub const DOCUMENTS: Instrument = Instrument {
     name: "souk.index.documents",
@@ -348,6 +366,8 @@ pub const ALL: &[Instrument] = &[
     LAG_TIME,
     APPLY_DURATION,
     SERVING,
+    STALLED,
+    LOG_HELD,
     DOCUMENTS,
     DELETED,
     SEGMENTS,

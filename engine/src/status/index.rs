@@ -78,7 +78,7 @@ pub(super) fn status(error: Error) -> Status {
         .build(),
         Error::WriterFailed { .. } | Error::Io { .. } => StatusBuilder::unavailable(
             "INDEX_FAILED",
-            "the index has failed; it recovers when the server is restarted",
+            "the index couldn't be read or written; it is opened again, or built anew, by itself: retry later",
         )
         .retry_after(RETRY_AFTER_FAILURE)
         .source(error)

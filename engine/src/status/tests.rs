@@ -225,6 +225,17 @@ fn shed_load_says_when_to_come_back() {
             Code::Unavailable,
             "INDEX_FAILED",
         ),
+        (
+            EngineError::IndexStalled {
+                table,
+                why: "the device has too little room",
+                reason: reason(),
+                wanted: 7,
+                reached: 5,
+            },
+            Code::Unavailable,
+            "INDEX_STALLED",
+        ),
         (EngineError::Closing, Code::Unavailable, "SHUTTING_DOWN"),
         (
             EngineError::Io {

@@ -16,6 +16,7 @@ mod model;
 mod note;
 mod redesign;
 mod scope;
+mod standstill;
 mod views;
 mod watch;
 mod writes;

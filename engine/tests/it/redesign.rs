@@ -64,7 +64,7 @@ impl Resource for Renewed {
     }
 }
 
-async fn start<R: Resource>(directory: &Path) -> (Engine, Collection<R>) {
+pub(crate) async fn start<R: Resource>(directory: &Path) -> (Engine, Collection<R>) {
     let engine = Engine::open(EngineConfig::new(directory), Tables::new().table::<R>())
         .await
         .expect("the engine opens");
@@ -72,13 +72,13 @@ async fn start<R: Resource>(directory: &Path) -> (Engine, Collection<R>) {
     (engine, notes)
 }
 
-async fn serving(engine: &Engine) {
+pub(crate) async fn serving(engine: &Engine) {
     let mut health = engine.health();
     let served = health.wait_for(Health::is_serving).await.map(|_| ());
     served.expect("the engine lives");
 }
 
-fn counting(query: Option<pb::Query>, min_sequence: i64) -> pb::Search {
+pub(crate) fn counting(query: Option<pb::Query>, min_sequence: i64) -> pb::Search {
     pb::Search {
         query,
         min_sequence,
@@ -244,7 +244,7 @@ fn change(kind: pb::index_change::Kind) -> pb::IndexChange {
     pb::IndexChange { kind: Some(kind) }
 }
 
-fn add(field: &str, kind: pb::IndexFieldType, source: &str) -> pb::IndexChange {
+pub(crate) fn add(field: &str, kind: pb::IndexFieldType, source: &str) -> pb::IndexChange {
     change(pb::index_change::Kind::AddField(pb::AddIndexField {
         field: field.to_owned(),
         r#type: kind.into(),

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use souk_index::{
-    Error, Field, FieldValue, Index, IndexOptions, MisfitReason, Object, Operation, Query, Schema, Sort,
-    limits,
+    Error, Field, FieldValue, Index, IndexOptions, MergeRoom, MisfitReason, Object, Operation, Query, Schema,
+    Sort, limits,
 };
 
 use super::{commit, find, keys, schema, upsert};
@@ -235,4 +235,34 @@ fn tokens_outlive_the_process() {
     let second = find(&index.searcher(), &request.after(first.next_page_token));
     let keys: Vec<Vec<u8>> = second.hits.into_iter().map(|hit| hit.key).collect();
     assert_eq!(keys, [b"k3", b"k2"]);
+}
+
+#[test]
+fn segments_are_merged_when_there_is_room_for_what_they_become() {
+    const COMMITS: i64 = 6;
+    let folder = tempfile::tempdir().expect("a folder");
+    // Each opening asks for more room than there is, until there is room for anything; merges end with the writer.
+    for (spare, merges) in [(0, false), (1, false), (u64::MAX, true)] {
+        let mut options = IndexOptions::default().merging_eagerly(2);
+        options.merge_room = MergeRoom::new(move |bytes| bytes <= spare);
+        let index = Index::open(folder.path(), schema(), options).expect("the index opens");
+        let mut writer = index.writer().expect("the writer");
+        let before = (index.applied_sequence(), index.size().expect("a size").segments);
+        for n in 1..=COMMITS {
+            let sequence = before.0 + n.unsigned_abs();
+            commit(
+                &mut writer,
+                vec![numbered(n + i64::try_from(before.0).expect("small"))],
+                sequence,
+            );
+        }
+        assert!(
+            writer.consolidate().expect("it can be written"),
+            "there is something to merge"
+        );
+        writer.close().expect("the writer closes");
+        let segments = index.size().expect("a size").segments;
+        assert_eq!(index.merges().done > 0, merges, "{segments} segments");
+        assert_eq!(segments > before.1, !merges, "{segments} segments");
+    }
 }

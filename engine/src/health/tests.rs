@@ -1,0 +1,53 @@
+//! Health tells of indexes that stand still, whether they say so or not.
+
+use super::*;
+use crate::index_state::STALLED_AFTER;
+use crate::index_state::tests::serving;
+
+fn health(index: &Arc<IndexState>, last: u64) -> Health {
+    Health::of(&StoreHealth::Serving, &[Arc::clone(index)], last)
+}
+
+#[track_caller]
+fn says(health: &Health, text: &str) {
+    let Health::NotServing { reason } = health else {
+        panic!("it serves");
+    };
+    assert!(reason.contains("numbers") && reason.contains(text), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_cant_advance_for_long_is_no_health_and_one_that_has_nothing_to_do_is() {
+    let index = Arc::new(serving());
+    index.set_applied(3);
+    index.stall("the device has too little room", "no space left");
+    assert!(health(&index, 4).is_serving(), "it may be a hiccup");
+    tokio::time::advance(STALLED_AFTER).await;
+    says(&health(&index, 4), "too little room (no space left)");
+    assert!(health(&index, 3).is_serving(), "it has all there is");
+    index.stall("the device has too little room", "no space left, again");
+    says(&health(&index, 4), "again");
+    index.set_applied(4);
+    assert!(health(&index, 5).is_serving());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_hangs_is_found_out_though_it_says_nothing() {
+    let index = Arc::new(serving());
+    index.set_applied(3);
+    let mut watched = Watched::new(Arc::clone(&index));
+    tokio::time::advance(SILENT_AFTER * 2).await;
+    watched.look(3);
+    assert!(index.stalled().is_none(), "there was nothing to do");
+    index.set_applied(4);
+    tokio::time::advance(SILENT_AFTER * 2).await;
+    watched.look(9);
+    assert!(index.stalled().is_none(), "it has advanced since");
+    tokio::time::advance(SILENT_AFTER).await;
+    watched.look(9);
+    tokio::time::advance(STALLED_AFTER).await;
+    says(&health(&index, 9), "it is at 4 of 9");
+    index.set_applied(9);
+    watched.look(9);
+    assert!(health(&index, 9).is_serving());
+}

@@ -1,0 +1,225 @@
+//! What only the inside can bring about: moments between two steps, and damage.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use souk_index::{Field, Object};
+use souk_proto::search::v1 as pb;
+use souk_storage::{FreeSpace, TableSchema};
+use tempfile::TempDir;
+
+use super::*;
+use crate::collection::Collection;
+use crate::columns::{ColumnReader, Columns, CorruptRow};
+use crate::engine::{Engine, EngineConfig, Health, Tables};
+use crate::key;
+use crate::resource::Resource;
+
+/// A name on a tree.
+#[derive(Clone, Debug, PartialEq)]
+struct Leaf(String);
+
+impl Resource for Leaf {
+    const TABLE: &'static str = "leaves";
+    const NAME: &'static str = "leaf";
+    const ID_FIELD: &'static str = "leaf_id";
+
+    fn id(&self) -> &str {
+        &self.0
+    }
+
+    fn table() -> TableSchema {
+        key::hashed_table(Self::TABLE)
+    }
+
+    fn fields() -> Vec<Field> {
+        vec![Field::keyword("leaf_id").key()]
+    }
+
+    fn to_columns(&self) -> Columns {
+        Columns::new().string("name", &self.0)
+    }
+
+    fn from_columns(id: &str, _: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
+        Ok(Self(id.to_owned()))
+    }
+
+    fn to_document(&self, document: &mut Object) {
+        document.push("leaf_id", self.0.as_str());
+    }
+}
+
+/// Free bytes as a test wants them, for indexes; the store has room.
+#[derive(Debug)]
+struct Scripted(AtomicU64);
+
+impl FreeSpace for Scripted {
+    fn free_bytes(&self, directory: &Path) -> io::Result<u64> {
+        let is_store = directory.iter().any(|part| part == "store");
+        Ok(if is_store {
+            u64::MAX
+        } else {
+            self.0.load(Ordering::SeqCst)
+        })
+    }
+}
+
+struct Tree {
+    engine: Engine,
+    leaves: Collection<Leaf>,
+    disk: Arc<Scripted>,
+    _directory: TempDir,
+}
+
+impl Tree {
+    async fn grown() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let disk = Arc::new(Scripted(u64::MAX.into()));
+        let mut config = EngineConfig::new(directory.path());
+        config.storage.free_space = Arc::clone(&disk) as _;
+        let engine = Engine::open(config, Tables::new().table::<Leaf>()).await;
+        let engine = engine.expect("the engine opens");
+        let mut health = engine.health();
+        health.wait_for(Health::is_serving).await.expect("it serves");
+        let leaves = engine.collection().expect("declared");
+        let tree = Self {
+            engine,
+            leaves,
+            disk,
+            _directory: directory,
+        };
+        tree.sprouts("l0").await;
+        tree
+    }
+
+    /// Writes a leaf, and waits until searches see it.
+    async fn sprouts(&self, id: &str) {
+        let leaf = Leaf(id.to_owned());
+        let written = self.leaves.create(leaf, None, false).await.expect("created");
+        let search = pb::Search {
+            min_sequence: written.sequence,
+            ..pb::Search::default()
+        };
+        let seen = async {
+            loop {
+                match self.leaves.search(Some(search.clone()), "search").await {
+                    Ok(page) => return page.hits.into_iter().any(|hit| hit.id == id),
+                    Err(EngineError::IndexStalled { .. } | EngineError::IndexBuilding { .. }) => {
+                        tokio::task::yield_now().await;
+                    }
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        };
+        assert!(in_time(seen).await, "{id}");
+    }
+
+    fn table(&self) -> &Arc<OpenTable> {
+        self.engine.tables().next().expect("a table")
+    }
+
+    async fn changes(&self, kind: pb::index_change::Kind) {
+        let changes = [pb::IndexChange { kind: Some(kind) }];
+        let changed = self.engine.update_index("leaves", &changes, false).await;
+        changed.expect("a change");
+    }
+
+    async fn closes(self) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        self.engine.close(deadline).await.expect("the engine closes");
+    }
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    let ended = tokio::time::timeout(Duration::from_secs(60), future).await;
+    ended.expect("it comes by itself")
+}
+
+fn add(field: &str) -> pb::index_change::Kind {
+    pb::index_change::Kind::AddField(pb::AddIndexField {
+        field: field.to_owned(),
+        r#type: pb::IndexFieldType::Keyword.into(),
+        source: "name".to_owned(),
+        ..pb::AddIndexField::default()
+    })
+}
+
+/// Has a build chosen to take the place of the index that answers, before it is as far; then designs the index otherwise.
+async fn redesigned_in_between(next: pb::index_change::Kind) {
+    let tree = Tree::grown().await;
+    tree.disk.0.store(1, Ordering::SeqCst);
+    tree.changes(add("name")).await;
+    let state = Arc::clone(&tree.table().index);
+    let waits = || state.build().is_some_and(|build| build.waiting.is_some());
+    in_time(async {
+        while !waits() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let chosen = tree.table().wanted().fingerprint();
+    let keeper = tree.engine.keeper(tree.table()).expect("a keeper");
+    let promoted = tokio::task::spawn_blocking(move || {
+        matches!(keeper.keeping.promote(chosen), Promotion::Alone { .. })
+    });
+    assert!(
+        promoted.await.expect("no panic"),
+        "the old one doesn't follow any more"
+    );
+    tree.changes(next).await;
+    tree.disk.0.store(u64::MAX, Ordering::SeqCst);
+    tree.sprouts("l1").await;
+    let wanted = tree.table().wanted().fingerprint();
+    in_time(async {
+        let serving = || state.serving().map(|serving| serving.design.fingerprint());
+        while serving() != Some(wanted) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    tree.sprouts("l2").await;
+    tree.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redesign_between_promotion_and_serving_freezes_nothing() {
+    redesigned_in_between(add("other")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redesign_back_between_promotion_and_serving_freezes_nothing() {
+    let field = "name".to_owned();
+    redesigned_in_between(pb::index_change::Kind::DropField(pb::DropIndexField { field })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_condemned_index_is_built_anew_and_refuses_until_then() {
+    let tree = Tree::grown().await;
+    let table = tree.table();
+    let folder = tree._directory.path().join("index/leaves");
+    let folder = folder::of(&folder, table.wanted().fingerprint());
+    std::fs::write(folder.join("of the old one"), "").expect("written");
+    // No draft goes on before searches have been refused.
+    tree.disk.0.store(1, Ordering::SeqCst);
+    table
+        .index
+        .condemn(table.wanted().fingerprint(), "bytes of the test");
+    let refused = tree.leaves.search(None, "search").await;
+    assert!(
+        matches!(refused, Err(EngineError::IndexBuilding { .. })),
+        "{refused:?}"
+    );
+    let mut health = tree.engine.health();
+    let told =
+        |health: &Health| matches!(health, Health::NotServing { reason } if reason.contains("bytes of"));
+    in_time(health.wait_for(told)).await.expect("the engine lives");
+    tree.disk.0.store(u64::MAX, Ordering::SeqCst);
+    in_time(health.wait_for(Health::is_serving))
+        .await
+        .expect("it serves");
+    tree.sprouts("l1").await;
+    assert!(!folder.join("of the old one").exists());
+    tree.closes().await;
+}
