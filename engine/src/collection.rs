@@ -19,7 +19,7 @@ use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListRequest};
-pub use self::write::Creation;
+pub use self::write::{Attempt, Creation};
 use crate::columns::CorruptRow;
 use crate::deadline::Wait;
 use crate::engine::Inner;
@@ -145,7 +145,7 @@ impl<R: Resource> Collection<R> {
 
     /// What a row of the table holds.
     pub(crate) fn resource(&self, row: &Row) -> Result<Stored<R>, CorruptRow> {
-        from_row(row, &self.open.places)
+        from_row(row, &self.open.places, &self.inner.database)
     }
 
     /// One access to the store: it has a span, which says why it failed, and its duration is measured.

@@ -35,6 +35,9 @@ struct Label {
     document_version: u32,
     #[serde(default)]
     sources: BTreeMap<String, String>,
+    /// Of the database whose changes the index counts.
+    #[serde(default)]
+    history: u64,
 }
 
 impl Design {
@@ -51,11 +54,12 @@ impl Design {
         hash.digest()
     }
 
-    /// The label of an index that is made for this.
-    pub(crate) fn label(&self) -> String {
+    /// The label of an index that is made for this, in a history of the database.
+    pub(crate) fn label(&self, history: u64) -> String {
         let label = Label {
             document_version: self.document_version,
             sources: self.sources.clone(),
+            history,
         };
         // Strings and numbers: there is nothing that can't be written.
         serde_json::to_string(&label).unwrap_or_default()
@@ -69,6 +73,13 @@ impl Design {
             sources: label.sources,
             document_version: label.document_version,
         })
+    }
+
+    /// The history of the database that an index was made in; `None` when it can't be known.
+    pub(crate) fn kept_history(kept: &Kept) -> Option<u64> {
+        serde_json::from_str(&kept.label)
+            .ok()
+            .map(|label: Label| label.history)
     }
 
     /// The document of a row.

@@ -204,7 +204,7 @@ impl Keeping {
     fn index_options(&self, design: &Design) -> IndexOptions {
         let mut options = IndexOptions::default();
         options.writer_memory_bytes = self.options.writer_memory;
-        options.label = design.label();
+        options.label = design.label(self.database.history());
         options.merge_room = self.room.of_merges();
         options.verified_at_open = self.options.verify.at_open;
         options

@@ -88,7 +88,7 @@ mod table;
 mod token;
 mod turns;
 
-pub use collection::{Collection, Creation, ListPage, ListRequest};
+pub use collection::{Attempt, Collection, Creation, ListPage, ListRequest};
 pub use columns::{ColumnReader, Columns, CorruptRow};
 pub use engine::{Engine, EngineConfig, Health, Tables, VerifyOptions};
 pub use error::{EngineError, Result};

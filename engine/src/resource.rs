@@ -83,6 +83,8 @@ pub struct Stored<R> {
     pub resource: R,
     /// The sequence of its last write; 0 for one that was only validated.
     pub revision: i64,
+    /// Which history of the database gave that sequence.
+    pub history: u64,
     /// When it was created: nanoseconds since the Unix epoch.
     pub create_time: i64,
     /// When it was last changed: nanoseconds since the Unix epoch.
@@ -90,9 +92,9 @@ pub struct Stored<R> {
 }
 
 impl<R> Stored<R> {
-    /// An opaque text that changes with every write.
+    /// An opaque text that changes with every write, and that no other write gets, in a restored database either.
     pub fn etag(&self) -> String {
-        crate::etag::of(self.revision)
+        crate::etag::of(self.revision, self.history)
     }
 }
 

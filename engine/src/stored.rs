@@ -1,7 +1,7 @@
 //! Between resources and what is kept of them: rows in the store, documents in the index.
 
 use souk_index::{Document, Field, FieldValue, Object};
-use souk_storage::{ColumnName, Row, Value};
+use souk_storage::{ColumnName, Database, Row, Value};
 
 use crate::columns::{ColumnPlaces, ColumnReader, CorruptRow};
 use crate::key;
@@ -68,11 +68,12 @@ impl Record {
         self.edition == FIRST_EDITION
     }
 
-    /// With a resource, as an answer. `sequence` is that of its last write.
-    pub(crate) fn with<R>(self, resource: R, sequence: u64) -> Stored<R> {
+    /// With a resource, as an answer. `sequence` is that of its last write, in a database.
+    pub(crate) fn with<R>(self, resource: R, sequence: u64, database: &Database) -> Stored<R> {
         Stored {
             resource,
             revision: signed(sequence),
+            history: database.history_of(sequence),
             create_time: self.create_time,
             update_time: self.update_time,
         }
@@ -94,15 +95,23 @@ pub(crate) fn to_row<R: Resource>(resource: &R, record: Record) -> Vec<(ColumnNa
         .into_cells()
 }
 
-/// The resource of a row of the table that `places` are of.
+/// The resource of a row of the table that `places` are of, in a database.
 ///
 /// # Errors
 /// When the row doesn't hold one.
-pub(crate) fn from_row<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<Stored<R>, CorruptRow> {
+pub(crate) fn from_row<R: Resource>(
+    row: &Row,
+    places: &ColumnPlaces,
+    database: &Database,
+) -> Result<Stored<R>, CorruptRow> {
+    let (resource, record) = read(row, places)?;
+    Ok(record.with(resource, row.revision, database))
+}
+
+fn read<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<(R, Record), CorruptRow> {
     let id = R::id_of(&row.key)?;
     let columns = ColumnReader::of_one(row, places);
-    let resource = R::from_columns(&id, &columns)?;
-    Ok(Record::read(&columns)?.with(resource, row.revision))
+    Ok((R::from_columns(&id, &columns)?, Record::read(&columns)?))
 }
 
 /// The document of a row of the table that `places` are of.
@@ -110,11 +119,11 @@ pub(crate) fn from_row<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<
 /// # Errors
 /// When the row doesn't hold a resource.
 pub(crate) fn to_document<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<Document, CorruptRow> {
-    let stored = from_row::<R>(row, places)?;
+    let (resource, record) = read::<R>(row, places)?;
     let mut fields = Object::new();
-    stored.resource.to_document(&mut fields);
-    fields.push(CREATE_TIME_FIELD, FieldValue::Date(stored.create_time));
-    fields.push(UPDATE_TIME_FIELD, FieldValue::Date(stored.update_time));
+    resource.to_document(&mut fields);
+    fields.push(CREATE_TIME_FIELD, FieldValue::Date(record.create_time));
+    fields.push(UPDATE_TIME_FIELD, FieldValue::Date(record.update_time));
     Ok(Document {
         key: key::to_document_key(&row.key),
         fields,

@@ -92,6 +92,8 @@ pub(crate) struct OpenTable {
     pub(crate) turns: Turns,
     /// How often an index of it was found damaged.
     pub(crate) damages: AtomicU64,
+    /// Of requests that are tried.
+    pub(crate) attempts: Turns,
     /// Where its rows have their columns.
     pub(crate) places: ColumnPlaces,
     /// Changes of the declared index, in order.
@@ -108,6 +110,7 @@ impl OpenTable {
             table,
             turns: Turns::default(),
             damages: AtomicU64::new(0),
+            attempts: Turns::default(),
             places: ColumnPlaces::default(),
             changes: RwLock::new(changes),
             wanted: RwLock::new(Arc::new(wanted)),

@@ -1,6 +1,7 @@
 //! Random values, and what every [`Resource`] has to hold: for the tests of services.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -11,7 +12,10 @@ use souk_chassis::status::Violations;
 use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, Schema};
 use souk_proto::search::v1 as pb;
 use souk_proto::r#type::v1::{Value, value::Kind};
+use souk_storage::limits::MIN_RETENTION;
+use souk_storage::{Clock, Error as StoreError, SystemClock};
 use tempfile::TempDir;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic_types::StatusExt as _;
 
@@ -98,7 +102,7 @@ pub struct Running<S> {
     /// To be cancelled when the service has to drain.
     pub draining: CancellationToken,
     /// Removed in the end.
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 /// Opens a service in an empty directory, and waits until it serves.
@@ -107,8 +111,55 @@ pub struct Running<S> {
 /// What the service or its engine refuses.
 pub async fn serve<S: Service>() -> Result<Running<S>, Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
+    let config = EngineConfig::new(directory.path());
+    open(config, directory).await
+}
+
+/// Closes a service, and opens it again when all that it wrote has left the log.
+///
+/// # Errors
+/// What the service or its engine refuses; when the log isn't trimmed.
+pub async fn reopen_trimmed<S: Service>(
+    running: Running<S>,
+) -> Result<Running<S>, Box<dyn std::error::Error>> {
+    let Running {
+        service,
+        stack,
+        directory,
+        ..
+    } = running;
+    let last = service.engine().database().last_sequence();
+    service.engine().close(Instant::now() + START_MAX).await?;
+    drop((service, stack));
+    let mut config = EngineConfig::new(directory.path());
+    config.storage.clock = Arc::new(Later);
+    config.storage.retention = MIN_RETENTION;
+    let running = open::<S>(config, directory).await?;
+    let database = running.service.engine().database();
+    database.maintain().await?;
+    match database.changes(last.saturating_sub(1), 1).await {
+        Err(StoreError::ChangesTrimmed { .. }) => Ok(running),
+        kept => Err(format!("the log still has {kept:?}").into()),
+    }
+}
+
+/// A clock that is ahead by more than the log is kept for then, and by less than request ids are.
+#[derive(Debug)]
+struct Later;
+
+impl Clock for Later {
+    fn now(&self) -> i64 {
+        let ahead = i64::try_from(2 * MIN_RETENTION.as_nanos()).unwrap_or(i64::MAX);
+        SystemClock.now().saturating_add(ahead)
+    }
+}
+
+async fn open<S: Service>(
+    config: EngineConfig,
+    directory: TempDir,
+) -> Result<Running<S>, Box<dyn std::error::Error>> {
     let draining = CancellationToken::new();
-    let service = S::open(EngineConfig::new(directory.path()), draining.clone()).await?;
+    let service = S::open(config, draining.clone()).await?;
     let mut health = service.engine().health();
     let serving = health.wait_for(crate::engine::Health::is_serving);
     if tokio::time::timeout(START_MAX, serving).await.is_err() {
@@ -121,7 +172,7 @@ pub async fn serve<S: Service>() -> Result<Running<S>, Box<dyn std::error::Error
         service,
         stack,
         draining,
-        _directory: directory,
+        directory,
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A backup is a folder of block files and a `MANIFEST` that is written last, under another name first: what has no
 //! manifest is no backup. A full backup holds every entry of one snapshot. An incremental one follows another and
-//! holds the changes since, and the catalog, which is small.
+//! holds the changes since, and the catalog: tables, feeds, and what is kept of requests.
 //!
 //! | file              | what it holds                                                                     |
 //! |-------------------|-----------------------------------------------------------------------------------|
@@ -10,12 +10,15 @@
 //! | `SPACE-N.blocks`  | entries of a space, see `blocks`                                                  |
 //! | `*.partial`       | beside the backup: one that is being taken, or was interrupted; of no value       |
 //!
-//! A backup blocks no write. While it is taken its snapshot keeps old data on the disk.
+//! A backup blocks no write. While it is taken its snapshot keeps old data on the disk. On the device of its database
+//! it leaves writers their room: it ends with [`Error::DiskFull`], and gives back what it took, while there is still
+//! [`BACKUP_RESERVES`](crate::limits::BACKUP_RESERVES) times the reserve.
 
 mod blocks;
 mod directory;
 mod folder;
 mod manifest;
+mod room;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +30,7 @@ use self::directory::Partial;
 pub(crate) use self::directory::{parent, sync_directory};
 pub use self::folder::{BackupFolder, BackupPolicy};
 pub use self::manifest::{BackupFile, BackupId, BackupKind, Manifest};
+use self::room::Room;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::key;
@@ -71,7 +75,8 @@ impl Database {
     pub async fn backup(&self, directory: impl Into<PathBuf>, previous: Option<&Backup>) -> Result<Backup> {
         let snapshot = self.shared.kv.snapshot().await?;
         let time = self.shared.options.clock.now();
-        take(&*snapshot, time, directory.into(), previous).await
+        let room = Room::new(&self.shared);
+        take(&*snapshot, time, directory.into(), previous, room).await
     }
 }
 
@@ -80,6 +85,7 @@ async fn take(
     time: i64,
     directory: PathBuf,
     previous: Option<&Backup>,
+    room: Room,
 ) -> Result<Backup> {
     let trimmed = log::trimmed(snapshot).await?;
     let kind = match previous {
@@ -97,7 +103,7 @@ async fn take(
     }
     let mut partial = blocking("starting a backup", {
         let directory = directory.clone();
-        move || Partial::create(&directory)
+        move || Partial::create(&directory, room)
     })
     .await?;
     for mut walk in walks {

@@ -185,6 +185,8 @@ pub enum ReturnRow {
     /// Its primary key and these columns as they are after the write: how an increment tells its sum. Columns that
     /// the row doesn't have are left out.
     AfterModify(Vec<String>),
+    /// Its primary key and all of the row after the write: what a repeated request is answered from.
+    All,
 }
 
 /// One row of a batch.
@@ -237,7 +239,8 @@ pub struct RequestRecord {
     pub id: [u8; 16],
     /// Hash of what the request asks for: the same id with another fingerprint is refused.
     pub fingerprint: u64,
-    /// What to give back when the request is repeated, at most [`crate::limits::MAX_REPLY_BYTES`].
+    /// What to give back when the request is repeated, besides what its writes give back of their rows; at most
+    /// [`crate::limits::MAX_REPLY_BYTES`].
     pub reply: Bytes,
 }
 

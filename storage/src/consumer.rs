@@ -38,7 +38,8 @@ impl Consumer {
     ///
     /// # Errors
     /// [`Error::Invalid`] beyond the end of the log, or when it was removed through another handle;
-    /// [`Error::Unavailable`].
+    /// [`Error::Unavailable`]; [`Error::DiskFull`] below a quarter of [`crate::DatabaseOptions::reserve_bytes`], as the
+    /// trimming of the log that it lets happen: nothing is changed, and it can be retried.
     pub async fn advance(&self, sequence: u64) -> Result<()> {
         let last = *self.shared.kv.sequence().borrow();
         if sequence > last {
@@ -66,11 +67,12 @@ impl Consumer {
         }
     }
 
-    /// Forgets the consumer: it holds back nothing any more.
+    /// Forgets the consumer: it holds back nothing any more. Nothing is changed by an error, so that it can be retried;
+    /// removing it again does nothing.
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn remove(self) -> Result<()> {
+    /// [`Error::Unavailable`]; [`Error::DiskFull`] as [`Consumer::advance`].
+    pub async fn remove(&self) -> Result<()> {
         let _admin = self.shared.admin.lock().await;
         let commit = Commit {
             mutations: vec![Mutation::Delete {

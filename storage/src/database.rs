@@ -15,12 +15,13 @@ use crate::change::{Change, LogEntry};
 use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
 use crate::feed::Feeds;
+use crate::history::Histories;
 use crate::jobs::{self, Jobs};
 use crate::key;
 pub use crate::kv::Health;
 use crate::kv::fjall::FjallKv;
 use crate::kv::memory::MemoryKv;
-use crate::kv::{Direction, Kv, KvSnapshot, Scan, Space};
+use crate::kv::{Commit, Direction, Kv, KvSnapshot, Mutation, Scan, Space};
 use crate::limits;
 use crate::maintenance;
 use crate::options::DatabaseOptions;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     /// Position of each consumer.
     pub(crate) consumers: Mutex<BTreeMap<String, u64>>,
     pub(crate) feeds: Feeds,
+    pub(crate) histories: Histories,
     pub(crate) locks: RowLocks,
     /// Partitions that transactions hold.
     pub(crate) partitions: Arc<Partitions>,
@@ -104,7 +106,7 @@ impl Database {
     /// # Errors
     /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::Corrupt`].
     pub async fn replayed(&self, request: &RequestRecord) -> Result<Option<Committed>> {
-        write::replayed(&self.shared, request).await
+        write::replayed(&self.shared, request, Durability::Disk).await
     }
 
     /// Writes the rows of a batch one by one instead of together: each is written or refused by itself, in as few
@@ -143,6 +145,18 @@ impl Database {
     /// Follows [`Database::last_sequence`]. A receiver sees the latest value, not each.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.kv.sequence()
+    }
+
+    /// Number of the history that gave a sequence. Sequences are given again after a restore and after a shorter log was accepted
+    /// ([`crate::Recovery::AcceptShorterLog`]), but not in the same history: what is compared by sequence beyond the life of a
+    /// database, as etags are, has to compare this, too. Random; of a database that is the same to its last byte, the same.
+    pub fn history_of(&self, sequence: u64) -> u64 {
+        self.shared.histories.of(sequence)
+    }
+
+    /// Number of the history that gives the sequences to come.
+    pub fn history(&self) -> u64 {
+        self.shared.histories.of(u64::MAX)
     }
 
     /// One cut across rows, indexes and change log; it includes every write acknowledged before the call.
@@ -293,6 +307,7 @@ impl Database {
         maintenance::trim::check(&options)?;
         let snapshot = kv.snapshot().await?;
         log::check_dense(&*snapshot, limits::DENSE_TAIL, limits::DENSE_TAIL_BYTES).await?;
+        let histories = histories(&*kv, &*snapshot).await?;
         let (catalog, jobs) = tables::load(&*snapshot).await?;
         let mut consumers = BTreeMap::new();
         for (key, value) in all(&*snapshot, key::consumers()).await? {
@@ -311,6 +326,7 @@ impl Database {
             catalog: RwLock::new(catalog),
             consumers: Mutex::new(consumers),
             feeds,
+            histories,
             locks: RowLocks::new(),
             partitions: Partitions::new(),
             admin: tokio::sync::Mutex::new(()),
@@ -324,6 +340,27 @@ impl Database {
         shared.background.lock().extend(background);
         Ok(Self { shared })
     }
+}
+
+/// The histories of a database; a new one begins its first.
+async fn histories(kv: &dyn Kv, snapshot: &dyn KvSnapshot) -> Result<Histories> {
+    if let Some(bytes) = snapshot.get(Space::Catalog, key::HISTORIES).await? {
+        return Histories::decode(&bytes);
+    }
+    let mut histories = Histories::default();
+    histories.begin(0);
+    let commit = Commit {
+        mutations: vec![Mutation::Put {
+            space: Space::Catalog,
+            key: key::HISTORIES.into(),
+            value: histories.encode(),
+            stamp: false,
+        }],
+        durability: Durability::Disk,
+        ..Commit::default()
+    };
+    kv.commit(commit).await?;
+    Ok(histories)
 }
 
 /// All entries of a part of the catalog.

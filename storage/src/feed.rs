@@ -247,11 +247,12 @@ impl Feed {
         description::describe(self, &definition, &checkpoint).await
     }
 
-    /// Forgets the feed: it holds back nothing any more.
+    /// Forgets the feed: it holds back nothing any more. Taken down to a quarter of
+    /// [`crate::DatabaseOptions::reserve_bytes`], like the trimming of the log; below, it can be retried.
     ///
     /// # Errors
-    /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
-    pub async fn remove(self) -> Result<()> {
+    /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`].
+    pub async fn remove(&self) -> Result<()> {
         let _admin = self.shared.admin.lock().await;
         self.shared.feeds.get(&self.name)?;
         let commit = Commit {
@@ -289,14 +290,14 @@ impl Feed {
             records,
             sequence: checkpoint.position,
             phase: FeedPhase::of(&checkpoint.stage),
-            token: FeedToken::new(definition, &checkpoint),
+            token: FeedToken::new(definition, &checkpoint, &self.shared.histories),
             caught_up,
         })
     }
 
     /// The checkpoint in a token, if it is of this feed and of this log.
     fn checkpoint_of(&self, definition: &Definition, token: &FeedToken) -> Result<Checkpoint> {
-        let checkpoint = token.checkpoint(definition)?;
+        let checkpoint = token.checkpoint(definition, &self.shared.histories)?;
         let last = *self.shared.kv.sequence().borrow();
         if checkpoint.position > last {
             return Err(Error::invalid(

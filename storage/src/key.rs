@@ -10,6 +10,8 @@
 //! | catalog | 02                                              | trimmed: last sequence that is gone, u64 |
 //! | catalog | 03                                              | time of the newest trimmed change, i64   |
 //! | catalog | 04                                              | highest number of a table ever, u32      |
+//! | catalog | 05                                              | noticed log: `read::log::time::Noticed`  |
+//! | catalog | 06                                              | `history`                                |
 //! | catalog | 08                                              | mark of the last group: `kv::fjall::journal` |
 //! | catalog | 10, table u32                                   | `catalog::codec`                         |
 //! | catalog | 11, table u32, kind u8, index u16               | `jobs::codec`                            |
@@ -45,6 +47,10 @@ pub(crate) const TRIMMED: &[u8] = &[0x02];
 pub(crate) const TRIMMED_TIME: &[u8] = &[0x03];
 /// Key of the highest number a table ever had, in the catalog space.
 pub(crate) const LAST_TABLE: &[u8] = &[0x04];
+/// Key of what trimming noticed of changes dated in the future, in the catalog space.
+pub(crate) const NOTICED: &[u8] = &[0x05];
+/// Key of the histories, in the catalog space.
+pub(crate) const HISTORIES: &[u8] = &[0x06];
 /// Key of the mark of the last group of commits, in the catalog space.
 pub(crate) const GROUP: &[u8] = &[0x08];
 const TABLE: u8 = 0x10;
@@ -276,6 +282,14 @@ pub(crate) fn request_ages_before(time: i64) -> (Bytes, Bytes) {
     )
 }
 
+/// The keys of request ids dated after `time`: from, to (exclusive).
+pub(crate) fn request_ages_after(time: i64) -> (Bytes, Bytes) {
+    (
+        with_kind(REQUEST_AGE, &sign_flipped(time.saturating_add(1))),
+        with_kind(REQUEST_AGE + 1, &[]),
+    )
+}
+
 /// The request id in a key made by [`request_age`].
 pub(crate) fn request_of_age(bytes: &[u8]) -> Result<[u8; 16]> {
     bytes
@@ -359,6 +373,8 @@ pub(crate) enum CatalogKind {
         /// The index, if it is one.
         index: u16,
     },
+    /// [`HISTORIES`].
+    Histories,
     /// A number of 8 bytes.
     Number,
     /// What only its own part of the store reads.
@@ -370,12 +386,13 @@ pub(crate) fn catalog_kind(key: &[u8]) -> Option<CatalogKind> {
     match key.split_first()? {
         _ if key == HEAD => Some(CatalogKind::Head),
         _ if key == TRIMMED => Some(CatalogKind::Trimmed),
+        _ if key == HISTORIES => Some(CatalogKind::Histories),
         (&TABLE, _) => Some(CatalogKind::Table),
         (&CONSUMER, _) => Some(CatalogKind::Consumer),
         (&REQUEST, _) => Some(CatalogKind::Request),
         (&REQUEST_AGE, _) => Some(CatalogKind::RequestAge),
         _ if key == TRIMMED_TIME => Some(CatalogKind::Number),
-        _ if key == LAST_TABLE || key == GROUP => Some(CatalogKind::Private),
+        _ if key == LAST_TABLE || key == NOTICED || key == GROUP => Some(CatalogKind::Private),
         (&FEED, [_, ..]) => Some(CatalogKind::Private),
         (&JOB, [a, b, c, d, kind, high, low]) => Some(CatalogKind::Job {
             table: TableId(u32::from_be_bytes([*a, *b, *c, *d])),

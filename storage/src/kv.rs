@@ -8,6 +8,8 @@ pub mod fjall;
 pub mod memory;
 mod weight;
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -198,6 +200,11 @@ pub enum Health {
 pub trait Kv: std::fmt::Debug + Send + Sync + 'static {
     /// What it takes.
     fn limits(&self) -> KvLimits;
+
+    /// Where it is kept; `None` in memory.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 
     /// The present state, once and for all.
     ///

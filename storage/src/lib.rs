@@ -89,6 +89,7 @@
 //! | [`database`] | the handle: opening, writing, closing |
 //! | [`error`] | what can go wrong, with a code and advice |
 //! | `expiry`, `replay`, `secondary` | time to live; requests that are repeated; entries of secondary indexes |
+//! | `history` | which history gave a sequence: restores begin others |
 //! | [`feed`] | rows and then every change of them, delivered to someone who says what he has |
 //! | [`filter`], [`row`], [`value`] | conditions on columns; rows; values and keys |
 //! | [`jobs`], [`tables`] | tables that change, and what is left to do in the background when they have |
@@ -117,6 +118,7 @@ mod expiry;
 pub mod feed;
 pub mod filter;
 pub mod free_space;
+mod history;
 pub mod jobs;
 mod key;
 pub mod kv;

@@ -90,8 +90,8 @@ pub const DEFAULT_MAX_VERSION_OFFSET: Duration = Duration::from_secs(86_400);
 pub const MAX_WRITE_ATTEMPTS: usize = 32;
 /// Bytes of changed rows after which rows that are written one by one go on in another commit.
 pub const MAX_ROWS_COMMIT_BYTES: usize = 32 << 20;
-/// Most bytes of rows given back by the writes of one batch, [`crate::ReturnRow::AfterModify`].
-pub const MAX_RETURNED_BYTES: usize = 4 << 20;
+/// Most bytes of rows given back by the writes of one batch, [`crate::ReturnRow::AfterModify`] and [`crate::ReturnRow::All`].
+pub const MAX_RETURNED_BYTES: usize = 6 << 20;
 /// How long a transaction lives.
 pub const MAX_TRANSACTION_LIFE: Duration = Duration::from_secs(60);
 /// How long a transaction lives without a call.
@@ -131,6 +131,9 @@ pub const MAX_JOB_STEP_BYTES: usize = 1 << 20;
 pub const MAX_RECLAIMED_ROWS: usize = MAX_BATCH_ROWS;
 /// Reads of more rows than this leave the async runtime's threads.
 pub const INLINE_ROWS: usize = 50;
+/// A backup on the device of its database leaves this many times [`crate::DatabaseOptions::reserve_bytes`] free, so
+/// that it ends before writes are refused.
+pub const BACKUP_RESERVES: u64 = 2;
 /// Bytes of entries that a backup compresses together.
 pub const BACKUP_BLOCK_BYTES: usize = 1 << 20;
 /// Bytes after which a backup begins another file.
@@ -141,6 +144,8 @@ pub const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 pub const MAX_BACKUP_CHAIN: usize = 1024;
 /// Bytes that a restore writes with one commit.
 pub const RESTORE_COMMIT_BYTES: usize = 4 << 20;
+/// Most histories that a database knows apart. What the oldest gave then counts as of the one behind it, which gave nothing of it.
+pub const MAX_HISTORIES: usize = 256;
 /// Most problems that a check lists; it counts all.
 pub const MAX_PROBLEMS: usize = 1000;
 /// Most rows whose deletion a check waits for while it reads the log.
@@ -159,6 +164,10 @@ const _: () = assert!(MAX_BATCH_BYTES < MAX_ROW_BYTES && MAX_ROW_BYTES < MAX_CHA
 const _: () = assert!(
     2 * MAX_CHANGE_BYTES + MAX_REPLY_BYTES + MAX_RETURNED_BYTES < MAX_COMMIT_BYTES,
     "a full batch fits a commit: each row once as a row and once in the log, and its index entries"
+);
+const _: () = assert!(
+    MAX_BATCH_BYTES + MAX_BATCH_ROWS * MAX_COLUMNS_PER_WRITE * size_of::<i64>() <= MAX_RETURNED_BYTES,
+    "whatever a batch puts can be given back, each cell with its version"
 );
 const _: () = assert!(
     MAX_COMMIT_BYTES < COMMIT_QUEUE_BYTES,

@@ -7,6 +7,7 @@ pub(crate) mod trim;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::task::JoinHandle;
 
 use crate::batch::Durability;
@@ -15,7 +16,7 @@ use crate::database::Shared;
 use crate::error::Result;
 use crate::key;
 use crate::kv::{Commit, Direction, Health, Mutation, Scan, Space};
-use crate::limits::{MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
+use crate::limits::{CHANGE_TIME_DISORDER, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
 
 /// Runs [`pass`] at the database's interval until the database is dropped, closed, or fails.
 pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
@@ -55,16 +56,43 @@ pub(crate) async fn pass(shared: &Arc<Shared>) -> Result<bool> {
     Ok(more)
 }
 
-/// Forgets the requests that are older than their retention.
+/// Forgets the requests that are older than their retention. Those that a clock that was ahead dated in the future count
+/// from now on.
 async fn sweep_requests(shared: &Shared) -> Result<()> {
-    let retention = nanos(shared.options.request_retention);
-    let cutoff = shared.options.clock.now().saturating_sub(retention);
+    let now = shared.options.clock.now();
+    let cutoff = now.saturating_sub(nanos(shared.options.request_retention));
+    let forget = |id, age| {
+        [key::request(id), age].map(|key| {
+            let space = Space::Catalog;
+            Mutation::Delete { space, key }
+        })
+    };
+    sweep_ages(shared, key::request_ages_before(cutoff), forget).await?;
+    let latest = now.saturating_add(nanos(CHANGE_TIME_DISORDER));
+    let date = |id, age| {
+        let space = Space::Catalog;
+        let anew = Mutation::Put {
+            space,
+            key: key::request_age(now, id),
+            value: Vec::new(),
+            stamp: false,
+        };
+        [anew, Mutation::Delete { space, key: age }]
+    };
+    sweep_ages(shared, key::request_ages_after(latest), date).await
+}
+
+/// Does something to requests that are found by their age, by which they aren't found in these ages any more.
+async fn sweep_ages(
+    shared: &Shared,
+    (low, high): (Bytes, Bytes),
+    mutations: impl Fn([u8; 16], Bytes) -> [Mutation; 2],
+) -> Result<()> {
     for _ in 0..MAX_SWEEP_STEPS {
-        let (low, high) = key::request_ages_before(cutoff);
         let scan = Scan {
             space: Space::Catalog,
-            low,
-            high,
+            low: low.clone(),
+            high: high.clone(),
             direction: Direction::Forward,
             rows: SWEEP_STEP,
             bytes: MAX_SCANNED_BYTES,
@@ -73,14 +101,11 @@ async fn sweep_requests(shared: &Shared) -> Result<()> {
         if page.entries.is_empty() {
             return Ok(());
         }
-        let space = Space::Catalog;
-        let mut mutations = Vec::with_capacity(2 * page.entries.len());
+        let mut all = Vec::with_capacity(2 * page.entries.len());
         for (age, _) in page.entries {
-            let key = key::request(key::request_of_age(&age)?);
-            mutations.push(Mutation::Delete { space, key });
-            mutations.push(Mutation::Delete { space, key: age });
+            all.extend(mutations(key::request_of_age(&age)?, age));
         }
-        commit(shared, mutations).await?;
+        commit(shared, all).await?;
     }
     Ok(())
 }

@@ -13,8 +13,8 @@ pub enum Recovery {
     /// Don't open: [`crate::Error::LogShortened`].
     #[default]
     Refuse,
-    /// Open with what is left. The lost changes stay lost; the sequence goes on from the end that was found, so
-    /// whatever is derived from the log must be built anew. Where changes are missing in the middle, those before
+    /// Open with what is left. The lost changes stay lost; the sequence goes on from the end that was found, in another
+    /// history ([`crate::Database::history_of`]), so whatever is derived from the log must be built anew. Where changes are missing in the middle, those before
     /// them are given up, too, as if they were trimmed: no sequence is given twice, and whoever hadn't taken the
     /// missing ones is told so ([`crate::Error::ChangesTrimmed`]). Looks at the whole log: for one opening, not for
     /// ever.
@@ -35,7 +35,8 @@ pub struct DatabaseOptions {
     pub journal_bytes: u64,
     /// Bytes that stay free on the device: with less, writes are refused with [`crate::Error::DiskFull`] and nothing
     /// is lost; deletes are still taken down to a half of it, the trimming of the log down to a quarter. Writes are
-    /// taken again as soon as there is room. 0 never refuses.
+    /// taken again as soon as there is room. A backup to the same device ends sooner
+    /// ([`crate::limits::BACKUP_RESERVES`]). 0 never refuses.
     pub reserve_bytes: u64,
     /// Where the free bytes of the device come from.
     pub free_space: Arc<dyn FreeSpace>,

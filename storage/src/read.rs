@@ -158,12 +158,13 @@ impl Snapshot {
 
     /// Where the changes since a time begin: reading after this sequence gives every change of that time (nanoseconds
     /// since the Unix epoch) or later, and none that is earlier before it. Found by a binary search; where the clock
-    /// was set back, it is one of the places at which the clock passed the time.
+    /// was set back, it is one of the places at which the clock passed the time. Changes dated in the future by a clock
+    /// that was ahead are passed over.
     ///
     /// # Errors
     /// [`Error::TimeTrimmed`] when changes of that time may be gone, [`Error::Corrupt`].
     pub async fn sequence_at(&self, time: i64) -> Result<u64> {
-        log::time::sequence_at(&*self.kv, time).await
+        log::time::sequence_at(&*self.kv, time, self.now()).await
     }
 
     /// The first changes since a time; go on with [`Snapshot::changes`] after the last of them.

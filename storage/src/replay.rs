@@ -1,5 +1,5 @@
 //! What is kept of a request, so that it can be repeated safely: format, sequence (stamped by the commit), fingerprint,
-//! durability, what was given back of the rows, reply. Found by the request's id, and by its age for the sweep.
+//! durability, what was given back of the rows (all of them, if the writer wants to answer so again), reply. Found by the request's id, and by its age for the sweep.
 //! Format 1 had no rows.
 
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! From backups to a database: a full backup and the incremental ones that follow it become a new directory.
 //!
 //! It is built beside its place and renamed when it is whole: the directory is there with all of the backup, or not.
-//! With one backup every entry is as it was. With more, rows are brought forward by the changes, and secondary indexes
+//! With one backup every entry is as it was, but the database begins another history (`history`). With more, rows are brought forward by the changes, and secondary indexes
 //! are built anew from the rows. What is derived elsewhere, such as search indexes, isn't part of a backup.
 
 mod fill;

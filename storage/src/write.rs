@@ -31,10 +31,22 @@ pub(crate) use plan::unchanged;
 
 /// Writes a batch.
 pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Committed> {
+    match (apply(shared, &batch).await, &batch.request) {
+        // What was right the first time may be refused by now: the clock goes on, tables change, transactions hold partitions.
+        (Err(refused), Some(request)) => match replayed(shared, request, batch.durability).await {
+            Ok(Some(first)) => Ok(first),
+            Ok(None) | Err(_) => Err(refused),
+        },
+        (result, _) => result,
+    }
+}
+
+/// Writes a batch unless it was written before.
+async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
     // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
     let tables = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
-    let places = validate::batch(&shared.catalog.read(), &batch, now)?.places;
+    let places = validate::batch(&shared.catalog.read(), batch, now)?.places;
     let mut writers = Writers::new(&shared.partitions).under(tables);
     for write in &batch.writes {
         writers.join(write, now)?;
@@ -92,10 +104,14 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Com
 }
 
 /// The answer of the first request with this id, if it was written.
-pub(crate) async fn replayed(shared: &Shared, request: &RequestRecord) -> Result<Option<Committed>> {
+pub(crate) async fn replayed(
+    shared: &Shared,
+    request: &RequestRecord,
+    durability: Durability,
+) -> Result<Option<Committed>> {
     let snapshot = shared.kv.snapshot().await?;
     let key = key::request(request.id);
-    replay(shared, &*snapshot, request, &key, Durability::Disk).await
+    replay(shared, &*snapshot, request, &key, durability).await
 }
 
 /// What a batch that got this sequence became.

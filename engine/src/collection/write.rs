@@ -6,14 +6,16 @@ use bytes::Bytes;
 use souk_chassis::propagate;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_storage::{
-    Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, RequestRecord, Row,
+    Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, RequestRecord, ReturnRow, Row,
     RowOperation, RowWrite, WriteBatch,
 };
+use tokio::sync::MutexGuard;
 use tracing::Span;
 
 use super::{Collection, not_found};
 use crate::error::{EngineError, Result};
 use crate::etag;
+use crate::key;
 use crate::resource::{Resource, Stored, Written};
 use crate::scope::Scope;
 use crate::stored::{Record, signed, to_row};
@@ -41,7 +43,21 @@ impl Creation {
     }
 }
 
+/// The turn of an attempt at a request: see [`Collection::attempt`].
+#[derive(Debug)]
+#[must_use = "the turn ends when it is dropped"]
+pub struct Attempt<'a> {
+    _turn: MutexGuard<'a, ()>,
+}
+
 impl<R: Resource> Collection<R> {
+    /// Waits for the turn of this attempt at a request, which lasts until what is given back is dropped: another attempt may be
+    /// on its way. For services that look at other rows before they write.
+    pub async fn attempt(&self, request_id: Option<RequestId>) -> Option<Attempt<'_>> {
+        let turn = self.open.attempts.take(&request_id?.id).await?;
+        Some(Attempt { _turn: turn })
+    }
+
     /// What a creation with this request id answered the first time; `None` when there was none. For services that
     /// complete a resource from rows that may have gone since: a repeated request needs them no more.
     ///
@@ -59,9 +75,8 @@ impl<R: Resource> Collection<R> {
         let Some(committed) = self.inner.database.replayed(&request).await? else {
             return Ok(None);
         };
-        let answer = self.rows_of_change(committed.sequence).await?;
-        Ok(answer.map(|value| Written {
-            value,
+        Ok(Some(Written {
+            value: self.first_answer(&committed)?,
             sequence: signed(committed.sequence),
         }))
     }
@@ -112,7 +127,7 @@ impl<R: Resource> Collection<R> {
         }
         let record = Record::created(self.inner.clock.now());
         Ok(Written {
-            value: record.with(resource, 0),
+            value: record.with(resource, 0, &self.inner.database),
             sequence: signed(snapshot.sequence()),
         })
     }
@@ -136,7 +151,11 @@ impl<R: Resource> Collection<R> {
                 key: R::key(resource.id())?,
                 columns: to_row(resource, record),
             };
-            batch = batch.write(&self.open.table, operation, Condition::must_not_exist());
+            let write = RowWrite::new(&self.open.table, operation, Condition::must_not_exist());
+            // Kept with the request: it is answered so again, whatever becomes of the rows.
+            let keeps = answer && request_id.is_some();
+            let returning = if keeps { ReturnRow::All } else { ReturnRow::None };
+            batch = batch.row(write.returning(returning));
         }
         if let Some(id) = request_id {
             batch = batch.request(request_record::<R>(id, creation, &scope));
@@ -153,9 +172,9 @@ impl<R: Resource> Collection<R> {
         let value = if !answer {
             Vec::new()
         } else if committed.replayed.is_some() {
-            self.first_answer(committed.sequence, &resources).await?
+            self.first_answer(&committed)?
         } else {
-            let stored = |resource| record.with(resource, committed.sequence);
+            let stored = |resource| record.with(resource, committed.sequence, &self.inner.database);
             resources.into_iter().map(stored).collect()
         };
         Ok(Written {
@@ -164,34 +183,10 @@ impl<R: Resource> Collection<R> {
         })
     }
 
-    /// What the write of a repeated request answered the first time: the rows as that change left them.
-    async fn first_answer(&self, sequence: u64, resources: &[R]) -> Result<Vec<Stored<R>>> {
-        if let Some(rows) = self.rows_of_change(sequence).await? {
-            return Ok(rows);
-        }
-        // Trimmed in this very moment: what the rows are now is the best that is known.
-        let keys = resources.iter().map(|resource| R::key(resource.id()));
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
-        let snapshot = self.inner.database.snapshot().await?;
-        Ok(self.read(&snapshot, &keys).await?.into_iter().flatten().collect())
-    }
-
-    /// The rows of this table as a change left them; `None` when the change is trimmed.
-    async fn rows_of_change(&self, sequence: u64) -> Result<Option<Vec<Stored<R>>>> {
-        let changes = match self.inner.database.changes(sequence.saturating_sub(1), 1).await {
-            Ok(changes) => changes,
-            Err(StoreError::ChangesTrimmed { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let scope = self.scope()?;
-        let rows = changes.iter().filter(|change| change.sequence == sequence);
-        let rows = rows.flat_map(|change| &change.rows);
-        rows.filter(|row| row.table == self.open.table.id())
-            .filter_map(|row| row.row.as_ref())
-            .map(|row| Ok(self.resource(row)?))
-            .filter(|stored| !matches!(stored, Ok(Stored { resource, .. }) if !scope.sees::<R>(resource)))
-            .collect::<Result<Vec<_>>>()
-            .map(Some)
+    /// What the write of a repeated request answered the first time: the rows as it left them, none if it left them out.
+    fn first_answer(&self, committed: &Committed) -> Result<Vec<Stored<R>>> {
+        let rows = committed.rows.iter().filter_map(|written| written.row.as_ref());
+        rows.map(|row| Ok(self.resource(row)?)).collect()
     }
 
     /// Reads, changes and writes one resource. Without `etag` it is repeated when others were faster, so `change`
@@ -224,7 +219,7 @@ impl<R: Resource> Collection<R> {
         };
         let ((record, changed), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
         Ok(Written {
-            value: record.with(changed, sequence),
+            value: record.with(changed, sequence, &self.inner.database),
             sequence: signed(sequence),
         })
     }
@@ -249,8 +244,8 @@ impl<R: Resource> Collection<R> {
         }
         let mut condition = Condition::must_exist();
         if let Some(given) = etag {
-            // An etag that isn't one equals no revision: none is 0.
-            condition.revision = Some(etag::revision(given).unwrap_or(0));
+            // An etag that isn't one equals no revision: no sequence gets there.
+            condition.revision = Some(self.revision(given).unwrap_or(u64::MAX));
         }
         let batch = self.deletion(R::key(id)?, condition);
         match self.commit(batch).await {
@@ -276,7 +271,7 @@ impl<R: Resource> Collection<R> {
         decide: impl Fn(&Row, R) -> Result<(WriteBatch, T)> + Send + Sync,
     ) -> Result<(T, u64)> {
         let key = R::key(id)?;
-        let _turn = self.open.turns.take(&key).await;
+        let _turn = self.open.turns.take(&key::to_document_key(&key)).await;
         for _ in 0..UPDATE_ATTEMPTS {
             let snapshot = self.inner.database.snapshot().await?;
             let row = self.access("get", snapshot.get(&self.open.table, &key)).await?;
@@ -285,7 +280,11 @@ impl<R: Resource> Collection<R> {
             if !scope.sees(&current) {
                 return Err(not_found::<R>(id));
             }
-            check_etag::<R>(id, etag, row.revision)?;
+            if let Some(given) = etag
+                && self.revision(given) != Some(row.revision)
+            {
+                return Err(etag_mismatch::<R>(id, given));
+            }
             let (batch, decided) = decide(&row, current)?;
             match self.commit(batch).await {
                 Ok(committed) => return Ok((decided, committed.sequence)),
@@ -299,6 +298,11 @@ impl<R: Resource> Collection<R> {
             id: id.to_owned(),
             attempts: UPDATE_ATTEMPTS,
         })
+    }
+
+    /// The revision that an etag names, if one of this database does.
+    fn revision(&self, etag: &str) -> Option<u64> {
+        etag::revision(etag, |revision| self.inner.database.history_of(revision))
     }
 
     /// Deletes a row; the log tells whose it was.
@@ -326,7 +330,7 @@ fn request_record<R: Resource>(id: RequestId, creation: Creation, scope: &Scope)
     RequestRecord {
         id: id.id,
         fingerprint: scope.bind(id.fingerprint_for(R::TABLE, creation.operation())),
-        // What was answered is read from the change log, which is kept as long.
+        // The rows that are given back are kept, too.
         reply: Bytes::new(),
     }
 }
@@ -342,13 +346,6 @@ fn check_distinct<R: Resource>(resources: &[R]) -> Result<()> {
         }
     }
     wire::settled(violations)
-}
-
-fn check_etag<R: Resource>(id: &str, etag: Option<&str>, revision: u64) -> Result<()> {
-    match etag {
-        Some(given) if etag::revision(given) != Some(revision) => Err(etag_mismatch::<R>(id, given)),
-        Some(_) | None => Ok(()),
-    }
 }
 
 fn etag_mismatch<R: Resource>(id: &str, given: &str) -> EngineError {

@@ -125,6 +125,9 @@ fn resume<'a>(
     let Completeness::Partial { resume } = index.completeness() else {
         return Ok(None);
     };
+    if !folder::is_of_this_history(keeping, path)? {
+        return Ok(None);
+    }
     let Ok(resume) = serde_json::from_str::<Resume>(&resume) else {
         return Ok(None);
     };

@@ -87,6 +87,12 @@ fn kept(path: &Path) -> Result<Option<Kept>> {
     }
 }
 
+/// Whether the sequences that an index counts are those of the database as it is: a restore gives them to other changes.
+pub(super) fn is_of_this_history(keeping: &Keeping, path: &Path) -> Result<bool> {
+    let history = kept(path)?.as_ref().and_then(Design::kept_history);
+    Ok(history == Some(keeping.database.history()))
+}
+
 /// The index in a folder, unless it can't be used; the log tells why.
 fn open(keeping: &Keeping, path: &Path, design: &Design) -> Result<Option<Index>> {
     let table = keeping.table.declaration.name;
@@ -103,6 +109,13 @@ fn open(keeping: &Keeping, path: &Path, design: &Design) -> Result<Option<Index>
         Err(error) => return Err(error.into()),
     };
     if index.completeness() != Completeness::Complete {
+        return Ok(None);
+    }
+    if !is_of_this_history(keeping, path)? {
+        warn!(
+            table,
+            "an index is of another history of the store: it can't be used"
+        );
         return Ok(None);
     }
     let has = index.durable_sequence();

@@ -15,6 +15,7 @@ mod lifecycle;
 mod model;
 mod note;
 mod redesign;
+mod restores;
 mod scope;
 mod standstill;
 mod views;

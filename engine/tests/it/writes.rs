@@ -1,8 +1,11 @@
 //! Conditions, etags, repeated requests, lists.
 
-use souk_engine::storage::{Direction, Value};
-use souk_engine::wire::{self, RequestId};
-use souk_engine::{EngineError, ListRequest};
+use std::sync::Arc;
+
+use souk_engine::storage::limits::{MAX_BATCH_BYTES, MIN_RETENTION};
+use souk_engine::storage::{Direction, Error as StoreError, ManualClock, Value};
+use souk_engine::wire::{self, RequestId, WRITE_BATCH_MAX};
+use souk_engine::{Creation, EngineConfig, EngineError, ListRequest};
 use souk_proto::shop::v1::CreateShopRequest;
 
 use crate::note::{self, Note};
@@ -17,6 +20,7 @@ fn request_id(uuid: &str, content: &str) -> Option<RequestId> {
 }
 
 const UUID: &str = "6f1c9a7e-0f0e-4c57-9d5c-3b8f6a2b1c4d";
+const OTHER_UUID: &str = "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e01";
 
 #[tokio::test]
 async fn a_resource_is_created_once_changed_under_its_etag_and_deleted() {
@@ -125,6 +129,96 @@ async fn a_repeated_request_gets_its_first_answer_also_after_changes() {
     );
     let other = notes.create(batch[0].clone(), id, false).await;
     assert!(other.is_err(), "another call with the same id is another request");
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_request_gets_its_first_answer_when_the_log_is_trimmed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let clock = Arc::new(ManualClock::new(1_700_000_000_000_000_000));
+    let mut config = EngineConfig::new(directory.path());
+    config.storage.clock = clock.clone();
+    config.storage.retention = MIN_RETENTION;
+    let (engine, notes) = note::open_with(config.clone()).await;
+    let rename = |note: Note| {
+        Ok::<_, EngineError>(Note {
+            author: "eve".to_owned(),
+            ..note
+        })
+    };
+    let one = Note::new("n0", "ada", 0);
+    let batch: Vec<_> = (1..WRITE_BATCH_MAX)
+        .map(|rank| Note::new(&format!("n{rank}"), "ada", rank as i64))
+        .collect();
+    let (of_one, of_batch) = (request_id(UUID, "one"), request_id(OTHER_UUID, "batch"));
+    let first = notes.create(one.clone(), of_one, false).await.expect("created");
+    let firsts = notes
+        .create_batch(batch.clone(), of_batch, false)
+        .await
+        .expect("created");
+    notes.update("n0", None, rename).await.expect("changed");
+    notes.update("n1", None, rename).await.expect("changed");
+    let last = notes.delete("n2", None).await.expect("deleted").sequence;
+    note::close(engine).await;
+    drop(notes);
+
+    clock.advance(2 * MIN_RETENTION);
+    let (engine, notes) = note::open_with(config).await;
+    engine.database().maintain().await.expect("maintenance");
+    let trimmed = engine.database().changes(last.cast_unsigned() - 1, 1).await;
+    assert!(
+        matches!(trimmed, Err(StoreError::ChangesTrimmed { .. })),
+        "{trimmed:?}"
+    );
+    let again = notes.create(one, of_one, false).await;
+    assert_eq!(again.expect("replayed"), first);
+    let again = notes.create_batch(batch, of_batch, false).await;
+    assert_eq!(again.expect("replayed"), firsts);
+    let before = notes.created_before(of_batch, Creation::Batch).await;
+    assert_eq!(before.expect("known"), Some(firsts));
+    assert_eq!(
+        notes.get("n0", 0).await.expect("read").value.resource.author,
+        "eve"
+    );
+    note::close(engine).await;
+}
+
+/// A batch as large as the store takes leaves room for what is kept with its request.
+#[tokio::test]
+async fn the_largest_batch_can_be_repeated() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let batch = |round: usize, bytes: usize| {
+        let each = bytes / WRITE_BATCH_MAX;
+        let notes = (0..WRITE_BATCH_MAX).map(|rank| Note {
+            text: "x".repeat(each),
+            ..Note::new(&format!("n{round:02}{rank:03}"), "ada", 7)
+        });
+        notes.collect::<Vec<_>>()
+    };
+    let (mut round, mut fits, mut refused) = (0, 0, MAX_BATCH_BYTES);
+    while refused - fits > WRITE_BATCH_MAX {
+        round += 1;
+        let bytes = (fits + refused) / 2;
+        match notes.create_batch(batch(round, bytes), None, true).await {
+            Ok(_) => fits = bytes,
+            Err(EngineError::Storage(StoreError::LimitExceeded { limit, .. })) => {
+                assert_eq!(limit, "MAX_BATCH_BYTES");
+                refused = bytes;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    let id = request_id(UUID, "largest");
+    let first = notes
+        .create_batch(batch(0, fits), id, false)
+        .await
+        .expect("created");
+    let again = notes
+        .create_batch(batch(0, fits), id, false)
+        .await
+        .expect("replayed");
+    assert_eq!((again.value.len(), again == first), (WRITE_BATCH_MAX, true));
     note::close(engine).await;
 }
 

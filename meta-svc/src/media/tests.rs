@@ -58,6 +58,7 @@ fn message(media: &Media) -> pb::Media {
     wire::stored(Stored {
         resource: media.clone(),
         revision: 7,
+        history: 3,
         create_time: 1,
         update_time: 2,
     })

@@ -2,8 +2,9 @@
 
 use std::error::Error;
 
+use prost::Message as _;
 use prost_types::FieldMask;
-use souk_engine::testing::serve;
+use souk_engine::testing::{reopen_trimmed, serve};
 use souk_meta_svc::MediaServices;
 use souk_proto::media::v1 as pb;
 use souk_proto::media::v1::media_service_client::MediaServiceClient;
@@ -40,6 +41,35 @@ fn nested(path: &str, query: Query) -> Query {
             ..NestedQuery::default()
         }))),
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_is_answered_alike_when_the_log_has_forgotten_it() -> TestResult {
+    let running = serve::<MediaServices>().await?;
+    let mut media = MediaServiceClient::new(running.stack.clone());
+    let item = |media_id: &str| pb::Media {
+        media_id: media_id.to_owned(),
+        title: "沈家面馆".to_owned(),
+        tags: vec![tag("car", 0.1 + 0.2), tag("", 1.0 / 3.0)],
+        ..pb::Media::default()
+    };
+    let request = pb::BatchCreateMediaRequest {
+        request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e02".to_owned(),
+        media: vec![item("m1"), item("m2")],
+        ..Default::default()
+    };
+    let first = media.batch_create_media(request.clone()).await?.into_inner();
+    let delete = pb::DeleteMediaRequest {
+        media_id: "m1".to_owned(),
+        ..Default::default()
+    };
+    media.delete_media(delete).await?;
+    drop(media);
+    let running = reopen_trimmed(running).await?;
+    let mut media = MediaServiceClient::new(running.stack.clone());
+    let again = media.batch_create_media(request).await?.into_inner();
+    assert_eq!(again.encode_to_vec(), first.encode_to_vec());
+    Ok(())
 }
 
 #[tokio::test]

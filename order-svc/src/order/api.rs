@@ -57,6 +57,7 @@ impl OrderService for OrderApi {
         let draft = checked(draft, violations)?;
         self.orders
             .check_writable(draft.iter().map(|draft| &draft.given))?;
+        let _attempt = self.orders.attempt(id).await;
         // What it refers to may have gone since.
         if !request.validate_only
             && let Some(first) = self.orders.created_before(id, Creation::One).await?
@@ -85,14 +86,10 @@ impl OrderService for OrderApi {
         let drafts = checked(drafts, violations)?;
         self.orders
             .check_writable(drafts.iter().map(|draft| &draft.given))?;
+        let _attempt = self.orders.attempt(id).await;
         if let Some(first) = self.orders.created_before(id, Creation::Batch).await? {
-            let orders = if request.omit_resources {
-                Vec::new()
-            } else {
-                first.value
-            };
             return Ok(Response::new(pb::BatchCreateOrdersResponse {
-                orders: wire::all(orders),
+                orders: wire::all(first.value),
                 sequence: first.sequence,
             }));
         }

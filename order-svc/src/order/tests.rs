@@ -38,6 +38,7 @@ fn stored(order: Order) -> Stored<Order> {
     Stored {
         resource: order,
         revision: 7,
+        history: 3,
         create_time: 1,
         update_time: 2,
     }

@@ -31,6 +31,7 @@ fn people_come_back_from_rows_and_from_the_wire() {
         let message = wire::stored(Stored {
             resource: person.clone(),
             revision: 1,
+            history: 3,
             create_time: 1,
             update_time: 2,
         });

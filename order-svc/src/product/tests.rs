@@ -22,6 +22,7 @@ fn message(product: &Product) -> pb::Product {
     wire::stored(Stored {
         resource: product.clone(),
         revision: 1,
+        history: 3,
         create_time: 1,
         update_time: 2,
     })

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
+use prost::Message as _;
 use prost_types::{FieldMask, Timestamp};
 use souk_chassis::server::Stack;
-use souk_engine::testing::{Running, serve};
+use souk_engine::testing::{Running, reopen_trimmed, serve};
 use souk_order_svc::OrderServices;
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::consumer_service_client::ConsumerServiceClient;
@@ -207,6 +208,116 @@ async fn a_retry_is_answered_although_what_it_refers_to_is_gone() -> TestResult 
         reason(&fresh),
         (Code::FailedPrecondition, "UNKNOWN_REFERENCE".to_owned())
     );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_is_answered_alike_when_the_log_has_forgotten_it() -> TestResult {
+    let running = running().await?;
+    let mut orders = OrderServiceClient::new(running.stack.clone());
+    let one = pb::CreateOrderRequest {
+        request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e01".to_owned(),
+        ..create(ids_only("o1"))
+    };
+    let batch = pb::BatchCreateOrdersRequest {
+        request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e02".to_owned(),
+        orders: vec![ids_only("o2"), complete("o3", "c9", 7), ids_only("o4")],
+        ..Default::default()
+    };
+    let short = pb::BatchCreateOrdersRequest {
+        request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e03".to_owned(),
+        orders: vec![ids_only("o5")],
+        omit_resources: true,
+        ..Default::default()
+    };
+    let first = orders.create_order(one.clone()).await?.into_inner();
+    let firsts = orders.batch_create_orders(batch.clone()).await?.into_inner();
+    let shorts = orders.batch_create_orders(short.clone()).await?.into_inner();
+    let update = pb::UpdateOrderRequest {
+        order: Some(pb::Order {
+            paid: true,
+            ..ids_only("o2")
+        }),
+        update_mask: mask(&["paid"]),
+        ..Default::default()
+    };
+    orders.update_order(update).await?;
+    for order_id in ["o1", "o4", "o5"].map(str::to_owned) {
+        let etag = String::new();
+        orders
+            .delete_order(pb::DeleteOrderRequest { order_id, etag })
+            .await?;
+    }
+    let delete = pb::DeleteProductRequest {
+        product_id: "p1".to_owned(),
+        ..Default::default()
+    };
+    let mut products = ProductServiceClient::new(running.stack.clone());
+    products.delete_product(delete).await?;
+    drop((orders, products));
+
+    let running = reopen_trimmed(running).await?;
+    let mut orders = OrderServiceClient::new(running.stack.clone());
+    let again = orders.create_order(one).await?.into_inner();
+    assert_eq!(again.encode_to_vec(), first.encode_to_vec());
+    let again = orders.batch_create_orders(batch).await?.into_inner();
+    assert_eq!(again.encode_to_vec(), firsts.encode_to_vec());
+    let again = orders.batch_create_orders(short).await?.into_inner();
+    assert_eq!(again.encode_to_vec(), shorts.encode_to_vec());
+    Ok(())
+}
+
+/// Attempts at one request that meet, while what it refers to goes away: all of them are answered alike.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_that_meet_are_answered_alike() -> TestResult {
+    let running = running().await?;
+    let mut answered = [0, 0];
+    for round in 0..60_u32 {
+        let product_id = format!("q{round}");
+        let product = pb::Product {
+            product_id: product_id.clone(),
+            name: "vivo".to_owned(),
+            ..pb::Product::default()
+        };
+        let mut products = ProductServiceClient::new(running.stack.clone());
+        let request = pb::CreateProductRequest {
+            product: Some(product),
+            ..Default::default()
+        };
+        products.create_product(request).await?;
+        let request = pb::CreateOrderRequest {
+            request_id: format!("0b1d5d5e-55ad-4f4c-8d0e-{round:012}"),
+            ..create(pb::Order {
+                product_id: product_id.clone(),
+                ..ids_only(&format!("o{round}"))
+            })
+        };
+        let attempts: Vec<_> = (0..4)
+            .map(|_| {
+                let mut orders = OrderServiceClient::new(running.stack.clone());
+                let request = request.clone();
+                tokio::spawn(async move { orders.create_order(request).await })
+            })
+            .collect();
+        for _ in 0..round % 6 {
+            tokio::task::yield_now().await;
+        }
+        let request = pb::DeleteProductRequest {
+            product_id,
+            ..Default::default()
+        };
+        products.delete_product(request).await?;
+        let mut answers = Vec::new();
+        for attempt in attempts {
+            answers.push(match attempt.await? {
+                Ok(created) => Ok(created.into_inner()),
+                Err(refused) => Err(reason(&refused)),
+            });
+        }
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+        answered[usize::from(answers[0].is_ok())] += 1;
+    }
+    println!("refused and created: {answered:?}");
     Ok(())
 }
 

@@ -37,6 +37,7 @@ fn stored(shop: Shop) -> Stored<Shop> {
     Stored {
         resource: shop,
         revision: 7,
+        history: 3,
         create_time: 1,
         update_time: 2,
     }

@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-use souk_engine::testing::serve;
+use prost::Message as _;
+use souk_engine::testing::{reopen_trimmed, serve};
 use souk_proto::shop::v1 as pb;
 use souk_proto::shop::v1::cluster_shops_request::Size;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
@@ -25,6 +26,35 @@ fn shop(number: i32) -> pb::Shop {
         tags: vec!["wifi".to_owned(), "夜宵".to_owned()],
         ..pb::Shop::default()
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_is_answered_alike_when_the_log_has_forgotten_it() -> TestResult {
+    let running = serve::<ShopServices>().await?;
+    let mut shops = ShopServiceClient::new(running.stack.clone());
+    let placed = pb::Shop {
+        position: Some(GeoPoint {
+            latitude: -12.345_678_949,
+            longitude: 0.000_000_04,
+        }),
+        ..shop(3)
+    };
+    let request = pb::BatchCreateShopsRequest {
+        request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e02".to_owned(),
+        shops: vec![shop(1), shop(2), placed],
+        ..Default::default()
+    };
+    let first = shops.batch_create_shops(request.clone()).await?.into_inner();
+    for shop_id in ["h1", "h3"].map(str::to_owned) {
+        let etag = String::new();
+        shops.delete_shop(pb::DeleteShopRequest { shop_id, etag }).await?;
+    }
+    drop(shops);
+    let running = reopen_trimmed(running).await?;
+    let mut shops = ShopServiceClient::new(running.stack.clone());
+    let again = shops.batch_create_shops(request).await?.into_inner();
+    assert_eq!(again.encode_to_vec(), first.encode_to_vec());
+    Ok(())
 }
 
 #[tokio::test]

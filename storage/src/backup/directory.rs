@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::blocks::BlockFile;
 use super::manifest::{BackupFile, MANIFEST, Manifest};
+use super::room::Room;
 use super::{Entry, io};
 use crate::error::{Error, Result};
 use crate::kv::Space;
@@ -17,18 +18,21 @@ use crate::limits::BACKUP_FILE_BYTES;
 const PARTIAL: &str = ".partial";
 const LOCK: &str = "LOCK";
 
-/// A backup that is being taken.
+/// A backup that is being taken. Dropped before it is published, it gives back the room that it took.
 pub(super) struct Partial {
     target: PathBuf,
     path: PathBuf,
-    lock: File,
+    room: Room,
+    /// Held until the end.
+    _lock: File,
+    published: bool,
     open: Option<BlockFile>,
     files: Vec<BackupFile>,
 }
 
 impl Partial {
     /// Begins a backup for a folder that isn't there. What an interrupted one left behind is removed.
-    pub(super) fn create(target: &Path) -> Result<Self> {
+    pub(super) fn create(target: &Path, room: Room) -> Result<Self> {
         if target.try_exists().map_err(io("look for", target))? {
             return Err(Error::invalid(
                 format!("the folder of a backup, {target:?},"),
@@ -38,23 +42,25 @@ impl Partial {
         let path = partial(target)?;
         fs::create_dir_all(&path).map_err(io("create", &path))?;
         let lock = lock(&path)?;
-        for entry in fs::read_dir(&path).map_err(io("list", &path))? {
-            let entry = entry.map_err(io("list", &path))?;
-            if entry.file_name() != LOCK {
-                fs::remove_file(entry.path()).map_err(io("remove", &entry.path()))?;
-            }
-        }
+        clear(&path)?;
         Ok(Self {
             target: target.to_owned(),
             path,
-            lock,
+            room,
+            _lock: lock,
+            published: false,
             open: None,
             files: Vec::new(),
         })
     }
 
     /// Adds entries behind those of the same space; a space is added as a whole before the next.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`] before it takes the room that writers of the database need.
     pub(super) fn add(&mut self, space: Space, entries: &[Entry]) -> Result<()> {
+        let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+        self.room.check(&self.path, bytes as u64)?;
         let fits = |file: &BlockFile| file.space() == space && file.bytes() < BACKUP_FILE_BYTES;
         if !self.open.as_ref().is_some_and(fits) {
             self.end_file()?;
@@ -76,7 +82,7 @@ impl Partial {
     }
 
     /// Makes it a backup, durably: from now on it is there, before it was not.
-    pub(super) fn publish(self, manifest: &Manifest) -> Result<()> {
+    pub(super) fn publish(mut self, manifest: &Manifest) -> Result<()> {
         let path = self.path.join(MANIFEST);
         File::create_new(&path)
             .and_then(|mut file| {
@@ -86,12 +92,11 @@ impl Partial {
             .map_err(io("write", &path))?;
         sync_directory(&self.path)?;
         fs::rename(&self.path, &self.target).map_err(io("rename", &self.path))?;
+        self.published = true;
         sync_directory(parent(&self.target))?;
         // Not before: whoever locked a new file of that name would clear the folder away.
         let lock = self.target.join(LOCK);
-        fs::remove_file(&lock).map_err(io("remove", &lock))?;
-        drop(self.lock);
-        Ok(())
+        fs::remove_file(&lock).map_err(io("remove", &lock))
     }
 
     fn end_file(&mut self) -> Result<()> {
@@ -100,6 +105,47 @@ impl Partial {
         }
         Ok(())
     }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.published
+            && let Err(error) = clear(&self.path)
+        {
+            tracing::warn!(
+                code = error.code(),
+                "cannot clear away a backup that isn't whole: {error}"
+            );
+        }
+    }
+}
+
+/// Removes what is in the folder of a backup that isn't whole, but for its lock, which is held.
+fn clear(partial: &Path) -> Result<()> {
+    for entry in fs::read_dir(partial).map_err(io("list", partial))? {
+        let entry = entry.map_err(io("list", partial))?;
+        if entry.file_name() != LOCK {
+            fs::remove_file(entry.path()).map_err(io("remove", &entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what interrupted backups left in a folder: they take room, and nobody asks for them by their names again.
+pub(super) fn remove_interrupted(folder: &Path) -> Result<()> {
+    for name in names(folder)?.into_iter().filter(|name| is_partial(name)) {
+        let path = folder.join(name);
+        if !path.is_dir() {
+            continue;
+        }
+        match lock(&path) {
+            Ok(_held) => fs::remove_dir_all(&path).map_err(io("remove", &path))?,
+            // It is being taken.
+            Err(Error::Locked { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Removes a backup: first it stops being one.

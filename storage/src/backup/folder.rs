@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::directory::{is_partial, names, remove};
+use super::directory::{is_partial, names, remove, remove_interrupted};
 use super::{Backup, BackupKind, blocking, unusable};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
@@ -87,6 +87,8 @@ impl BackupFolder {
                 ),
             ));
         }
+        let path = self.path.clone();
+        blocking("removing interrupted backups", move || remove_interrupted(&path)).await?;
         let backups = self.backups().await?;
         let newest = backups.last();
         if newest.is_some_and(|newest| newest.manifest.sequence == database.last_sequence()) {

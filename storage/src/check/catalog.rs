@@ -9,6 +9,7 @@ use super::tables::Tables;
 use super::walk::{Through, hexadecimal};
 use crate::catalog::{Table, TableId};
 use crate::error::{Error, Result};
+use crate::history::Histories;
 use crate::key::{self, CatalogKind};
 use crate::kv::{KvSnapshot, Space};
 use crate::replay;
@@ -136,6 +137,9 @@ fn entry(
             } else if kind == REMOVE_TABLE {
                 catalog.removing.insert((table, None));
             }
+        }
+        Some(CatalogKind::Histories) => {
+            Histories::decode(value)?;
         }
         Some(CatalogKind::Number) => {
             number("a number")?;

@@ -159,7 +159,10 @@ impl Error {
             }
             Self::Locked { .. } => "stop whoever has it open, or use another directory",
             Self::NotADatabase { .. } => "give an empty directory or the directory of a souk database",
-            Self::UnsupportedFormat { .. } => "use the version of the program that wrote the database",
+            Self::UnsupportedFormat { .. } => {
+                "use the version of the program that wrote the database, or take a backup with it and restore that with \
+                 this one"
+            }
             Self::LogShortened { .. } | Self::Corrupt { .. } => {
                 "restore the directory from a backup, and check the disk; to open what is left and accept \
                  the loss, set recovery to accept a shorter log"

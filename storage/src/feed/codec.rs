@@ -1,8 +1,8 @@
 //! The bytes of a feed and of its tokens.
 //!
 //! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, then
-//! its checkpoint. A token: format, time of creation of its feed i64, checkpoint. A checkpoint: stage, position u64,
-//! and in the base stage the cut.
+//! its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
+//! checkpoint: stage, position u64, and in the base stage the cut.
 
 #[cfg(test)]
 mod tests;
@@ -16,8 +16,10 @@ use crate::clock::nanos;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::history::Histories;
 
 const FORMAT: u8 = 1;
+const TOKEN_FORMAT: u8 = 2;
 
 const BASE: u8 = 1;
 const CHANGES: u8 = 2;
@@ -31,9 +33,10 @@ const LOST: u8 = 4;
 pub struct FeedToken(Bytes);
 
 impl FeedToken {
-    pub(super) fn new(definition: &Definition, checkpoint: &Checkpoint) -> Self {
-        let mut out = vec![FORMAT];
+    pub(super) fn new(definition: &Definition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
+        let mut out = vec![TOKEN_FORMAT];
         out.extend_from_slice(&definition.created.to_be_bytes());
+        out.extend_from_slice(&histories.of(checkpoint.position).to_be_bytes());
         put_checkpoint(&mut out, checkpoint);
         Self(out.into())
     }
@@ -48,20 +51,26 @@ impl FeedToken {
         Self(bytes.into())
     }
 
-    /// The place, if it is of this feed.
-    pub(super) fn checkpoint(&self, definition: &Definition) -> Result<Checkpoint> {
+    /// The place, if it is of this feed, and of a history that the database has had.
+    pub(super) fn checkpoint(&self, definition: &Definition, histories: &Histories) -> Result<Checkpoint> {
         let read = || -> Result<Checkpoint, Malformed> {
             let mut reader = Reader::new(&self.0);
-            if reader.u8()? != FORMAT {
-                return Err(Malformed("format 1"));
+            if reader.u8()? != TOKEN_FORMAT {
+                return Err(Malformed("format 2"));
             }
             if reader.i64()? != definition.created {
                 return Err(Malformed(
                     "this feed; it is of another, maybe one that had its name before",
                 ));
             }
+            let history = reader.u64()?;
             let checkpoint = read_checkpoint(&mut reader)?;
             reader.finish()?;
+            if histories.of(checkpoint.position) != history {
+                return Err(Malformed(
+                    "this history; it is of one that a restore or an accepted loss has ended",
+                ));
+            }
             let fits = match checkpoint.stage {
                 Stage::Base { .. } => definition.delivers != Delivers::Changes,
                 Stage::Changes => definition.delivers != Delivers::Base,

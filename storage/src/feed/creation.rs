@@ -112,7 +112,7 @@ impl Database {
                         ),
                     ));
                 }
-                log::time::sequence_at(snapshot, time).await
+                log::time::sequence_at(snapshot, time, now).await
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The key-value store on disk: the fjall engine, one committer thread, a locked directory.
 //!
 //! - `directory`: what lies in the directory of a database, whose it is, who has it open.
+//! - `nonce`: the secret number of a store, which its journals carry.
 //! - `watermark`: how far the log was durable once, kept outside of the engine.
 //! - `store`: the engine's database, its spaces, and where its log ends.
 //! - `journal`: telling an interrupted write from a damaged one, before the engine opens.
@@ -28,6 +29,7 @@ mod failure;
 mod group;
 mod journal;
 mod manifest;
+mod nonce;
 mod pressure;
 mod recent;
 mod report;
@@ -116,7 +118,7 @@ impl FjallKv {
         }
         let journaled = if directory.has_data()? {
             manifest::check(&directory.data())?;
-            journal::check(&directory.data(), accept)?
+            journal::check(&directory.data(), directory.nonce(), accept)?
         } else {
             None
         };
@@ -144,6 +146,9 @@ impl FjallKv {
         } else {
             None
         };
+        if accept {
+            store.begin_history(end.found)?;
+        }
         let mark = match lost {
             Some(error) if !accept => return Err(error),
             Some(error) => {
@@ -315,6 +320,10 @@ impl Kv for FjallKv {
             key_bytes: MAX_KV_KEY_BYTES,
             commit_bytes: MAX_COMMIT_BYTES,
         }
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(self.shared.store.directory())
     }
 
     async fn snapshot(&self) -> Result<Box<dyn KvSnapshot>, Error> {

@@ -10,6 +10,7 @@ use crate::limits::{MAX_RETENTION, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, MIN_RETEN
 use crate::maintenance::commit;
 use crate::options::DatabaseOptions;
 use crate::read::log;
+use crate::read::log::time::Noticed;
 
 /// Refuses a retention that isn't from [`MIN_RETENTION`] to [`MAX_RETENTION`].
 pub(crate) fn check(options: &DatabaseOptions) -> Result<()> {
@@ -25,6 +26,11 @@ pub(crate) fn check(options: &DatabaseOptions) -> Result<()> {
 
 /// Deletes the changes that are past the retention, the oldest first, as far as every consumer has taken them and
 /// every feed has acknowledged or lost its hold on them.
+///
+/// A clock that was ahead may have dated changes in the future; their date would hold back all behind them until it
+/// comes. When trimming meets the first, it keeps the end of the log and the time, and from then on no change up to
+/// there counts as younger: they stay for a retention longer than others at most. The time of a later change would
+/// not do: that one's clock may have been behind.
 pub(super) async fn trim(shared: &Shared) -> Result<()> {
     let now = shared.options.clock.now();
     let cutoff = now.saturating_sub(nanos(shared.options.retention));
@@ -46,12 +52,22 @@ pub(super) async fn trim(shared: &Shared) -> Result<()> {
         };
         let page = snapshot.scan(scan).await?;
         let mut newest = log::time::trimmed_time(&*snapshot).await?.unwrap_or(i64::MIN);
+        let noticed = Noticed::read(&*snapshot, now).await?;
+        let end = snapshot.sequence();
         drop(snapshot);
         let mut gone = trimmed;
-        let mut mutations = Vec::with_capacity(page.entries.len() + 2);
+        let mut mutations = Vec::with_capacity(page.entries.len() + 3);
+        let mut stored = Vec::with_capacity(3);
         for (key, entry) in page.entries {
             let sequence = key::sequence_of_log(&key)?;
-            let time = change::codec::time(sequence, &entry)?;
+            let time = Noticed::bound(noticed, sequence, change::codec::time(sequence, &entry)?);
+            if log::time::is_future(time, now) {
+                let noticed = Noticed {
+                    sequence: end,
+                    time: now,
+                };
+                stored.push((key::NOTICED, noticed.encode()));
+            }
             if time > cutoff || holds.iter().any(|hold| hold.keeps(sequence, time, now)) {
                 break;
             }
@@ -60,21 +76,24 @@ pub(super) async fn trim(shared: &Shared) -> Result<()> {
             let space = Space::Log;
             mutations.push(Mutation::Delete { space, key });
         }
-        if mutations.is_empty() {
+        let trims = gone > trimmed;
+        if trims {
+            stored.push((key::TRIMMED, gone.to_be_bytes().to_vec()));
+            stored.push((key::TRIMMED_TIME, newest.to_be_bytes().to_vec()));
+        }
+        if stored.is_empty() {
             return Ok(());
         }
-        for (key, value) in [
-            (key::TRIMMED, gone.to_be_bytes()),
-            (key::TRIMMED_TIME, newest.to_be_bytes()),
-        ] {
-            mutations.push(Mutation::Put {
-                space: Space::Catalog,
-                key: key.into(),
-                value: value.to_vec(),
-                stamp: false,
-            });
-        }
+        mutations.extend(stored.into_iter().map(|(key, value)| Mutation::Put {
+            space: Space::Catalog,
+            key: key.into(),
+            value,
+            stamp: false,
+        }));
         commit(shared, mutations).await?;
+        if !trims {
+            return Ok(());
+        }
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::batch::Durability;
 use crate::change;
 use crate::check::Tables;
 use crate::error::{Error, Result};
+use crate::history::Histories;
 use crate::key;
 use crate::kv::{Commit, Kv, Mutation, Space};
 use crate::limits::RESTORE_COMMIT_BYTES;
@@ -73,6 +74,7 @@ pub(super) async fn all(fill: &mut Fill<'_>, backups: &[Backup]) -> Result<()> {
     let last = increments.last().unwrap_or(full);
     // The catalog of the last says what of the others still counts.
     let mut tables = Tables::default();
+    let mut histories = Histories::default();
     let mut trimmed = 0;
     for file in files(last, Space::Catalog) {
         let mut blocks = Reading::open(last, file).await?;
@@ -84,8 +86,11 @@ pub(super) async fn all(fill: &mut Fill<'_>, backups: &[Backup]) -> Result<()> {
                     })?);
                 }
                 tables.take(&key, &value)?;
+                if key == key::HISTORIES {
+                    histories = Histories::decode(&value)?;
+                }
                 // Of the store that was copied; the new one has its own.
-                if key == key::HEAD || key == key::GROUP {
+                if key == key::HEAD || key == key::GROUP || key == key::HISTORIES {
                     continue;
                 }
                 fill.set(Space::Catalog, key, Some(value.into())).await?;
@@ -94,6 +99,10 @@ pub(super) async fn all(fill: &mut Fill<'_>, backups: &[Backup]) -> Result<()> {
     }
     let head = last.manifest.sequence.to_be_bytes().to_vec();
     fill.set(Space::Catalog, key::HEAD.into(), Some(head)).await?;
+    // The database that was copied may have gone on.
+    histories.begin(last.manifest.sequence.saturating_add(1));
+    let histories = Some(histories.encode());
+    fill.set(Space::Catalog, key::HISTORIES.into(), histories).await?;
     for file in &full.manifest.files {
         let mut blocks = Reading::open(full, file).await?;
         while let Some(entries) = blocks.next().await? {

@@ -30,7 +30,7 @@ pub struct WrittenRow {
     pub sequence: Option<u64>,
     /// Its primary key, unless [`ReturnRow::None`] was asked for.
     pub key: Option<PrimaryKey>,
-    /// The columns asked for by [`ReturnRow::AfterModify`]; `None` when there is no row after the write.
+    /// What was asked for by [`ReturnRow::AfterModify`] or [`ReturnRow::All`]; `None` when there is no row after the write.
     pub row: Option<Row>,
     /// What it cost; nothing when the request is a repeated one.
     pub consumed: CapacityUnits,
@@ -51,6 +51,7 @@ impl WrittenRow {
                 });
                 (Some(key.clone()), row)
             }
+            ReturnRow::All => (Some(key.clone()), after.cloned()),
         };
         Self {
             key,

@@ -1,6 +1,7 @@
 //! Backups: what is restored is what was there; what isn't whole is refused.
 
 mod interrupted;
+mod room;
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,10 @@ use std::path::Path;
 use souk_storage::backup::{BackupFolder, BackupPolicy};
 use souk_storage::kv::Space;
 use souk_storage::restore::{restore, verify};
-use souk_storage::{Backup, BackupKind, Database, DatabaseOptions, Error, KeyKind, TableSchema};
+use souk_storage::{
+    Backup, BackupKind, Database, DatabaseOptions, Error, FeedOptions, FeedSource, FeedStart, KeyKind,
+    TableSchema,
+};
 use tempfile::TempDir;
 
 use crate::commits::random;
@@ -67,6 +71,99 @@ async fn a_restored_full_backup_is_the_same_to_the_byte() {
     // It goes on where it was.
     let database = Database::open(&target, DatabaseOptions::default()).await;
     assert_eq!(database.expect("a database").last_sequence(), 400);
+}
+
+/// What a restored database writes is told from what its original wrote, and from what another restore of it writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_database_begins_another_history() {
+    let directory = folder();
+    let mut sample = Sample::open(&directory.path().join("db"), random()).await;
+    sample.write(20).await;
+    let first = sample.database.history();
+    assert_eq!(sample.database.history_of(1), first);
+    let full = sample.database.backup(directory.path().join("full"), None).await;
+    let full = full.expect("a backup");
+    sample.write(10).await;
+    let next = sample
+        .database
+        .backup(directory.path().join("next"), Some(&full))
+        .await;
+    let chain = [full, next.expect("a backup")];
+    sample.close().await;
+    let mut histories = vec![first];
+    for (name, chain) in [("a", &chain[..]), ("b", &chain), ("c", &chain[..1])] {
+        let target = directory.path().join(name);
+        let last = restore(chain, &target).await.expect("a restore").sequence;
+        for reopened in [false, true] {
+            let database = Database::open(&target, DatabaseOptions::default()).await;
+            let database = database.expect("a database");
+            assert_eq!(database.history_of(last), first);
+            let own = database.history();
+            assert_eq!(database.history_of(last + 1), own);
+            assert_eq!(histories.contains(&own), reopened);
+            if !reopened {
+                histories.push(own);
+            }
+            database.close().await.expect("a close");
+        }
+    }
+    // And on: a backup of the restored one.
+    let database = Database::open(&directory.path().join("a"), DatabaseOptions::default()).await;
+    let database = database.expect("a database");
+    let backup = database.backup(directory.path().join("again"), None).await;
+    database.close().await.expect("a close");
+    let target = directory.path().join("d");
+    restore(&[backup.expect("a backup")], &target)
+        .await
+        .expect("a restore");
+    let database = Database::open(&target, DatabaseOptions::default()).await;
+    let database = database.expect("a database");
+    assert_eq!((database.history_of(1), database.history_of(30)), (first, first));
+    assert!(!histories.contains(&database.history()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_feed_from_before_a_restore_is_refused() {
+    let directory = folder();
+    let mut sample = Sample::open(&directory.path().join("db"), random()).await;
+    sample.write(20).await;
+    let changes = FeedOptions::new(FeedSource::Changes(FeedStart::Oldest));
+    let feed = sample.database.create_feed("f", changes).await.expect("a feed");
+    let kept = feed.read(0).await.expect("a batch").token;
+    let backup = sample
+        .database
+        .backup(directory.path().join("backup"), None)
+        .await;
+    sample.write(10).await;
+    let lost = feed.read_after(&kept, 0).await.expect("a batch").token;
+    feed.acknowledge(&kept).await.expect("it is of this feed");
+    drop(feed);
+    sample.close().await;
+    let target = directory.path().join("restored");
+    restore(&[backup.expect("a backup")], &target)
+        .await
+        .expect("a restore");
+    let mut sample = Sample::open(&target, random()).await;
+    sample.write(30).await;
+    let feed = sample.database.feed("f").expect("the feed");
+    for refused in [
+        feed.read_after(&lost, 0).await.map(|_| ()),
+        feed.acknowledge(&lost).await,
+    ] {
+        let refused = refused
+            .expect_err("other changes have these sequences")
+            .to_string();
+        assert!(refused.contains("history"), "{refused}");
+    }
+    assert!(
+        !feed
+            .read_after(&kept, 0)
+            .await
+            .expect("a batch")
+            .records
+            .is_empty()
+    );
+    feed.acknowledge(&kept).await.expect("it is of this history");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -60,6 +60,7 @@ contract! {
         loses_no_update,
         gives_sequences_without_gaps,
         gives_snapshots_their_exact_sequence,
+        shows_no_snapshot_ahead_of_the_sequence,
         tells_the_sequence_before_it_answers,
     ;
     reads:

@@ -343,12 +343,26 @@ async fn refuses_another_format() {
     let directory = database(1).await;
     let marker = directory.path().join("FORMAT");
     let ours = fs::read(&marker).expect("the marker");
-    fs::write(&marker, "souk storage 2\n").expect("a write");
-    match open(directory.path()).await {
-        Err(Error::UnsupportedFormat { found, supported, .. }) => {
-            assert_eq!((found.as_str(), supported.as_str()), ("2", "1"));
+    // The earlier one, whose journals could be forged, and a later one.
+    for (other, version) in [("souk storage 1\n", "1"), ("souk storage 3 more\n", "3")] {
+        fs::write(&marker, other).expect("a write");
+        let error = open(directory.path()).await.expect_err("another format");
+        assert!(error.advice().contains("take a backup"), "{}", error.advice());
+        match error {
+            Error::UnsupportedFormat { found, supported, .. } => {
+                assert_eq!((found.as_str(), supported.as_str()), (version, "2"));
+            }
+            other => panic!("expected another format, got {other:?}"),
         }
-        other => panic!("expected another format, got {other:?}"),
+    }
+    // With another number, what was durable would pass for what was not.
+    for at in "souk storage 2 ".len()..ours.len() - 1 {
+        let mut damaged = ours.clone();
+        damaged[at] ^= 1;
+        fs::write(&marker, damaged).expect("a write");
+        let error = open(directory.path()).await.expect_err("a damaged marker");
+        assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+        assert!(error.to_string().contains("FORMAT"), "{error}");
     }
     for foreign in [&b"BlueFS 14\n"[..], b"", &[0xff; 9]] {
         fs::write(&marker, foreign).expect("a write");

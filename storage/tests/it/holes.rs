@@ -1,5 +1,6 @@
 //! Logs that lack changes in the middle or at the end, and whose loss is accepted.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -60,14 +61,19 @@ async fn database(feeds: &[u64], lacks: &[u64]) -> TempDir {
     }
     database.close().await.expect("a close");
     drop(database);
-    let store = FjallKv::open(directory.path(), &options(Recovery::Refuse)).await;
+    lose(directory.path(), lacks).await;
+    directory
+}
+
+/// Takes changes out of the log of a closed database.
+async fn lose(directory: &Path, lacks: &[u64]) {
+    let store = FjallKv::open(directory, &options(Recovery::Refuse)).await;
     let store = store.expect("a store");
     let gone = lacks
         .iter()
         .map(|sequence| delete(Space::Log, &sequence.to_be_bytes()));
     store.commit(unlogged(gone.collect())).await.expect("a commit");
     store.close().await.expect("a close");
-    directory
 }
 
 fn name(position: u64) -> String {
@@ -175,4 +181,43 @@ async fn tells_a_feed_that_is_ahead_of_the_log() {
         );
         feed.remove().await.expect("a removal");
     }
+}
+
+/// Rows outlive the changes that wrote them, and their sequences are given again: a revision is of one write in its history.
+#[tokio::test]
+async fn gives_no_revision_twice_in_a_history() {
+    let directory = database(&[], &[]).await;
+    let mut given = BTreeSet::new();
+    let last = WRITES;
+    for (round, lacks) in [&[9, 10][..], &[10], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]]
+        .into_iter()
+        .enumerate()
+    {
+        let database = open(directory.path()).await.expect("a database");
+        note(&database, last, &mut given).await;
+        database.close().await.expect("a close");
+        drop(database);
+        lose(directory.path(), lacks).await;
+        let database = open_shorter(directory.path()).await.expect("a database");
+        assert!(database.last_sequence() < last, "{round}");
+        assert!(
+            note(&database, last, &mut given).await,
+            "the row outlived its change"
+        );
+        while database.last_sequence() < last {
+            write(&database, last).await;
+            assert!(note(&database, last, &mut given).await, "{round}");
+        }
+        database.close().await.expect("a close");
+    }
+}
+
+/// Notes what is compared when somebody depends on the last write of a row: whether it is new.
+async fn note(database: &Database, id: u64, given: &mut BTreeSet<(u64, u64)>) -> bool {
+    let table = database.table("t").expect("the table");
+    let snapshot = database.snapshot().await.expect("a snapshot");
+    let row = snapshot.get(&table, &PrimaryKey::integer(id.cast_signed())).await;
+    let revision = row.expect("a read").expect("a row").revision;
+    assert!(revision <= snapshot.sequence());
+    given.insert((database.history_of(revision), revision))
 }

@@ -1,21 +1,23 @@
 //! Concurrent writers and readers leave histories; each partition's must be linearisable: as if every operation had
 //! happened at one moment between its call and its answer. A transaction is one operation from its beginning to its
-//! commit; writers that it refuses have done nothing.
+//! commit; writers that it refuses have done nothing. Writes carry request ids, and are tried again, by others at the same time
+//! and after a restart: an attempt that finds the request applied gets the first answer, and does nothing.
 
 mod checker;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use fastrand::Rng;
 use souk_storage::{
     ColumnChange, CommitOptions, Committed, Comparison, Condition, Database, DatabaseOptions, Durability,
-    Error, Existence, Filter, KeyKind, KeyValue, PrimaryKey, ReturnRow, Row, RowOperation, RowWrite, Table,
-    TableSchema, WriteBatch,
+    Error, Existence, Filter, KeyKind, KeyValue, PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation,
+    RowWrite, Table, TableSchema, WriteBatch,
 };
 
-use self::checker::{Effect, Event, Must, Operation, Seen, longest_run};
+use self::checker::{Effect, Event, Must, Operation, Request, Seen, longest_run};
 
 const TASKS: u64 = 8;
 const PARTITIONS: i64 = 3;
@@ -33,45 +35,61 @@ fn operations_per_task() -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn histories_in_memory_are_linearisable() {
     let database = Database::in_memory(DatabaseOptions::default()).await;
-    histories_are_linearisable(database.expect("a database")).await;
+    let database = database.expect("a database");
+    histories_are_linearisable(async || database.clone(), &[1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn histories_on_disk_are_linearisable() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = Database::open(directory.path(), DatabaseOptions::default()).await;
-    histories_are_linearisable(database.expect("a database")).await;
+    let open = async || {
+        let database = Database::open(directory.path(), DatabaseOptions::default()).await;
+        database.expect("a database")
+    };
+    histories_are_linearisable(open, &[2, 1]).await;
 }
 
-async fn histories_are_linearisable(database: Database) {
+/// Between two of the `parts`, of so many shares of the operations, the database is closed and opened again.
+async fn histories_are_linearisable(open: impl AsyncFn() -> Database, parts: &[usize]) {
     let mut random = crate::commits::random();
-    let schema = TableSchema::new("t")
-        .key("partition", KeyKind::Integer)
-        .key("row", KeyKind::Integer)
-        .transactions();
-    let table = database.ensure_table(schema).await.expect("a table");
     let clock = Arc::new(AtomicU64::new(0));
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|_| {
-            let client = Client {
-                database: database.clone(),
-                table: table.clone(),
-                clock: clock.clone(),
-                random: Rng::with_seed(random.u64(..)),
-                last_seen: BTreeMap::new(),
-            };
-            tokio::spawn(client.run())
-        })
-        .collect();
+    let asked = Arc::new(Asked::default());
     let mut histories: BTreeMap<i64, Vec<Operation>> = BTreeMap::new();
-    let mut refused = 0;
-    for task in tasks {
-        let (history, conflicts) = task.await.expect("a client");
-        refused += conflicts;
-        for (partition, operation) in history {
-            histories.entry(partition).or_default().push(operation);
+    let (mut refused, mut reopened) = (0, u64::MAX);
+    for part in parts {
+        let database = open().await;
+        let schema = TableSchema::new("t")
+            .key("partition", KeyKind::Integer)
+            .key("row", KeyKind::Integer)
+            .transactions();
+        let table = database.ensure_table(schema).await.expect("a table");
+        reopened = clock.load(Ordering::SeqCst);
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|_| {
+                let client = Client {
+                    database: database.clone(),
+                    table: table.clone(),
+                    clock: clock.clone(),
+                    asked: asked.clone(),
+                    random: Rng::with_seed(random.u64(..)),
+                    last_seen: BTreeMap::new(),
+                };
+                let operations = operations_per_task() * part / parts.iter().sum::<usize>();
+                tokio::spawn(client.run(operations))
+            })
+            .collect();
+        for task in tasks {
+            let (history, conflicts) = task.await.expect("a client");
+            refused += conflicts;
+            for (partition, operation) in history {
+                histories.entry(partition).or_default().push(operation);
+            }
+        }
+        if parts.len() > 1 {
+            database.close().await.expect("a close");
         }
     }
+    assert_repeated(histories.values().flatten(), reopened);
     println!("{refused} writers and transactions were refused by transactions");
     assert!(refused > 0, "no transaction met another writer");
     for (partition, history) in histories {
@@ -94,11 +112,76 @@ async fn histories_are_linearisable(database: Database) {
     }
 }
 
+/// Requests were repeated while the first attempt was under way, and some of those from before the last opening after it.
+fn assert_repeated<'a>(history: impl Iterator<Item = &'a Operation>, reopened: u64) {
+    let mut attempts: BTreeMap<u64, Vec<&Operation>> = BTreeMap::new();
+    for operation in history {
+        if let Some(request) = operation.request {
+            attempts.entry(request.id).or_default().push(operation);
+        }
+    }
+    let (mut repeated, mut at_once, mut later) = (0, 0, 0);
+    for attempts in attempts.values() {
+        let replayed = |attempt: &Operation| attempt.request.is_some_and(|request| request.replayed);
+        let Some(first) = attempts.iter().find(|attempt| !replayed(attempt)) else {
+            continue;
+        };
+        for attempt in attempts.iter().filter(|attempt| replayed(attempt)) {
+            repeated += 1;
+            at_once += u32::from(attempt.invoked < first.returned && first.invoked < attempt.returned);
+            later += u32::from(first.returned < reopened && reopened <= attempt.invoked);
+        }
+    }
+    println!("{repeated} requests were repeated, {at_once} at the same time, {later} after the restart");
+    assert!(
+        repeated > 0 && at_once > 0,
+        "no request was repeated at the same time"
+    );
+    assert!(
+        later > 0 || reopened == 0,
+        "no request was repeated after the restart"
+    );
+}
+
+/// The requests that clients have made, to make them again.
+#[derive(Default)]
+struct Asked(Mutex<Vec<Ask>>);
+
+/// A request: a batch of one partition.
+#[derive(Clone)]
+struct Ask {
+    id: u64,
+    partition: i64,
+    durability: Durability,
+    /// Each with the number of its row.
+    writes: Vec<(i64, (RowWrite, Must, Effect))>,
+}
+
+impl Asked {
+    /// Notes a request, before anyone makes it.
+    fn note(&self, mut ask: Ask) -> Ask {
+        let mut asked = self.0.lock().expect("no client panicked");
+        ask.id = asked.len() as u64;
+        asked.push(ask.clone());
+        ask
+    }
+
+    /// One of a partition: mostly one of the last.
+    fn again(&self, partition: i64, random: &mut Rng) -> Option<Ask> {
+        let asked = self.0.lock().expect("no client panicked");
+        let far = if random.u8(0..4) == 0 { asked.len() } else { 2 };
+        let of_partition = asked.iter().rev().filter(|ask| ask.partition == partition);
+        let recent: Vec<_> = of_partition.take(far).collect();
+        random.choice(recent).cloned()
+    }
+}
+
 /// One of the tasks that work at the same time.
 struct Client {
     database: Database,
     table: Table,
     clock: Arc<AtomicU64>,
+    asked: Arc<Asked>,
     random: Rng,
     /// What it saw last of each row, to write conditions that often hold.
     last_seen: BTreeMap<(i64, i64), Seen>,
@@ -106,21 +189,22 @@ struct Client {
 
 impl Client {
     /// What it did, and how many times a transaction was in the way.
-    async fn run(mut self) -> (Vec<(i64, Operation)>, usize) {
+    async fn run(mut self, operations: usize) -> (Vec<(i64, Operation)>, usize) {
         let mut history = Vec::new();
         let mut refused = 0;
-        for _ in 0..operations_per_task() {
+        for _ in 0..operations {
             let partition = self.random.i64(0..PARTITIONS);
             let invoked = self.clock.fetch_add(1, Ordering::SeqCst);
             // Others may come in between: without this, operations in memory hardly ever meet.
             tokio::task::yield_now().await;
-            let event = match self.random.u8(0..12) {
-                0..3 => Some(self.read(partition).await),
-                3..9 => self.write(partition, 1).await,
-                9 => self.write(partition, ROWS).await,
-                _ => self.transact(partition).await,
+            let answer = match self.random.u8(0..16) {
+                0..3 => Some((self.read(partition).await, None)),
+                3..8 => self.write(partition, 1).await,
+                8 => self.write(partition, ROWS).await,
+                9..14 => self.repeat(partition).await,
+                _ => self.transact(partition).await.map(|event| (event, None)),
             };
-            let Some(event) = event else {
+            let Some((event, request)) = answer else {
                 refused += 1;
                 continue;
             };
@@ -129,6 +213,7 @@ impl Client {
                 invoked,
                 returned,
                 event,
+                request,
             };
             history.push((partition, operation));
         }
@@ -155,28 +240,65 @@ impl Client {
     }
 
     /// Writes so many rows of a partition in one batch; `None` when a transaction holds it.
-    async fn write(&mut self, partition: i64, rows: i64) -> Option<Event> {
+    async fn write(&mut self, partition: i64, rows: i64) -> Option<(Event, Option<Request>)> {
         let first = self.random.i64(0..=ROWS - rows);
-        let mut batch = WriteBatch::new().durability(self.durability());
-        let mut writes = Vec::new();
-        for row in first..first + rows {
-            let (write, must, effect) = self.row_write(partition, row);
-            batch = batch.row(write);
-            writes.push((row, must, effect));
+        let ask = Ask {
+            id: 0,
+            partition,
+            durability: self.durability(),
+            writes: (first..first + rows)
+                .map(|row| (row, self.row_write(partition, row)))
+                .collect(),
+        };
+        if self.random.u8(0..3) == 0 {
+            return self.ask(ask, false).await;
         }
-        match self.database.write(batch).await {
-            Ok(committed) => Some(Event::Wrote {
-                saw: Vec::new(),
-                sequence: committed.sequence,
-                writes: told(writes, &committed),
-            }),
+        let ask = self.asked.note(ask);
+        self.ask(ask, true).await
+    }
+
+    /// Makes a request that somebody has made, or is about to.
+    async fn repeat(&mut self, partition: i64) -> Option<(Event, Option<Request>)> {
+        match self.asked.again(partition, &mut self.random) {
+            Some(ask) => self.ask(ask, true).await,
+            None => self.write(partition, 1).await,
+        }
+    }
+
+    async fn ask(&mut self, ask: Ask, by_id: bool) -> Option<(Event, Option<Request>)> {
+        let mut batch = WriteBatch::new().durability(ask.durability);
+        let mut writes = Vec::new();
+        for (row, (mut write, must, effect)) in ask.writes {
+            writes.push((row, must, effect));
+            // The handle may be one from before the restart.
+            write.table = self.table.clone();
+            batch = batch.row(write);
+        }
+        if by_id {
+            batch = batch.request(RequestRecord {
+                id: u128::from(ask.id).to_be_bytes(),
+                fingerprint: ask.id,
+                reply: Bytes::new(),
+            });
+        }
+        let (event, replayed) = match self.database.write(batch).await {
+            Ok(committed) => {
+                let event = Event::Wrote {
+                    saw: Vec::new(),
+                    sequence: committed.sequence,
+                    writes: told(writes, &committed),
+                };
+                (event, committed.replayed.is_some())
+            }
             Err(Error::ConditionFailed { write, .. }) => {
                 let (row, must, _) = writes[write];
-                Some(Event::Refused(row, must))
+                (Event::Refused(row, must), false)
             }
-            Err(Error::TransactionConflict { .. }) => None,
+            Err(Error::TransactionConflict { .. }) => return None,
             Err(error) => panic!("a write failed: {error}"),
-        }
+        };
+        let request = Request { id: ask.id, replayed };
+        Some((event, by_id.then_some(request)))
     }
 
     /// Reads all rows of a partition and writes all or one of them, in a transaction; `None` when another one holds

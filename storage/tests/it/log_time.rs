@@ -65,6 +65,42 @@ async fn finds_changes_by_their_time() {
     assert_eq!(since[0].sequence as usize, expected(times[700]) + 1);
 }
 
+/// Changes dated in the future by a clock that was ahead are passed over, one or many: a place is where the changes of
+/// a time are, whatever lies before.
+#[tokio::test]
+async fn finds_changes_behind_those_of_the_future() {
+    let mut random = crate::commits::random();
+    let clock = Arc::new(ManualClock::new(START));
+    let database = Database::in_memory(options(&clock)).await.expect("a database");
+    let table = database
+        .ensure_table(TableSchema::new("t").key("id", KeyKind::Integer))
+        .await;
+    let table = table.expect("a table");
+    let mut times: Vec<Option<i64>> = Vec::new();
+    let mut now = START;
+    while times.len() < 1000 {
+        let ahead = random.u8(..4) == 0;
+        for _ in 0..*random.choice(&[1, 3, 70]).expect("one") {
+            now += random.i64(0..3 * SECOND);
+            clock.set(if ahead { now + 86_400 * SECOND } else { now });
+            let id = i64::try_from(times.len()).expect("a number");
+            let batch = WriteBatch::of(&table, put(id), Condition::none());
+            database.write(batch).await.expect("a write");
+            times.push((!ahead).then_some(now));
+        }
+    }
+    clock.set(now);
+    let snapshot = database.snapshot().await.expect("a snapshot");
+    for _ in 0..500 {
+        let time = random.i64(START - 1..=now);
+        let first = times
+            .iter()
+            .position(|each| each.is_some_and(|each| each >= time));
+        let found = snapshot.sequence_at(time).await.expect("a sequence");
+        assert_eq!(found as usize, first.unwrap_or(times.len()), "{time}");
+    }
+}
+
 #[tokio::test]
 async fn knows_which_times_are_gone() {
     let clock = Arc::new(ManualClock::new(START));

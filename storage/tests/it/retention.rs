@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use souk_storage::{
-    Condition, Database, DatabaseOptions, Error, KeyKind, ManualClock, PrimaryKey, RequestRecord,
-    RowOperation, Table, TableSchema, WriteBatch,
+    Clock as _, Condition, Database, DatabaseOptions, Error, FeedOptions, FeedSource, FeedStart, KeyKind,
+    ManualClock, PrimaryKey, RequestRecord, RowOperation, Table, TableSchema, WriteBatch,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -156,6 +156,90 @@ async fn keeps_requests_as_long_as_it_says() {
     store.maintained().await;
     assert!(store.write(Some([2; 16])).await.is_some());
     assert_eq!(store.write(Some([1; 16])).await, None, "it was swept");
+}
+
+/// A clock that was ahead dates changes in the future. They are kept for one retention more than others, from when
+/// trimming meets them, not until their date has come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trims_changes_dated_in_the_future() {
+    const START: i64 = 1_700_000_000_000_000_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Store::open(directory.path()).await;
+    let feed = FeedOptions::new(FeedSource::Changes(FeedStart::Newest)).hold(2 * HOUR);
+    store.database.create_feed("slow", feed).await.expect("a feed");
+    store.write(None).await;
+    for years in [10, 1] {
+        store.clock.advance(365 * 24 * years * HOUR);
+        store.write(None).await;
+        store.clock.set(START);
+    }
+    store.write(None).await;
+    // The feed holds the first change for another hour.
+    store.clock.set(START);
+    store.clock.advance(HOUR);
+    assert_eq!(store.maintained().await, 1);
+    store.clock.advance(HOUR);
+    assert_eq!(store.maintained().await, 2);
+    let seen = store.clock.now();
+    let store = store.reopen(directory.path()).await;
+    store.clock.advance(HOUR);
+    store.write(None).await;
+    assert_eq!(store.maintained().await, 2, "held by the feed");
+    store.clock.advance(HOUR);
+    assert_eq!(store.maintained().await, 5, "two hours after they were seen");
+    let snapshot = store.database.snapshot().await.expect("a snapshot");
+    assert_eq!(
+        snapshot
+            .sequence_at(seen + 1)
+            .await
+            .expect("nothing later is gone"),
+        4
+    );
+    drop(snapshot);
+
+    // The same without a feed, and with a clock that was ahead when trimming met them.
+    store
+        .database
+        .feed("slow")
+        .expect("the feed")
+        .remove()
+        .await
+        .expect("a removal");
+    let now = store.clock.now();
+    store.clock.advance(365 * 24 * 20 * HOUR);
+    store.write(None).await;
+    store.clock.set(now);
+    store.clock.advance(365 * 24 * HOUR);
+    assert_eq!(store.maintained().await, 6);
+    store.clock.set(now);
+    store.clock.advance(HOUR / 2);
+    assert_eq!(store.maintained().await, 6);
+    store.clock.advance(HOUR / 2);
+    assert_eq!(store.maintained().await, 6);
+    store.clock.advance(HOUR / 2);
+    assert_eq!(store.maintained().await, 7);
+}
+
+/// A request of the future is forgotten one retention after the sweep met it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgets_requests_dated_in_the_future() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Store::open(directory.path()).await;
+    let now = store.clock.now();
+    store.clock.advance(365 * 24 * HOUR);
+    assert_eq!(store.write(Some([1; 16])).await, None);
+    store.clock.set(now);
+    assert_eq!(store.write(Some([2; 16])).await, None);
+    store.maintained().await;
+    store.clock.advance(2 * HOUR);
+    store.maintained().await;
+    assert!(store.write(Some([1; 16])).await.is_some());
+    assert!(store.write(Some([2; 16])).await.is_some());
+    store.clock.advance(Duration::from_nanos(1));
+    store.maintained().await;
+    assert_eq!(store.write(Some([1; 16])).await, None, "it was swept");
+    assert_eq!(store.write(Some([2; 16])).await, None, "it was swept");
+    store.database.close().await.expect("a close");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

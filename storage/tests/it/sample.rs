@@ -39,6 +39,8 @@ fn options(clock: &Arc<ManualClock>) -> DatabaseOptions {
 
 /// Key of the mark that groups of commits carry.
 const GROUP_MARK: &[u8] = &[0x08];
+/// The key of the histories.
+const HISTORIES: &[u8] = &[0x06];
 
 impl Sample {
     pub(crate) async fn open(directory: &Path, random: fastrand::Rng) -> Self {
@@ -169,8 +171,9 @@ pub(crate) async fn dump(directory: &Path) -> Vec<(Space, Bytes, Bytes)> {
     let mut dump = Vec::new();
     for space in Space::ALL {
         let mut entries = scan(&*cut, all(space, &[], &END)).await.entries;
-        // The mark of the last group belongs to one store's journals.
-        entries.retain(|(key, _)| (space, &key[..]) != (Space::Catalog, GROUP_MARK));
+        // The mark of the last group belongs to one store's journals, and a restore begins another history.
+        let own = |key: &[u8]| space == Space::Catalog && (key == GROUP_MARK || key == HISTORIES);
+        entries.retain(|(key, _)| !own(key));
         dump.extend(entries.into_iter().map(|(key, value)| (space, key, value)));
     }
     dump

@@ -4,12 +4,13 @@ mod full;
 mod tmpfs;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use souk_storage::DatabaseOptions;
 use souk_storage::kv::fjall::FjallKv;
 use souk_storage::kv::memory::MemoryKv;
-use souk_storage::kv::{Kv, Mutation, Space};
+use souk_storage::kv::{Health, Kv, Mutation, Space};
 
 use crate::commits::*;
 
@@ -139,6 +140,44 @@ async fn settles_updates_that_the_engine_leaves() {
             "{taken} bytes for {live} live ones after {update} updates"
         );
     }
+}
+
+/// A committer that waits for a flush and an upkeep that waits for the committer's snapshot would wait for each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settles_while_large_rows_are_written() {
+    const WRITERS: u8 = 8;
+    const ROWS: u32 = 40;
+    const BYTES: usize = 3 << 20;
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Arc::new(open(directory.path(), &options()).await);
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                // Compresses well: it is the memory that is short, not the disk.
+                let value = vec![writer; BYTES];
+                for row in 0..ROWS {
+                    let key = [&[writer][..], &row.to_be_bytes()].concat();
+                    let put = logged(vec![put(Space::Rows, &key, &value)], &value);
+                    store.commit(buffered(put)).await.expect("a commit");
+                }
+            })
+        })
+        .collect();
+    let done = async {
+        for writer in writers {
+            writer.await.expect("a writer");
+        }
+    };
+    tokio::pin!(done);
+    loop {
+        tokio::select! {
+            () = &mut done => break,
+            settled = store.settle() => settled.expect("settled"),
+        }
+    }
+    store.settle().await.expect("settled");
+    assert_eq!(*store.health().borrow(), Health::Serving);
 }
 
 /// An old snapshot keeps what it reads; it goes when the snapshot does.

@@ -39,7 +39,13 @@ fn reads_what_it_wrote_and_nothing_shorter() {
 }
 
 #[test]
-fn takes_tokens_of_its_feed_only() {
+fn takes_tokens_of_its_feed_and_history_only() {
+    let mut histories = Histories::default();
+    histories.begin(0);
+    let mut forked = histories.clone();
+    forked.begin(8);
+    let mut restored = histories.clone();
+    restored.begin(7);
     for delivers in [Delivers::Base, Delivers::Changes, Delivers::BaseAndChanges] {
         let definition = definition(delivers);
         let other = Definition {
@@ -47,20 +53,22 @@ fn takes_tokens_of_its_feed_only() {
             ..definition.clone()
         };
         for checkpoint in checkpoints() {
-            let token = FeedToken::new(&definition, &checkpoint);
+            let token = FeedToken::new(&definition, &checkpoint, &histories);
             let fits = match checkpoint.stage {
                 Stage::Base { .. } => delivers != Delivers::Changes,
                 Stage::Changes => delivers != Delivers::Base,
                 Stage::Finished => delivers == Delivers::Base,
                 Stage::Lost => false,
             };
-            let found = token.checkpoint(&definition);
+            let found = token.checkpoint(&definition, &histories);
             assert_eq!(found.is_ok(), fits, "{delivers:?} {checkpoint:?}");
+            assert_eq!(token.checkpoint(&definition, &forked).is_ok(), fits);
+            assert!(token.checkpoint(&definition, &restored).is_err());
             assert!(found.is_err() || found.unwrap() == checkpoint);
-            assert!(token.checkpoint(&other).is_err());
+            assert!(token.checkpoint(&other, &histories).is_err());
             for end in 0..token.as_bytes().len() {
                 let cut = FeedToken::from_bytes(token.as_bytes()[..end].to_vec());
-                assert!(cut.checkpoint(&definition).is_err());
+                assert!(cut.checkpoint(&definition, &histories).is_err());
             }
         }
     }

@@ -80,12 +80,17 @@ impl Shared {
     fn publish(&self, sequence: u64, moment: u64) {
         // The one before is let go by its last reader, or here, but not under the lock.
         let cut = Arc::new(Cut::take(self.store.clone(), sequence, moment));
-        let _before = std::mem::replace(&mut *self.cut.write(), cut);
+        let mut shown = self.cut.write();
+        // Under the lock of the cut: no reader sees a change above the sequence, and none waits for what is told to others.
+        let mut advanced = false;
         self.sequence.send_if_modified(|shown| {
-            let advanced = *shown != sequence;
+            advanced = *shown != sequence;
             *shown = sequence;
-            advanced
+            false
         });
+        let _before = std::mem::replace(&mut *shown, cut);
+        drop(shown);
+        self.sequence.send_if_modified(|_| advanced);
     }
 
     /// Tells that the store has failed; the first reason stays.

@@ -3,7 +3,7 @@
 //! | name        | what it is                                                        |
 //! |-------------|-------------------------------------------------------------------|
 //! | `LOCK`      | locked while the database is open; holds the id of the process    |
-//! | `FORMAT`    | `souk storage 1`: what wrote the rest; the first that is created  |
+//! | `FORMAT`    | `souk storage 2` and the [`Nonce`]: what wrote the rest; the first that is created |
 //! | `WATERMARK` | see `watermark`                                                   |
 //! | `data`      | the engine's files                                                |
 //! | `*.new`     | being created; of no value after a crash                          |
@@ -13,6 +13,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::nonce::Nonce;
 use crate::error::{Error, Result};
 
 const LOCK: &str = "LOCK";
@@ -28,15 +29,16 @@ const HARMLESS: [&str; 3] = [LOCK, FORMAT_NEW, "lost+found"];
 
 /// Begins the format marker.
 const MAGIC: &str = "souk storage ";
-/// Version of everything below the directory: this layout, keys and values.
-const VERSION: &str = "1";
+/// Version of everything below the directory: this layout, keys and values. The marks of version 1 could be forged.
+const VERSION: &str = "2";
 /// Longest format marker that is read.
-const MAX_FORMAT_BYTES: u64 = 64;
+const MAX_FORMAT_BYTES: u64 = 128;
 
 /// A locked directory that holds a database, or an empty one to create it in. The lock is released on drop.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
+    nonce: Nonce,
     lock: File,
 }
 
@@ -47,14 +49,26 @@ impl Directory {
         // Before the lock file is made: nothing is written to a directory that is not ours.
         check_format(path)?;
         let lock = lock(path)?;
-        if check_format(path)? == Format::Absent {
-            sync_ancestors(path)?;
-            write_whole(path, FORMAT, format!("{MAGIC}{VERSION}\n").as_bytes())?;
-        }
+        let nonce = match check_format(path)? {
+            Format::Ours(nonce) => nonce,
+            Format::Absent => {
+                sync_ancestors(path)?;
+                let nonce = Nonce::random();
+                let marker = format!("{MAGIC}{VERSION} {}\n", nonce.to_text());
+                write_whole(path, FORMAT, marker.as_bytes())?;
+                nonce
+            }
+        };
         Ok(Self {
             path: path.to_owned(),
+            nonce,
             lock,
         })
+    }
+
+    /// The secret number of the store.
+    pub(super) fn nonce(&self) -> Nonce {
+        self.nonce
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -108,9 +122,9 @@ impl Drop for Directory {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Format {
-    Ours,
+    Ours(Nonce),
     Absent,
 }
 
@@ -138,15 +152,18 @@ fn check_format(path: &Path) -> Result<Format> {
         Err(error) => return Err(Error::io("open", marker)(error)),
     }
     let text = str::from_utf8(&text).map_err(|_| not_ours())?;
-    match text.strip_prefix(MAGIC).map(str::trim_end) {
-        None => Err(not_ours()),
-        Some(VERSION) => Ok(Format::Ours),
-        Some(other) => Err(Error::UnsupportedFormat {
+    let text = text.strip_prefix(MAGIC).ok_or_else(not_ours)?.trim_end();
+    let (version, nonce) = text.split_once(' ').unwrap_or((text, ""));
+    if version != VERSION {
+        return Err(Error::UnsupportedFormat {
             directory: path.to_owned(),
-            found: other.to_owned(),
+            found: version.to_owned(),
             supported: VERSION.to_owned(),
-        }),
+        });
     }
+    Nonce::from_text(nonce)
+        .map(Format::Ours)
+        .ok_or_else(|| Error::corrupt(format!("the secret number in {marker:?}")))
 }
 
 fn lock(directory: &Path) -> Result<File> {

@@ -186,7 +186,11 @@ impl Group {
             let head = self.last.to_be_bytes();
             batch.insert(store.keyspace(Space::Catalog), key::HEAD, head);
         }
-        batch.insert(store.keyspace(Space::Catalog), key::GROUP, mark.encode());
+        batch.insert(
+            store.keyspace(Space::Catalog),
+            key::GROUP,
+            mark.encode(store.nonce()),
+        );
         batch.commit().map_err(|error| Failure::writing(&error))
     }
 

@@ -6,7 +6,11 @@
 //! open, though nothing may be lost: a disk may write the sectors of a batch that was never synced in any order.
 //!
 //! So every batch carries a [`GroupMark`]: its number, and how far the journal was durable before it. Where the
-//! journal can't be read on, a later batch that is whole tells by its mark whether what is broken had been durable.
+//! journal can't be read on, the mark of a later batch tells whether what is broken had been durable.
+//!
+//! What follows there may be anything, values of clients among it that look like batches. So a mark carries the secret
+//! [`Nonce`] of its store, and a checksum, and is believed by itself. A copy of a whole journal in a value is older than
+//! the group it stands in: its marks don't reach what may be broken.
 //!
 //! A journal is a sequence of batches, then zeros or its end. Numbers are little-endian:
 //!
@@ -26,6 +30,9 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use memchr::memmem;
+
+use super::nonce::Nonce;
 use crate::error::{Error, Result};
 use crate::key;
 
@@ -48,22 +55,29 @@ pub(super) struct GroupMark {
 }
 
 impl GroupMark {
-    const BYTES: usize = 16;
+    const BYTES: usize = Nonce::BYTES + 3 * size_of::<u64>();
 
-    pub(super) fn encode(self) -> [u8; Self::BYTES] {
+    /// The nonce of the store, number, durable, and the xxh3 of these; big-endian.
+    pub(super) fn encode(self, nonce: Nonce) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
-        out.copy_from_slice([self.number.to_be_bytes(), self.durable.to_be_bytes()].as_flattened());
+        let (front, checksum) = out.split_at_mut(Self::BYTES - size_of::<u64>());
+        let (secret, numbers) = front.split_at_mut(Nonce::BYTES);
+        secret.copy_from_slice(&nonce.0);
+        numbers.copy_from_slice([self.number.to_be_bytes(), self.durable.to_be_bytes()].as_flattened());
+        checksum.copy_from_slice(&xxh3_64(front).to_be_bytes());
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let ([number, durable], []) = bytes.as_chunks::<8>() else {
+    /// The mark, if the store of this nonce wrote it.
+    pub(super) fn decode(bytes: &[u8], nonce: Nonce) -> Option<Self> {
+        let ([number, durable, _], []) = bytes.strip_prefix(&nonce.0)?.as_chunks::<8>() else {
             return None;
         };
-        Some(Self {
+        let mark = Self {
             number: u64::from_be_bytes(*number),
             durable: u64::from_be_bytes(*durable),
-        })
+        };
+        (mark.encode(nonce) == bytes).then_some(mark)
     }
 }
 
@@ -81,7 +95,7 @@ struct Before {
 ///
 /// # Errors
 /// [`Error::Corrupt`] when something is damaged that was durable: nothing is changed. [`Error::Io`].
-pub(super) fn check(data: &Path, accept: bool) -> Result<Option<u64>> {
+pub(super) fn check(data: &Path, nonce: Nonce, accept: bool) -> Result<Option<u64>> {
     let journals = list(data)?;
     let mut before = Before::default();
     let mut next = 0;
@@ -94,7 +108,7 @@ pub(super) fn check(data: &Path, accept: bool) -> Result<Option<u64>> {
         }
         next = number + 1;
         let is_active = position + 1 == journals.len();
-        let Some(damage) = read(path, is_active, &mut before).map_err(Error::io("read", path))? else {
+        let Some(damage) = read(path, nonce, is_active, &mut before).map_err(Error::io("read", path))? else {
             continue;
         };
         if !damage.interrupted {
@@ -148,10 +162,10 @@ struct Damage {
 }
 
 /// Reads a journal to its end or to where it is damaged.
-fn read(path: &Path, is_active: bool, before: &mut Before) -> io::Result<Option<Damage>> {
+fn read(path: &Path, nonce: Nonce, is_active: bool, before: &mut Before) -> io::Result<Option<Damage>> {
     let mut window = Window::open(path)?;
     loop {
-        match parse(window.bytes()) {
+        match parse(window.bytes(), nonce) {
             Parsed::Batch(batch) => {
                 let follows = batch
                     .mark
@@ -176,26 +190,18 @@ fn read(path: &Path, is_active: bool, before: &mut Before) -> io::Result<Option<
         return Ok(None);
     }
     // An older journal was synced as a whole before the next one was begun.
-    let interrupted = is_active && !was_durable(&rest, before.group);
+    let interrupted = is_active && !was_durable(&rest, nonce, before.group);
     Ok(Some(Damage { at, interrupted }))
 }
 
-/// Whether what is broken at the begin was durable: as the first whole batch behind it tells.
-fn was_durable(rest: &[u8], last: Option<u64>) -> bool {
-    let mut from = 0;
-    while let Some(found) = rest
-        .get(from..)
-        .and_then(|rest| rest.windows(TRAILER.len()).position(|window| window == TRAILER))
-    {
-        from += found + TRAILER.len();
-        if let Parsed::Batch(Batch { mark: Some(mark), .. }) = parse(rest.get(from..).unwrap_or_default()) {
-            // The first that is broken comes after `last`. Where that isn't known, the worst is assumed.
-            if last.is_none_or(|last| mark.durable > last) {
-                return true;
-            }
-        }
-    }
-    false
+/// Whether what is broken at the begin was durable: as a mark behind it tells.
+fn was_durable(rest: &[u8], nonce: Nonce, last: Option<u64>) -> bool {
+    memmem::find_iter(rest, &nonce.0).any(|at| {
+        let mark = rest.get(at..).and_then(|rest| rest.get(..GroupMark::BYTES));
+        let mark = mark.and_then(|mark| GroupMark::decode(mark, nonce));
+        // The first that is broken comes after `last`. Where that isn't known, the worst is assumed.
+        mark.is_some_and(|mark| last.is_none_or(|last| mark.durable > last))
+    })
 }
 
 /// What a journal goes on with.
@@ -212,8 +218,8 @@ struct Batch {
     mark: Option<GroupMark>,
 }
 
-fn parse(bytes: &[u8]) -> Parsed {
-    let mut reader = Reader { bytes, at: 0 };
+fn parse(bytes: &[u8], nonce: Nonce) -> Parsed {
+    let mut reader = Reader { bytes, at: 0, nonce };
     match reader.batch() {
         Ok(batch) => Parsed::Batch(batch),
         Err(Stop::Incomplete) => Parsed::Incomplete,
@@ -229,6 +235,7 @@ enum Stop {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    nonce: Nonce,
 }
 
 impl<'a> Reader<'a> {
@@ -295,7 +302,7 @@ impl<'a> Reader<'a> {
         let key = self.take(key)?;
         let value = self.take(value)?;
         let is_mark = space == CATALOG_ID && key == key::GROUP;
-        Ok(is_mark.then(|| GroupMark::decode(value)).flatten())
+        Ok(is_mark.then(|| GroupMark::decode(value, self.nonce)).flatten())
     }
 }
 

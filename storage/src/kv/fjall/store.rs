@@ -7,8 +7,10 @@ use ::fjall::{Database, Keyspace, PersistMode, Readable};
 use super::directory::Directory;
 use super::failure::{self, Failure};
 use super::journal::{CATALOG_ID, GroupMark};
+use super::nonce::Nonce;
 use super::setup::{self, MemoryPlan};
 use crate::error::{Error, Result};
+use crate::history::Histories;
 use crate::key;
 use crate::kv::{STAMP, Space};
 use crate::options::DatabaseOptions;
@@ -90,6 +92,11 @@ impl Store {
         self.directory.path()
     }
 
+    /// Its secret number.
+    pub(super) fn nonce(&self) -> Nonce {
+        self.directory.nonce()
+    }
+
     /// Fails when the engine has failed in the background.
     pub(super) fn probe(&self) -> Result<(), ::fjall::Error> {
         self.database.persist(PersistMode::Buffer)
@@ -163,6 +170,33 @@ impl Store {
             .map_err(unknown)
     }
 
+    /// Begins another history when a loss was accepted: from now on the sequences behind `last` are given again. Rows that outlived
+    /// their changes become rows of `last` in the new history, so that no write to come has the revision of one of them.
+    pub(super) fn begin_history(&self, last: u64) -> Result<()> {
+        let unknown = |error: ::fjall::Error| Error::from(Failure::writing(&error).outcome_unknown());
+        let snapshot = self.database.snapshot();
+        for entry in snapshot.iter(&self.rows) {
+            // What can't be read now can't be read later either.
+            let Ok((key, value)) = entry.into_inner() else {
+                break;
+            };
+            let mut value = value.to_vec();
+            if let Some(stamp) = value.get_mut(STAMP)
+                && *stamp > last.to_be_bytes()[..]
+            {
+                stamp.copy_from_slice(&last.to_be_bytes());
+                self.rows.insert(key, value).map_err(unknown)?;
+            }
+        }
+        let kept = self.catalog.get(key::HISTORIES);
+        let kept = kept.map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?;
+        let mut histories = kept.map_or(Ok(Histories::default()), |bytes| Histories::decode(&bytes))?;
+        histories.begin(last);
+        self.catalog
+            .insert(key::HISTORIES, histories.encode())
+            .map_err(unknown)
+    }
+
     fn trimmed(&self, snapshot: &::fjall::Snapshot) -> Result<u64> {
         stored(snapshot, &self.catalog, key::TRIMMED, "the end of trimming")
     }
@@ -172,7 +206,7 @@ impl Store {
         let stored = self.catalog.get(key::GROUP);
         let stored = stored.map_err(|error| Error::from(failure::unreadable(Space::Catalog, error)))?;
         stored.map_or(Ok(0), |value| {
-            GroupMark::decode(&value)
+            GroupMark::decode(&value, self.nonce())
                 .map(|mark| mark.number)
                 .ok_or_else(|| Error::corrupt("the mark of the last group is malformed"))
         })
@@ -182,7 +216,9 @@ impl Store {
     pub(super) fn set_head(&self, sequence: u64, mark: GroupMark) -> Result<()> {
         let mut batch = self.database.batch();
         batch.insert(&self.catalog, key::HEAD, sequence.to_be_bytes());
-        batch.insert(&self.catalog, key::GROUP, mark.encode());
+        // It may be of changes whose sequences are given again.
+        batch.remove(&self.catalog, key::NOTICED);
+        batch.insert(&self.catalog, key::GROUP, mark.encode(self.nonce()));
         batch
             .commit()
             .map_err(|error| Failure::writing(&error).outcome_unknown().into())

@@ -31,7 +31,7 @@ const MIN_GARBAGE_PART: u64 = 6;
 const BUSY_FACTOR: u32 = 30;
 /// Most time between two looks at the store.
 const MAX_TICK: Duration = Duration::from_secs(1);
-/// Time between two looks while someone waits for the store to settle.
+/// Time between two looks while someone waits for the store to settle, and while the committer is asked for a snapshot.
 const EAGER_TICK: Duration = Duration::from_millis(5);
 /// Looks at which the engine must have nothing to do before it counts as done.
 const CALM_LOOKS: u32 = 3;
@@ -55,6 +55,9 @@ enum State {
     Dirty { first: Instant, last: Instant },
     /// All is being flushed and compacted: looks at which there was nothing to do, and compactions seen.
     Working { calm: u32, compactions: usize },
+    /// The committer is asked for a fresh snapshot. It may be waiting for a flush of this thread, which goes on
+    /// answering: blocking here would be a deadlock.
+    Refreshing(oneshot::Receiver<()>),
     /// A space is being compacted as a whole.
     Compacting(JoinHandle<()>),
 }
@@ -107,19 +110,19 @@ impl Upkeep {
 
     /// Works until the committer and the store have gone.
     pub(super) fn run(mut self) {
+        let mut looked = Instant::now();
         loop {
-            let tick = if self.waiting.is_empty() {
-                (self.settle_after / 4).clamp(EAGER_TICK, MAX_TICK)
-            } else {
-                EAGER_TICK
-            };
-            let result = match self.asked.recv_timeout(tick) {
+            // By a deadline, so that a committer that keeps asking for flushes doesn't put off the looks.
+            let result = match self.asked.recv_deadline(looked + self.pause()) {
                 Ok(Ask::Relieve) => self.relieve(),
                 Ok(Ask::Settle(answer)) => {
                     self.waiting.push(answer);
                     self.begin()
                 }
-                Err(flume::RecvTimeoutError::Timeout) => self.tick(),
+                Err(flume::RecvTimeoutError::Timeout) => {
+                    looked = Instant::now();
+                    self.tick()
+                }
                 Err(flume::RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = result {
@@ -127,6 +130,15 @@ impl Upkeep {
                 self.fail(&Failure::writing(&error).with_room(free));
                 return;
             }
+        }
+    }
+
+    /// Time between two looks.
+    fn pause(&self) -> Duration {
+        match self.state {
+            State::Refreshing(_) => EAGER_TICK,
+            _ if !self.waiting.is_empty() => EAGER_TICK,
+            _ => (self.settle_after / 4).clamp(EAGER_TICK, MAX_TICK),
         }
     }
 
@@ -207,9 +219,14 @@ impl Upkeep {
                     compactions: seen,
                 };
                 if calm >= enough || (written && !busy) {
-                    self.clean()?;
+                    self.refresh();
                 }
             }
+            State::Refreshing(mut refreshed) => match refreshed.try_recv() {
+                Ok(()) => self.clean()?,
+                Err(oneshot::error::TryRecvError::Empty) => self.state = State::Refreshing(refreshed),
+                Err(oneshot::error::TryRecvError::Closed) => self.give_up(),
+            },
             State::Compacting(thread) if thread.is_finished() => {
                 // A panic was printed; the engine goes on with the tables as they were.
                 let _ = thread.join();
@@ -220,14 +237,24 @@ impl Upkeep {
         Ok(())
     }
 
+    /// Asks the committer for a snapshot behind everything the engine did. If its queue is full, the next look does.
+    fn refresh(&mut self) {
+        let (done, refreshed) = oneshot::channel();
+        match self.committer.try_send(Request::Refresh(done)) {
+            Ok(()) => self.state = State::Refreshing(refreshed),
+            Err(flume::TrySendError::Full(_)) => {}
+            Err(flume::TrySendError::Disconnected(_)) => self.give_up(),
+        }
+    }
+
+    /// The committer ends or has failed: nobody waits any longer for what won't happen.
+    fn give_up(&mut self) {
+        self.state = State::Settled;
+        self.waiting.clear();
+    }
+
     /// Removes obsolete files; then compacts a space, or is done.
     fn clean(&mut self) -> Result<(), ::fjall::Error> {
-        let (done, refreshed) = oneshot::channel();
-        self.state = State::Settled;
-        if self.committer.send(Request::Refresh(done)).is_err() || refreshed.blocking_recv().is_err() {
-            // It ends or has failed.
-            return Ok(());
-        }
         engine::rotate(self.shared.store.keyspace(Space::Catalog))?;
         if let Some(space) = self.full_of_garbage() {
             self.compacted.push(space);

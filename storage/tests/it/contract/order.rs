@@ -166,6 +166,29 @@ pub(super) async fn gives_snapshots_their_exact_sequence(store: Store) {
     }
 }
 
+/// Whoever has read a change may say so: it isn't beyond the end of the log.
+pub(super) async fn shows_no_snapshot_ahead_of_the_sequence(store: Store) {
+    const COMMITS: u64 = 5_000;
+    let reader = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let sequence = store.sequence();
+            loop {
+                let read = snapshot(&*store).await.sequence();
+                let last = *sequence.borrow();
+                assert!(read <= last, "{read} was read, but the last is {last}");
+                if read == COMMITS {
+                    return;
+                }
+            }
+        })
+    };
+    for _ in 0..COMMITS {
+        commit(&store, buffered(logged(vec![], b""))).await;
+    }
+    reader.await.expect("a reader");
+}
+
 pub(super) async fn tells_the_sequence_before_it_answers(store: Store) {
     let mut sequence = store.sequence();
     let reader = tokio::spawn(async move {

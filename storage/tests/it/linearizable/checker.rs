@@ -56,12 +56,59 @@ pub(super) enum Event {
     Refused(i64, Must),
 }
 
+/// The request that a write carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) id: u64,
+    /// Whether the answer says that it was that of an earlier attempt.
+    pub(super) replayed: bool,
+}
+
 /// An operation between two moments of one clock.
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     pub(super) invoked: u64,
     pub(super) returned: u64,
     pub(super) event: Event,
+    pub(super) request: Option<Request>,
+}
+
+/// The attempts at each request. Which of them are done says what is known of it: no more state is needed.
+struct Attempts<'a> {
+    history: &'a [Operation],
+    of: BTreeMap<u64, Vec<usize>>,
+}
+
+impl<'a> Attempts<'a> {
+    fn new(history: &'a [Operation]) -> Self {
+        let mut of: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (at, operation) in history.iter().enumerate() {
+            if let Some(request) = operation.request {
+                of.entry(request.id).or_default().push(at);
+            }
+        }
+        Self { history, of }
+    }
+
+    /// The answer of the attempt that was applied; one that was refused leaves nothing behind.
+    fn applied(&self, id: u64, done: &Done) -> Option<&Event> {
+        let attempts = self.of.get(&id)?.iter().filter(|at| done.has(**at));
+        let mut answers = attempts.map(|at| &self.history[*at].event);
+        answers.find(|event| matches!(event, Event::Wrote { .. }))
+    }
+
+    /// The rows after an operation; `None` when it can't happen then.
+    fn after(&self, rows: &Rows, done: &Done, operation: &Operation) -> Option<Rows> {
+        let Some(Request { id, replayed }) = operation.request else {
+            return after(rows, &operation.event);
+        };
+        match self.applied(id, done) {
+            // It gets the first answer again, and nothing is done.
+            Some(first) => (replayed && *first == operation.event).then(|| rows.clone()),
+            None if replayed => None,
+            None => after(rows, &operation.event),
+        }
+    }
 }
 
 /// The rows after an event; `None` when it can't happen to these rows.
@@ -133,6 +180,7 @@ pub(super) fn longest_run(history: &[Operation]) -> usize {
         bits: vec![0; history.len().div_ceil(64)],
         first: 0,
     };
+    let attempts = Attempts::new(&history);
     let mut tried = HashSet::new();
     let mut longest = 0;
     let mut open = vec![(none, Rows::new(), 0)];
@@ -151,7 +199,7 @@ pub(super) fn longest_run(history: &[Operation]) -> usize {
                 continue;
             }
             answered = answered.min(operation.returned);
-            if let Some(changed) = after(&rows, &operation.event) {
+            if let Some(changed) = attempts.after(&rows, &done, operation) {
                 let more = done.with(at, history.len());
                 if tried.insert((more.clone(), changed.clone())) {
                     open.push((more, changed, count + 1));
@@ -171,6 +219,14 @@ mod tests {
             invoked,
             returned,
             event,
+            request: None,
+        }
+    }
+
+    fn attempt(invoked: u64, returned: u64, event: Event, replayed: bool) -> Operation {
+        Operation {
+            request: Some(Request { id: 7, replayed }),
+            ..operation(invoked, returned, event)
         }
     }
 
@@ -227,6 +283,47 @@ mod tests {
             operation(2, 4, wrote(Must::NotExist, Effect::Put(2), 2)),
         ];
         assert_eq!(longest_run(&history), 1);
+    }
+
+    #[test]
+    fn takes_a_repeated_request_for_nothing_done() {
+        let add = || wrote(Must::Anything, Effect::Add(2, Some(2)), 1);
+        let history = [
+            attempt(1, 2, Event::Refused(1, Must::Exist), false),
+            attempt(3, 6, add(), false),
+            attempt(4, 5, add(), true),
+            operation(7, 8, wrote(Must::Exist, Effect::Put(9), 2)),
+            attempt(9, 10, add(), true),
+            operation(11, 12, saw(Some((2, 9)))),
+        ];
+        assert_eq!(longest_run(&history), history.len());
+    }
+
+    #[test]
+    fn finds_a_request_that_was_forgotten() {
+        let add = |sum, sequence| wrote(Must::Anything, Effect::Add(2, Some(sum)), sequence);
+        for (forgotten, longest) in [
+            // Applied again.
+            (attempt(3, 4, add(4, 2), false), 1),
+            // Refused by what it did itself.
+            (attempt(3, 4, Event::Refused(1, Must::NotExist), false), 1),
+            // Not the first answer.
+            (attempt(3, 4, add(4, 1), true), 1),
+            (attempt(3, 4, add(2, 2), true), 1),
+            // The first answer, but said to be new.
+            (attempt(3, 4, add(2, 1), false), 1),
+            (attempt(3, 4, add(2, 1), true), 2),
+        ] {
+            let history = [attempt(1, 2, add(2, 1), false), forgotten];
+            assert_eq!(longest_run(&history), longest, "{history:?}");
+        }
+    }
+
+    #[test]
+    fn finds_an_answer_of_nobody() {
+        let add = || wrote(Must::Anything, Effect::Add(2, Some(2)), 1);
+        let history = [attempt(1, 2, add(), true), attempt(3, 4, add(), false)];
+        assert_eq!(longest_run(&history), 0);
     }
 
     #[test]

@@ -203,9 +203,10 @@ fn columns(random: &mut Rng) -> Vec<(ColumnName, Value)> {
 }
 
 pub(super) fn returning(random: &mut Rng) -> ReturnRow {
-    match random.u8(0..4) {
+    match random.u8(0..5) {
         0 => ReturnRow::Key,
         1 => ReturnRow::AfterModify(vec![column(random), "absent".to_owned()]),
+        2 => ReturnRow::All,
         _ => ReturnRow::None,
     }
 }

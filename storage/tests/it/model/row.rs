@@ -132,6 +132,7 @@ pub(super) fn decide(
             });
             (Some(key.clone()), row)
         }
+        ReturnRow::All => (Some(key.clone()), after.cloned()),
     };
     Ok((change, returned))
 }

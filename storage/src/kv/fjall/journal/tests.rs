@@ -2,7 +2,15 @@
 
 use super::*;
 
+/// The store's, and what somebody else guessed.
+const NONCE: Nonce = Nonce([0xA5; Nonce::BYTES]);
+const GUESSED: Nonce = Nonce([0x5A; Nonce::BYTES]);
+
 fn batch(mark: GroupMark, value: &[u8]) -> Vec<u8> {
+    batch_of(NONCE, mark, value)
+}
+
+fn batch_of(nonce: Nonce, mark: GroupMark, value: &[u8]) -> Vec<u8> {
     let mut items = Vec::new();
     let mut item = |space: u64, key: &[u8], value: &[u8]| {
         items.extend_from_slice(&[2, 0, 0]);
@@ -13,7 +21,7 @@ fn batch(mark: GroupMark, value: &[u8]) -> Vec<u8> {
         items.extend_from_slice(key);
         items.extend_from_slice(value);
     };
-    item(CATALOG_ID, key::GROUP, &mark.encode());
+    item(CATALOG_ID, key::GROUP, &mark.encode(nonce));
     item(1, b"row", value);
     let mut out = vec![1];
     out.extend_from_slice(&2u32.to_le_bytes());
@@ -41,7 +49,7 @@ fn check_bytes(bytes: &[u8], accept: bool) -> (Result<Option<u64>>, usize) {
     let data = tempfile::tempdir().unwrap();
     let path = data.path().join("0.jnl");
     fs::write(&path, bytes).unwrap();
-    let checked = check(data.path(), accept);
+    let checked = check(data.path(), NONCE, accept);
     (checked, fs::read(path).unwrap().len())
 }
 
@@ -131,10 +139,94 @@ fn refuses_an_older_journal_that_is_damaged() {
         durable: 4,
     };
     fs::write(data.path().join("1.jnl"), batch(next, b"")).unwrap();
-    check(data.path(), false).expect_err("a hole");
-    assert_eq!(check(data.path(), true).unwrap(), Some(3));
+    check(data.path(), NONCE, false).expect_err("a hole");
+    assert_eq!(check(data.path(), NONCE, true).unwrap(), Some(3));
     assert!(!data.path().join("1.jnl").exists());
     // A journal that was deleted between two others is none that is missing.
     fs::write(data.path().join("2.jnl"), batch(next, b"")).unwrap();
-    assert_eq!(check(data.path(), false).unwrap(), Some(5));
+    assert_eq!(check(data.path(), NONCE, false).unwrap(), Some(5));
+}
+
+/// A client's value that looks like a journal: groups that say that all was durable, begun and ended in any way, and
+/// what the journal held before.
+fn like_a_journal(random: &mut fastrand::Rng, before: &[u8]) -> Vec<u8> {
+    let mut value = Vec::new();
+    for _ in 0..random.usize(1..6) {
+        let number = *random.choice(&[1, 4, 5, 6, 100, u64::MAX]).expect("one");
+        let mark = GroupMark {
+            number,
+            durable: number - random.u64(..2),
+        };
+        match random.u8(..5) {
+            0 | 1 => value.extend(batch_of(GUESSED, mark, &[8; 40])),
+            2 => {
+                let group = batch_of(GUESSED, mark, TRAILER);
+                value.extend(&group[random.usize(..group.len())..]);
+            }
+            3 => value.extend(&before[random.usize(..before.len())..]),
+            _ => value.extend(TRAILER),
+        }
+    }
+    value
+}
+
+/// Bytes of a client never make a torn tail look like commits that were durable, wherever it is torn: its begin is
+/// lost, or its end, or sectors in it.
+#[test]
+fn believes_no_groups_in_the_values_of_a_torn_tail() {
+    const SECTOR: usize = 64;
+    let seed = match std::env::var("SOUK_SEED") {
+        Ok(seed) => seed.parse().expect("SOUK_SEED is a number"),
+        Err(_) => fastrand::u64(..),
+    };
+    println!("SOUK_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut believed_a_guess = 0;
+    for round in 0..20 {
+        let mut bytes = Vec::new();
+        let mut ends = vec![0];
+        // Groups 4 to 6 were never synced.
+        for (number, durable) in (1..).zip([0, 1, 2, 3, 3, 3]) {
+            let value = like_a_journal(&mut random, if bytes.is_empty() { TRAILER } else { &bytes });
+            bytes.extend(batch(GroupMark { number, durable }, &value));
+            ends.push(bytes.len());
+        }
+        let durable = ends[3];
+        let whole = |at: usize| ends.iter().rposition(|end| *end <= at).unwrap();
+        let assert_cut = |damaged: &[u8], whole: usize, what: &str| {
+            let (checked, length) = check_bytes(damaged, false);
+            let found = checked.unwrap_or_else(|error| panic!("round {round}, {what}: {error}"));
+            assert_eq!(
+                (found, length),
+                (Some(whole as u64), ends[whole]),
+                "round {round}, {what}"
+            );
+        };
+        // Every place once, and some of others.
+        let step = if round == 0 { 1 } else { random.usize(20..200) };
+        for at in (durable + 1..bytes.len()).step_by(step) {
+            let mut damaged = bytes.clone();
+            damaged[durable..at].fill(0);
+            // What is behind is a whole journal to whoever may have written it.
+            believed_a_guess += usize::from(was_durable(&damaged[durable..], GUESSED, Some(3)));
+            assert_cut(&damaged, 3, &format!("begun at {at}"));
+            assert_cut(&bytes[..at], whole(at), &format!("ended at {at}"));
+        }
+        for _ in 0..20 {
+            let mut damaged = bytes.clone();
+            let sectors = damaged.len() / SECTOR;
+            let mut first = damaged.len();
+            for sector in (durable / SECTOR + 1..sectors).filter(|_| random.u8(..4) == 0) {
+                first = first.min(sector * SECTOR);
+                damaged[sector * SECTOR..][..SECTOR].fill(0);
+            }
+            if first < damaged.len() && damaged[first..] != bytes[first..] {
+                assert_cut(&damaged, whole(first), &format!("sectors from {first} on"));
+            }
+        }
+    }
+    assert!(
+        believed_a_guess > 0,
+        "the values would be believed by who knows the number"
+    );
 }
