@@ -19,6 +19,7 @@ use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, Snapshots};
 use crate::health;
 pub use crate::health::Health;
 use crate::index_admin;
+pub use crate::keeper::VerifyOptions;
 use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
 use crate::leases::Bounds;
 use crate::log_tail::LogTail;
@@ -49,6 +50,8 @@ pub struct EngineConfig {
     pub writer_memory: usize,
     /// Documents of one index from which on the process gets [huge pages](souk_chassis::huge_pages) of memory.
     pub huge_pages_from: u64,
+    /// How the files of indexes are compared with their checksums.
+    pub verify: VerifyOptions,
     /// Searches that run at a time; 0 is twice the number of cores.
     pub search_threads: usize,
     /// Every call has a caller (`souk_access::Caller`): one that lost it on the way is refused, instead of meeting all
@@ -65,6 +68,7 @@ impl EngineConfig {
             commit_interval: Duration::from_millis(200),
             writer_memory: 64 << 20,
             huge_pages_from: 100_000,
+            verify: VerifyOptions::default(),
             search_threads: 0,
             guarded: false,
         }
@@ -148,6 +152,7 @@ impl Engine {
                 commit_interval: config.commit_interval,
                 writer_memory: config.writer_memory,
                 huge_pages_from: config.huge_pages_from,
+                verify: config.verify,
             },
             room,
             metrics: metrics.clone(),

@@ -23,6 +23,7 @@ mod room;
 mod supervisor;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use self::backoff::Backoff;
 pub(crate) use self::follower::FollowOptions;
 pub(crate) use self::room::Room;
 use self::supervisor::{Failure, Supervisor};
+pub use self::verify::VerifyOptions;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_state::{Build, IndexState, Step};
@@ -204,6 +206,7 @@ impl Keeping {
         options.writer_memory_bytes = self.options.writer_memory;
         options.label = design.label(self.database.history());
         options.merge_room = self.room.of_merges();
+        options.verified_at_open = self.options.verify.at_open;
         options
     }
 

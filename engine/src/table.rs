@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::RwLock;
 use souk_access::Role;
@@ -90,6 +91,8 @@ pub(crate) struct OpenTable {
     pub(crate) table: Table,
     pub(crate) index: Arc<IndexState>,
     pub(crate) turns: Turns,
+    /// How often an index of it was found damaged.
+    pub(crate) damages: AtomicU64,
     /// Of requests that are tried.
     pub(crate) attempts: Turns,
     pub(crate) handovers: Handovers,
@@ -115,6 +118,7 @@ impl OpenTable {
             declaration,
             table,
             turns: Turns::default(),
+            damages: AtomicU64::new(0),
             attempts: Turns::default(),
             handovers: Handovers::since(last),
             places: ColumnPlaces::default(),

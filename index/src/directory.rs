@@ -6,6 +6,9 @@
 //! the names, then the two lists, and only then are the files deleted that the list on disk doesn't name any more. So
 //! after a crash the folder is exactly the last checkpoint, plus files that no list names and that the next opening
 //! sweeps away.
+//!
+//! What is made of damaged bytes has a right checksum again: merges compare the files that they read with theirs first,
+//! and lists of deleted documents, of which each commit makes the next, are compared whenever they are opened.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -21,11 +24,15 @@ use tantivy::directory::{
     WatchHandle, WritePtr,
 };
 
+use crate::checksum::{self, Damage};
 use crate::merge_log::{MergeFigures, MergeLog};
 
-/// The list of segments with the commit's payload, and the list of the library's files.
-const META_FILE: &str = "meta.json";
-const MANAGED_FILE: &str = ".managed.json";
+/// The list of segments with the commit's payload, and the list of the library's files. On the disk each is
+/// [sealed](checksum::seal).
+pub(crate) const META_FILE: &str = "meta.json";
+pub(crate) const MANAGED_FILE: &str = ".managed.json";
+/// How the names of lists of deleted documents end.
+pub(crate) const DELETES: &str = "del";
 
 /// See the module's documentation. Clones are the same directory.
 #[derive(Clone)]
@@ -34,6 +41,7 @@ pub(crate) struct SoftDirectory {
     inner: MmapDirectory,
     pending: Arc<Mutex<Pending>>,
     merges: MergeLog,
+    damage: Damage,
 }
 
 /// What the disk doesn't know yet.
@@ -56,6 +64,42 @@ impl SoftDirectory {
             inner: MmapDirectory::open(root)?,
             pending: Arc::default(),
             merges: MergeLog::default(),
+            damage: Damage::default(),
+        })
+    }
+
+    /// The folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What is known of damage.
+    pub(crate) fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
+    /// Compares a file with its checksum, and remembers damage; see [`checksum::compare`].
+    pub(crate) fn verify(&self, path: &Path, go_on: impl FnMut(u64) -> bool) -> io::Result<bool> {
+        checksum::compare(&self.root.join(path), go_on).map_err(|error| {
+            if !checksum::is_damage(&error) {
+                return error;
+            }
+            let detail = format!("{} can't be used: {error}", path.display());
+            let _ = self.damage.found(detail.clone());
+            io::Error::new(io::ErrorKind::InvalidData, detail)
+        })
+    }
+
+    /// How long a file is.
+    pub(crate) fn bytes(&self, path: &Path) -> io::Result<u64> {
+        Ok(std::fs::metadata(self.root.join(path))?.len())
+    }
+
+    /// A list as the disk has it.
+    fn read_list(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        checksum::unseal(self.inner.atomic_read(path)?).ok_or_else(|| {
+            let error = io::Error::new(io::ErrorKind::InvalidData, "has another checksum");
+            OpenReadError::wrap_io_error(error, path.to_owned())
         })
     }
 
@@ -90,7 +134,8 @@ impl SoftDirectory {
         self.inner.sync_directory()?;
         for name in [MANAGED_FILE, META_FILE] {
             if let Some(content) = lists.get(Path::new(name)) {
-                self.inner.atomic_write(Path::new(name), content)?;
+                self.inner
+                    .atomic_write(Path::new(name), &checksum::seal(content))?;
             }
         }
         self.inner.sync_directory()?;
@@ -121,6 +166,12 @@ impl std::fmt::Debug for SoftDirectory {
 
 impl Directory for SoftDirectory {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        let is_copied = crate::priority::lower_if_merging()
+            || path.extension().is_some_and(|extension| extension == DELETES);
+        if is_copied {
+            let verified = self.verify(path, |_| true);
+            verified.map_err(|error| OpenReadError::wrap_io_error(error, path.to_owned()))?;
+        }
         self.inner.get_file_handle(path)
     }
 
@@ -168,6 +219,9 @@ impl Directory for SoftDirectory {
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
         if let Some(content) = self.pending.lock().lists.get(path) {
             return Ok(content.clone());
+        }
+        if [META_FILE, MANAGED_FILE].map(Path::new).contains(&path) {
+            return self.read_list(path);
         }
         self.inner.atomic_read(path)
     }

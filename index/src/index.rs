@@ -1,7 +1,9 @@
 //! An open index: its folder, its one writer, its searchers.
 
 mod folder;
+mod verification;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,12 +14,14 @@ use tantivy::{IndexReader, IndexSettings, ReloadPolicy};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::analyze;
+use crate::checksum::Damage;
 use crate::columns::ColumnCache;
 use crate::cursor::Cursor;
 use crate::directory::SoftDirectory;
 use crate::error::Error;
 use crate::join::ParentCache;
 use crate::layout::Layout;
+use crate::limits::VERIFIED_AT_OPEN_BYTES;
 use crate::merge::ReclaimingMergePolicy;
 use crate::merge_log::MergeFigures;
 use crate::misfit::{MisfitLog, MisfitReport};
@@ -62,8 +66,9 @@ pub struct IndexOptions {
     /// Bytes of memory for documents that aren't committed; above, they are written to a segment early. At least 15 MB.
     /// And as many for removals that aren't applied: [`IndexWriter::is_full`].
     pub writer_memory_bytes: usize,
-    /// Compares the checksums of all files while opening: reads the whole index.
-    pub verify_checksums: bool,
+    /// Bytes of files that are compared with their checksums while the index is opened, besides the lists of deleted
+    /// documents; the others are for [`Index::verify_slowly`].
+    pub verified_at_open: u64,
     /// What its maker wants to know of an index before he opens it, kept with the schema: [`Kept::label`]. Of an
     /// index that exists it changes nothing.
     pub label: String,
@@ -76,7 +81,7 @@ impl Default for IndexOptions {
     fn default() -> Self {
         Self {
             writer_memory_bytes: 128_000_000,
-            verify_checksums: false,
+            verified_at_open: VERIFIED_AT_OPEN_BYTES,
             label: String::new(),
             merge_room: MergeRoom::default(),
             merge: ReclaimingMergePolicy::default(),
@@ -167,6 +172,7 @@ pub(crate) struct Shared {
     pub(crate) design: u64,
     /// Absent in memory.
     pub(crate) directory: Option<SoftDirectory>,
+    pub(crate) damage: Damage,
     reader: IndexReader,
     view: RwLock<Arc<View>>,
     durable: AtomicU64,
@@ -261,11 +267,10 @@ impl Index {
             },
             (Some(_), None) => Completeness::Complete,
         };
-        let reader = physical
-            .reader_builder()
-            .reload_policy(ReloadPolicy::Manual)
-            .try_into()
-            .map_err(|error| folder::unreadable("a segment", error))?;
+        let damage = directory
+            .as_ref()
+            .map_or_else(Damage::default, |directory| directory.damage().clone());
+        let reader = reader(&physical, &damage)?;
         let view = View {
             searcher: reader.searcher(),
             sequence: cursor.sequence,
@@ -281,6 +286,7 @@ impl Index {
                 design,
                 options,
                 directory,
+                damage,
                 reader,
                 view: RwLock::new(Arc::new(view)),
                 durable: AtomicU64::new(cursor.sequence),
@@ -384,13 +390,47 @@ impl Index {
         self.shared.misfits.lock().report()
     }
 
-    /// Compares the checksums of all files: reads the whole index.
+    /// Compares all files with their checksums: reads the whole index.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with the damaged files.
+    /// [`Error::Corrupt`] with the first damage; from then on all that the index is asked for answers so. [`Error::Io`]
+    /// when a file can't be read now.
     pub fn verify(&self) -> Result<(), Error> {
-        folder::verify(&self.shared.physical)
+        match &self.shared.directory {
+            Some(directory) => verification::all(&self.shared.physical, directory, &mut |_| true),
+            None => Ok(()),
+        }
     }
+
+    /// [`Index::verify`] in the background: reads so many bytes a second, and lowers the priority of its thread, which is
+    /// to be its own. Ends early when `stopped` says so, which is asked several times a second.
+    ///
+    /// # Errors
+    /// As [`Index::verify`].
+    pub fn verify_slowly(&self, bytes_per_second: u64, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        match &self.shared.directory {
+            Some(directory) => {
+                verification::slowly(&self.shared.physical, directory, bytes_per_second, stopped)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether damage is known, by whatever has found it: a comparison of checksums, or a merge.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is.
+    pub fn undamaged(&self) -> Result<(), Error> {
+        self.shared.damage.check()
+    }
+}
+
+/// Opens the segments. What isn't compared with its checksum before may be anything, on which the library panics.
+fn reader(physical: &tantivy::Index, damage: &Damage) -> Result<IndexReader, Error> {
+    let builder = physical.reader_builder().reload_policy(ReloadPolicy::Manual);
+    let opened = catch_unwind(AssertUnwindSafe(|| builder.try_into()))
+        .map_err(|_| damage.found("a segment can't be opened".to_owned()))?;
+    opened.map_err(|error| folder::unreadable("a segment", error))
 }
 
 impl Shared {
@@ -425,6 +465,13 @@ impl Shared {
         }
         self.durable.store(sequence, Ordering::Release);
         Ok(())
+    }
+
+    /// Says that nothing has ended this life of the index before its time.
+    pub(crate) fn ends_well(&self) {
+        if let Some(directory) = &self.directory {
+            verification::ends_well(directory);
+        }
     }
 
     /// How many documents (not nested objects) a searcher has.

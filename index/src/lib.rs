@@ -43,6 +43,7 @@
 //! | [`sort`] | the order of hits |
 //! | [`aggregate`] | figures and groups over all matches |
 //! | [`inner_hits`] | which objects of a hit matched |
+//! | [`contents`] | everything that is held of each document |
 //! | [`page`] | page tokens |
 //! | [`profile`] | how a search was planned, and what it cost |
 //! | [`cancel`] | when a search has to stop |
@@ -60,6 +61,7 @@
 //! | `bm25`, `statistics` | scores of texts, and what they depend on besides the document |
 //! | `bounds` | how high the documents of a word can score |
 //! | `run` | what the parts of one search share |
+//! | `checksum` | whether files hold what was written into them |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
 //! | `collapse` | of the matches with the same value of a field, the best |
 //! | `count` | how many documents match, as far as that is asked |
@@ -71,6 +73,7 @@
 pub mod aggregate;
 pub mod analyze;
 pub mod cancel;
+pub mod contents;
 pub mod document;
 pub mod error;
 pub mod geo;
@@ -93,6 +96,7 @@ mod bits;
 mod bm25;
 mod bounds;
 mod cell_walk;
+mod checksum;
 mod collapse;
 mod columns;
 mod count;

@@ -135,3 +135,5 @@ pub const MAX_OPERATIONS: usize = 100_000;
 // tantivy drops terms above 65,530 bytes without an error.
 const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < 65_530);
 const _: () = assert!(MAX_KEYWORD_BYTES < 65_530 && MAX_KEY_BYTES < 65_530);
+/// Bytes of an index that are compared with their checksums while it is opened; the rest is in the background.
+pub const VERIFIED_AT_OPEN_BYTES: u64 = 64 << 20;

@@ -1,8 +1,8 @@
-//! Merges leave the cores to searches and commits.
+//! Merges and comparisons of checksums leave the cores to searches and commits.
 
 /// How the search library begins the names of its merging threads.
 const MERGING: &str = "merge_thread";
-/// What a merging thread yields: of two threads that want one core, it then gets a tenth of it.
+/// What such a thread yields: of two threads that want one core, it then gets a tenth of it.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
@@ -24,16 +24,17 @@ pub(crate) fn lower_if_merging() -> bool {
     merges
 }
 
-/// On Linux a thread has a priority of its own. One that can't be lowered merges all the same.
+/// Lowers the priority of the calling thread. On Linux a thread has one of its own. One that can't be lowered works all the
+/// same.
 #[cfg(target_os = "linux")]
-fn lower() {
+pub(crate) fn lower() {
     let already = rustix::process::getpriority_process(None).unwrap_or_default();
     let _ = rustix::process::setpriority_process(None, NICENESS.max(already));
 }
 
 /// Elsewhere this would slow down the whole process.
 #[cfg(not(target_os = "linux"))]
-fn lower() {}
+pub(crate) fn lower() {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

@@ -12,6 +12,7 @@ use crate::count::Count;
 use crate::error::Error;
 use crate::index::{Shared, View};
 use crate::inner_hits;
+use crate::layout::Layout;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::profile::{Access, Laps, Profile, Recorder};
@@ -44,6 +45,15 @@ impl Searcher {
         Self { shared, view }
     }
 
+    /// What the view goes through.
+    pub(crate) fn segments(&self) -> &[SegmentReader] {
+        self.view.searcher.segment_readers()
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.shared.layout
+    }
+
     /// The last change that the view includes.
     #[must_use]
     pub fn sequence(&self) -> u64 {
@@ -55,6 +65,7 @@ impl Searcher {
     /// # Errors
     /// [`Error::Io`] and [`Error::Corrupt`].
     pub fn count(&self) -> Result<u64, Error> {
+        self.shared.damage.check()?;
         self.shared.documents(&self.view.searcher)
     }
 
@@ -69,6 +80,18 @@ impl Searcher {
     /// [`Error::LimitExceeded`]; [`Error::DeadlineExceeded`] and [`Error::Cancelled`] when `cancellation` says so;
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn search(
+        &self,
+        request: &SearchRequest,
+        cancellation: &Cancellation,
+    ) -> Result<SearchResult, Error> {
+        self.shared.damage.check()?;
+        let result = self.search_view(request, cancellation);
+        // Damage may have become known meanwhile: then it is the reason of an error, too.
+        self.shared.damage.check()?;
+        result
+    }
+
+    fn search_view(
         &self,
         request: &SearchRequest,
         cancellation: &Cancellation,

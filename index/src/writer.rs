@@ -32,7 +32,8 @@ const MERGE_THREADS: usize = 2;
 /// searches see them, [`checkpoint`](Self::checkpoint) makes them survive a crash. After a crash the index is exactly the
 /// last checkpoint; apply again what came after [`crate::Index::durable_sequence`]. Applying twice changes nothing.
 ///
-/// After an error of the disk every call answers [`Error::WriterFailed`], until the index is opened again.
+/// After an error of the disk every call answers [`Error::WriterFailed`], until the index is opened again; once damage is
+/// known, [`Error::Corrupt`].
 pub struct IndexWriter {
     shared: Arc<Shared>,
     /// Absent only while closing.
@@ -316,6 +317,7 @@ impl IndexWriter {
         self.shared
             .checkpoint(self.committed)
             .map_err(|error| self.failed(error))?;
+        self.shared.ends_well();
         self.shared
             .refresh(self.committed)
             .map_err(|error| self.failed(error))
@@ -349,7 +351,11 @@ impl IndexWriter {
             .lock()
             .get_or_insert_with(|| error.to_string())
             .clone();
-        Error::WriterFailed { detail }
+        self.shared
+            .damage
+            .check()
+            .err()
+            .unwrap_or(Error::WriterFailed { detail })
     }
 }
 
@@ -361,6 +367,7 @@ impl Drop for IndexWriter {
 }
 
 fn check_failed(shared: &Shared) -> Result<(), Error> {
+    shared.damage.check()?;
     match shared.failed.lock().as_ref() {
         Some(detail) => Err(Error::WriterFailed {
             detail: detail.clone(),

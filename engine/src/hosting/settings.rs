@@ -21,6 +21,8 @@ const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Least and most memory an index works with, in bytes.
 const INDEX_MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=2 << 30;
+/// Least that is read a second to compare indexes with their checksums: with less, damage would stay unknown for days.
+const VERIFY_BYTES_MIN: u64 = 1 << 20;
 
 /// Most searches at a time; more threads than that only wait for each other.
 const SEARCH_THREADS_MAX: usize = 1_024;
@@ -43,6 +45,8 @@ pub struct EngineSettings {
     /// Documents of one index from which on the process gets huge pages of memory, which make searches of large data
     /// faster and small processes large; 0 from the start. The variable `MIMALLOC_ALLOW_THP` goes before.
     pub huge_pages_from: u64,
+    /// Bytes a second that are read of each index to compare its files with their checksums in the background.
+    pub verify_bytes_per_second: u64,
     /// Bytes that stay free on the device; with less, writes are refused until there is room. 0 never refuses.
     pub reserve_bytes: u64,
     /// How long changes are kept at least, for watches.
@@ -61,6 +65,7 @@ impl Default for EngineSettings {
             memory_bytes: config.storage.memory_bytes,
             index_memory_bytes: config.writer_memory as u64,
             huge_pages_from: config.huge_pages_from,
+            verify_bytes_per_second: config.verify.bytes_per_second,
             reserve_bytes: config.storage.reserve_bytes,
             retention: config.storage.retention,
             backup: BackupSettings::default(),
@@ -78,6 +83,7 @@ impl EngineSettings {
         config.storage.memory_bytes = self.memory_bytes;
         config.writer_memory = usize::try_from(self.index_memory_bytes).unwrap_or(usize::MAX);
         config.huge_pages_from = self.huge_pages_from;
+        config.verify.bytes_per_second = self.verify_bytes_per_second;
         config.storage.reserve_bytes = self.reserve_bytes;
         config.storage.retention = self.retention;
         config
@@ -100,6 +106,10 @@ impl EngineSettings {
             let (least, most) = (INDEX_MEMORY_BYTES.start(), INDEX_MEMORY_BYTES.end());
             let message = format!("must be {least} to {most} bytes");
             problems.push(&format!("{path}.index_memory_bytes"), message);
+        }
+        if self.verify_bytes_per_second < VERIFY_BYTES_MIN {
+            let message = format!("must be at least {VERIFY_BYTES_MIN} bytes");
+            problems.push(&format!("{path}.verify_bytes_per_second"), message);
         }
         if !(MIN_RETENTION..=MAX_RETENTION).contains(&self.retention) {
             problems.push(&format!("{path}.retention"), "must be 1h to 168h");
@@ -164,6 +174,7 @@ mod tests {
                 "engine.search_threads=3",
                 "engine.huge_pages_from=7",
                 "engine.index_memory_bytes=33554432",
+                "engine.verify_bytes_per_second=2000000",
             ])
             .load()
             .expect("good settings");
@@ -173,6 +184,7 @@ mod tests {
         assert_eq!(config.search_threads, 3);
         assert_eq!(config.huge_pages_from, 7);
         assert_eq!(config.writer_memory, 32 << 20);
+        assert_eq!(config.verify.bytes_per_second, 2_000_000);
 
         let wrong = [
             "data=",
@@ -180,6 +192,7 @@ mod tests {
             "engine.retention=59m",
             "engine.memory_bytes=1",
             "engine.index_memory_bytes=1",
+            "engine.verify_bytes_per_second=1",
             "engine.backup.every=0s",
             "engine.backup.increments=5000",
             "engine.backup.keep=0",
@@ -200,6 +213,7 @@ mod tests {
                 "engine.commit_interval",
                 "engine.memory_bytes",
                 "engine.index_memory_bytes",
+                "engine.verify_bytes_per_second",
                 "engine.retention",
                 "engine.backup.every",
                 "engine.backup.increments",

@@ -20,8 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::Keeping;
-use super::folder;
+use super::{Keeping, folder, verify};
 use crate::design::Design;
 use crate::error::Result;
 use crate::index_state::Step;
@@ -113,7 +112,11 @@ fn resume<'a>(
     };
     let index = match Index::open(path, design.schema.clone(), keeping.index_options(design)) {
         Ok(index) => index,
-        Err(error @ (IndexError::Corrupt { .. } | IndexError::SchemaMismatch { .. })) => {
+        Err(error @ IndexError::Corrupt { .. }) => {
+            verify::found(keeping, &error);
+            return Ok(None);
+        }
+        Err(error @ IndexError::SchemaMismatch { .. }) => {
             warn!(table = keeping.table.declaration.name, %error, "the build begins anew");
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use souk_index::{Completeness, Error as IndexError, Index, Kept};
 use tracing::warn;
 
-use super::Keeping;
+use super::{Keeping, verify};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 
@@ -98,7 +98,11 @@ fn open(keeping: &Keeping, path: &Path, design: &Design) -> Result<Option<Index>
     let table = keeping.table.declaration.name;
     let index = match Index::open(path, design.schema.clone(), keeping.index_options(design)) {
         Ok(index) => index,
-        Err(error @ (IndexError::Corrupt { .. } | IndexError::SchemaMismatch { .. })) => {
+        Err(error @ IndexError::Corrupt { .. }) => {
+            verify::found(keeping, &error);
+            return Ok(None);
+        }
+        Err(error @ IndexError::SchemaMismatch { .. }) => {
             warn!(table, %error, "an index can't be used");
             return Ok(None);
         }
@@ -184,10 +188,11 @@ pub(super) fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Makes the names in a folder durable.
+/// Makes the names in the folder of a table's indexes durable, its own, and that of the folder of all indexes.
 pub(super) fn sync(folder: &Path) -> Result<()> {
-    fs::File::open(folder)
-        .and_then(|folder| folder.sync_all())
+    let mut folders = folder.ancestors().take(3);
+    folders
+        .try_for_each(|folder| fs::File::open(folder)?.sync_all())
         .map_err(refused("naming a new index"))
 }
 

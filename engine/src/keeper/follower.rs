@@ -15,6 +15,7 @@ use tracing::info_span;
 
 use super::pending::Pending;
 use super::rhythm::{Rhythm, Situation, Step};
+use super::verify::{self, VerifyOptions};
 use super::{Keeping, Promotion};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
@@ -43,6 +44,8 @@ pub(crate) struct FollowOptions {
     pub(crate) writer_memory: usize,
     /// Documents from which on the process gets huge pages of memory.
     pub(crate) huge_pages_from: u64,
+    /// How the files of the index are compared with their checksums.
+    pub(crate) verify: VerifyOptions,
 }
 
 /// See the module's documentation.
@@ -104,8 +107,10 @@ impl Follower {
         self.documents = self.index.size()?.documents;
         self.keeping.expect(self.documents);
         self.serve_when_ready()?;
+        let _verifying = verify::start(&self.keeping, &self.design, &self.index)?;
         while !stop.is_cancelled() {
             self.check_condemned()?;
+            self.index.undamaged()?;
             self.wait_for_merges(stop);
             let caught_up = self.take_changes()?;
             match self.next_step(caught_up) {

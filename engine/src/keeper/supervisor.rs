@@ -24,7 +24,7 @@ use tracing::{error, info, warn};
 
 use super::backoff::Backoff;
 use super::follower::Follower;
-use super::{Keeping, draft, folder};
+use super::{Keeping, draft, folder, verify};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_state::{Phase, Step};
@@ -180,6 +180,7 @@ impl Supervisor {
         let keeping = Arc::clone(&self.keeping);
         if self.anew {
             folder::remove(&folder::of(&keeping.folder, self.design.fingerprint()))?;
+            keeping.state().take_condemned(self.design.fingerprint());
             self.anew = false;
         }
         let index = match self.opened.take() {
@@ -224,9 +225,12 @@ impl Supervisor {
                 other
             }
         };
-        match failure {
+        match &failure {
             Failure::Passing(_) => {}
-            Failure::Broken(_) => {
+            Failure::Broken(error) => {
+                if matches!(error, EngineError::Index(IndexError::Corrupt { .. })) {
+                    verify::found(&self.keeping, error);
+                }
                 self.strikes += 1;
                 self.anew = true;
             }

@@ -1,6 +1,7 @@
 //! What is looked at whenever somebody asks. All of one asking comes from one look, which costs a listing of the store's
 //! folder and a walk over the segments of each index.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ struct Look {
 /// One table's index.
 struct TableLook {
     name: &'static str,
+    /// How often its index was found damaged.
+    damages: u64,
     /// How long it hasn't been able to advance.
     stalled: Duration,
     /// Changes that the log keeps for it.
@@ -91,6 +94,7 @@ impl Look {
             let name = table.declaration.name;
             tables.push(TableLook {
                 name,
+                damages: table.damages.load(Ordering::Relaxed),
                 stalled: table.index.stalled().map(|stall| stall.age()).unwrap_or_default(),
                 log_held: keeper::log_held(database, name),
                 serving: serving(engine, table).await,
@@ -249,6 +253,13 @@ impl Observed<'_> {
             let Some(look) = observatory.look() else { return };
             for table in &look.tables {
                 now.observe(u64::from(table.serving.is_some()), &[of(table)]);
+            }
+        });
+        let observatory = Arc::clone(&self.observatory);
+        table::DAMAGES.observe(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for table in &look.tables {
+                now.observe(table.damages, &[of(table)]);
             }
         });
         let observatory = Arc::clone(&self.observatory);

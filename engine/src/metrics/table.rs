@@ -316,6 +316,15 @@ pub const MISFITS: Instrument = Instrument {
     attributes: &["db.collection.name"],
 };
 
+/// Damage.
+pub const DAMAGES: Instrument = Instrument {
+    name: "souk.index.damages",
+    kind: Kind::Counter,
+    unit: "{index}",
+    description: "Indexes whose files were found damaged, each of which is built anew",
+    attributes: &["db.collection.name"],
+};
+
 /// Searches.
 pub const SEARCHES_ACTIVE: Instrument = Instrument {
     name: "souk.search.active",
@@ -406,6 +415,7 @@ pub const ALL: &[Instrument] = &[
     MERGES,
     MERGE_TIME,
     MISFITS,
+    DAMAGES,
     SEARCHES_ACTIVE,
     SEARCHES_WAITING,
     VIEWS,

@@ -4,7 +4,7 @@ use souk_chassis::status::{StatusBuilder, Violations};
 use souk_index::Error;
 use tonic::Status;
 
-use super::{RETRY_AFTER_FAILURE, deadline_exceeded};
+use super::{RETRY_AFTER_FAILURE, RETRY_WHILE_BUILDING, deadline_exceeded};
 use crate::error::{EngineError, Waiting};
 
 /// An error about a request, its paths as `at` translates them from the index's.
@@ -69,7 +69,14 @@ pub(super) fn status(error: Error) -> Status {
             "the call was given up by its caller",
         )
         .build(),
-        Error::Corrupt { .. } | Error::WriterFailed { .. } | Error::Io { .. } => StatusBuilder::unavailable(
+        Error::Corrupt { .. } => StatusBuilder::unavailable(
+            "INDEX_DAMAGED",
+            "the index is damaged, and is built anew from the table; reads by id and writes work, search again later",
+        )
+        .retry_after(RETRY_WHILE_BUILDING)
+        .source(error)
+        .build(),
+        Error::WriterFailed { .. } | Error::Io { .. } => StatusBuilder::unavailable(
             "INDEX_FAILED",
             "the index couldn't be read or written; it is opened again, or built anew, by itself: retry later",
         )

@@ -324,4 +324,9 @@ fn errors_of_the_index() {
         detail: "disk".to_owned(),
     };
     assert!(retries(&tells(failed, Code::Unavailable, "INDEX_FAILED")));
+    let damaged = souk_index::Error::Corrupt {
+        detail: "columns".to_owned(),
+        source: None,
+    };
+    assert!(retries(&tells(damaged, Code::Unavailable, "INDEX_DAMAGED")));
 }

@@ -5,8 +5,12 @@
 )]
 #![expect(clippy::print_stdout, reason = "seeds are told to who runs the tests")]
 
+mod damage;
 mod export;
+mod faults;
 mod highlights;
+mod histories;
+mod holdings;
 mod lifecycle;
 mod model;
 mod note;
@@ -18,6 +22,14 @@ mod standstill;
 mod views;
 mod watch;
 mod writes;
+
+/// How often something random is done: fewer by default than in the long run.
+fn rounds(normal: usize, long: usize) -> usize {
+    match std::env::var_os("SOUK_LONG").is_some_and(|value| value != "0") {
+        true => long,
+        false => normal,
+    }
+}
 
 /// The seed of a random test: `SOUK_SEED`, or a new one; always printed.
 fn seed(test: &str) -> u64 {

@@ -1,6 +1,6 @@
 //! The folder of an index on disk: whose it is, whether it can be read, and what a crash left behind.
 //!
-//! `souk-index.json` says which schema the index was built for: one line of JSON, and one with its checksum. It is
+//! `souk-index.json` says which schema the index was built for: JSON, and a line with its checksum. It is
 //! written after the index itself, so a folder without it is empty or the rest of a creation that a crash cut short.
 
 use std::collections::HashSet;
@@ -11,17 +11,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tantivy::directory::error::{LockError, OpenReadError};
 use tantivy::{IndexSettings, TantivyError};
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::directory::SoftDirectory;
+use crate::checksum;
+use crate::directory::{MANAGED_FILE, META_FILE, SoftDirectory};
 use crate::error::Error;
-use crate::index::{IndexOptions, Kept};
+use crate::index::{IndexOptions, Kept, verification};
 use crate::layout::Layout;
 use crate::schema::{Field, Schema};
 
 const MARKER_FILE: &str = "souk-index.json";
 const MARKER_DRAFT: &str = "souk-index.json.draft";
-const META_FILE: &str = "meta.json";
 /// Characters of a segment's name at the beginning of its files' names.
 const SEGMENT_NAME_CHARS: usize = 32;
 
@@ -31,18 +30,17 @@ struct Marker {
     format: u32,
     /// The schema's fingerprint, in hexadecimal.
     fingerprint: String,
-    /// See [`IndexOptions::label`]. From format 2 on.
+    /// See [`IndexOptions::label`].
     #[serde(default)]
     label: String,
-    /// The fields of the schema. From format 2 on; read only when they are asked for, since other versions of this
-    /// crate may know other fields.
+    /// The fields of the schema: read only when they are asked for, since other versions of this crate may know other
+    /// fields.
     #[serde(default)]
     fields: serde_json::Value,
 }
 
-const FORMAT: u32 = 2;
-/// Without label, fields and checksum.
-const FORMAT_WITHOUT_SCHEMA: u32 = 1;
+/// From 3 on the lists of segments and files have checksums, too.
+const FORMAT: u32 = 3;
 
 /// Opens or creates the index in `folder`.
 pub(super) fn open(
@@ -55,48 +53,41 @@ pub(super) fn open(
         source,
     })?;
     let marker = read_marker(folder)?;
-    let has_meta = folder.join(META_FILE).try_exists().map_err(|source| Error::Io {
-        doing: "looking into the index's folder",
-        source,
-    })?;
+    let missing = missing_list(folder)?;
     let directory =
         SoftDirectory::open(folder).map_err(|error| Error::engine("opening the index's folder", error))?;
     let index = match marker {
         None => create(folder, layout, &options.label, &directory)?,
-        Some(_) if !has_meta => {
-            return Err(Error::Corrupt {
-                detail: format!("{META_FILE} is missing"),
-                source: None,
-            });
-        }
         Some(marker) => {
+            if let Some(list) = missing {
+                return Err(Error::Corrupt {
+                    detail: format!("{list} is missing"),
+                    source: None,
+                });
+            }
             check_fingerprint(&marker, layout)?;
             let index = tantivy::Index::open(directory.clone())
                 .map_err(|error| unreadable("the list of segments", error))?;
             sweep(folder, &index)?;
+            verification::quick(&index, &directory, options.verified_at_open)?;
             index
         }
     };
-    if options.verify_checksums {
-        verify(&index)?;
-    }
     Ok((index, directory))
 }
 
-/// Compares the checksums of all files.
-pub(super) fn verify(index: &tantivy::Index) -> Result<(), Error> {
-    let damaged = index
-        .validate_checksum()
-        .map_err(|error| unreadable("a file", error))?;
-    if damaged.is_empty() {
-        return Ok(());
+/// Which of the library's lists isn't there.
+fn missing_list(folder: &Path) -> Result<Option<&'static str>, Error> {
+    for list in [META_FILE, MANAGED_FILE] {
+        let exists = folder.join(list).try_exists().map_err(|source| Error::Io {
+            doing: "looking into the index's folder",
+            source,
+        })?;
+        if !exists {
+            return Ok(Some(list));
+        }
     }
-    let mut names: Vec<String> = damaged.iter().map(|path| path.display().to_string()).collect();
-    names.sort();
-    Err(Error::Corrupt {
-        detail: format!("the checksums of {} don't match", names.join(", ")),
-        source: None,
-    })
+    Ok(None)
 }
 
 /// What a failure to read `what` means: damage, unless the disk or the system refused.
@@ -142,7 +133,7 @@ fn create(
         doing: "creating the index",
         source,
     };
-    for name in [META_FILE, ".managed.json", MARKER_DRAFT] {
+    for name in [META_FILE, MANAGED_FILE, MARKER_DRAFT] {
         remove(&folder.join(name)).map_err(refused)?;
     }
     sweep_files(folder, &HashSet::new()).map_err(refused)?;
@@ -164,9 +155,7 @@ fn write_marker(folder: &Path, layout: &Layout, label: &str) -> io::Result<()> {
         label: label.to_owned(),
         fields: serde_json::to_value(layout.schema.fields())?,
     };
-    let mut content = serde_json::to_vec(&marker)?;
-    let checksum = xxh3_64(&content);
-    content.extend_from_slice(format!("\n{checksum:016x}\n").as_bytes());
+    let content = checksum::seal(&serde_json::to_vec(&marker)?);
     let draft = folder.join(MARKER_DRAFT);
     let mut file = fs::File::create(&draft)?;
     file.write_all(&content)?;
@@ -190,25 +179,13 @@ fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
         detail: format!("{MARKER_FILE} {detail}"),
         source: None,
     };
-    let (content, checksum) = match bytes.iter().position(|byte| *byte == b'\n') {
-        Some(end) => (bytes.get(..end), bytes.get(end + 1..)),
-        None => (Some(bytes.as_slice()), None),
-    };
-    let content = content.unwrap_or_default();
+    let content = checksum::unseal(bytes).ok_or_else(|| damaged("has another checksum".to_owned()))?;
     let marker: Marker =
-        serde_json::from_slice(content).map_err(|error| damaged(format!("can't be read: {error}")))?;
+        serde_json::from_slice(&content).map_err(|error| damaged(format!("can't be read: {error}")))?;
     match marker.format {
-        FORMAT_WITHOUT_SCHEMA => Ok(Some(marker)),
-        FORMAT => {
-            let expected = format!("{:016x}\n", xxh3_64(content));
-            if checksum == Some(expected.as_bytes()) {
-                Ok(Some(marker))
-            } else {
-                Err(damaged("has another checksum".to_owned()))
-            }
-        }
+        FORMAT => Ok(Some(marker)),
         other => Err(damaged(format!(
-            "has format {other}, this version reads {FORMAT_WITHOUT_SCHEMA} and {FORMAT}"
+            "has format {other}, this version reads {FORMAT}"
         ))),
     }
 }

@@ -1,6 +1,6 @@
 //! Aggregations over random documents and queries, against brute force.
 
-mod ask;
+pub(crate) mod ask;
 mod check;
 mod entities;
 mod groups;

@@ -15,6 +15,7 @@ mod broad;
 mod chinese_phrases;
 mod collapse;
 mod compare;
+mod damage;
 mod geo;
 mod highlights;
 mod inner_hits;

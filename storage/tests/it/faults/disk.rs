@@ -1,4 +1,4 @@
-//! A disk as it may look after a power loss at any moment of a trace.
+//! A disk as it may look after a power loss at any moment of a trace. The tests of the engine include this file.
 //!
 //! What is in a file at the begin of a sync of it survives from the end of that sync on. What was written since may be
 //! there, be missing, or be there in some of its sectors and not in others, in any order. The same goes for names:
@@ -34,6 +34,18 @@ pub(super) enum Loss {
     Tail,
     /// Each sector of each write, and each change of a name, has a chance of its own.
     Scattered,
+}
+
+impl Names {
+    pub(super) fn any(random: &mut fastrand::Rng) -> Self {
+        [Self::Strict, Self::Journaled][random.usize(..2)]
+    }
+}
+
+impl Loss {
+    pub(super) fn any(random: &mut fastrand::Rng) -> Self {
+        [Self::Everything, Self::Nothing, Self::Tail, Self::Scattered][random.usize(..4)]
+    }
 }
 
 /// The disk at some moment of a trace: what is on it, and what is only in memory.

@@ -47,7 +47,7 @@ fn schema(name: String) -> TableSchema {
 #[ignore = "runs in a process that is killed or cut off"]
 async fn keeper() {
     let directory = std::env::var(workload::DIRECTORY).expect("a directory");
-    let voice = workload::Voice::find();
+    let voice = shim::Voice::find();
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000_000));
     let database = Database::open(Path::new(&directory), options(clock.clone()))
         .await
@@ -252,11 +252,7 @@ async fn survives_a_power_loss_while_it_trims_sweeps_and_creates_tables() {
             }
         }
         applied = cut;
-        let losses = [Loss::Everything, Loss::Nothing, Loss::Tail, Loss::Scattered];
-        let (loss, names) = (
-            losses[random.usize(..4)],
-            [Names::Strict, Names::Journaled][random.usize(..2)],
-        );
+        let (loss, names) = (Loss::any(&mut random), Names::any(&mut random));
         println!(
             "cut at {cut} of {}: {loss:?} is lost, names are {names:?}",
             events.len()

@@ -13,8 +13,6 @@ use crate::commits::*;
 
 /// Where the database is, below the folder that is watched: its own directory has to survive, too.
 const BELOW: &str = "database";
-const LOSSES: [Loss; 4] = [Loss::Everything, Loss::Nothing, Loss::Tail, Loss::Scattered];
-const NAMES: [Names; 2] = [Names::Strict, Names::Journaled];
 
 /// A run of the writer, and at how many moments of it the power fails.
 struct Plan {
@@ -122,7 +120,7 @@ async fn fail_often(random: &mut fastrand::Rng, plan: &Plan, generations: usize)
         let events = trace::read(&treated.trace());
         let mut left = None;
         let mut applied = 0;
-        for cut in choose(random, &events, plan.cuts) {
+        for cut in trace::cuts(random, &events, plan.cuts) {
             for event in &events[applied..cut] {
                 disk.apply(event);
                 if let trace::Event::Mark { text } = event {
@@ -130,7 +128,7 @@ async fn fail_often(random: &mut fastrand::Rng, plan: &Plan, generations: usize)
                 }
             }
             applied = cut;
-            let (loss, names) = (LOSSES[random.usize(..4)], NAMES[random.usize(..2)]);
+            let (loss, names) = (Loss::any(random), Names::any(random));
             println!(
                 "cut at {cut} of {}: {loss:?} is lost, names are {names:?}; {} acknowledged, {} durable",
                 events.len(),
@@ -151,24 +149,6 @@ async fn fail_often(random: &mut fastrand::Rng, plan: &Plan, generations: usize)
         folder = next;
         history = known;
     }
-}
-
-/// Moments of a trace, in their order: half of them right after a call that changes names or ends a sync.
-fn choose(random: &mut fastrand::Rng, events: &[trace::Event], count: usize) -> Vec<usize> {
-    let turns: Vec<_> = (0..events.len())
-        .filter(|position| events[*position].is_turn())
-        .collect();
-    let mut cuts: Vec<_> = (0..count)
-        .map(|cut| {
-            if cut % 2 == 0 {
-                turns[random.usize(..turns.len())] + random.usize(..2)
-            } else {
-                random.usize(..=events.len())
-            }
-        })
-        .collect();
-    cuts.sort_unstable();
-    cuts
 }
 
 /// Opens what is left, checks it, and goes on: gives the last sequence that was found, and is the store's still.

@@ -1,9 +1,13 @@
-//! Processes with a library in C between them and their disk.
+//! Processes with a library in C between them and their disk. The tests of the engine include this file.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+
+/// Where a process tells what it did; without, on its standard output.
+const MARKER: &str = "SHIM_MARKER";
 
 /// What happens to a call; see `shim.c`.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +80,7 @@ impl Treated<'_> {
             .args(["--exact", test, "--ignored", "--nocapture"])
             .env("LD_PRELOAD", self.library)
             .env("SHIM_FOLDER", self.folder)
-            .env("SHIM_MARKER", self.marker())
+            .env(MARKER, self.marker())
             .env("SHIM_CONTROL", self.control())
             .env(
                 "SHIM_RULES",
@@ -111,6 +115,32 @@ impl Ended {
     }
 }
 
+/// Tells what was done.
+pub(super) struct Voice(Option<File>);
+
+impl Voice {
+    pub(super) fn find() -> Self {
+        let path = std::env::var_os(MARKER).map(PathBuf::from);
+        Self(path.map(|path| {
+            File::options()
+                .create(true)
+                .append(true)
+                .open(path)
+                .expect("a file of marks")
+        }))
+    }
+
+    /// A line in one write.
+    pub(super) fn say(&self, text: &str) {
+        let line = format!("{text}\n");
+        let said = match &self.0 {
+            Some(file) => (&*file).write_all(line.as_bytes()),
+            None => std::io::stdout().write_all(line.as_bytes()),
+        };
+        said.expect("a line");
+    }
+}
+
 /// The library, compiled once per run of this binary. Where that can't be done, the test that asks says so and
 /// does nothing; `SOUK_FAULTS=required` makes it fail instead.
 pub(super) fn library(test: &str) -> Option<&'static Path> {
@@ -134,7 +164,8 @@ fn build() -> Result<PathBuf, String> {
     if !cfg!(target_os = "linux") {
         return Err("calls are intercepted on Linux only".to_owned());
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults/shim.c");
+    // From any crate of the workspace.
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../storage/tests/it/faults/shim.c");
     let binary = std::env::current_exe().map_err(|error| error.to_string())?;
     // Beside the binary; several runs may build at once, so each under a name of its own.
     let library = binary.with_file_name("souk-faults-shim.so");

@@ -1,4 +1,4 @@
-//! What a process did to its files, as the shim recorded it.
+//! What a process did to its files, as the shim recorded it. The tests of the engine include this file.
 
 use std::fs;
 use std::path::Path;
@@ -58,6 +58,24 @@ impl Event {
             _ => true,
         }
     }
+}
+
+/// Moments of a trace, in their order: half of them right after a call that changes names or ends a sync.
+pub(super) fn cuts(random: &mut fastrand::Rng, events: &[Event], count: usize) -> Vec<usize> {
+    let turns: Vec<_> = (0..events.len())
+        .filter(|position| events[*position].is_turn())
+        .collect();
+    let mut cuts: Vec<_> = (0..count)
+        .map(|cut| {
+            if cut % 2 == 0 {
+                turns[random.usize(..turns.len())] + random.usize(..2)
+            } else {
+                random.usize(..=events.len())
+            }
+        })
+        .collect();
+    cuts.sort_unstable();
+    cuts
 }
 
 /// Reads a trace; what a killed process may have left of its last record is ignored.

@@ -4,9 +4,7 @@
 //! tells what the spaces have to hold. Every acknowledgement is told to the outside before the next commit of its task.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +13,7 @@ use souk_storage::DatabaseOptions;
 use souk_storage::kv::fjall::FjallKv;
 use souk_storage::kv::{Error, Health, Kv, Space};
 
+use super::shim::Voice;
 use crate::commits::*;
 
 /// The ignored test that is the process.
@@ -25,8 +24,6 @@ pub(crate) const DIRECTORY: &str = "SOUK_WRITER_DIRECTORY";
 pub(crate) const COMMITS: &str = "SOUK_WRITER_COMMITS";
 /// Longest value it writes.
 pub(crate) const VALUE: &str = "SOUK_WRITER_VALUE";
-/// Where it tells what it did; without, on its standard output. The shim knows this file, too.
-const MARKER: &str = "SHIM_MARKER";
 
 /// Begins the line of an acknowledged commit: then come its sequence, its key, and `disk` or `buffered`.
 pub(crate) const ACKNOWLEDGED: &str = "acknowledged ";
@@ -150,32 +147,6 @@ pub(crate) async fn verify(store: &FjallKv, history: &History, kept: u64) -> u64
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(value.parse().expect("a number"))
-}
-
-/// Tells what was done.
-pub(super) struct Voice(Option<File>);
-
-impl Voice {
-    pub(super) fn find() -> Self {
-        let path = std::env::var_os(MARKER).map(PathBuf::from);
-        Self(path.map(|path| {
-            File::options()
-                .create(true)
-                .append(true)
-                .open(path)
-                .expect("a file of marks")
-        }))
-    }
-
-    /// A line in one write.
-    pub(super) fn say(&self, text: &str) {
-        let line = format!("{text}\n");
-        let said = match &self.0 {
-            Some(file) => (&*file).write_all(line.as_bytes()),
-            None => std::io::stdout().write_all(line.as_bytes()),
-        };
-        said.expect("a line");
-    }
 }
 
 struct Writer {

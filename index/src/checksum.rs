@@ -1,0 +1,161 @@
+//! Whether the files of an index hold what was written into them.
+//!
+//! The search library ends each of its files with a checksum of what is in front, and compares it only when it is asked
+//! to. Its two lists have none from it: they get a line of their own here ([`seal`], [`unseal`]), since a digit of the
+//! commit's cursor that changed would let changes be left out.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use tantivy::directory::footer::Footer;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::Error;
+
+/// What is read of a file at a time.
+const PIECE_BYTES: usize = 256 << 10;
+/// Behind the library's footer: its length, and a number that all have.
+const TAIL_BYTES: usize = 8;
+const MAGIC: u32 = 1_337;
+/// A footer has some hundred bytes; a length above this one is damage.
+const FOOTER_MAX_BYTES: u64 = 50_000;
+/// The line that [`seal`] adds: a line break before and behind 16 hexadecimal digits.
+const SEAL_BYTES: usize = 18;
+
+/// What was found to be damaged of an index, first. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Damage(Arc<OnceLock<String>>);
+
+impl Damage {
+    /// Remembers damage; what was found first is what every later check tells.
+    pub(crate) fn found(&self, detail: String) -> Error {
+        let _ = self.0.set(detail);
+        self.check().err().unwrap_or(Error::Cancelled)
+    }
+
+    /// # Errors
+    /// [`Error::Corrupt`] once damage is known.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.0.get() {
+            None => Ok(()),
+            Some(detail) => Err(Error::Corrupt {
+                detail: detail.clone(),
+                source: None,
+            }),
+        }
+    }
+}
+
+/// Whether a failure to read means that the bytes are lost, and not that the system refuses to give them now.
+pub(crate) fn is_damage(error: &io::Error) -> bool {
+    /// What Linux and others call `EIO`: the device can't read it.
+    const UNREADABLE: i32 = 5;
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+    ) || error.raw_os_error() == Some(UNREADABLE)
+}
+
+/// Compares a file of the search library with its checksum. `go_on` is told how much was read, piece by piece, and says
+/// whether to read on; `false` when it said no.
+///
+/// # Errors
+/// `InvalidData` and `UnexpectedEof` mean damage; see [`is_damage`].
+pub(crate) fn compare(path: &Path, mut go_on: impl FnMut(u64) -> bool) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let footer = footer(&mut file, length)?;
+    let mut left = footer.starts;
+    let mut checksum = crc32fast::Hasher::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    file.seek(SeekFrom::Start(0))?;
+    while left > 0 {
+        let wanted = usize::try_from(left).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES));
+        let piece = piece.get_mut(..wanted).unwrap_or_default();
+        file.read_exact(piece)?;
+        checksum.update(piece);
+        left -= wanted as u64;
+        if !go_on(wanted as u64) {
+            return Ok(false);
+        }
+    }
+    if checksum.finalize() != footer.checksum {
+        return Err(damaged("has another checksum"));
+    }
+    Ok(true)
+}
+
+/// What a file of the search library says of itself.
+struct FooterRead {
+    checksum: u32,
+    /// Where it begins: the checksum is of what is before.
+    starts: u64,
+}
+
+fn footer(file: &mut File, length: u64) -> io::Result<FooterRead> {
+    let tail_starts = length
+        .checked_sub(TAIL_BYTES as u64)
+        .ok_or_else(|| damaged("is too short"))?;
+    file.seek(SeekFrom::Start(tail_starts))?;
+    let (mut size, mut magic) = ([0; TAIL_BYTES / 2], [0; TAIL_BYTES / 2]);
+    file.read_exact(&mut size)?;
+    file.read_exact(&mut magic)?;
+    let size = u64::from(u32::from_le_bytes(size));
+    let starts = tail_starts.checked_sub(size).filter(|_| size <= FOOTER_MAX_BYTES);
+    let (Some(starts), MAGIC) = (starts, u32::from_le_bytes(magic)) else {
+        return Err(damaged("has no footer"));
+    };
+    file.seek(SeekFrom::Start(starts))?;
+    let mut text = Vec::new();
+    file.take(size).read_to_end(&mut text)?;
+    let footer: Footer = serde_json::from_slice(&text).map_err(|_| damaged("has no footer"))?;
+    Ok(FooterRead {
+        checksum: footer.crc,
+        starts,
+    })
+}
+
+fn damaged(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Puts a line with its checksum behind a text.
+pub(crate) fn seal(text: &[u8]) -> Vec<u8> {
+    let mut sealed = text.to_vec();
+    sealed.extend_from_slice(format!("\n{:016x}\n", xxh3_64(text)).as_bytes());
+    sealed
+}
+
+/// The text that was sealed; `None` when it has changed.
+pub(crate) fn unseal(mut sealed: Vec<u8>) -> Option<Vec<u8>> {
+    let end = sealed.len().checked_sub(SEAL_BYTES)?;
+    let text = sealed.get(..end)?;
+    if sealed != seal(text) {
+        return None;
+    }
+    sealed.truncate(end);
+    Some(sealed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_text_is_given_back_and_any_changed_byte_is_seen() {
+        let text = b"{\n  \"opstamp\": 7\n}";
+        let sealed = seal(text);
+        assert_eq!(unseal(sealed.clone()).as_deref(), Some(&text[..]));
+        for at in 0..sealed.len() {
+            for bit in 0..8 {
+                let mut other = sealed.clone();
+                other[at] ^= 1 << bit;
+                assert_eq!(unseal(other), None, "bit {bit} of byte {at}");
+            }
+            assert_eq!(unseal(sealed[..at].to_vec()), None, "cut at {at}");
+        }
+        assert_eq!(unseal(text.to_vec()), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Everything that an index holds of its documents, read from its files alone: two indexes of the same documents hold the
+//! same, however their segments came to be.
+
+use std::collections::BTreeMap;
+
+use tantivy::columnar::DynamicColumn;
+use tantivy::schema::{FieldEntry, IndexRecordOption};
+use tantivy::{DocSet, SegmentReader, TERMINATED};
+
+use crate::error::Error;
+use crate::layout::{KIND_FIELD, ROOT_KIND};
+use crate::search::Searcher;
+
+const READING: &str = "reading all documents";
+
+/// What is held of one document: of each of its nested objects in their order, then of itself, every term with its
+/// frequency and positions, every value of a column, and the length of every text.
+pub type Held = Vec<Vec<String>>;
+
+impl Searcher {
+    /// What the index holds of each document, by keys. Takes memory many times that of the index: for tests, and for
+    /// comparing small indexes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corrupt`]; also when a document has no key, or two have the same.
+    pub fn contents(&self) -> Result<BTreeMap<Vec<u8>, Held>, Error> {
+        let mut contents = BTreeMap::new();
+        for reader in self.segments() {
+            let segment = Segment::read(reader, &self.layout().key_path)
+                .map_err(|error| Error::engine(READING, error))?;
+            // Nested objects carry the key of their document, which comes behind them: those of one key are one block.
+            let mut blocks: Vec<(Vec<u8>, Held)> = Vec::new();
+            for (key, held) in segment.alive(reader) {
+                let Some(key) = key else {
+                    return Err(contradiction("a document has no key"));
+                };
+                match blocks.last_mut() {
+                    Some((last, block)) if *last == key && !self.is_root(block) => block.push(held),
+                    _ => blocks.push((key, vec![held])),
+                }
+            }
+            for (key, block) in blocks {
+                if contents.insert(key, block).is_some() {
+                    return Err(contradiction("two documents have one key"));
+                }
+            }
+        }
+        Ok(contents)
+    }
+
+    /// Whether a block has its last document, which is the one that isn't nested.
+    fn is_root(&self, block: &[Vec<String>]) -> bool {
+        let root = held_term(KIND_FIELD, ROOT_KIND.as_bytes(), 1, &[]);
+        self.layout().kind.is_none() || block.last().is_some_and(|held| held.contains(&root))
+    }
+}
+
+fn contradiction(detail: &str) -> Error {
+    Error::Corrupt {
+        detail: detail.to_owned(),
+        source: None,
+    }
+}
+
+/// A term as it stands among what is held.
+fn held_term(field: &str, term: &[u8], frequency: u32, positions: &[u32]) -> String {
+    format!("{field} term {} {frequency} {positions:?}", term.escape_ascii())
+}
+
+/// What is held of each document of a segment, and its key.
+struct Segment {
+    keys: Vec<Option<Vec<u8>>>,
+    held: Vec<Vec<String>>,
+}
+
+impl Segment {
+    fn read(reader: &SegmentReader, key_field: &str) -> tantivy::Result<Self> {
+        let documents = usize::try_from(reader.max_doc()).unwrap_or_default();
+        let mut segment = Self {
+            keys: vec![None; documents],
+            held: vec![Vec::new(); documents],
+        };
+        for (field, entry) in reader.schema().fields() {
+            if entry.is_indexed() {
+                segment.terms(reader, field, entry, entry.name() == key_field)?;
+            }
+            if let Some(norms) = reader.fieldnorms_readers().get_field(field)? {
+                for document in 0..reader.max_doc() {
+                    segment.push(
+                        document,
+                        format!("{} norm {}", entry.name(), norms.fieldnorm_id(document)),
+                    );
+                }
+            }
+            if entry.is_fast() {
+                for column in reader.fast_fields().dynamic_column_handles(entry.name())? {
+                    segment.column(reader, entry.name(), &column.open()?)?;
+                }
+            }
+        }
+        Ok(segment)
+    }
+
+    fn push(&mut self, document: u32, what: String) {
+        let at = usize::try_from(document).unwrap_or(usize::MAX);
+        if let Some(held) = self.held.get_mut(at) {
+            held.push(what);
+        }
+    }
+
+    fn terms(
+        &mut self,
+        reader: &SegmentReader,
+        field: tantivy::schema::Field,
+        entry: &FieldEntry,
+        is_key: bool,
+    ) -> tantivy::Result<()> {
+        let recorded = entry.field_type().get_index_record_option();
+        let recorded = recorded.unwrap_or(IndexRecordOption::Basic);
+        let inverted = reader.inverted_index(field)?;
+        let mut terms = inverted.terms().stream()?;
+        let mut positions = Vec::new();
+        while let Some((term, info)) = terms.next() {
+            let mut postings = inverted.read_postings_from_terminfo(info, recorded)?;
+            while postings.doc() != TERMINATED {
+                let document = postings.doc();
+                if recorded.has_positions() {
+                    tantivy::postings::Postings::positions(&mut postings, &mut positions);
+                }
+                let frequency = tantivy::postings::Postings::term_freq(&postings);
+                self.push(document, held_term(entry.name(), term, frequency, &positions));
+                let at = usize::try_from(document).unwrap_or(usize::MAX);
+                if let Some(key) = self.keys.get_mut(at).filter(|_| is_key) {
+                    *key = Some(term.to_vec());
+                }
+                postings.advance();
+            }
+        }
+        Ok(())
+    }
+
+    fn column(&mut self, reader: &SegmentReader, name: &str, column: &DynamicColumn) -> tantivy::Result<()> {
+        for document in 0..reader.max_doc() {
+            let values: Vec<String> = match column {
+                DynamicColumn::Bool(column) => texts(column.values_for_doc(document)),
+                DynamicColumn::I64(column) => texts(column.values_for_doc(document)),
+                DynamicColumn::U64(column) => texts(column.values_for_doc(document)),
+                DynamicColumn::F64(column) => texts(column.values_for_doc(document)),
+                DynamicColumn::IpAddr(column) => texts(column.values_for_doc(document)),
+                DynamicColumn::DateTime(column) => texts(column.values_for_doc(document)),
+                DynamicColumn::Bytes(column) => strings(column, document)?,
+                DynamicColumn::Str(column) => strings(column, document)?,
+            };
+            if !values.is_empty() {
+                self.push(document, format!("{name} column {values:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys and what is held of the documents that aren't deleted, in their order.
+    fn alive(self, reader: &SegmentReader) -> impl Iterator<Item = (Option<Vec<u8>>, Vec<String>)> {
+        let documents = self.keys.into_iter().zip(self.held).zip(0..);
+        documents
+            .filter(|(_, document)| !reader.is_deleted(*document))
+            .map(|(document, _)| document)
+    }
+}
+
+fn texts<T: std::fmt::Debug>(values: impl Iterator<Item = T>) -> Vec<String> {
+    values.map(|value| format!("{value:?}")).collect()
+}
+
+fn strings(column: &tantivy::columnar::BytesColumn, document: u32) -> tantivy::Result<Vec<String>> {
+    let mut values = Vec::new();
+    for ord in column.term_ords(document) {
+        let mut bytes = Vec::new();
+        column.ord_to_bytes(ord, &mut bytes)?;
+        values.push(bytes.escape_ascii().to_string());
+    }
+    Ok(values)
+}
