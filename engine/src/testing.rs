@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tonic_types::StatusExt as _;
 
 use crate::columns::ColumnReader;
+use crate::deadline::Wait;
 use crate::engine::EngineConfig;
 use crate::error::EngineError;
 use crate::hosting::Service;
@@ -120,6 +121,10 @@ pub async fn reopen_trimmed<S: Service>(
         ..
     } = running;
     let last = service.engine().database().last_sequence();
+    // What an index doesn't have yet is kept for it.
+    for table in service.engine().tables() {
+        table.index.view(last, Wait::of_call()).await?;
+    }
     service.engine().close(Instant::now() + START_MAX).await?;
     drop((service, stack));
     let mut config = EngineConfig::new(directory.path());

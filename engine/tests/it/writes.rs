@@ -6,6 +6,7 @@ use souk_engine::storage::limits::{MAX_BATCH_BYTES, MIN_RETENTION};
 use souk_engine::storage::{Direction, Error as StoreError, ManualClock, Value};
 use souk_engine::wire::{self, RequestId, WRITE_BATCH_MAX};
 use souk_engine::{Creation, EngineConfig, EngineError, ListRequest};
+use souk_proto::search::v1 as pb;
 use souk_proto::shop::v1::CreateShopRequest;
 
 use crate::note::{self, Note};
@@ -159,6 +160,12 @@ async fn a_repeated_request_gets_its_first_answer_when_the_log_is_trimmed() {
     notes.update("n0", None, rename).await.expect("changed");
     notes.update("n1", None, rename).await.expect("changed");
     let last = notes.delete("n2", None).await.expect("deleted").sequence;
+    // What the index doesn't have yet is kept for it.
+    let search = pb::Search {
+        min_sequence: last,
+        ..pb::Search::default()
+    };
+    note::found(&notes, search).await;
     note::close(engine).await;
     drop(notes);
 

@@ -49,8 +49,9 @@ async fn a_retry_is_answered_alike_when_the_log_has_forgotten_it() -> TestResult
     let mut media = MediaServiceClient::new(running.stack.clone());
     let item = |media_id: &str| pb::Media {
         media_id: media_id.to_owned(),
+        r#type: pb::MediaType::Video.into(),
         title: "沈家面馆".to_owned(),
-        tags: vec![tag("car", 0.1 + 0.2), tag("", 1.0 / 3.0)],
+        tags: vec![tag("car", 0.1 + 0.2), tag("开心", 1.0 / 3.0)],
         ..pb::Media::default()
     };
     let request = pb::BatchCreateMediaRequest {
