@@ -103,11 +103,6 @@ impl SoftDirectory {
         })
     }
 
-    /// The folder.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// The merges since the opening.
     pub(crate) fn merges(&self) -> MergeFigures {
         self.merges.figures()

@@ -3,7 +3,6 @@
     clippy::expect_used,
     reason = "a test fails by panicking, also in its functions"
 )]
-#![expect(clippy::print_stdout, reason = "seeds are told to who runs the tests")]
 
 mod damage;
 mod export;

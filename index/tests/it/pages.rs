@@ -308,10 +308,8 @@ fn every_violation_of_a_request_is_listed() {
 /// Documents whose only field is a number, of one type or another.
 fn numbers(kind: FieldKind, label: &str) -> Index {
     let schema = Schema::new(vec![Field::new("n", kind)]).expect("a schema");
-    let options = IndexOptions {
-        label: label.to_owned(),
-        ..IndexOptions::default()
-    };
+    let mut options = IndexOptions::default();
+    label.clone_into(&mut options.label);
     let index = Index::create_in_ram(schema, options).expect("an index");
     let mut writer = index.writer().expect("the writer");
     let document = |n: i64| upsert(&format!("k{}", n + 5), Object::new().with("n", n));

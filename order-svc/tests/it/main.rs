@@ -127,7 +127,6 @@ async fn create_all(orders: &mut OrderServiceClient<Stack>, all: Vec<pb::Order>)
     let request = pb::BatchCreateOrdersRequest {
         orders: all,
         omit_resources: true,
-        ..Default::default()
     };
     let created = orders.batch_create_orders(request).await?.into_inner();
     assert_eq!(created.orders, [], "omitted");

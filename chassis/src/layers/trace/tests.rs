@@ -397,11 +397,11 @@ fn damaged() -> Response<Body> {
     refuse(status.source("checksum 1 isn't 2"))
 }
 
+/// How a handler answers.
+type Answer = fn() -> Response<Body>;
+
 /// A server with another one of its process behind it, as a gateway is.
-fn in_front_of(
-    behind: impl Inner + Send + Sync + 'static,
-    answered: fn(Response<Body>) -> Response<Body>,
-) -> impl Inner {
+fn in_front_of(behind: impl Inner + 'static, answered: fn(Response<Body>) -> Response<Body>) -> impl Inner {
     let client = TraceLayer::client(methods(), &Uri::from_static("order")).layer(behind);
     let client = Arc::new(client);
     TraceLayer::server(methods()).layer(answering(move |request| {
@@ -412,7 +412,7 @@ fn in_front_of(
 
 #[tokio::test]
 async fn two_servers_of_one_process_have_one_line_for_a_failed_call() {
-    let behind: [(fn() -> Response<Body>, _); 2] = [
+    let behind: [(Answer, _); 2] = [
         (damaged, "checksum 1 isn't 2"),
         (
             || stream(1, Duration::ZERO, Code::ResourceExhausted),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::kv::STAMP;
-use crate::row::{Cell, Row, codec as row_codec};
+use crate::row::{Cell, Columns, Row, codec as row_codec};
 
 fn sample() -> (Vec<u8>, Change) {
     let key = PrimaryKey::string("k").unwrap();
@@ -97,7 +97,7 @@ fn what_is_told_of_a_deleted_row_stands_where_older_versions_dont_look() {
 #[test]
 fn a_row_that_was_created_says_so() {
     let key = PrimaryKey::integer(1);
-    let row = Row::new(key.clone(), 5, 1_000_000, [].into_iter().collect());
+    let row = Row::new(key.clone(), 5, 1_000_000, Columns::new());
     for (kind, byte) in [(ChangeKind::Put, 0x81), (ChangeKind::Update, 0x82)] {
         let mut encoder = Encoder::new(1_000_001, None, 1, 0);
         encoder.row(
