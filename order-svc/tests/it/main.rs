@@ -127,6 +127,7 @@ async fn create_all(orders: &mut OrderServiceClient<Stack>, all: Vec<pb::Order>)
     let request = pb::BatchCreateOrdersRequest {
         orders: all,
         omit_resources: true,
+        ..Default::default()
     };
     let created = orders.batch_create_orders(request).await?.into_inner();
     assert_eq!(created.orders, [], "omitted");
@@ -227,7 +228,6 @@ async fn a_retry_is_answered_alike_when_the_log_has_forgotten_it() -> TestResult
         request_id: "0b1d5d5e-55ad-4f4c-8d0e-3f6c1b7a9e03".to_owned(),
         orders: vec![ids_only("o5")],
         omit_resources: true,
-        ..Default::default()
     };
     let first = orders.create_order(one.clone()).await?.into_inner();
     let firsts = orders.batch_create_orders(batch.clone()).await?.into_inner();
