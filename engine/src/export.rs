@@ -8,6 +8,8 @@ use std::time::Duration;
 use futures_util::{Stream, stream};
 use souk_chassis::status::Violations;
 use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Snapshot};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::slices::{Ended, Slice};
@@ -75,13 +77,22 @@ pub struct ExportBlock<R> {
     pub sequence: i64,
 }
 
-/// Where an export is. It has no hold of its snapshot between two blocks: a client that doesn't read on holds nothing.
+/// Where an export is. It has no hold of its snapshot: that is for the tasks which read single pages of it, so that a client
+/// that doesn't read on holds nothing.
 struct Cursor {
     /// What is exported.
     scope: Scope,
     lease: u64,
     slice: Slice,
     next: Next,
+}
+
+/// Some rows of a snapshot, without a hold of it.
+struct Page {
+    rows: RangePage,
+    /// The last write in the snapshot.
+    sequence: u64,
+    ended: Arc<Ended>,
 }
 
 /// What comes next.
@@ -137,6 +148,7 @@ impl<R: Resource> Collection<R> {
                 snapshot: self.snapshot(request.min_sequence).await?,
                 ended: Arc::default(),
             };
+            exported.ended.begin(slice);
             let kept = self.inner.snapshots.keep(exported, LEASE);
             kept.ok_or(EngineError::TooManyExports { max: SNAPSHOTS_MAX })?
         } else {
@@ -150,8 +162,12 @@ impl<R: Resource> Collection<R> {
                 .try_into()
                 .map(u64::from_be_bytes)
                 .map_err(|_| malformed("snapshot_token"))?;
-            let kept = self.kept_snapshot(lease)?.snapshot.sequence();
+            let (kept, ended) = {
+                let exported = self.kept_snapshot(lease)?;
+                (exported.snapshot.sequence(), exported.ended)
+            };
             self.check_covered(request.min_sequence, kept).await?;
+            ended.begin(slice);
             lease
         };
         Ok(Cursor {
@@ -200,7 +216,7 @@ impl<R: Resource> Collection<R> {
                 Next::Key(key)
             }
         };
-        self.kept_snapshot(lease)?;
+        self.kept_snapshot(lease)?.ended.begin(slice);
         Ok(Cursor {
             scope,
             lease,
@@ -217,8 +233,11 @@ impl<R: Resource> Collection<R> {
             if self.inner.closing.is_cancelled() {
                 return Err(EngineError::Closing);
             }
-            let exported = self.kept_snapshot(cursor.lease)?;
-            let page = self.next_rows(cursor, &exported.snapshot).await?;
+            let Page {
+                rows: page,
+                sequence,
+                ended,
+            } = self.next_rows(cursor).await?;
             let items = page.rows.iter().map(|row| Ok(self.resource(row)?));
             let mut items = items.collect::<Result<Vec<Stored<R>>>>()?;
             items.retain(|stored| cursor.scope.sees(&stored.resource));
@@ -238,7 +257,7 @@ impl<R: Resource> Collection<R> {
                 payload.extend(key::to_document_key(key));
             }
             cursor.next = page.next.map_or(Next::End, Next::Key);
-            if matches!(cursor.next, Next::End) && exported.ended.note(cursor.slice) {
+            if matches!(cursor.next, Next::End) && ended.note(cursor.slice) {
                 self.inner.snapshots.finish(cursor.lease, AFTER_LAST_BLOCK);
             }
             let lease = cursor.lease.to_be_bytes();
@@ -246,13 +265,14 @@ impl<R: Resource> Collection<R> {
                 items,
                 resume_token: seal_token::<R>(&cursor.scope, TokenKind::Resume, &payload),
                 snapshot_token: seal_token::<R>(&cursor.scope, TokenKind::Snapshot, &lease),
-                sequence: signed(exported.snapshot.sequence()),
+                sequence: signed(sequence),
             }));
         }
     }
 
-    /// The rows from where the cursor is; whoever calls moves it on.
-    async fn next_rows(&self, cursor: &Cursor, snapshot: &Snapshot) -> Result<RangePage> {
+    /// The rows from where the cursor is; whoever calls moves it on. A task of its own reads them: it lets go of the snapshot
+    /// when it has, while a stream goes on when its client likes.
+    async fn next_rows(&self, cursor: &Cursor) -> Result<Page> {
         let (start, end) = cursor.slice.bounds()?;
         let mut request = RangeRequest {
             start,
@@ -264,10 +284,22 @@ impl<R: Resource> Collection<R> {
         if let Next::Key(key) | Next::After(key) = &cursor.next {
             request = request.resume(key.clone());
         }
-        let page = snapshot.range(&self.open.table, &request);
-        let mut page = self.access("export", page).await?;
+        let (collection, lease) = (self.clone(), cursor.lease);
+        let reading = async move {
+            let Exported { snapshot, ended } = collection.kept_snapshot(lease)?;
+            let rows = snapshot.range(&collection.open.table, &request);
+            let rows = collection.access("export", rows).await?;
+            let sequence = snapshot.sequence();
+            Ok::<_, EngineError>(Page {
+                rows,
+                sequence,
+                ended,
+            })
+        };
+        let read = AbortOnDropHandle::new(tokio::spawn(reading.in_current_span())).await;
+        let mut page = read.map_err(|_| EngineError::Defect("reading for an export panicked"))??;
         if let Next::After(key) = &cursor.next {
-            page.rows.retain(|row| row.key != *key);
+            page.rows.rows.retain(|row| row.key != *key);
         }
         Ok(page)
     }

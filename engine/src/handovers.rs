@@ -3,10 +3,10 @@
 //! An index follows the rows with a lag, and what it answers beside rows (ids, totals, aggregations, suggestions) isn't
 //! compared with them. So a search of a caller who meets own rows alone waits for the last write that took one from him.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use souk_access::Role;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::resource::Resource;
 
@@ -15,12 +15,19 @@ const STRIPES: usize = 1_024;
 
 /// The last loss of each owner of a table's rows.
 #[derive(Debug)]
-pub(crate) struct Handovers(Vec<AtomicU64>);
+pub(crate) struct Handovers {
+    stripes: Vec<AtomicU64>,
+    /// Seeded anew by each process, so that nobody can choose whose stripe is shared.
+    hasher: RandomState,
+}
 
 impl Handovers {
     /// Those of a table that is opened when `last` is the last sequence: of what was before, nothing is known but that.
     pub(crate) fn since(last: u64) -> Self {
-        Self((0..STRIPES).map(|_| AtomicU64::new(last)).collect())
+        Self {
+            stripes: (0..STRIPES).map(|_| AtomicU64::new(last)).collect(),
+            hasher: RandomState::new(),
+        }
     }
 
     /// The last write that took a row from an owner, or a later one.
@@ -39,8 +46,8 @@ impl Handovers {
     }
 
     fn stripe(&self, role: Role, owner: &str) -> Option<&AtomicU64> {
-        let hash = xxh3_64_with_seed(owner.as_bytes(), role as u64);
-        self.0.get(usize::try_from(hash % STRIPES as u64).ok()?)
+        let hash = self.hasher.hash_one((role as u64, owner));
+        self.stripes.get(usize::try_from(hash % STRIPES as u64).ok()?)
     }
 }
 

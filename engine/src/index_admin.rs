@@ -8,11 +8,13 @@ mod kept;
 use std::sync::Arc;
 
 use souk_chassis::status::{FieldPath, Violations};
+use souk_index::IndexSize;
 use souk_proto::search::v1 as pb;
 
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::index_state::Phase;
 use crate::table::OpenTable;
 
 pub(crate) use self::kept::{KeptChanges, read as read_kept};
@@ -75,13 +77,19 @@ impl Engine {
         let table = self.indexed(name)?;
         let _turn = self.redesigning().lock().await;
         let (kept, design) = planned(table, changes)?;
-        let Some(serving) = table.index.serving() else {
-            return Err(EngineError::IndexBuilding {
-                table: table.declaration.name,
-            });
+        let (size, instant) = match table.index.phase() {
+            Phase::Serving(serving) => (
+                serving.index.size()?,
+                serving.design.fingerprint() == design.fingerprint(),
+            ),
+            // A change may be what helps; how large it will be isn't known.
+            Phase::Failed(_) => (IndexSize::default(), false),
+            Phase::Building => {
+                return Err(EngineError::IndexBuilding {
+                    table: table.declaration.name,
+                });
+            }
         };
-        let size = serving.index.size()?;
-        let instant = serving.design.fingerprint() == design.fingerprint();
         let effect = pb::IndexUpdateEffect {
             instant,
             rows_about: if instant {

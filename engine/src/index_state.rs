@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
-use souk_index::{Index, Searcher};
+use souk_index::{Index, Opening, Searcher};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -101,8 +101,8 @@ pub(crate) struct IndexState {
     consolidated: AtomicBool,
     /// Why it doesn't advance, while it can't.
     stall: Mutex<Option<Stall>>,
-    /// The fingerprint of the index that is damaged, and how that showed: for its follower.
-    condemned: Mutex<Option<(u64, String)>>,
+    /// Which index is damaged, and how that showed: for its follower.
+    condemned: Mutex<Option<(Opening, String)>>,
     /// Why the log is kept for it longer than it needs.
     log_held: Mutex<Option<String>>,
 }
@@ -147,23 +147,42 @@ impl IndexState {
         self.advances();
     }
 
-    /// Says that the index that answers, of the design with this fingerprint, is damaged: searches are refused from now on,
-    /// and it is built anew from its table, by itself. Does nothing when another answers by now.
-    pub(crate) fn condemn(&self, fingerprint: u64, how: &str) {
-        let answers = self.serving().map(|serving| serving.design.fingerprint());
-        if answers != Some(fingerprint) {
-            return;
+    /// Says that an index is damaged: if it is the one that answers, searches are refused from now on, and it is built anew
+    /// from its table, by itself. Does nothing when another answers by now.
+    pub(crate) fn condemn(&self, damaged: Opening, how: &str) {
+        let condemned = || *self.condemned.lock() = Some((damaged, how.to_owned()));
+        if self.stop_serving(|serving| serving.index.opening() == damaged, condemned, how) {
+            self.wake.notify_one();
         }
-        *self.condemned.lock() = Some((fingerprint, how.to_owned()));
-        self.stall("it was damaged and is being built anew", how);
-        self.set_phase(Phase::Building);
-        self.wake.notify_one();
     }
 
-    /// How it showed that the index with this fingerprint is damaged, if somebody [said so](Self::condemn); told once.
-    pub(crate) fn take_condemned(&self, fingerprint: u64) -> Option<String> {
+    /// Says that the files of the design with this fingerprint are damaged, to whoever keeps them: no index of them answers
+    /// from now on.
+    pub(crate) fn refuse(&self, fingerprint: u64, how: &str) {
+        self.stop_serving(|serving| serving.design.fingerprint() == fingerprint, || (), how);
+    }
+
+    /// Lets searches be refused if what answers `is_damaged`, having done what is to be known by then; whether it is.
+    fn stop_serving(&self, is_damaged: impl Fn(&Serving) -> bool, before: impl FnOnce(), how: &str) -> bool {
+        let answered = {
+            let mut phase = self.phase.write();
+            match &*phase {
+                Phase::Serving(serving) if is_damaged(serving) => {}
+                _ => return false,
+            }
+            before();
+            std::mem::replace(&mut *phase, Phase::Building)
+        };
+        // It may be the last to hold the index: not under the lock.
+        drop(answered);
+        self.stall("it was damaged and is being built anew", how);
+        true
+    }
+
+    /// How it showed that an index is damaged, if somebody [said so](Self::condemn); told once.
+    pub(crate) fn take_condemned(&self, index: Opening) -> Option<String> {
         let mut condemned = self.condemned.lock();
-        let (_, how) = condemned.take_if(|(of, _)| *of == fingerprint)?;
+        let (_, how) = condemned.take_if(|(of, _)| *of == index)?;
         Some(how)
     }
 
@@ -184,6 +203,14 @@ impl IndexState {
         // Nobody lets searches see what was held for them: those that don't ask for it needn't wait.
         self.hold(0);
         self.announce();
+    }
+
+    /// Says that what was [told](Self::stall) with this `why` isn't so any more.
+    pub(crate) fn stall_ends(&self, why: &'static str) {
+        let ended = self.stall.lock().take_if(|stall| stall.why == why);
+        if ended.is_some() {
+            self.announce();
+        }
     }
 
     /// Why searches don't see new changes, if that is so.
@@ -438,17 +465,41 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn a_damaged_index_is_condemned_once_and_doesnt_answer_from_then_on() {
         let state = serving();
-        let fingerprint = state.serving().expect("it answers").design.fingerprint();
-        state.condemn(fingerprint ^ 1, "another's checksum");
-        assert!(state.view(0, Wait::of_call()).await.is_ok());
-        state.condemn(fingerprint, "a checksum");
+        let index = state.serving().expect("it answers").index.opening();
+        // Another of the same design: what was there before a rebuild.
+        let other = serving().serving().expect("it answers").index.opening();
+        state.condemn(other, "another's checksum");
+        let (view, _) = state.view(0, Wait::of_call()).await.expect("a view");
+        assert_eq!(view.opening(), index);
+        state.condemn(view.opening(), "a checksum");
         let refused = state.view(0, Wait::of_call()).await;
         assert!(
             matches!(refused, Err(EngineError::IndexBuilding { .. })),
             "{refused:?}"
         );
-        assert_eq!(state.take_condemned(fingerprint).as_deref(), Some("a checksum"));
-        assert_eq!(state.take_condemned(fingerprint), None);
+        assert_eq!(state.take_condemned(other), None);
+        assert_eq!(state.take_condemned(index).as_deref(), Some("a checksum"));
+        assert_eq!(state.take_condemned(index), None);
+    }
+
+    #[tokio::test]
+    async fn an_index_of_damaged_files_doesnt_answer_from_then_on() {
+        let state = serving();
+        let fingerprint = state.serving().expect("it answers").design.fingerprint();
+        state.refuse(fingerprint ^ 1, "another's checksum");
+        assert!(state.view(0, Wait::of_call()).await.is_ok());
+        state.refuse(fingerprint, "a checksum");
+        let refused = state.view(0, Wait::of_call()).await;
+        assert!(
+            matches!(refused, Err(EngineError::IndexBuilding { .. })),
+            "{refused:?}"
+        );
+        let stall = state.stalled().expect("it says so");
+        assert_eq!(stall.reason, "a checksum");
+        state.stall_ends("another reason");
+        assert!(state.stalled().is_some());
+        state.stall_ends(stall.why);
+        assert!(state.stalled().is_none());
     }
 
     #[tokio::test]

@@ -28,13 +28,15 @@ mod verify;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use souk_chassis::huge_pages;
 use souk_chassis::telemetry::Role;
-use souk_index::{Index, IndexOptions};
+use souk_index::{Index, IndexOptions, IndexWriter, StopOpening};
 use souk_storage::{Consumer, Database};
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -45,7 +47,7 @@ use self::supervisor::{Failure, Supervisor};
 pub use self::verify::VerifyOptions;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::index_state::{Build, IndexState, Step};
+use crate::index_state::{Build, IndexState, Phase, Step};
 use crate::log_tail::LogTail;
 use crate::metrics::EngineMetrics;
 use crate::table::OpenTable;
@@ -168,6 +170,11 @@ impl Keeper {
             return Err(EngineError::Closing);
         }
         let wanted = keeping.table.wanted();
+        if matches!(keeping.state().phase(), Phase::Failed(_)) {
+            // What was given up is no more to be followed: also if it is wanted again.
+            let failed = keeping.threads.lock().serving.take();
+            failed.into_iter().for_each(Running::join);
+        }
         let answers = keeping.state().serving();
         let answers = answers.map(|serving| serving.design.fingerprint());
         // Another than the one that answers, when it has taken its place but isn't as far yet.
@@ -201,12 +208,15 @@ impl Keeping {
         &self.table.index
     }
 
-    fn index_options(&self, design: &Design) -> IndexOptions {
+    /// `stop` ends the opening.
+    fn index_options(&self, design: &Design, stop: &CancellationToken) -> IndexOptions {
         let mut options = IndexOptions::default();
         options.writer_memory_bytes = self.options.writer_memory;
         options.label = design.label(self.database.history());
         options.merge_room = self.room.of_merges();
         options.verified_at_open = self.options.verify.at_open;
+        let stop = stop.clone();
+        options.stop_opening = StopOpening::when(move || stop.is_cancelled());
         options
     }
 
@@ -270,7 +280,10 @@ impl Keeping {
     /// Looks what there is until that can be seen.
     fn open_until_done(self: &Arc<Self>, stop: &CancellationToken) {
         let mut backoff = Backoff::default();
-        while let Some(failure) = Failure::of(|| self.open()) {
+        while let Some(failure) = Failure::of(|| self.open(stop)) {
+            if stop.is_cancelled() {
+                return;
+            }
             let (table, reason) = (self.table.declaration.name, failure.to_string());
             error!(table, reason, "the index can't be opened; it tries again");
             self.state().stall(failure.why(), &reason);
@@ -281,10 +294,10 @@ impl Keeping {
     }
 
     /// Looks what there is, and starts what is needed.
-    fn open(self: &Arc<Self>) -> Result<()> {
+    fn open(self: &Arc<Self>, stop: &CancellationToken) -> Result<()> {
         let _changing = self.changing.lock();
         let wanted = self.table.wanted();
-        let found = folder::find(self, &wanted)?;
+        let found = folder::find(self, &wanted, stop)?;
         let serving = found.as_ref().map(|found| found.design.fingerprint());
         let needs_draft = serving != Some(wanted.fingerprint());
         let kept: Vec<u64> = serving.into_iter().chain([wanted.fingerprint()]).collect();
@@ -316,8 +329,37 @@ impl Keeping {
         Ok(())
     }
 
-    /// Waits until there is room for a draft to grow; `false` when asked to stop meanwhile.
-    fn wait_for_room(&self, stop: &CancellationToken) -> bool {
+    /// Whether what is told of a build is told of that of a design: it is the draft, or there is none.
+    fn builds(&self, design: &Design) -> bool {
+        let threads = self.threads.lock();
+        let draft = threads.draft.as_ref().and_then(|draft| draft.follows);
+        draft.is_none_or(|fingerprint| fingerprint == design.fingerprint())
+    }
+
+    /// Tells why the build of a design waits, or that it doesn't.
+    fn tell_waiting(&self, design: &Design, waiting: Option<String>) {
+        if self.builds(design) {
+            self.state().with_build(|build| build.waiting = waiting);
+        }
+    }
+
+    /// Waits while the merges of an index hold as much as they may; not long, and hardly while its changes are awaited.
+    fn wait_for_merges(&self, writer: &IndexWriter, stop: &CancellationToken, is_awaited: impl Fn() -> bool) {
+        let began = Instant::now();
+        let patience = || match is_awaited() {
+            true => MERGES_WAIT_AWAITED,
+            false => MERGES_WAIT_MAX,
+        };
+        while writer.is_full() && !stop.is_cancelled() && began.elapsed() < patience() {
+            let stopped = async { tokio::time::timeout(MERGES_LOOK, stop.cancelled()).await.is_ok() };
+            if self.runtime.block_on(stopped) {
+                return;
+            }
+        }
+    }
+
+    /// Waits until there is room for the draft of a design to grow; `false` when asked to stop meanwhile.
+    fn wait_for_room(&self, design: &Design, stop: &CancellationToken) -> bool {
         let table = self.table.declaration.name;
         let mut backoff = Backoff::default();
         let mut waits = false;
@@ -327,16 +369,17 @@ impl Keeping {
             }
             waits = true;
             if self.state().serving().is_none() && self.state().stalled().is_none() {
-                self.state().stall("the device has too little room", &reason);
+                self.state().stall(BUILD_WAITS, &reason);
             }
-            self.state().with_build(|build| build.waiting = Some(reason));
+            self.tell_waiting(design, Some(reason));
             if !backoff.wait(&self.runtime, stop) {
                 return false;
             }
         }
         if waits {
             info!(table, "there is room on the device; the build goes on");
-            self.state().with_build(|build| build.waiting = None);
+            self.state().stall_ends(BUILD_WAITS);
+            self.tell_waiting(design, None);
         }
         true
     }
@@ -447,6 +490,17 @@ fn table_of_consumer(name: &str) -> Option<&str> {
 }
 
 const CONSUMER_PREFIX: &str = "index_";
+
+/// Why an index doesn't answer while its build has no room.
+const BUILD_WAITS: &str = "the device has too little room for its build";
+
+/// How long an index waits for merges to let go of memory before it takes in some changes nevertheless. Well below what
+/// [health](crate::health) takes for silence.
+const MERGES_WAIT_MAX: Duration = Duration::from_secs(4);
+/// The same while somebody waits for the changes.
+const MERGES_WAIT_AWAITED: Duration = Duration::from_millis(100);
+/// How often it looks whether they have, and whether somebody does.
+const MERGES_LOOK: Duration = Duration::from_millis(20);
 
 /// The names of the threads.
 const OPENING: &str = "open";

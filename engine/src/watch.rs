@@ -1,6 +1,7 @@
 //! Watches: every change of one table, in order, without gap or repetition.
 //!
-//! What a watch has read and its client hasn't taken is in `read_ahead`, which bounds it over all watches.
+//! What a watch has read and its client hasn't taken is in `read_ahead`, which bounds it over all watches. Tasks of their own
+//! read: a stream is polled only while its client takes something, and must not have a turn, which others wait for, meanwhile.
 
 mod read_ahead;
 
@@ -12,6 +13,8 @@ use souk_chassis::status::Violations;
 use souk_proto::r#type::v1::ChangeKind;
 use souk_storage::{Change, Row, RowChange};
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 
 pub(crate) use self::read_ahead::ReadAhead;
 pub use self::read_ahead::{READ_AHEAD_BYTES_MAX, READS_MAX};
@@ -25,8 +28,8 @@ use crate::stored::{Record, signed};
 
 /// Changes that are read from the log at a time.
 const CHANGES_PER_READ: usize = 256;
-/// Most watches that are open at a time.
-pub const WATCHES_MAX: usize = 4_096;
+/// Most watches that are open at a time: far fewer than the calls that a process answers, so that there is room for others.
+pub const WATCHES_MAX: usize = 1_024;
 
 /// The changes of one write, or none and only a sequence that has been reached.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,28 +55,54 @@ pub struct ResourceChange<R> {
 
 /// Where a watch is.
 struct Follower<R> {
-    /// What is told.
-    scope: Scope,
-    collection: Collection<R>,
+    reader: Arc<Reader<R>>,
     /// What was given last.
     after: u64,
     sequences: watch::Receiver<u64>,
     /// Given before all others.
     first: Option<WatchEvent<R>>,
-    /// The number under which events are held that were read behind what was given.
-    ahead: Option<u64>,
+    /// Events that were read behind what was given.
+    ahead: Option<Ahead>,
     /// Counts this watch while it is open.
     _watching: Watching,
+}
+
+/// Reads for a watch.
+struct Reader<R> {
+    /// What is told.
+    scope: Scope,
+    collection: Collection<R>,
 }
 
 /// Events that were read, each with its bytes in the log.
 type Events<R> = VecDeque<(WatchEvent<R>, usize)>;
 
-impl<R> Drop for Follower<R> {
-    fn drop(&mut self) {
-        if let Some(number) = self.ahead {
-            self.collection.inner.read_ahead.forget(number);
+/// Events that are held until this is dropped, or until all watches together hold too much.
+struct Ahead {
+    inner: Arc<Inner>,
+    number: u64,
+}
+
+impl Ahead {
+    fn hold<R: Resource>(inner: &Arc<Inner>, events: Events<R>) -> Self {
+        let bytes: usize = events.iter().map(|(_, bytes)| bytes).sum();
+        // One that is larger alone is held all the same: else it would be read again for ever.
+        let bytes = bytes.min(READ_AHEAD_BYTES_MAX);
+        Self {
+            number: inner.read_ahead.hold(events, bytes),
+            inner: Arc::clone(inner),
         }
+    }
+
+    /// The events; `None` when they had to go.
+    fn take<R: Resource>(&self) -> Option<Events<R>> {
+        self.inner.read_ahead.take(self.number)
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.inner.read_ahead.forget(self.number);
     }
 }
 
@@ -107,9 +136,12 @@ impl<R: Resource> Collection<R> {
                 (last, Some(first))
             }
         };
-        let follower = Follower {
+        let reader = Reader {
             scope,
             collection: self.clone(),
+        };
+        let follower = Follower {
+            reader: Arc::new(reader),
             after,
             sequences,
             first,
@@ -148,16 +180,16 @@ impl<R: Resource> Follower<R> {
         if let Some(first) = self.first.take() {
             return Ok(first);
         }
-        let inner = Arc::clone(&self.collection.inner);
-        let held = self.ahead.take().and_then(|number| inner.read_ahead.take(number));
-        let mut events: Events<R> = held.unwrap_or_default();
+        let inner = Arc::clone(&self.reader.collection.inner);
         loop {
+            // What had to go is read once more.
+            let held = self.ahead.take().and_then(|ahead| ahead.take::<R>());
+            let mut events = held.unwrap_or_default();
             if let Some((event, _)) = events.pop_front() {
                 // A sequence is never negative.
                 self.after = event.sequence.unsigned_abs();
                 if !events.is_empty() {
-                    let bytes = events.iter().map(|(_, bytes)| bytes).sum();
-                    self.ahead = Some(inner.read_ahead.hold(events, bytes));
+                    self.ahead = Some(Ahead::hold(&inner, events));
                 }
                 return Ok(event);
             }
@@ -165,8 +197,11 @@ impl<R: Resource> Follower<R> {
                 return Err(EngineError::Closing);
             }
             self.sequences.borrow_and_update();
-            events = self.read(&inner).await?;
-            if events.is_empty() {
+            let reading = Arc::clone(&self.reader).read_ahead(self.after);
+            let reading = AbortOnDropHandle::new(tokio::spawn(reading.in_current_span()));
+            let read = reading.await;
+            self.ahead = read.map_err(|_| EngineError::Defect("reading for a watch panicked"))??;
+            if self.ahead.is_none() {
                 let changed = inner.closing.run_until_cancelled(self.sequences.changed());
                 if !matches!(changed.await, Some(Ok(()))) {
                     return Err(EngineError::Closing);
@@ -174,12 +209,23 @@ impl<R: Resource> Follower<R> {
             }
         }
     }
+}
 
-    /// The next events behind what was given; none at the end of the log.
-    async fn read(&self, inner: &Inner) -> Result<Events<R>> {
-        let table = self.collection.open.table.id();
+impl<R: Resource> Reader<R> {
+    /// Waits for a turn, reads and holds the next events; none at the end of the log. Must be a task of its own: whoever waits
+    /// for it may not go on for as long as he likes.
+    async fn read_ahead(self: Arc<Self>, after: u64) -> Result<Option<Ahead>> {
+        let inner = &self.collection.inner;
         let _turn = inner.read_ahead.turn().await;
-        let entries = inner.database.log_entries(self.after, CHANGES_PER_READ).await?;
+        let events = self.read(after).await?;
+        Ok((!events.is_empty()).then(|| Ahead::hold(inner, events)))
+    }
+
+    /// The next events behind a sequence; none at the end of the log.
+    async fn read(&self, after: u64) -> Result<Events<R>> {
+        let table = self.collection.open.table.id();
+        let database = &self.collection.inner.database;
+        let entries = database.log_entries(after, CHANGES_PER_READ).await?;
         let mut events = Events::new();
         for (at, entry) in entries.iter().enumerate() {
             let event = self.event(entry.change_of(table)?)?;

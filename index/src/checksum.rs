@@ -58,6 +58,16 @@ pub(crate) fn is_damage(error: &io::Error) -> bool {
     ) || error.raw_os_error() == Some(UNREADABLE)
 }
 
+/// Whether a failure to read means that the system refuses now: no file handles, no memory, no permission. What it says of
+/// a file that isn't there is none, and neither is what others than the system make up.
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound => false,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => true,
+        _ => error.raw_os_error().is_some() && !is_damage(error),
+    }
+}
+
 /// Compares a file of the search library with its checksum. `go_on` is told how much was read, piece by piece, and says
 /// whether to read on; `false` when it said no.
 ///

@@ -205,10 +205,10 @@ impl NumberColumn {
         }
         match self.blocks.get() {
             Some((blocks, _)) => Ok(blocks),
-            None => Err(run.give_up(crate::Error::Corrupt {
-                detail: "the blocks of a column were not kept".to_owned(),
-                source: None,
-            })),
+            // A defect, which says nothing about the files.
+            None => Err(tantivy::TantivyError::InternalError(
+                "the blocks of a column were not kept".to_owned(),
+            )),
         }
     }
 }
@@ -297,6 +297,10 @@ impl StringColumn {
         fits: impl Fn(&[u8]) -> bool,
         mut found: impl FnMut(u64, &[u8]),
     ) -> tantivy::Result<()> {
+        if among.is_empty() {
+            // What begins behind the last string has no block to begin at.
+            return Ok(());
+        }
         let literal = Finder::new(literal);
         if let Some((kept, _)) = self.kept.get() {
             return kept

@@ -60,6 +60,44 @@ impl std::fmt::Debug for MergeRoom {
     }
 }
 
+/// Says whether an index that is being opened isn't wanted any more.
+#[derive(Clone)]
+pub struct StopOpening(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl StopOpening {
+    /// It isn't once `stopped` says so.
+    pub fn when(stopped: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(stopped))
+    }
+
+    pub(crate) fn stops(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl Default for StopOpening {
+    fn default() -> Self {
+        Self::when(|| false)
+    }
+}
+
+impl std::fmt::Debug for StopOpening {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("StopOpening").finish_non_exhaustive()
+    }
+}
+
+/// Which opening of an index: no two of a process are equal, clones and views of one are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening(u64);
+
+impl Opening {
+    fn next() -> Self {
+        static OPENINGS: AtomicU64 = AtomicU64::new(0);
+        Self(OPENINGS.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// How an index is opened.
 #[derive(Clone, Debug)]
 pub struct IndexOptions {
@@ -67,13 +105,15 @@ pub struct IndexOptions {
     /// And as many for removals that aren't applied: [`IndexWriter::is_full`].
     pub writer_memory_bytes: usize,
     /// Bytes of files that are compared with their checksums while the index is opened, besides the lists of deleted
-    /// documents; the others are for [`Index::verify_slowly`].
+    /// documents; the others are for [`Index::verify_slowly`]. All are after two processes that ended early.
     pub verified_at_open: u64,
     /// What its maker wants to know of an index before he opens it, kept with the schema: [`Kept::label`]. Of an
     /// index that exists it changes nothing.
     pub label: String,
     /// Asked before each merge of an index in a folder.
     pub merge_room: MergeRoom,
+    /// Asked while files are compared with their checksums at the opening, which then is [`Error::Cancelled`].
+    pub stop_opening: StopOpening,
     merge: ReclaimingMergePolicy,
 }
 
@@ -84,6 +124,7 @@ impl Default for IndexOptions {
             verified_at_open: VERIFIED_AT_OPEN_BYTES,
             label: String::new(),
             merge_room: MergeRoom::default(),
+            stop_opening: StopOpening::default(),
             merge: ReclaimingMergePolicy::default(),
         }
     }
@@ -168,6 +209,7 @@ pub(crate) struct Shared {
     pub(crate) columns: Arc<ColumnCache>,
     pub(crate) statistics: Arc<Statistics>,
     pub(crate) options: IndexOptions,
+    pub(crate) opening: Opening,
     /// The fingerprint of its schema and label: what the values of its documents depend on beside the documents.
     pub(crate) design: u64,
     /// Absent in memory.
@@ -214,7 +256,7 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`] when the folder's index has another schema, [`Error::Corrupt`] when it can't be read,
-    /// [`Error::Io`].
+    /// [`Error::Io`]; [`Error::Cancelled`] by [`IndexOptions::stop_opening`].
     pub fn open(folder: &Path, schema: Schema, options: IndexOptions) -> Result<Self, Error> {
         let layout = Layout::new(schema);
         let (physical, directory) = folder::open(folder, &layout, &options)?;
@@ -285,6 +327,7 @@ impl Index {
                 statistics: Arc::default(),
                 design,
                 options,
+                opening: Opening::next(),
                 directory,
                 damage,
                 reader,
@@ -298,6 +341,12 @@ impl Index {
                 has_writer: AtomicBool::new(false),
             }),
         })
+    }
+
+    /// Which opening of the index this is.
+    #[must_use]
+    pub fn opening(&self) -> Opening {
+        self.shared.opening
     }
 
     /// The index's schema.
@@ -396,8 +445,16 @@ impl Index {
     /// [`Error::Corrupt`] with the first damage; from then on all that the index is asked for answers so. [`Error::Io`]
     /// when a file can't be read now.
     pub fn verify(&self) -> Result<(), Error> {
+        self.verify_until(&|| false)
+    }
+
+    /// [`Index::verify`], which ends early when `stopped` says so.
+    ///
+    /// # Errors
+    /// As [`Index::verify`].
+    pub fn verify_until(&self, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         match &self.shared.directory {
-            Some(directory) => verification::all(&self.shared.physical, directory, &mut |_| true),
+            Some(directory) => verification::all(&self.shared.physical, directory, &mut |_| !stopped()),
             None => Ok(()),
         }
     }

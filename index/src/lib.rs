@@ -123,7 +123,9 @@ pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};
 pub use geo::GeoPoint;
 pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
-pub use index::{Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept, MergeRoom};
+pub use index::{
+    Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept, MergeRoom, Opening, StopOpening,
+};
 pub use inner_hits::{InnerHit, InnerHitList, InnerHits};
 pub use merge_log::MergeFigures;
 pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};

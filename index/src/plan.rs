@@ -236,9 +236,12 @@ impl<'a> Planner<'a> {
         let clause = self.clause(query, scope, path);
         self.run.check()?;
         self.fine()?;
-        clause.ok_or_else(|| Error::Corrupt {
-            detail: format!("{path}: the physical schema doesn't fit the logical one"),
-            source: None,
+        // A defect, which says nothing about the files.
+        clause.ok_or_else(|| Error::Engine {
+            doing: "planning a query",
+            source: TantivyError::InternalError(format!(
+                "{path}: the physical schema doesn't fit the logical one"
+            )),
         })
     }
 

@@ -10,7 +10,7 @@ use crate::cancel::Cancellation;
 use crate::collapse::{self, Collapse};
 use crate::count::Count;
 use crate::error::Error;
-use crate::index::{Shared, View};
+use crate::index::{Opening, Shared, View};
 use crate::inner_hits;
 use crate::layout::Layout;
 use crate::page::{self, Origin};
@@ -52,6 +52,12 @@ impl Searcher {
 
     pub(crate) fn layout(&self) -> &Layout {
         &self.shared.layout
+    }
+
+    /// Which opening of an index this is a view of.
+    #[must_use]
+    pub fn opening(&self) -> Opening {
+        self.shared.opening
     }
 
     /// The last change that the view includes.

@@ -23,6 +23,11 @@ use crate::misfit::MisfitLog;
 /// How often [`IndexWriter::merge_all`] lets merges under way go first; each leaves fewer segments.
 const MAX_MERGE_ATTEMPTS: u32 = 64;
 
+/// Commits while merges are under way, above which it is better to wait for these: the library keeps what was removed by
+/// each commit since a merge began in a chain, and lets go of it by a recursion as deep as the chain is long. The stack of a
+/// thread has room for several times as many.
+const MAX_COMMITS_DURING_MERGES: usize = 5_000;
+
 /// Merges at a time: a big one must not keep small segments from being merged.
 const MERGE_THREADS: usize = 2;
 
@@ -43,6 +48,8 @@ pub struct IndexWriter {
     committed: u64,
     /// Bytes of the removals that no commit includes.
     removed: usize,
+    /// Commits in a row during which merges were under way.
+    during_merges: usize,
     /// With the misfits of pending changes.
     misfits: MisfitLog,
     /// As the library has it, which shares with this one whether nobody writes.
@@ -98,6 +105,7 @@ impl IndexWriter {
             pending: false,
             committed,
             removed: 0,
+            during_merges: 0,
             misfits,
             policy,
         })
@@ -201,6 +209,10 @@ impl IndexWriter {
             prepared.commit()
         });
         committed.map_err(|error| self.fail("committing", error))?;
+        self.during_merges = match self.merges() {
+            true => self.during_merges.saturating_add(1),
+            false => 0,
+        };
         Ok(())
     }
 
@@ -233,12 +245,13 @@ impl IndexWriter {
         self.removed > self.shared.options.writer_memory() / 2
     }
 
-    /// Whether merges under way hold as many removals as there is memory for. Whoever takes in more nevertheless isn't
-    /// refused: better is to wait until merges end.
+    /// Whether merges under way hold as many removals as there is memory for, or those of very many commits. Whoever takes
+    /// in more nevertheless isn't refused: better is to wait until merges end.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let held = self.shared.removals.load(Ordering::Relaxed);
-        held.saturating_sub(self.removed) > self.shared.options.writer_memory() && self.merges()
+        let much = held.saturating_sub(self.removed) > self.shared.options.writer_memory();
+        (much || self.during_merges > MAX_COMMITS_DURING_MERGES) && self.merges()
     }
 
     fn merges(&self) -> bool {
@@ -264,11 +277,13 @@ impl IndexWriter {
         let segments = segments.map_err(|error| self.fail("listing segments", error))?;
         let consolidates = ReclaimingMergePolicy::consolidates(&segments);
         let resting = &self.policy.resting;
+        // In memory nobody knows: there it isn't asked twice.
+        let stopped = self.shared.directory.is_some() && !self.merges();
         if consolidates && !self.policy.has_room_to_consolidate(&segments) {
             // The next call looks again.
             resting.store(false, Ordering::Release);
-        } else if consolidates && !resting.swap(true, Ordering::AcqRel) {
-            // The library looks for merges when it commits, and after each merge.
+        } else if consolidates && (!resting.swap(true, Ordering::AcqRel) || stopped) {
+            // The library looks for merges when it commits, and after each merge: not again when there was no room then.
             self.write_cursor(self.committed, &self.shared.completeness())?;
         }
         if self.segments() != segments.len() {

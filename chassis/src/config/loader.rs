@@ -11,7 +11,7 @@ use super::{Config, tree};
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
-const RESERVED: [&str; 14] = [
+const RESERVED: [&str; 17] = [
     "SOUK_API_KEY",
     "SOUK_CONFIG",
     "SOUK_CREDENTIAL_KEY",
@@ -21,9 +21,12 @@ const RESERVED: [&str; 14] = [
     "SOUK_CASE",
     "SOUK_FUZZ_SECONDS",
     "SOUK_SERIES_CALLS",
+    "SOUK_CHAOS_ROWS",
+    "SOUK_CHAOS_SECONDS",
     "SOUK_CRASH_ROUNDS",
     "SOUK_FRESHNESS_WRITES",
     "SOUK_ORACLE_SEARCHES",
+    "SOUK_REDESIGN_BATCHES",
     "SOUK_GRPCURL",
     "SOUK_CLIENT_TOOLS",
 ];

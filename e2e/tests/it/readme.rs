@@ -149,6 +149,27 @@ fn of_the_contract(example: &Example) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Holds each etag in a text against what etags look like: `r`, the revision in hexadecimal digits, a dash, and the database's
+/// history in sixteen of them.
+fn check_etags(text: &str) {
+    let is_hex = |text: &str| text.chars().all(|digit| matches!(digit, '0'..='9' | 'a'..='f'));
+    for rest in text.split(r#""etag":"#).skip(1) {
+        let etag = rest.trim_start().trim_start_matches('"');
+        let etag = etag.split('"').next().unwrap_or_default();
+        let parts = etag.strip_prefix('r').and_then(|rest| rest.split_once('-'));
+        let is_one = parts.is_some_and(|(revision, history)| {
+            !revision.is_empty() && is_hex(revision) && history.len() == 16 && is_hex(history)
+        });
+        assert!(is_one, "{etag:?} is no etag");
+    }
+}
+
+#[test]
+fn the_readme_shows_etags_as_they_are() {
+    assert!(README.contains(r#""etag": "r"#), "it shows some");
+    check_etags(README);
+}
+
 fn grpcurl() -> Option<String> {
     let binary = std::env::var("SOUK_GRPCURL").unwrap_or_else(|_| "grpcurl".to_owned());
     Command::new(&binary)
@@ -209,6 +230,7 @@ async fn the_calls_of_the_readme_answer_as_it_shows() -> anyhow::Result<()> {
             assert_eq!(names(&answered), names(&shown), "{command}");
         }
         if example.command.starts_with("grpcurl") {
+            check_etags(&answer);
             of_the_contract(&example).with_context(|| example.shown.clone())?;
         }
     }

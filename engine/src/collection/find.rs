@@ -257,8 +257,7 @@ impl<R: Resource> Collection<R> {
                 .await?
                 .map_err(|error| {
                     if let (souk_index::Error::Corrupt { detail, .. }, None) = (&error, view) {
-                        let searched = self.open.served().fingerprint();
-                        self.open.index.condemn(searched, detail);
+                        self.open.index.condemn(searcher.opening(), detail);
                     }
                     place(self.explained(&scope, error))
                 })?;

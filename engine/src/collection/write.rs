@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use souk_access::Role;
 use souk_chassis::propagate;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_storage::{
@@ -10,7 +11,7 @@ use souk_storage::{
     RowOperation, RowWrite, WriteBatch,
 };
 use tokio::sync::MutexGuard;
-use tracing::Span;
+use tracing::{Instrument as _, Span};
 
 use super::{Collection, not_found};
 use crate::error::{EngineError, Result};
@@ -21,6 +22,9 @@ use crate::resource::{Resource, Stored, Written};
 use crate::scope::Scope;
 use crate::stored::{Record, signed, to_row};
 use crate::wire::{self, RequestId};
+
+/// The owners from whom a write takes a row.
+type Lost = Vec<(Role, String)>;
 
 /// How often an update without etag is repeated when others were faster.
 const UPDATE_ATTEMPTS: u32 = 32;
@@ -60,7 +64,9 @@ impl<R: Resource> Collection<R> {
     }
 
     /// What a creation with this request id answered the first time; `None` when there was none. For services that
-    /// complete a resource from rows that may have gone since: a repeated request needs them no more.
+    /// complete a resource from rows that may have gone since: a repeated request needs them no more. Of a request that an
+    /// older version recorded the rows aren't known: unless they are left out (`omit`), that is `None`, too, and the
+    /// creation then answers with the rows as they are by now.
     ///
     /// # Errors
     /// [`EngineError::RequestIdReused`].
@@ -68,6 +74,7 @@ impl<R: Resource> Collection<R> {
         &self,
         request_id: Option<RequestId>,
         creation: Creation,
+        omit: bool,
     ) -> Result<Option<Written<Vec<Stored<R>>>>> {
         let Some(id) = request_id else {
             return Ok(None);
@@ -76,8 +83,13 @@ impl<R: Resource> Collection<R> {
         let Some(committed) = self.inner.database.replayed(&request).await? else {
             return Ok(None);
         };
-        Ok(Some(Written {
-            value: self.first_answer(&committed)?,
+        let value = if omit {
+            Vec::new()
+        } else {
+            self.first_answer(&committed)?
+        };
+        Ok((omit || !value.is_empty()).then(|| Written {
+            value,
             sequence: signed(committed.sequence),
         }))
     }
@@ -85,7 +97,8 @@ impl<R: Resource> Collection<R> {
     /// Creates one resource. With `validate_only` nothing is written, and the revision is 0.
     ///
     /// # Errors
-    /// [`EngineError::AlreadyExists`], [`EngineError::RequestIdReused`].
+    /// [`EngineError::AlreadyExists`], [`EngineError::RequestIdReused`]; [`EngineError::NotFound`] for a repeated request
+    /// that an older version recorded without its answer, when the resource has gone since.
     pub async fn create(
         &self,
         resource: R,
@@ -95,12 +108,13 @@ impl<R: Resource> Collection<R> {
         if validate_only {
             return self.rehearse_creation(resource).await;
         }
+        let id = resource.id().to_owned();
         let written = self
             .create_all(vec![resource], request_id, Creation::One, true)
             .await?;
         let first = written.value.into_iter().next();
         Ok(Written {
-            value: first.ok_or(EngineError::Defect("a creation answered without its resource"))?,
+            value: first.ok_or_else(|| not_found::<R>(&id))?,
             sequence: written.sequence,
         })
     }
@@ -173,7 +187,12 @@ impl<R: Resource> Collection<R> {
         let value = if !answer {
             Vec::new()
         } else if committed.replayed.is_some() {
-            self.first_answer(&committed)?
+            let first = self.first_answer(&committed)?;
+            if first.is_empty() {
+                self.answer_of_now(&resources).await?
+            } else {
+                first
+            }
         } else {
             let stored = |resource| record.with(resource, committed.sequence, &self.inner.database);
             resources.into_iter().map(stored).collect()
@@ -184,7 +203,16 @@ impl<R: Resource> Collection<R> {
         })
     }
 
-    /// What the write of a repeated request answered the first time: the rows as it left them, none if it left them out.
+    /// The resources of a repeated request of which nothing was kept, an older version's: as they are by now.
+    async fn answer_of_now(&self, resources: &[R]) -> Result<Vec<Stored<R>>> {
+        let keys = resources.iter().map(|resource| R::key(resource.id()));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let snapshot = self.inner.database.snapshot().await?;
+        Ok(self.read(&snapshot, &keys).await?.into_iter().flatten().collect())
+    }
+
+    /// What the write of a repeated request answered the first time: the rows as it left them; none if it left them out, or an
+    /// older version made it.
     fn first_answer(&self, committed: &Committed) -> Result<Vec<Stored<R>>> {
         let rows = committed.rows.iter().filter_map(|written| written.row.as_ref());
         rows.map(|row| Ok(self.resource(row)?)).collect()
@@ -218,10 +246,9 @@ impl<R: Resource> Collection<R> {
             };
             let condition = Condition::revision(row.revision);
             let batch = WriteBatch::of(&self.open.table, operation, condition);
-            Ok((batch, (record, changed, lost)))
+            Ok((batch, lost, (record, changed)))
         };
-        let ((record, changed, lost), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
-        self.open.handovers.note(&lost, sequence);
+        let ((record, changed), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
         Ok(Written {
             value: record.with(changed, sequence, &self.inner.database),
             sequence: signed(sequence),
@@ -238,7 +265,7 @@ impl<R: Resource> Collection<R> {
             // As it was looked at: the condition can't say whose it is.
             let deletes = |row: &Row, _| {
                 let condition = Condition::revision(row.revision);
-                Ok((self.deletion(row.key.clone(), condition), ()))
+                Ok((self.deletion(row.key.clone(), condition), Lost::new(), ()))
             };
             let ((), sequence) = self.write_as_seen(&scope, id, etag, deletes).await?;
             return Ok(Written {
@@ -266,13 +293,14 @@ impl<R: Resource> Collection<R> {
     }
 
     /// Looks at a resource that the call may meet, and writes what `decide` makes of it, under the condition that it still
-    /// is what was looked at; repeated when others were faster. What `decide` gave with it, and the sequence.
+    /// is what was looked at; repeated when others were faster. `decide` also says who loses the row by it. What it gave
+    /// with that, and the sequence.
     async fn write_as_seen<T>(
         &self,
         scope: &Scope,
         id: &str,
         etag: Option<&str>,
-        decide: impl Fn(&Row, R) -> Result<(WriteBatch, T)> + Send + Sync,
+        decide: impl Fn(&Row, R) -> Result<(WriteBatch, Lost, T)> + Send + Sync,
     ) -> Result<(T, u64)> {
         let key = R::key(id)?;
         let _turn = self.open.turns.take(&key::to_document_key(&key)).await;
@@ -289,8 +317,8 @@ impl<R: Resource> Collection<R> {
             {
                 return Err(etag_mismatch::<R>(id, given));
             }
-            let (batch, decided) = decide(&row, current)?;
-            match self.commit(batch).await {
+            let (batch, lost, decided) = decide(&row, current)?;
+            match self.commit_noted(batch, lost).await {
                 Ok(committed) => return Ok((decided, committed.sequence)),
                 // Somebody was faster: with an etag the next look says so; it may be another's by now, or gone.
                 Err(StoreError::ConditionFailed { .. }) => {}
@@ -313,6 +341,24 @@ impl<R: Resource> Collection<R> {
     fn deletion(&self, key: PrimaryKey, condition: Condition) -> WriteBatch {
         let write = RowWrite::new(&self.open.table, RowOperation::Delete { key }, condition);
         WriteBatch::new().row(write.parting(R::OWNERS.iter().map(|(_, field)| *field)))
+    }
+
+    /// Commits a write, and notes who lost a row by it. That is a task of its own: a caller who gives up while the write waits
+    /// for the disk doesn't stop it.
+    async fn commit_noted(&self, batch: WriteBatch, lost: Lost) -> Result<Committed, StoreError> {
+        if lost.is_empty() {
+            return self.commit(batch).await;
+        }
+        let collection = self.clone();
+        let committing = async move {
+            let committed = collection.commit(batch).await?;
+            collection.open.handovers.note(&lost, committed.sequence);
+            Ok::<_, StoreError>(committed)
+        };
+        let committing = tokio::spawn(committing.in_current_span()).await;
+        committing.map_err(|_| StoreError::OutcomeUnknown {
+            reason: "the runtime shut down during the commit".to_owned(),
+        })?
     }
 
     async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {

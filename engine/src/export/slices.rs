@@ -13,17 +13,33 @@ use crate::key::HASH_COLUMN;
 /// Parts of the space of hashes: the first four digits.
 const HASH_PARTS: u32 = 1 << 16;
 
-/// Which slices were given to their end.
+/// Which slices were given to their end, of those that readers of a snapshot want.
 #[derive(Debug, Default)]
-pub(super) struct Ended(Mutex<HashSet<Slice>>);
+pub(super) struct Ended(Mutex<Progress>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// In how many slices it is read; readers may differ.
+    counts: HashSet<u16>,
+    ended: HashSet<Slice>,
+}
 
 impl Ended {
-    /// One more has ended; `true` when with it all slices have, of as many as it is one of.
+    /// Somebody reads this slice, and so wants all of as many.
+    pub(super) fn begin(&self, slice: Slice) {
+        self.0.lock().counts.insert(slice.count);
+    }
+
+    /// One more has ended; `true` when with it all have that are wanted.
     pub(super) fn note(&self, slice: Slice) -> bool {
-        let mut ended = self.0.lock();
+        let mut progress = self.0.lock();
+        let Progress { counts, ended } = &mut *progress;
+        counts.insert(slice.count);
         ended.insert(slice);
-        let beside = ended.iter().filter(|other| other.count == slice.count);
-        beside.count() == usize::from(slice.count)
+        counts.iter().all(|count| {
+            let of_as_many = ended.iter().filter(|other| other.count == *count);
+            of_as_many.count() == usize::from(*count)
+        })
     }
 }
 
@@ -97,5 +113,21 @@ impl Slice {
             number: u16::from_be_bytes(*number),
         };
         (slice.number < slice.count).then_some((slice, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_has_ended_when_all_its_readers_have() {
+        let slice = |count, number| Slice { count, number };
+        let ended = Ended::default();
+        ended.begin(slice(2, 0));
+        assert!(!ended.note(slice(2, 0)));
+        ended.begin(slice(1, 0));
+        assert!(!ended.note(slice(2, 1)), "somebody reads it whole");
+        assert!(ended.note(slice(1, 0)));
     }
 }

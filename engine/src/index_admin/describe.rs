@@ -34,9 +34,12 @@ pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb:
     let last = engine.database().last_sequence();
     if let Some(stall) = table.index.stalled() {
         described.stalled_for = Some(duration_to_wire(nanos(stall.age())));
-        described.stalled = stall.reason;
+        // The last failure itself is for the log: it may name files, or what a program said when it broke.
+        described.stalled = stall.why.to_owned();
     }
-    described.log_held = table.index.log_held().unwrap_or_default();
+    if table.index.log_held().is_some() {
+        described.log_held = "the store can't be told how far the index is".to_owned();
+    }
     match table.index.phase() {
         Phase::Building => {
             described.phase = pb::IndexPhase::Building.into();

@@ -62,7 +62,7 @@ pub(super) fn fill(
     design: &Design,
     stop: &CancellationToken,
 ) -> Result<Option<(Index, IndexWriter)>> {
-    match of_empty_table(keeping, design)? {
+    match of_empty_table(keeping, design, stop)? {
         Some(filled) => Ok(Some(filled)),
         None => fill_from_feed(keeping, design, stop),
     }
@@ -76,7 +76,7 @@ fn fill_from_feed(
     let path = folder::of(&keeping.folder, design.fingerprint());
     let feed = folder::feed_name(keeping.table.declaration.name, design.fingerprint());
     fs::create_dir_all(&keeping.folder).map_err(folder::refused("creating the folder of indexes"))?;
-    if let Some(draft) = resume(keeping, design, &path, &feed)? {
+    if let Some(draft) = resume(keeping, design, &path, &feed, stop)? {
         match draft.run(stop) {
             Err(error) if is_lost(&error) => {
                 warn!(table = keeping.table.declaration.name, %error, "the build begins anew");
@@ -84,7 +84,7 @@ fn fill_from_feed(
             filled => return filled,
         }
     }
-    begin(keeping, design, &path, &feed)?.run(stop)
+    begin(keeping, design, &path, &feed, stop)?.run(stop)
 }
 
 /// Whether an error means that a feed can't be followed any more.
@@ -106,11 +106,13 @@ fn resume<'a>(
     design: &'a Design,
     path: &Path,
     feed: &str,
+    stop: &CancellationToken,
 ) -> Result<Option<Draft<'a>>> {
     let (true, Some(feed)) = (path.is_dir(), keeping.database.feed(feed)) else {
         return Ok(None);
     };
-    let index = match Index::open(path, design.schema.clone(), keeping.index_options(design)) {
+    let options = keeping.index_options(design, stop);
+    let index = match Index::open(path, design.schema.clone(), options) {
         Ok(index) => index,
         Err(error @ IndexError::Corrupt { .. }) => {
             verify::found(keeping, &error);
@@ -152,7 +154,13 @@ fn resume<'a>(
 }
 
 /// A build from the first row on.
-fn begin<'a>(keeping: &'a Keeping, design: &'a Design, path: &Path, feed: &str) -> Result<Draft<'a>> {
+fn begin<'a>(
+    keeping: &'a Keeping,
+    design: &'a Design,
+    path: &Path,
+    feed: &str,
+    stop: &CancellationToken,
+) -> Result<Draft<'a>> {
     folder::remove(path)?;
     let database = &keeping.database;
     let feed = keeping.runtime.block_on(async {
@@ -162,7 +170,7 @@ fn begin<'a>(keeping: &'a Keeping, design: &'a Design, path: &Path, feed: &str) 
         let options = FeedOptions::new(FeedSource::BaseAndChanges).table(&keeping.table.table);
         database.create_feed(feed, options).await
     })?;
-    let index = Index::open(path, design.schema.clone(), keeping.index_options(design))?;
+    let index = Index::open(path, design.schema.clone(), keeping.index_options(design, stop))?;
     folder::sync(&keeping.folder)?;
     Ok(Draft {
         keeping,
@@ -189,7 +197,11 @@ fn about(keeping: &Keeping) -> Result<u64> {
 }
 
 /// The index of a table without rows, which needs no feed. `None` when it has rows.
-fn of_empty_table(keeping: &Keeping, design: &Design) -> Result<Option<(Index, IndexWriter)>> {
+fn of_empty_table(
+    keeping: &Keeping,
+    design: &Design,
+    stop: &CancellationToken,
+) -> Result<Option<(Index, IndexWriter)>> {
     let (is_empty, sequence) = keeping.runtime.block_on(async {
         let snapshot = keeping.database.snapshot().await?;
         let first = RangeRequest::all(Direction::Forward).limit(1);
@@ -202,7 +214,7 @@ fn of_empty_table(keeping: &Keeping, design: &Design) -> Result<Option<(Index, I
     let path = folder::of(&keeping.folder, design.fingerprint());
     fs::create_dir_all(&keeping.folder).map_err(folder::refused("creating the folder of indexes"))?;
     folder::remove(&path)?;
-    let index = Index::open(&path, design.schema.clone(), keeping.index_options(design))?;
+    let index = Index::open(&path, design.schema.clone(), keeping.index_options(design, stop))?;
     let mut writer = index.writer()?;
     writer.commit(sequence)?;
     writer.checkpoint()?;
@@ -215,9 +227,11 @@ impl Draft<'_> {
         self.keeping.expect(self.about);
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         loop {
-            if !self.keeping.wait_for_room(stop) {
+            if !self.keeping.wait_for_room(self.design, stop) {
                 return Ok(None);
             }
+            // Nobody searches it yet, so nobody waits for what it takes in.
+            self.keeping.wait_for_merges(&self.writer, stop, || false);
             let batch = self.keeping.runtime.block_on(async {
                 match &self.token {
                     Some(token) => self.feed.read_after(token, RECORDS_PER_READ).await,
@@ -231,7 +245,7 @@ impl Draft<'_> {
                 return Ok(Some((self.index, self.writer)));
             }
             let stopped = stop.is_cancelled();
-            if stopped || next_checkpoint <= Instant::now() {
+            if stopped || next_checkpoint <= Instant::now() || self.writer.wants_commit() {
                 self.checkpoint(&batch)?;
                 next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
             }
@@ -280,7 +294,9 @@ impl Draft<'_> {
             Step::Reading
         };
         let (rows, about) = (self.rows, self.about.max(self.rows));
-        self.keeping.tell(step, rows, about, batch.sequence);
+        if self.keeping.builds(self.design) {
+            self.keeping.tell(step, rows, about, batch.sequence);
+        }
     }
 
     /// Makes durable what was taken, and lets the log be trimmed up to there.

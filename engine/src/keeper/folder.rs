@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use souk_index::{Completeness, Error as IndexError, Index, Kept};
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{Keeping, verify};
@@ -34,10 +35,10 @@ fn is_fingerprint(text: &str) -> bool {
 }
 
 /// The index of a design, if there is one that can be used.
-pub(super) fn usable(keeping: &Keeping, design: &Design) -> Result<Option<Index>> {
+pub(super) fn usable(keeping: &Keeping, design: &Design, stop: &CancellationToken) -> Result<Option<Index>> {
     let path = of(&keeping.folder, design.fingerprint());
     match path.is_dir() {
-        true => open(keeping, &path, design),
+        true => open(keeping, &path, design, stop),
         false => Ok(None),
     }
 }
@@ -49,8 +50,12 @@ pub(super) struct Usable {
 }
 
 /// The index that is wanted, or else the newest of those that are there.
-pub(super) fn find(keeping: &Keeping, wanted: &Arc<Design>) -> Result<Option<Usable>> {
-    if let Some(index) = usable(keeping, wanted)? {
+pub(super) fn find(
+    keeping: &Keeping,
+    wanted: &Arc<Design>,
+    stop: &CancellationToken,
+) -> Result<Option<Usable>> {
+    if let Some(index) = usable(keeping, wanted, stop)? {
         return Ok(Some(Usable {
             index,
             design: Arc::clone(wanted),
@@ -65,7 +70,7 @@ pub(super) fn find(keeping: &Keeping, wanted: &Arc<Design>) -> Result<Option<Usa
         if name != format!("{:016x}", design.fingerprint()) || design.fingerprint() == wanted.fingerprint() {
             continue;
         }
-        let Some(index) = open(keeping, &path, &design)? else {
+        let Some(index) = open(keeping, &path, &design, stop)? else {
             continue;
         };
         let is_newer = |than: &Usable| index.durable_sequence() > than.index.durable_sequence();
@@ -94,12 +99,15 @@ pub(super) fn is_of_this_history(keeping: &Keeping, path: &Path) -> Result<bool>
 }
 
 /// The index in a folder, unless it can't be used; the log tells why.
-fn open(keeping: &Keeping, path: &Path, design: &Design) -> Result<Option<Index>> {
+fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToken) -> Result<Option<Index>> {
     let table = keeping.table.declaration.name;
-    let index = match Index::open(path, design.schema.clone(), keeping.index_options(design)) {
+    let options = keeping.index_options(design, stop);
+    let index = match Index::open(path, design.schema.clone(), options) {
         Ok(index) => index,
         Err(error @ IndexError::Corrupt { .. }) => {
             verify::found(keeping, &error);
+            // One that was opened before they were damaged may answer still.
+            keeping.state().refuse(design.fingerprint(), &error.to_string());
             return Ok(None);
         }
         Err(error @ IndexError::SchemaMismatch { .. }) => {

@@ -27,11 +27,6 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long nobody writes before the index is consolidated, and between two looks at how far that has come.
 const REST: Duration = Duration::from_secs(1);
 
-/// How long an index waits for merges to let go of memory before it takes in some changes nevertheless.
-const MERGES_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often it looks whether they have.
-const MERGES_LOOK: Duration = Duration::from_millis(20);
-
 /// When a draft asks again whether it may take its place.
 const PROMOTION_RETRY: Duration = Duration::from_millis(20);
 
@@ -107,11 +102,11 @@ impl Follower {
         self.documents = self.index.size()?.documents;
         self.keeping.expect(self.documents);
         self.serve_when_ready()?;
-        let _verifying = verify::start(&self.keeping, &self.design, &self.index)?;
+        let _verifying = verify::start(&self.keeping, &self.index)?;
         while !stop.is_cancelled() {
             self.check_condemned()?;
             self.index.undamaged()?;
-            self.wait_for_merges(stop);
+            self.wait_for_merges(stop)?;
             let caught_up = self.take_changes()?;
             match self.next_step(caught_up) {
                 Step::Wait => {}
@@ -166,7 +161,7 @@ impl Follower {
 
     /// Ends when somebody has found the index damaged.
     fn check_condemned(&self) -> Result<()> {
-        let damage = self.keeping.state().take_condemned(self.design.fingerprint());
+        let damage = self.keeping.state().take_condemned(self.index.opening());
         damage.map_or(Ok(()), |detail| {
             Err(EngineError::Index(souk_index::Error::Corrupt {
                 detail,
@@ -176,17 +171,18 @@ impl Follower {
     }
 
     /// Merges hold the removals of all changes since they began: while these take all memory that there is for them, the
-    /// log holds the changes.
-    fn wait_for_merges(&self, stop: &CancellationToken) {
+    /// log holds the changes. What was taken in is seen meanwhile.
+    fn wait_for_merges(&mut self, stop: &CancellationToken) -> Result<()> {
         if !self.writer.is_full() {
-            return;
+            return Ok(());
         }
-        self.keeping.runtime.clone().block_on(async {
-            let give_up = Instant::now() + MERGES_WAIT_MAX;
-            while self.writer.is_full() && !stop.is_cancelled() && Instant::now() < give_up {
-                tokio::time::sleep(MERGES_LOOK).await;
-            }
-        });
+        if !self.pending.is_empty() {
+            self.commit()?;
+            self.serve_when_ready()?;
+        }
+        let is_awaited = || self.serves && self.keeping.state().awaited().is_some();
+        self.keeping.wait_for_merges(&self.writer, stop, is_awaited);
+        Ok(())
     }
 
     /// Takes the next changes from the log; `true` when there are no more.
@@ -286,9 +282,13 @@ impl Follower {
 
     /// Lets go of what the index doesn't need since it is durable: of the log, and of what it has replaced.
     fn release(&self) -> Result<()> {
-        let advanced = self.keeping.consumer.advance(self.index.durable_sequence());
-        self.keeping.runtime.block_on(advanced)?;
-        self.keeping.remove_others(&self.design)
+        let keeping = &self.keeping;
+        keeping.runtime.block_on(async {
+            // An index that was given up has let go of the consumer; the feed of its successor keeps the log until here.
+            let consumer = keeping.database.consumer(keeping.consumer.name()).await?;
+            consumer.advance(self.index.durable_sequence()).await
+        })?;
+        keeping.remove_others(&self.design)
     }
 
     /// Merges what searches go through, while nobody writes.

@@ -7,8 +7,8 @@
 //! | the index is damaged, or the log doesn't continue it | it is built anew |
 //!
 //! Between two attempts is a [pause](super::backoff) that grows. What answers goes on answering meanwhile, unless it is
-//! damaged. After [`STRIKES_MAX`] failures that don't pass, it has failed until the process starts again, and holds
-//! nothing of the log any more. An index of a design that isn't wanted any more isn't built: another one is.
+//! damaged. After [`STRIKES_MAX`] failures that don't pass, it has failed until the process starts again or the index is
+//! changed, and holds nothing of the log any more. An index of a design that isn't wanted any more isn't built: another one is.
 
 use std::any::Any;
 use std::fmt;
@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use souk_index::{Error as IndexError, Index};
+use souk_index::{Error as IndexError, Index, Opening};
 use souk_storage::{Error as StorageError, ErrorKind};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,13 +27,13 @@ use super::follower::Follower;
 use super::{Keeping, draft, folder, verify};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::index_state::{Phase, Step};
+use crate::index_state::{Phase, Serving, Step};
 
 /// Failures that don't pass, after which an index isn't tried again by itself.
 const STRIKES_MAX: u32 = 5;
 /// What went well for so long makes up for all failures before.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
-/// Failures of the files in a row after which their checksums are compared: it may be they that are wrong.
+/// After each so many failures of the files in a row their checksums are compared: it may be they that are wrong.
 const VERIFIED_AFTER: u32 = 4;
 
 /// Why an attempt ended.
@@ -111,6 +111,10 @@ pub(super) struct Supervisor {
     opened: Option<Index>,
     /// Whether the next attempt has to begin with nothing.
     anew: bool,
+    /// The index that was followed last.
+    followed: Option<Opening>,
+    /// Since when the attempt follows: a build that took long is nothing that went well for long.
+    followed_since: Option<Instant>,
     /// Failures that don't pass, since the index went well.
     strikes: u32,
     /// Failures in a row of which the files may be the reason.
@@ -125,6 +129,8 @@ impl Supervisor {
             design,
             opened,
             anew: false,
+            followed: None,
+            followed_since: None,
             strikes: 0,
             of_files: 0,
             backoff: Backoff::default(),
@@ -136,7 +142,6 @@ impl Supervisor {
         let keeping = Arc::clone(&self.keeping);
         let table = keeping.table.declaration.name;
         while !stop.is_cancelled() {
-            let began = Instant::now();
             let Some(failure) = Failure::of(|| self.attempt(stop)) else {
                 return;
             };
@@ -144,17 +149,16 @@ impl Supervisor {
                 warn!(table, reason = %failure, "the index ended by a failure; it resumes from its last checkpoint");
                 return;
             }
-            if began.elapsed() >= FORGIVEN_AFTER {
+            let followed_since = self.followed_since.take();
+            if followed_since.is_some_and(|since| since.elapsed() >= FORGIVEN_AFTER) {
                 (self.strikes, self.of_files, self.backoff) = (0, 0, Backoff::default());
             }
-            let failure = self.looked_into(failure);
+            let failure = self.looked_into(failure, stop);
             let (why, reason) = (failure.why(), failure.to_string());
             if self.answers() {
                 keeping.state().stall(why, &reason);
             }
-            keeping
-                .state()
-                .with_build(|build| build.waiting = Some(reason.clone()));
+            keeping.tell_waiting(&self.design, Some(reason.clone()));
             match &failure {
                 Failure::Passing(_) => warn!(table, reason, "the index doesn't go on; it tries again"),
                 Failure::Broken(_) | Failure::Panicked(_) => {
@@ -180,12 +184,13 @@ impl Supervisor {
         let keeping = Arc::clone(&self.keeping);
         if self.anew {
             folder::remove(&folder::of(&keeping.folder, self.design.fingerprint()))?;
-            keeping.state().take_condemned(self.design.fingerprint());
-            self.anew = false;
+            (self.anew, self.followed) = (false, None);
+        } else if let Some(detail) = self.condemned() {
+            return Err(EngineError::Index(IndexError::Corrupt { detail, source: None }));
         }
         let index = match self.opened.take() {
             Some(index) => Some(index),
-            None => folder::usable(&keeping, &self.design)?,
+            None => folder::usable(&keeping, &self.design, stop)?,
         };
         let (index, writer) = match index {
             Some(index) => {
@@ -206,16 +211,18 @@ impl Supervisor {
                 }
             }
         };
-        keeping.state().with_build(|build| build.waiting = None);
+        keeping.tell_waiting(&self.design, None);
+        self.followed = Some(index.opening());
+        self.followed_since = Some(Instant::now());
         Follower::new(keeping, Arc::clone(&self.design), index, writer).run(stop)
     }
 
     /// What a failure really is, and what follows from it for the next attempt.
-    fn looked_into(&mut self, failure: Failure) -> Failure {
+    fn looked_into(&mut self, failure: Failure, stop: &CancellationToken) -> Failure {
         let failure = match failure {
             Failure::Passing(EngineError::Index(error)) => {
                 self.of_files += 1;
-                match self.damage() {
+                match self.damage(stop) {
                     Some(damage) => Failure::Broken(damage),
                     None => Failure::Passing(EngineError::Index(error)),
                 }
@@ -230,6 +237,9 @@ impl Supervisor {
             Failure::Broken(error) => {
                 if matches!(error, EngineError::Index(IndexError::Corrupt { .. })) {
                     verify::found(&self.keeping, error);
+                    // What is wrong must not answer; another one may, until this one is as far.
+                    let state = self.keeping.state();
+                    state.refuse(self.design.fingerprint(), &error.to_string());
                 }
                 self.strikes += 1;
                 self.anew = true;
@@ -239,26 +249,22 @@ impl Supervisor {
                 self.strikes += 1;
             }
         }
-        if self.anew && self.answers() {
-            // What is wrong must not answer; a panic says nothing about what is there.
-            let is_wrong = matches!(
-                &failure,
-                Failure::Broken(EngineError::Index(IndexError::Corrupt { .. }))
-            );
-            if is_wrong && self.keeping.state().serving().is_some() {
-                self.keeping.state().set_phase(Phase::Building);
-            }
-        }
         failure
     }
 
+    /// How it showed that the index that was followed last is damaged, if its follower ended before it knew.
+    fn condemned(&mut self) -> Option<String> {
+        let followed = self.followed.take()?;
+        self.keeping.state().take_condemned(followed)
+    }
+
     /// The damage of an index that can't be written again and again, though there is room.
-    fn damage(&self) -> Option<EngineError> {
-        if self.of_files != VERIFIED_AFTER || self.keeping.room.shortage().is_some() {
+    fn damage(&self, stop: &CancellationToken) -> Option<EngineError> {
+        if !self.of_files.is_multiple_of(VERIFIED_AFTER) || self.keeping.room.shortage().is_some() {
             return None;
         }
-        let index = folder::usable(&self.keeping, &self.design).ok()??;
-        match index.verify() {
+        let index = folder::usable(&self.keeping, &self.design, stop).ok()??;
+        match index.verify_until(&|| stop.is_cancelled()) {
             Err(error @ IndexError::Corrupt { .. }) => Some(error.into()),
             Ok(()) | Err(_) => None,
         }
@@ -277,17 +283,23 @@ impl Supervisor {
     fn give_up(mut self, reason: &str, stop: &CancellationToken) {
         let keeping = Arc::clone(&self.keeping);
         let table = keeping.table.declaration.name;
-        keeping.state().with_build(|build| {
-            build.step = Step::Failed(reason.to_owned());
-            build.waiting = None;
-        });
+        if keeping.builds(&self.design) {
+            keeping.state().with_build(|build| {
+                build.step = Step::Failed(reason.to_owned());
+                build.waiting = None;
+            });
+        }
         let answers = self.answers();
-        if answers {
+        let serving = keeping.state().serving();
+        let is_own = |serving: &Serving| serving.design.fingerprint() == self.design.fingerprint();
+        if answers && serving.as_ref().is_none_or(is_own) {
             keeping.state().set_phase(Phase::Failed(reason.to_owned()));
         }
+        drop(serving);
         error!(
             table,
-            reason, "the index has failed for good; it is built again when the process starts again"
+            reason,
+            "the index has failed for good; it is built again when it is changed, or the process starts again"
         );
         loop {
             let released = Failure::of(|| {

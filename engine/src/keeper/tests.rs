@@ -203,9 +203,9 @@ async fn a_condemned_index_is_built_anew_and_refuses_until_then() {
     std::fs::write(folder.join("of the old one"), "").expect("written");
     // No draft goes on before searches have been refused.
     tree.disk.0.store(1, Ordering::SeqCst);
-    table
-        .index
-        .condemn(table.wanted().fingerprint(), "bytes of the test");
+    let serving = table.index.serving().expect("it answers");
+    table.index.condemn(serving.index.opening(), "bytes of the test");
+    drop(serving);
     let refused = tree.leaves.search(None, "search").await;
     assert!(
         matches!(refused, Err(EngineError::IndexBuilding { .. })),

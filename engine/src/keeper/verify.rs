@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::Keeping;
-use crate::design::Design;
 use crate::error::{EngineError, Result};
 
 /// How the files of each index are compared with their checksums.
@@ -51,19 +50,18 @@ impl Drop for Verifying {
     }
 }
 
-/// Begins to compare the files of the index of a design, which answers nothing any more when damage is found.
+/// Begins to compare the files of an index, which answers nothing any more when damage is found.
 ///
 /// # Errors
 /// When the system gives no thread.
-pub(super) fn start(keeping: &Arc<Keeping>, design: &Design, index: &Index) -> Result<Verifying> {
+pub(super) fn start(keeping: &Arc<Keeping>, index: &Index) -> Result<Verifying> {
     let stop = CancellationToken::new();
     let (stopped, keeping, index) = (stop.clone(), Arc::clone(keeping), index.clone());
-    let fingerprint = design.fingerprint();
     let thread = thread::Builder::new()
         .name(format!("verify-{}", keeping.table.declaration.name))
         .spawn(move || {
             let _entered = keeping.role.map(souk_chassis::telemetry::Role::enter);
-            compare(&keeping, fingerprint, &index, &stopped);
+            compare(&keeping, &index, &stopped);
         })
         .map_err(|source| EngineError::Io {
             doing: "starting a thread that compares checksums",
@@ -75,13 +73,13 @@ pub(super) fn start(keeping: &Arc<Keeping>, design: &Design, index: &Index) -> R
     })
 }
 
-fn compare(keeping: &Keeping, fingerprint: u64, index: &Index, stop: &CancellationToken) {
+fn compare(keeping: &Keeping, index: &Index, stop: &CancellationToken) {
     let options = keeping.options.verify;
     while !stop.is_cancelled() {
         match index.verify_slowly(options.bytes_per_second, &|| stop.is_cancelled()) {
             Ok(()) => {}
             Err(IndexError::Corrupt { detail, .. }) => {
-                keeping.state().condemn(fingerprint, &detail);
+                keeping.state().condemn(index.opening(), &detail);
                 // Also when it doesn't answer yet.
                 return keeping.state().wake.notify_one();
             }

@@ -45,7 +45,7 @@ impl Default for ReadAhead {
 }
 
 impl ReadAhead {
-    /// Waits for a turn to read.
+    /// Waits for a turn to read. Whoever has it must go on by itself: not in a stream, which goes on when its client likes.
     pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
         self.reads.acquire().await.ok()

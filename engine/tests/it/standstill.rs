@@ -298,6 +298,30 @@ async fn an_index_that_fails_again_and_again_says_so_and_holds_nothing() {
         }
     };
     within("the end of its hold on the log", released).await;
+    // What it stumbles over goes, and the index is designed otherwise: that one is built, and holds the log again.
+    notes.delete("n1", None).await.expect("deleted");
+    notes
+        .create(brittle("n2", "ada"), None, false)
+        .await
+        .expect("created");
+    let change = [add("place", pb::IndexFieldType::Long, "rank")];
+    engine
+        .update_index("brittle", &change, false)
+        .await
+        .expect("a change");
+    let settled = |index: &pb::Index| {
+        index.phase() == pb::IndexPhase::Serving && index.build.is_none() && index.log_held.is_empty()
+    };
+    until(&engine, "brittle", "the new index", settled).await;
+    let written = notes.create(brittle("n3", "ada"), None, false).await;
+    let written = written.expect("created").sequence;
+    assert_eq!(seen(&notes, note::term("author", "ada"), written).await, 2);
+    let holds = async {
+        while engine.database().consumers().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("its hold on the log", holds).await;
     within("the end", note::close(engine)).await;
 }
 

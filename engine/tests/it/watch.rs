@@ -2,11 +2,12 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use souk_engine::index::{Field, Object};
 use souk_engine::storage::TableSchema;
-use souk_engine::watch::{READ_AHEAD_BYTES_MAX, WATCHES_MAX};
+use souk_engine::watch::{READ_AHEAD_BYTES_MAX, READS_MAX, WATCHES_MAX};
 use souk_engine::{
     Collection, ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Resource,
     Tables,
@@ -189,6 +190,38 @@ async fn what_watches_hold_is_bounded_in_sum_and_none_loses_a_change() {
     }
     drop(watches);
     assert_eq!(ALIVE.load(Ordering::SeqCst), 0);
+    note::close(engine).await;
+}
+
+/// As a stream is whose client takes nothing: it isn't polled any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_that_are_left_in_the_middle_of_a_read_stop_no_other() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let created = notes.create(Note::new("n1", "ada", 1), None, false).await;
+    let sequence = created.expect("created").sequence;
+    let mut left = Vec::new();
+    for _ in 0..4 * READS_MAX {
+        let mut watch = Box::pin(notes.watch(Some(sequence - 1)).await.expect("a watch"));
+        // Once. Those that had their event at once are left as well.
+        let given = watch.next().now_or_never().is_some();
+        left.push((watch, given));
+    }
+    for _ in 0..=READS_MAX {
+        let watch = notes.watch(Some(sequence - 1)).await.expect("a watch");
+        let mut watch = pin!(watch);
+        let event = tokio::time::timeout(LIMIT, watch.next()).await;
+        let event = event.expect("others go on").expect("an event");
+        assert_eq!(event.expect("no error").sequence, sequence);
+    }
+    for (watch, given) in &mut left {
+        if !*given {
+            let event = watch.next().await.expect("an event").expect("no error");
+            assert_eq!(event.sequence, sequence);
+        }
+    }
+    drop(left);
     note::close(engine).await;
 }
 

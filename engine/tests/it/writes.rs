@@ -181,12 +181,41 @@ async fn a_repeated_request_gets_its_first_answer_when_the_log_is_trimmed() {
     assert_eq!(again.expect("replayed"), first);
     let again = notes.create_batch(batch, of_batch, false).await;
     assert_eq!(again.expect("replayed"), firsts);
-    let before = notes.created_before(of_batch, Creation::Batch).await;
+    let before = notes.created_before(of_batch, Creation::Batch, false).await;
     assert_eq!(before.expect("known"), Some(firsts));
     assert_eq!(
         notes.get("n0", 0).await.expect("read").value.resource.author,
         "eve"
     );
+    note::close(engine).await;
+}
+
+/// As older versions recorded all requests: nothing is kept of the rows.
+#[tokio::test]
+async fn a_repeated_request_without_kept_rows_gets_them_as_they_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let batch = vec![Note::new("n1", "ada", 1), Note::new("n2", "bob", 2)];
+    let id = request_id(UUID, "first");
+    let first = notes
+        .create_batch(batch.clone(), id, true)
+        .await
+        .expect("created");
+    let rename = |note: Note| {
+        Ok::<_, EngineError>(Note {
+            author: "eve".to_owned(),
+            ..note
+        })
+    };
+    notes.update("n1", None, rename).await.expect("changed");
+    let before = notes.created_before(id, Creation::Batch, true).await;
+    assert_eq!(before.expect("known").as_ref(), Some(&first));
+    let before = notes.created_before(id, Creation::Batch, false).await;
+    assert_eq!(before.expect("no error"), None);
+    let again = notes.create_batch(batch, id, false).await.expect("replayed");
+    let authors = again.value.iter().map(|stored| stored.resource.author.as_str());
+    assert_eq!(authors.collect::<Vec<_>>(), ["eve", "bob"]);
+    assert_eq!(again.sequence, first.sequence);
     note::close(engine).await;
 }
 

@@ -69,7 +69,7 @@ pub(super) fn open(
             let index = tantivy::Index::open(directory.clone())
                 .map_err(|error| unreadable("the list of segments", error))?;
             sweep(folder, &index)?;
-            verification::quick(&index, &directory, options.verified_at_open)?;
+            verification::quick(&index, &directory, options)?;
             index
         }
     };
@@ -92,16 +92,10 @@ fn missing_list(folder: &Path) -> Result<Option<&'static str>, Error> {
 
 /// What a failure to read `what` means: damage, unless the disk or the system refused.
 pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
-    let refused = |error: &io::Error| {
-        matches!(
-            error.kind(),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory
-        )
-    };
     let source = match &error {
         TantivyError::IoError(source)
         | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
-            if refused(source) =>
+            if checksum::is_refusal(source) =>
         {
             Some(io::Error::new(source.kind(), source.to_string()))
         }
@@ -254,5 +248,33 @@ fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_is_no_damage() {
+        let read = |error: io::Error| unreadable("a segment", TantivyError::from(error));
+        // No file handles left, in the process and in the system; interrupted; busy.
+        for code in [24, 23, 4, 16] {
+            let error = read(io::Error::from_raw_os_error(code));
+            assert!(matches!(error, Error::Io { .. }), "{code}: {error:?}");
+        }
+        // No such file; the device can't read it.
+        for code in [2, 5] {
+            let error = read(io::Error::from_raw_os_error(code));
+            assert!(matches!(error, Error::Corrupt { .. }), "{code}: {error:?}");
+        }
+        for kind in [
+            io::ErrorKind::InvalidData,
+            io::ErrorKind::UnexpectedEof,
+            io::ErrorKind::Other,
+        ] {
+            let error = read(io::Error::new(kind, "made up"));
+            assert!(matches!(error, Error::Corrupt { .. }), "{kind}: {error:?}");
+        }
     }
 }

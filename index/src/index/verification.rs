@@ -1,11 +1,15 @@
 //! Compares the files of an index with their checksums: while it is opened as many as that takes no time, later all of
 //! them, slowly.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
+use super::IndexOptions;
 use super::folder::unreadable;
 use crate::directory::{DELETES, SoftDirectory};
 use crate::error::Error;
@@ -14,10 +18,12 @@ use crate::priority;
 /// What is compared first: of what these hold, each commit makes the next list of deleted documents.
 const FIRST: [&str; 3] = [DELETES, "term", "idx"];
 
-/// Counts the lives of an index that ended before all its files were compared, and without a close. What ends a process may
-/// be what it reads of the index: after so many it is compared as a whole before it is read.
+/// Counts the processes that ended before all files of an index were compared, and without a close of it. What ended them
+/// may be what they read of the index: after so many it is compared as a whole before it is read.
 const LIVES_FILE: &str = "souk-index.lives";
 const LIVES_MAX: u32 = 2;
+/// The folders whose [`LIVES_FILE`] counts this process: that an index is opened again in it is nobody's end.
+static COUNTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A file of the last commit.
 struct Living {
@@ -36,25 +42,53 @@ impl Living {
     }
 }
 
-/// Compares lists of deleted documents, and as many other files as have so many bytes together; all of them when the lives
-/// before were short.
-pub(super) fn quick(index: &tantivy::Index, directory: &SoftDirectory, bytes: u64) -> Result<(), Error> {
-    let path = directory.root().join(LIVES_FILE);
-    let lives = fs::read_to_string(&path).ok();
-    let lives: u32 = lives.and_then(|text| text.parse().ok()).unwrap_or_default();
-    if lives >= LIVES_MAX {
-        return all(index, directory, &mut |_| true);
+/// Compares lists of deleted documents, and as many other files as the options say; all of them when the processes before
+/// ended early.
+///
+/// # Errors
+/// [`Error::Cancelled`] when it was told to stop; as [`all`].
+pub(super) fn quick(
+    index: &tantivy::Index,
+    directory: &SoftDirectory,
+    options: &IndexOptions,
+) -> Result<(), Error> {
+    let stop = &options.stop_opening;
+    if died_young(directory.root()) {
+        let mut stopped = false;
+        all(index, directory, &mut |_| {
+            stopped = stop.stops();
+            !stopped
+        })?;
+        return if stopped { Err(Error::Cancelled) } else { Ok(()) };
     }
-    // A disk that takes nothing is no reason not to open.
-    let _ = fs::write(path, (lives + 1).to_string());
-    let mut left = bytes;
+    let mut left = options.verified_at_open;
     for file in living(index, directory)? {
         if file.is(DELETES) || file.bytes <= left {
             left = left.saturating_sub(file.bytes);
-            verify(index, directory, &file.path, &mut |_| true)?;
+            if !verify(index, directory, &file.path, &mut |_| !stop.stops())? {
+                return Err(Error::Cancelled);
+            }
         }
     }
     Ok(())
+}
+
+/// Whether [`LIVES_MAX`] processes before this one ended early; if not, this one is counted, once.
+fn died_young(folder: &Path) -> bool {
+    let path = folder.join(LIVES_FILE);
+    let lives = fs::read_to_string(&path).ok();
+    let lives: u32 = lives.and_then(|text| text.parse().ok()).unwrap_or_default();
+    let mut counted = COUNTED.lock();
+    if lives > 0 && counted.contains(folder) {
+        return false;
+    }
+    if lives >= LIVES_MAX {
+        return true;
+    }
+    counted.insert(folder.to_owned());
+    // A disk that takes nothing is no reason not to open.
+    let _ = fs::write(path, lives.saturating_add(1).to_string());
+    false
 }
 
 /// Compares all files. `go_on` is told what was read, piece by piece, and says whether to read on.
@@ -75,6 +109,7 @@ pub(super) fn all(
 
 /// Says that this life of an index was long enough.
 pub(crate) fn ends_well(directory: &SoftDirectory) {
+    COUNTED.lock().remove(directory.root());
     let _ = fs::remove_file(directory.root().join(LIVES_FILE));
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use fastrand::Rng;
 use souk_index::{
     Cancellation, Completeness, Document, Error, Index, IndexOptions, Operation, Query, SearchRequest,
-    TotalRequest,
+    StopOpening, TotalRequest,
 };
 
 use super::aggregations::ask;
@@ -333,18 +333,29 @@ fn an_index_whose_processes_died_young_is_compared_as_a_whole_before_it_is_read(
         .expect("columns");
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), &whole.files);
-    for _ in 0..2 {
+    let lives = folder.path().join("souk-index.lives");
+    // One process counts once, however often it opens the index.
+    fs::write(&lives, "1").expect("written");
+    for _ in 0..4 {
         let index = open(folder.path(), 0).expect("the index opens");
         drop(index);
+        assert_eq!(fs::read_to_string(&lives).expect("it counts"), "2");
     }
+    let other = tempfile::tempdir().expect("a folder");
+    write(other.path(), &whole.files);
+    fs::write(other.path().join("souk-index.lives"), "2").expect("written");
     fs::write(
-        folder.path().join(columns),
+        other.path().join(columns),
         apply(Damage::Strew, &whole.files[columns], &mut rng)
             .flatten()
             .expect("changed"),
     )
     .expect("written");
-    let refused = open(folder.path(), 0);
+    let mut options = IndexOptions::default();
+    options.stop_opening = StopOpening::when(|| true);
+    let stopped = Index::open(other.path(), schema(), options);
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    let refused = open(other.path(), 0);
     assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
     // One that was compared, or closed, has lived long enough.
     write(folder.path(), &whole.files);

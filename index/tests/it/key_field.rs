@@ -79,13 +79,20 @@ impl Twins {
         }
     }
 
-    fn same(&self, request: &SearchRequest) -> u64 {
-        let [key, own] = self
-            .open
-            .each_ref()
-            .map(|(index, _)| find(&index.searcher(), request));
+    /// How many hits both have for a request, and the tokens of their next pages: a token is of one design.
+    fn same(&self, request: &SearchRequest, after: [Option<String>; 2]) -> (u64, [Option<String>; 2]) {
+        let mut answers = [0, 1].map(|of| {
+            let request = SearchRequest {
+                after: after[of].clone(),
+                ..request.clone()
+            };
+            find(&self.open[of].0.searcher(), &request)
+        });
+        let tokens = answers.each_mut().map(|answer| answer.next_page_token.take());
+        let [key, own] = answers;
         assert_eq!(key, own, "{request:#?}");
-        key.total.map_or(0, |total| total.value)
+        assert_eq!(tokens[0].is_some(), tokens[1].is_some(), "{request:#?}");
+        (key.total.map_or(0, |total| total.value), tokens)
     }
 }
 
@@ -233,16 +240,14 @@ fn the_key_as_a_field_answers_like_a_field_of_its_own() {
                 1 => request.collapse = Some(["id", "word"][rng.usize(..2)].to_owned()),
                 _ => {}
             }
-            found += twins.same(&request);
-            // The pages behind it, of both by the token of one.
-            let mut token = find(&twins.open[0].0.searcher(), &request).next_page_token;
+            let (hits, mut tokens) = twins.same(&request, [None, None]);
+            found += hits;
+            // The pages behind it.
             for _ in 0..3 {
-                if token.is_none() || request.page_size == 0 {
+                if tokens[0].is_none() || request.page_size == 0 {
                     break;
                 }
-                request.after = token;
-                twins.same(&request);
-                token = find(&twins.open[1].0.searcher(), &request).next_page_token;
+                (_, tokens) = twins.same(&request, tokens);
             }
         }
     }

@@ -264,3 +264,23 @@ fn segments_are_merged_when_there_is_room_for_what_they_become() {
         assert_eq!(segments > before.1, !merges, "{segments} segments");
     }
 }
+
+#[test]
+fn a_merge_for_which_there_was_no_room_for_a_moment_is_asked_for_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let mut options = IndexOptions::default();
+    // There is room when the writer asks, and none when the library then does, once.
+    options.merge_room =
+        MergeRoom::new(move |_| asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) != 1);
+    let index = Index::open(folder.path(), schema(), options).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    for n in 1..=2 {
+        commit(&mut writer, vec![numbered(n)], n.unsigned_abs());
+    }
+    for _ in 0..2 {
+        assert!(writer.consolidate().expect("it can be written"));
+    }
+    writer.close().expect("the writer closes");
+    assert!(index.merges().done > 0, "{:?}", index.merges());
+}

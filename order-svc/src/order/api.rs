@@ -60,7 +60,7 @@ impl OrderService for OrderApi {
         let _attempt = self.orders.attempt(id).await;
         // What it refers to may have gone since.
         if !request.validate_only
-            && let Some(first) = self.orders.created_before(id, Creation::One).await?
+            && let Some(first) = self.orders.created_before(id, Creation::One, false).await?
         {
             return Ok(Response::new(pb::CreateOrderResponse {
                 order: first.value.into_iter().next().map(wire::stored),
@@ -87,7 +87,10 @@ impl OrderService for OrderApi {
         self.orders
             .check_writable(drafts.iter().map(|draft| &draft.given))?;
         let _attempt = self.orders.attempt(id).await;
-        if let Some(first) = self.orders.created_before(id, Creation::Batch).await? {
+        let first = self
+            .orders
+            .created_before(id, Creation::Batch, request.omit_resources);
+        if let Some(first) = first.await? {
             return Ok(Response::new(pb::BatchCreateOrdersResponse {
                 orders: wire::all(first.value),
                 sequence: first.sequence,

@@ -276,6 +276,7 @@ async fn attempts_that_meet_are_answered_alike() -> TestResult {
         let product = pb::Product {
             product_id: product_id.clone(),
             name: "vivo".to_owned(),
+            unit_price_cents: Some(7),
             ..pb::Product::default()
         };
         let mut products = ProductServiceClient::new(running.stack.clone());

@@ -372,7 +372,7 @@ async fn stands_where_it_was_after_a_restart() {
     let description = feed.describe().await.expect("a description");
     assert_eq!((description.phase, description.position), (FeedPhase::Changes, 6));
     feed.remove().await.expect("a removal");
-    drop(store);
+    drop((feed, store));
     let store = Store::open(directory.path(), &clock).await;
     assert!(store.database.feeds().is_empty());
 }

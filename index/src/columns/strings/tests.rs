@@ -101,3 +101,24 @@ fn a_search_that_is_over_says_how_many_values_it_has_looked_at() {
     };
     assert!((1..200_000).contains(&walked), "{walked}");
 }
+
+#[test]
+fn a_pattern_that_begins_behind_the_last_string_decodes_nothing() {
+    let strings: BTreeSet<Vec<u8>> = (0..20_000)
+        .map(|nth| format!("value-{nth:030}").into_bytes())
+        .collect();
+    let held = Arc::new(AtomicUsize::new(0));
+    let column = StringColumn::new(column(&strings), 20_000, &held);
+    // Whoever decodes looks at the time.
+    let run = Run::new(Cancellation::at(std::time::Instant::now()));
+    let searched = column.matching(
+        20_000..20_000,
+        Some(b"x"),
+        b"x",
+        &run,
+        |_| true,
+        |_, _| panic!("there is none"),
+    );
+    searched.expect("nothing is looked at");
+    assert!(column.kept.get().is_none());
+}
