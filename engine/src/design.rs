@@ -97,15 +97,13 @@ impl Design {
         Ok(document)
     }
 
-    /// What a change of a row is to an index that has all changes before it, and none behind it if it is `exact`.
-    pub(crate) fn operation(&self, table: &OpenTable, change: &RowChange, exact: bool) -> Option<Operation> {
+    /// What a change of a row is to the index.
+    pub(crate) fn operation(&self, table: &OpenTable, change: &RowChange) -> Operation {
         match &change.row {
-            // Nothing to be removed first, nor to be looked for in every segment.
-            Some(row) if exact && change.created => self.insert(table, row),
-            Some(row) => Some(self.upsert(table, row)),
-            None => Some(Operation::Delete {
+            Some(row) => self.upsert(table, row),
+            None => Operation::Delete {
                 key: key::to_document_key(&change.key),
-            }),
+            },
         }
     }
 

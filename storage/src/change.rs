@@ -58,8 +58,6 @@ pub struct RowChange {
     pub key: PrimaryKey,
     /// What was done.
     pub kind: ChangeKind,
-    /// Whether nothing of the row was stored before, which the commit has checked; `false` also where nobody looked.
-    pub created: bool,
     /// The row after the change, with all its kept versions, expired or not; `None` for a delete.
     pub row: Option<Row>,
     /// Of a delete: the columns that its writer wanted told ([`crate::RowWrite::parting`]), as they were last. `None` when

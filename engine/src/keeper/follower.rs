@@ -54,8 +54,6 @@ pub(super) struct Follower {
     pending: Pending,
     /// The last change that was taken from the log.
     taken: u64,
-    /// The end of the log when this began to follow: the index has nothing of what comes behind it.
-    exact_after: u64,
     /// Searches are answered from here on: an index never answers from a state that is older than the process, or than
     /// the index that answered before.
     ready_at: u64,
@@ -80,7 +78,6 @@ impl Follower {
         sequences.mark_changed();
         Self {
             taken: index.applied_sequence(),
-            exact_after: keeping.database.last_sequence(),
             ready_at: keeping.database.last_sequence(),
             rhythm: Rhythm::new(keeping.options.commit_interval, Instant::now()),
             keeping,
@@ -206,8 +203,7 @@ impl Follower {
 
     fn apply(&mut self, block: &Block) -> Result<()> {
         let entries = block.behind(self.taken);
-        let pending = &mut self.pending;
-        let operations = pending.take_in(&self.keeping.table, &self.design, entries, self.exact_after)?;
+        let operations = self.pending.take_in(&self.keeping.table, &self.design, entries)?;
         if !operations.is_empty() {
             self.writer.apply(operations)?;
         }

@@ -42,8 +42,7 @@ impl Pending {
         self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// The operations of changes, of which it then knows. Of changes behind the sequence `exact_after` the index has
-    /// nothing yet; of earlier ones it may.
+    /// The operations of changes, of which it then knows.
     ///
     /// # Errors
     /// When an entry of the log is damaged.
@@ -52,14 +51,11 @@ impl Pending {
         table: &OpenTable,
         design: &Design,
         entries: &[LogEntry],
-        exact_after: u64,
     ) -> Result<Vec<Operation>> {
         let mut operations = Vec::new();
         for entry in entries {
             let change = entry.change_of(table.table.id())?;
-            let exact = entry.sequence() > exact_after;
-            let rows = change.rows.iter();
-            operations.extend(rows.filter_map(|row| design.operation(table, row, exact)));
+            operations.extend(change.rows.iter().map(|row| design.operation(table, row)));
             if !change.rows.is_empty()
                 && self.traces.len() < LINKS_MAX
                 && let Some(trace) = change.trace

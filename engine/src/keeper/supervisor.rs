@@ -158,7 +158,7 @@ impl Supervisor {
             if self.answers() {
                 keeping.state().stall(why, &reason);
             }
-            keeping.tell_waiting(&self.design, Some(reason.clone()));
+            keeping.tell_waiting(&self.design, Some(why.to_owned()));
             match &failure {
                 Failure::Passing(_) => warn!(table, reason, "the index doesn't go on; it tries again"),
                 Failure::Broken(_) | Failure::Panicked(_) => {

@@ -21,8 +21,6 @@ const HEAD_BYTES: usize = 128;
 const PUT: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
-/// Stands beside the kind: nothing of the row was stored before.
-const CREATED: u8 = 0x80;
 
 /// Writes a change row by row; the sequence is stamped later.
 pub(crate) struct Encoder {
@@ -42,21 +40,13 @@ impl Encoder {
     }
 
     /// The next row: its encoded primary key, and its value in the rows space, or what is told of it when it was deleted.
-    pub(crate) fn row(
-        &mut self,
-        table: TableId,
-        kind: ChangeKind,
-        created: bool,
-        key: &[u8],
-        row: Option<&[u8]>,
-    ) {
+    pub(crate) fn row(&mut self, table: TableId, kind: ChangeKind, key: &[u8], row: Option<&[u8]>) {
         put_varint(&mut self.out, u64::from(table.0));
-        let kind = match kind {
+        self.out.push(match kind {
             ChangeKind::Put => PUT,
             ChangeKind::Update => UPDATE,
             ChangeKind::Delete => DELETE,
-        };
-        self.out.push(if created { kind | CREATED } else { kind });
+        });
         put_bytes(&mut self.out, key);
         put_bytes(
             &mut self.out,
@@ -89,7 +79,7 @@ pub(crate) type Wanted<'a> = &'a (dyn Fn(TableId, ChangeKind, &[u8]) -> bool + S
 pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> Result<Change> {
     let mut rows = Vec::new();
     let read = || -> Result<Change, Malformed> {
-        let (time, trace) = read(sequence, bytes, |table, (kind, created), key, image| {
+        let (time, trace) = read(sequence, bytes, |table, kind, key, image| {
             if !wanted(table, kind, key) {
                 return Ok(());
             }
@@ -107,7 +97,6 @@ pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> R
                 table,
                 key,
                 kind,
-                created,
                 row,
                 parting,
             });
@@ -129,7 +118,7 @@ pub(crate) fn outline(
     bytes: &[u8],
     mut row: impl FnMut(TableId, ChangeKind, usize),
 ) -> Result<i64> {
-    read(sequence, bytes, |table, (kind, _), key, image| {
+    read(sequence, bytes, |table, kind, key, image| {
         row(table, kind, key.len() + image.len());
         Ok(())
     })
@@ -162,11 +151,11 @@ fn split(sequence: u64, bytes: &[u8]) -> Result<&[u8], Malformed> {
     Ok(body)
 }
 
-/// Hands each row of a change to `row`: table, kind and whether it was created, encoded key, image. Gives the change's time and trace.
+/// Hands each row of a change to `row`: table, kind, encoded key, image. Gives the change's time and trace.
 fn read(
     sequence: u64,
     bytes: &[u8],
-    mut row: impl FnMut(TableId, (ChangeKind, bool), &[u8], &[u8]) -> Result<(), Malformed>,
+    mut row: impl FnMut(TableId, ChangeKind, &[u8], &[u8]) -> Result<(), Malformed>,
 ) -> Result<(i64, &str), Malformed> {
     let mut reader = Reader::new(split(sequence, bytes)?);
     let time = reader.i64()?;
@@ -174,8 +163,7 @@ fn read(
     let count = reader.count()?;
     for _ in 0..count {
         let table = u32::try_from(reader.varint()?).map_err(|_| Malformed("a table"))?;
-        let byte = reader.u8()?;
-        let kind = match byte & !CREATED {
+        let kind = match reader.u8()? {
             PUT => ChangeKind::Put,
             UPDATE => ChangeKind::Update,
             DELETE => ChangeKind::Delete,
@@ -183,7 +171,7 @@ fn read(
         };
         let key = reader.bytes()?;
         let image = reader.bytes()?;
-        row(TableId(table), (kind, byte & CREATED != 0), key, image)?;
+        row(TableId(table), kind, key, image)?;
     }
     reader.finish()?;
     Ok((time, trace))

@@ -196,7 +196,7 @@ async fn freed<'a>(
     if !changes.is_empty() {
         let mut log = Encoder::new(now, None, changes.len(), 0);
         for (kind, key, value) in &changes {
-            log.row(table.id(), *kind, false, key, value.as_deref());
+            log.row(table.id(), *kind, key, value.as_deref());
         }
         commit.log = Some(log.finish());
     }

@@ -231,7 +231,6 @@ impl Staged {
                 table: self.table.id(),
                 key,
                 kind,
-                created: row.before.is_none(),
                 parting: row.parting.filter(|_| value.is_none()),
                 value: value.map(Vec::from),
                 entries,

@@ -25,8 +25,6 @@ pub(crate) struct ChangedRow {
     /// Its key in the store.
     pub(crate) key: Bytes,
     pub(crate) kind: ChangeKind,
-    /// Whether the commit is refused if anything of it is stored.
-    pub(crate) created: bool,
     /// Its new value; `None`: it is deleted.
     pub(crate) value: Option<Vec<u8>>,
     /// What the log tells of it when it is deleted.
@@ -99,7 +97,6 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
                 table: table.id(),
                 key: target.row.clone(),
                 kind,
-                created: found.is_none() && !target.blind,
                 value,
                 parting,
                 entries,

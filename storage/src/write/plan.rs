@@ -74,7 +74,7 @@ impl Plan {
         let mut entry = Encoder::new(now, trace, self.changed.len(), self.bytes);
         for row in &self.changed {
             let key = key::encoded_primary_key(&row.key);
-            entry.row(row.table, row.kind, row.created, key, row.told());
+            entry.row(row.table, row.kind, key, row.told());
             limits::check("MAX_CHANGE_BYTES", limits::MAX_CHANGE_BYTES, entry.len())?;
         }
         self.commit.log = Some(entry.finish());

@@ -381,27 +381,3 @@ async fn refuses_what_is_too_large() {
     let all = store.database.write(many(rows, "")).await.expect("a full batch");
     assert_eq!(all.sequence, 1);
 }
-
-#[tokio::test]
-async fn the_log_tells_which_rows_were_created() {
-    let store = store(plain()).await;
-    let row = |id| put(id, "c", 1);
-    store
-        .try_write(row(1), Condition::must_not_exist())
-        .await
-        .expect("created");
-    store.write(update(1, set(2, None))).await;
-    store.write(update(2, set(2, None))).await;
-    // Nobody looks at what this replaces, if anything.
-    store.write(row(3)).await;
-    store.write(RowOperation::Delete { key: key(1) }).await;
-    store
-        .try_write(row(1), Condition::must_not_exist())
-        .await
-        .expect("created again");
-    let snapshot = store.database.snapshot().await.expect("a snapshot");
-    let changes = snapshot.changes(0, 100).await.expect("changes");
-    let rows = changes.iter().flat_map(|change| &change.rows);
-    let told: Vec<bool> = rows.map(|row| row.created).collect();
-    assert_eq!(told, [true, false, true, false, false, true]);
-}

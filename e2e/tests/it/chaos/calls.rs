@@ -32,6 +32,8 @@ impl Failed {
         let broken = std::error::Error::source(status).is_some();
         match status.code() {
             _ if never_sent(status) => Self::Refused,
+            // Of an index that was redesigned between two pages.
+            _ if reason == "PAGE_TOKEN_INVALID" => Self::Refused,
             Code::ResourceExhausted => Self::Refused,
             Code::Unavailable if ["STORE_FAILED", "INDEX_BUILDING", "INDEX_FAILED"].contains(&&*reason) => {
                 Self::Refused

@@ -1,6 +1,6 @@
 use super::*;
 use crate::kv::STAMP;
-use crate::row::{Cell, Columns, Row, codec as row_codec};
+use crate::row::{Cell, Row, codec as row_codec};
 
 fn sample() -> (Vec<u8>, Change) {
     let key = PrimaryKey::string("k").unwrap();
@@ -15,11 +15,10 @@ fn sample() -> (Vec<u8>, Change) {
     encoder.row(
         TableId(3),
         ChangeKind::Put,
-        false,
         &key.encode(),
         Some(&row_codec::encode(&row)),
     );
-    encoder.row(TableId(200), ChangeKind::Delete, false, &gone.encode(), None);
+    encoder.row(TableId(200), ChangeKind::Delete, &gone.encode(), None);
     let mut bytes = encoder.finish();
     bytes[STAMP].copy_from_slice(&5u64.to_be_bytes());
     let rows = vec![
@@ -27,7 +26,6 @@ fn sample() -> (Vec<u8>, Change) {
             table: TableId(3),
             key,
             kind: ChangeKind::Put,
-            created: false,
             row: Some(row),
             parting: None,
         },
@@ -35,7 +33,6 @@ fn sample() -> (Vec<u8>, Change) {
             table: TableId(200),
             key: gone,
             kind: ChangeKind::Delete,
-            created: false,
             row: None,
             parting: None,
         },
@@ -80,40 +77,17 @@ fn what_is_told_of_a_deleted_row_stands_where_older_versions_dont_look() {
     let parting = Row::new(key.clone(), 5, 1_000_000, columns);
     let mut encoder = Encoder::new(1_000_001, None, 1, 0);
     let told = row_codec::encode(&parting);
-    encoder.row(TableId(3), ChangeKind::Delete, false, &key.encode(), Some(&told));
+    encoder.row(TableId(3), ChangeKind::Delete, &key.encode(), Some(&told));
     let mut bytes = encoder.finish();
     bytes[STAMP].copy_from_slice(&5u64.to_be_bytes());
     let expected = RowChange {
         table: TableId(3),
         key,
         kind: ChangeKind::Delete,
-        created: false,
         row: None,
         parting: Some(parting),
     };
     assert_eq!(decode(5, &bytes).unwrap().rows, [expected]);
-}
-
-#[test]
-fn a_row_that_was_created_says_so() {
-    let key = PrimaryKey::integer(1);
-    let row = Row::new(key.clone(), 5, 1_000_000, Columns::new());
-    for (kind, byte) in [(ChangeKind::Put, 0x81), (ChangeKind::Update, 0x82)] {
-        let mut encoder = Encoder::new(1_000_001, None, 1, 0);
-        encoder.row(
-            TableId(3),
-            kind,
-            true,
-            &key.encode(),
-            Some(&row_codec::encode(&row)),
-        );
-        let mut bytes = encoder.finish();
-        bytes[STAMP].copy_from_slice(&5u64.to_be_bytes());
-        // Behind format, sequence, time, an empty trace, the number of rows and the table.
-        assert_eq!(bytes.get(1 + 8 + 8 + 1 + 1 + 1), Some(&byte));
-        let rows = decode(5, &bytes).unwrap().rows;
-        assert!(matches!(rows.as_slice(), [row] if row.created && row.kind == kind));
-    }
 }
 
 #[test]
