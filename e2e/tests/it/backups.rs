@@ -80,6 +80,11 @@ fn searches(text: &str) -> Vec<Option<Search>> {
 }
 
 /// What every service answers, without the sequence.
+/// Sequences may go on, and tokens of pages are of one history: all that is alike is whether there is a next page.
+fn unlike(token: &str) -> (i64, String) {
+    (0, if token.is_empty() { "" } else { "the next" }.to_owned())
+}
+
 async fn answers(channel: Channel) -> anyhow::Result<Vec<String>> {
     let mut all = Vec::new();
     let mut orders = OrderServiceClient::new(channel.clone());
@@ -88,7 +93,7 @@ async fn answers(channel: Channel) -> anyhow::Result<Vec<String>> {
             .search_orders(SearchOrdersRequest { search })
             .await?
             .into_inner();
-        answer.sequence = 0;
+        (answer.sequence, answer.next_page_token) = unlike(&answer.next_page_token);
         all.push(format!("{answer:?}"));
     }
     let mut shops = ShopServiceClient::new(channel.clone());
@@ -97,7 +102,7 @@ async fn answers(channel: Channel) -> anyhow::Result<Vec<String>> {
             .search_shops(SearchShopsRequest { search })
             .await?
             .into_inner();
-        answer.sequence = 0;
+        (answer.sequence, answer.next_page_token) = unlike(&answer.next_page_token);
         all.push(format!("{answer:?}"));
     }
     let mut media = MediaServiceClient::new(channel);
@@ -106,7 +111,7 @@ async fn answers(channel: Channel) -> anyhow::Result<Vec<String>> {
             .search_media(SearchMediaRequest { search })
             .await?
             .into_inner();
-        answer.sequence = 0;
+        (answer.sequence, answer.next_page_token) = unlike(&answer.next_page_token);
         all.push(format!("{answer:?}"));
     }
     Ok(all)

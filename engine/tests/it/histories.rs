@@ -442,6 +442,8 @@ impl History {
     /// Compares the index with one that is built from the table, and goes on with the followed one.
     async fn compare(&mut self) {
         self.settle().await;
+        // An engine that closes leaves to the next opening what its index hasn't taken yet.
+        self.search().await;
         self.close().await;
         let aside = self.path().join("followed");
         fs::rename(self.indexes(), &aside).expect("set aside");
