@@ -249,6 +249,11 @@ impl Model {
         progress.seen = progress.seen.max(expected.written);
     }
 
+    /// Whether a write of a table that began after a moment was acknowledged.
+    pub(super) fn written_since(&self, table: usize, moment: Instant) -> bool {
+        self.progress[table].lock().written > Some(moment)
+    }
+
     /// Whether a search of a table saw a write that began after a moment.
     pub(super) fn seen_since(&self, table: usize, moment: Instant) -> bool {
         self.progress[table].lock().seen > Some(moment)

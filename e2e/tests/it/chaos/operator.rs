@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::calls::Failed;
 use super::schedule::{Event, Means, Room};
+use super::searcher::Searcher;
 use super::tables::{TABLES, list};
 use super::{Run, health};
 use crate::SOUK;
@@ -178,9 +179,12 @@ impl Operator {
     /// Waits until a write is acknowledged and seen by a search in every table, and all say that they serve; whether it came to that.
     pub(super) async fn recover(&self, run: &Run) -> bool {
         let began = Instant::now();
+        // The searchers may be at long ones.
+        let mut searcher = Searcher::new(run, 0);
         let recovered = async {
             for table in 0..TABLES.len() {
                 while !run.model.seen_since(table, began) || !health::serves(run, table).await {
+                    searcher.look(table).await;
                     tokio::time::sleep(LOOK).await;
                 }
             }
@@ -189,17 +193,16 @@ impl Operator {
         run.judge.took("recovery", began.elapsed());
         if !recovered {
             for (table, names) in TABLES.iter().enumerate() {
-                let (seen, serves) = (
-                    run.model.seen_since(table, began),
-                    health::serves(run, table).await,
-                );
+                let written = run.model.written_since(table, began);
+                let seen = run.model.seen_since(table, began);
+                let serves = health::serves(run, table).await;
                 let index = run
                     .calls
                     .call(&names.index("Get"), &json!({"index": names.items}))
                     .await;
                 let items = names.items;
                 run.judge.say(format_args!(
-                    "{items}: written and seen {seen}, SERVING {serves}, {index:?}"
+                    "{items}: written {written}, seen {seen}, SERVING {serves}, {index:?}"
                 ));
             }
         }

@@ -1,7 +1,7 @@
 //! A searcher: its searches carry the sequence of the last acknowledged write, and find what the model has, row by row.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,13 +22,13 @@ pub(super) fn term(field: &str, value: &str) -> Value {
     json!({"term": {"field": field, "value": {"string_value": value}}})
 }
 
-pub(super) struct Searcher {
-    run: Arc<Run>,
+pub(super) struct Searcher<R> {
+    run: R,
     numbers: Numbers,
 }
 
-impl Searcher {
-    pub(super) fn new(run: Arc<Run>, seed: u64) -> Self {
+impl<R: Deref<Target = Run>> Searcher<R> {
+    pub(super) fn new(run: R, seed: u64) -> Self {
         Self {
             run,
             numbers: Numbers::new(seed),
@@ -47,13 +47,25 @@ impl Searcher {
                 true => self.all(owner).await,
                 false => self.one(owner).await,
             };
-            match ended {
-                Ok(()) => self.run.judge.count("searches compared"),
-                Err(Failed::Wrong(how)) => self.run.judge.wrong(how),
-                Err(Failed::Refused | Failed::Unknown) => {
-                    self.run.judge.count("searches refused");
-                    tokio::time::sleep(PAUSE).await;
-                }
+            self.count(ended).await;
+        }
+    }
+
+    /// Searches for one row of each writer of a table.
+    pub(super) async fn look(&mut self, table: usize) {
+        for owner in (0..super::WRITERS).filter(|owner| Model::table_of(*owner) == table) {
+            let ended = self.one(owner).await;
+            self.count(ended).await;
+        }
+    }
+
+    async fn count(&self, ended: Result<(), Failed>) {
+        match ended {
+            Ok(()) => self.run.judge.count("searches compared"),
+            Err(Failed::Wrong(how)) => self.run.judge.wrong(how),
+            Err(Failed::Refused | Failed::Unknown) => {
+                self.run.judge.count("searches refused");
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }

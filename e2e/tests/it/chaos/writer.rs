@@ -58,7 +58,7 @@ impl Writer {
             let rows = self.run.model.settled(self.owner);
             let row = rows.get(self.numbers.below(rows.len() as u64) as usize);
             match (self.numbers.below(12), row) {
-                (0, _) => self.create(BATCH).await?,
+                (0, _) if rows.len() <= ROWS => self.create(BATCH).await?,
                 (1, _) => self.repeat().await?,
                 (2..=6, Some((id, row))) => self.update(id, row).await,
                 (7, Some((id, _))) => self.delete(id).await,
