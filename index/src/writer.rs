@@ -97,6 +97,12 @@ impl IndexWriter {
             ..shared.options.merge_policy()
         };
         physical.set_merge_policy(Box::new(policy.clone()));
+        // The library numbers a writer's first operation as the last commit, and merges leave out removals of that number in
+        // segments that have those of that commit: it is given to nothing.
+        if let Err(error) = physical.run(Vec::new()) {
+            shared.has_writer.store(false, Ordering::Release);
+            return Err(Error::engine("opening the writer", error));
+        }
         let committed = shared.view().sequence;
         let misfits = shared.misfits.lock().clone();
         Ok(Self {

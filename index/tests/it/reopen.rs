@@ -284,3 +284,37 @@ fn a_merge_for_which_there_was_no_room_for_a_moment_is_asked_for_again() {
     writer.close().expect("the writer closes");
     assert!(index.merges().done > 0, "{:?}", index.merges());
 }
+
+/// The library numbers the first operation after an opening as the last commit, whose removals a merge takes for done in the
+/// segments that have them: a merge that begins with the commit of that operation brought back what it had removed.
+#[test]
+fn what_the_first_change_after_an_opening_replaces_isnt_brought_back_by_a_merge() {
+    const COMMITS: i64 = 8;
+    // In which order segments are merged is up to their names, which are random.
+    for _ in 0..8 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = |has_room: bool| {
+            let mut options = IndexOptions::default();
+            options.merge_room = MergeRoom::new(move |_| has_room);
+            Index::open(folder.path(), schema(), options).expect("the index opens")
+        };
+        let index = open(false);
+        let mut writer = index.writer().expect("the writer");
+        for n in 0..COMMITS {
+            let operations = (3 * n..3 * n + 3).map(numbered).collect();
+            commit(&mut writer, operations, n.unsigned_abs() + 1);
+        }
+        // Of the first segment's documents one is replaced by the last commit, another by the next.
+        commit(&mut writer, vec![numbered(0)], 10);
+        writer.checkpoint().expect("the checkpoint works");
+        drop((writer, index));
+        let index = open(true);
+        let mut writer = index.writer().expect("the writer");
+        commit(&mut writer, vec![numbered(1)], 11);
+        writer.close().expect("the writer closes");
+        assert!(index.merges().done > 0, "{:?}", index.merges());
+        let mut expected: Vec<_> = (0..3 * COMMITS).map(|n| format!("k{n}")).collect();
+        expected.sort();
+        assert_eq!(keys(&index, Query::MatchAll), expected);
+    }
+}
