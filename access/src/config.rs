@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::{ConfigError, Problems, duration};
+use souk_chassis::private_files::warn_of_readers;
 
 use crate::credential::CredentialKeys;
 use crate::reload::{FileError, Reloaded};
@@ -165,6 +166,7 @@ impl AuthConfig {
         match read(&text.to_string_lossy()) {
             Ok(keys) => Ok(Some(Reloaded::fixed(keys))),
             Err(problem) => Err(FileError::Content {
+            warn_of_readers(&self.credential_key);
                 path: CREDENTIAL_KEY_VARIABLE.into(),
                 problem,
             }),

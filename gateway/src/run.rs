@@ -9,6 +9,7 @@ use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
 use souk_chassis::host::{CALLS_SHARE, Exit};
 use souk_chassis::methods::{DescriptorError, Methods};
+use souk_chassis::private_files::warn_of_readers;
 use souk_chassis::process::{Process, RunError};
 use souk_chassis::reflection::ReflectionError;
 use souk_chassis::server::{self, METER, Services, Stack};
@@ -91,6 +92,9 @@ impl Gateway {
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |name| {
             names.iter().any(|known| known == name)
         })?;
+        if config.client.tls.has_certificate() {
+            warn_of_readers(&config.client.tls.key);
+        }
         let guard = GatewayGuard::new(&config.auth, credentials, methods.clone())?;
         let health = Health::new();
         let stop = CancellationToken::new();

@@ -19,6 +19,7 @@ use souk_chassis::layers::error_info;
 use souk_chassis::layers::rate::Caller;
 use souk_chassis::methods::Methods;
 use tonic::Status;
+use souk_chassis::private_files::warn_of_readers;
 use tonic::body::Body;
 
 use super::api_keys::ApiKeys;
@@ -91,6 +92,7 @@ impl GatewayGuard {
         } else {
             Reloaded::follow(&config.keys, ApiKeys::read)?
         };
+            warn_of_readers(&config.keys);
         let wants_tokens = !config.jwt.jwks.is_empty();
         let known = Known {
             rules: Rules::of_the_contract()?,
