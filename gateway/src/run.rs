@@ -123,7 +123,14 @@ impl Gateway {
                     .iter()
                     .map(|service| (service.clone(), way.clone())),
             );
-            watched.push(monitor::follow(backend, &config.client, &health, &stop).map_err(unusable)?);
+            let follow = monitor::follow(
+                backend,
+                &config.client,
+                config.auth.knows_callers(),
+                &health,
+                &stop,
+            );
+            watched.push(follow.map_err(unusable)?);
         }
         monitor::observe(watched, &meter);
         let farewell = Farewell::new(health.draining(), grace(&config.server));
