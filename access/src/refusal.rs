@@ -33,9 +33,9 @@ pub fn expired() -> Status {
     StatusBuilder::new(Code::Unauthenticated, "TOKEN_EXPIRED", message).build()
 }
 
-/// UNAVAILABLE: the keys that tokens are checked by couldn't be had since this process began.
+/// UNAVAILABLE: the keys that tokens are checked by couldn't be had since this process began, or for too long.
 pub fn issuer_unknown() -> Status {
-    let message = "tokens can't be checked yet: their issuer's keys couldn't be had; come back later";
+    let message = "tokens can't be checked now: their issuer's keys can't be had; come back later";
     StatusBuilder::unavailable("ISSUER_KEYS_UNKNOWN", message)
         .retry_after(RETRY_ISSUER)
         .build()

@@ -133,6 +133,7 @@ impl Gateway {
             watched.push(follow.map_err(unusable)?);
         }
         monitor::observe(watched, &meter);
+        guard.observe(&meter);
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
         let services = Services::new(FILE_DESCRIPTOR_SET)?

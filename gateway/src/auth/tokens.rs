@@ -1,5 +1,6 @@
 //! JSON Web Tokens: who is behind one.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::errors::ErrorKind;
@@ -24,7 +25,7 @@ const REMEMBERED: Duration = Duration::from_secs(300);
 pub(super) enum Refused {
     /// It was good once.
     Expired,
-    /// The issuer's keys aren't known yet.
+    /// The issuer's keys aren't known yet, or not any more.
     Unready,
     /// Anything else. The client isn't told what, so that it can't try.
     Invalid,
@@ -33,7 +34,7 @@ pub(super) enum Refused {
 /// Tokens of one issuer.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    issuer: Issuer,
+    issuer: Arc<Issuer>,
     config: JwtConfig,
 }
 
@@ -44,9 +45,14 @@ impl Tokens {
     /// As [`Issuer::follow`].
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         Ok(Self {
-            issuer: Issuer::follow(config)?,
+            issuer: Arc::new(Issuer::follow(config)?),
             config: config.clone(),
         })
+    }
+
+    /// Whose they are.
+    pub(super) fn issuer(&self) -> &Arc<Issuer> {
+        &self.issuer
     }
 
     /// Who is behind a token.
@@ -54,7 +60,7 @@ impl Tokens {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Refused::Invalid);
         }
-        let (keys, now) = (self.issuer.keys(), SystemTime::now());
+        let (keys, now) = (self.issuer.keys().ok_or(Refused::Unready)?, SystemTime::now());
         let hash = digest::digest(&digest::SHA256, token);
         let hash: [u8; 32] = hash.as_ref().try_into().map_err(|_| Refused::Invalid)?;
         if let Some(identity) = keys.checked(&hash, now) {
