@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Validation, decode, decode_header};
+use jsonwebtoken::{Header, Validation, decode, decode_header};
 use ring::digest;
 use serde_json::{Map, Value};
 use souk_access::config::JwtConfig;
@@ -67,6 +67,9 @@ impl Tokens {
             return Ok(identity);
         }
         let header = decode_header(token).map_err(|_| Refused::Invalid)?;
+        if !is_access_token(&header) {
+            return Err(Refused::Invalid);
+        }
         if keys.is_unknown() {
             return Err(Refused::Unready);
         }
@@ -110,6 +113,18 @@ impl Tokens {
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation
     }
+}
+
+/// Is this the header of a token that lets its bearer call, and of one that is understood? An issuer signs others with the same
+/// keys: for logouts, for events, as proofs. They say so by `typ` (RFC 8725, 3.11), where access tokens are `at+jwt` (RFC 9068)
+/// or, of older issuers, `JWT` or without any. A token with extensions that must be understood (`crit`) isn't: none is
+/// (RFC 7515, 4.1.11).
+fn is_access_token(header: &Header) -> bool {
+    let typ = header.typ.as_deref().map(str::to_ascii_lowercase);
+    let typ = typ
+        .as_deref()
+        .map(|typ| typ.strip_prefix("application/").unwrap_or(typ));
+    header.crit.is_none() && matches!(typ, None | Some("jwt" | "at+jwt"))
 }
 
 #[cfg(test)]

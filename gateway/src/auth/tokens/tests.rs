@@ -286,6 +286,48 @@ fn a_token_doesnt_choose_how_it_is_checked() {
 }
 
 #[test]
+fn tokens_of_another_kind_are_refused() {
+    let signer = Signer::ed25519();
+    let tokens = tokens(&[signer.jwk("k")]);
+    let identify = |name: &str, value: Value| {
+        let mut header = json!({"alg": "EdDSA", "kid": "k"});
+        header[name] = value;
+        tokens.identify(signer.token(&header, &claims()).as_bytes())
+    };
+    for good in [
+        "JWT",
+        "jwt",
+        "at+jwt",
+        "AT+JWT",
+        "application/at+jwt",
+        "application/jwt",
+    ] {
+        assert!(identify("typ", json!(good)).is_ok(), "{good}");
+    }
+    for bad in [
+        json!("logout+jwt"),
+        json!("secevent+jwt"),
+        json!("dpop+jwt"),
+        json!("JOSE"),
+        json!("text/at+jwt"),
+        json!(""),
+        json!(7),
+    ] {
+        assert_eq!(identify("typ", bad.clone()), Err(Refused::Invalid), "typ {bad}");
+    }
+    // Whoever doesn't understand an extension that is critical must not take the token.
+    for bad in [
+        json!(["exp"]),
+        json!(["b64"]),
+        json!(["x-only-at-night"]),
+        json!([]),
+        json!("x"),
+    ] {
+        assert_eq!(identify("crit", bad.clone()), Err(Refused::Invalid), "crit {bad}");
+    }
+}
+
+#[test]
 fn keys_that_cant_be_read_dont_keep_the_others_out() {
     let (old, new) = (Signer::ed25519(), Signer::p256());
     let changed = |name: &str, value: Value| {
