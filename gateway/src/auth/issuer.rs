@@ -115,9 +115,12 @@ impl Issuer {
     }
 }
 
+/// What is shown of an issuer.
+type Figure = fn(&Issuer) -> u64;
+
 /// Shows on `meter` how the keys of an issuer are, as long as there is one, and 0 without.
 pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
-    let figures: [(_, fn(&Issuer) -> u64); 2] = [
+    let figures: [(_, Figure); 2] = [
         (ISSUER_KEYS_UNREADABLE, |issuer| {
             whole(issuer.keys.get().unreadable())
         }),
