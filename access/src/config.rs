@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::{ConfigError, Problems, duration};
+use souk_chassis::private_files::warn_of_readers;
 
 use crate::credential::CredentialKeys;
 use crate::reload::{FileError, Reloaded};
@@ -19,6 +20,10 @@ const SYSTEM_CA: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Times between two looks at an issuer's keys that make sense.
 const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(24 * 60 * 60);
+
+/// Ages of an issuer's keys that make sense.
+const KEYS_AGE_MAX: RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Longest tolerance between clocks.
 const LEEWAY_MAX: Duration = Duration::from_secs(300);
@@ -48,6 +53,9 @@ pub struct JwtConfig {
     /// Time between two looks at the address; 10 s to a day.
     #[serde(with = "duration")]
     pub refresh: Duration,
+    /// How long keys stay good while those that should replace them can't be had or read; 1 minute to 30 days.
+    #[serde(with = "duration")]
+    pub keys_age_max: Duration,
     /// The `iss` that tokens must have.
     pub issuer: String,
     /// The `aud` that tokens must have.
@@ -65,6 +73,7 @@ impl Default for JwtConfig {
             jwks: String::new(),
             ca: SYSTEM_CA.into(),
             refresh: Duration::from_secs(300),
+            keys_age_max: Duration::from_secs(24 * 60 * 60),
             issuer: String::new(),
             audience: String::new(),
             role_claim: "souk_role".to_owned(),
@@ -157,6 +166,7 @@ impl AuthConfig {
     pub fn credential_keys(&self) -> Result<Option<Reloaded<CredentialKeys>>, FileError> {
         let read = |text: &str| CredentialKeys::read(text).map_err(|error| error.to_string());
         if !self.credential_key.as_os_str().is_empty() {
+            warn_of_readers(&self.credential_key);
             return Reloaded::follow(&self.credential_key, read).map(Some);
         }
         let Some(text) = std::env::var_os(CREDENTIAL_KEY_VARIABLE) else {
@@ -188,6 +198,9 @@ impl JwtConfig {
         }
         if !REFRESH.contains(&self.refresh) {
             problems.push(&format!("{path}.refresh"), "must be 10s to 24h");
+        }
+        if !KEYS_AGE_MAX.contains(&self.keys_age_max) {
+            problems.push(&format!("{path}.keys_age_max"), "must be 1m to 30 days (720h)");
         }
         if !self.jwks.is_empty() {
             for (name, value) in [("issuer", &self.issuer), ("audience", &self.audience)] {
@@ -256,10 +269,19 @@ mod tests {
         let mut config = AuthConfig::default();
         config.jwt.jwks = "http://issuer.test/jwks".to_owned();
         config.jwt.refresh = Duration::from_secs(9);
+        config.jwt.keys_age_max = Duration::from_secs(59);
         config.jwt.leeway = Duration::from_secs(301);
         config.jwt.role_claim.clear();
         let text = problems(&config, Part::Whole, HERE);
-        for path in ["jwks", "refresh", "issuer", "audience", "leeway", "role_claim"] {
+        for path in [
+            "jwks",
+            "refresh",
+            "keys_age_max",
+            "issuer",
+            "audience",
+            "leeway",
+            "role_claim",
+        ] {
             assert!(text.contains(&format!("auth.jwt.{path}: must")), "{path}: {text}");
         }
     }

@@ -15,7 +15,7 @@ use tracing::{error, warn};
 
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
-use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, Snapshots};
+use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
 use crate::health;
 pub use crate::health::Health;
 use crate::index_admin;
@@ -28,7 +28,7 @@ use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
 use crate::table::{Declaration, OpenTable, check_distinct};
-use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, Views};
+use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
 use crate::watch::ReadAhead;
 
 /// Folder of the store in an engine's directory.
@@ -168,11 +168,13 @@ impl Engine {
         let health = health::watch(&database, indexes, closing.clone());
         let snapshots = Bounds {
             count: SNAPSHOTS_MAX,
+            share: SNAPSHOTS_OF_CALLER_MAX,
             age: SNAPSHOT_AGE_MAX,
         };
         let snapshots = Snapshots::new(snapshots, closing.clone());
         let views = Bounds {
             count: VIEWS_MAX,
+            share: VIEWS_OF_CALLER_MAX,
             age: VIEW_AGE_MAX,
         };
         let views = Views::new(views, closing.clone());

@@ -107,9 +107,11 @@ impl From<EngineError> for Status {
                 ),
             )
             .build(),
-            EngineError::TooManyExports { max } => StatusBuilder::resource_exhausted(
+            EngineError::TooManyExports { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_EXPORTS",
-                format!("{max} snapshots are kept for exports already; finish one, or wait until one expires"),
+                format!(
+                    "{max} snapshots are kept for exports {of} already; finish one, or wait until one expires"
+                ),
             )
             .metadata("limit", max)
             .retry_after(LEASE)
@@ -123,9 +125,12 @@ impl From<EngineError> for Status {
                 ),
             )
             .build(),
-            EngineError::TooManyViews { max } => StatusBuilder::resource_exhausted(
+            EngineError::TooManyViews { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_VIEWS",
-                format!("{max} views are kept for searches already; wait until one expires, or do without keep_view"),
+                format!(
+                    "{max} views are kept for searches {of} already; read one to its last page, wait until one expires, or do \
+                     without keep_view"
+                ),
             )
             .metadata("limit", max)
             .retry_after(RETRY_WHEN_VIEWS_EXPIRE)

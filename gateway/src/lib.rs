@@ -27,6 +27,7 @@
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `farewell`: ends streams that outlive a drain.
 //! - `monitor`: follows the health of the backends.
+//! - `probe`: whether they refuse calls that prove no caller.
 //! - [`metrics`]: what is measured.
 //!
 //! # Example
@@ -61,6 +62,7 @@ mod monitor;
 mod one_message;
 mod openapi;
 pub mod origins;
+mod probe;
 pub mod retry;
 mod run;
 

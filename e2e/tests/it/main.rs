@@ -32,6 +32,7 @@ mod observed;
 mod occupied;
 mod oracle;
 mod outages;
+mod private_files;
 mod readme;
 mod rebuild;
 mod redesign;

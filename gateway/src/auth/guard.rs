@@ -1,11 +1,12 @@
 //! The check before the gateway's routes.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use http::header::{AUTHORIZATION, HeaderName};
 use http::{HeaderMap, HeaderValue, Request};
+use opentelemetry::metrics::Meter;
 use souk_access::config::AuthConfig;
 use souk_access::credential::{HEADER, LIFE_MAX};
 use souk_access::reload::FileError;
@@ -18,10 +19,12 @@ use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::layers::error_info;
 use souk_chassis::layers::rate::Caller;
 use souk_chassis::methods::Methods;
+use souk_chassis::private_files::warn_of_readers;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::api_keys::ApiKeys;
+use super::issuer;
 use super::tokens::{Refused, Tokens};
 
 /// The header with an API key.
@@ -89,6 +92,7 @@ impl GatewayGuard {
         let api_keys = if config.keys == Path::new("") {
             Reloaded::fixed(ApiKeys::none().map_err(AuthError::Keys)?)
         } else {
+            warn_of_readers(&config.keys);
             Reloaded::follow(&config.keys, ApiKeys::read)?
         };
         let wants_tokens = !config.jwt.jwks.is_empty();
@@ -102,6 +106,15 @@ impl GatewayGuard {
             known: Some(Arc::new(known)),
             methods,
         })
+    }
+}
+
+impl GatewayGuard {
+    /// Shows on `meter` how the keys are that tokens are checked by.
+    pub(crate) fn observe(&self, meter: &Meter) {
+        let tokens = self.known.as_ref().and_then(|known| known.tokens.as_ref());
+        let issuer = tokens.map_or_else(Weak::new, |tokens| Arc::downgrade(tokens.issuer()));
+        issuer::observe(&issuer, meter);
     }
 }
 

@@ -25,4 +25,5 @@ mod setting;
 mod several;
 mod tls;
 mod traces;
+mod unproven;
 mod web;
