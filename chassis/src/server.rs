@@ -34,6 +34,7 @@ use crate::layers::concurrency::ConcurrencyLayer;
 use crate::layers::deadline::DeadlineLayer;
 use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
+use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
@@ -220,6 +221,7 @@ pub fn metered_stack(
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,
+        Arc::new(Layouts::read(&all_sets)?),
     );
 
     let sheds = Sheds::new(meter);
