@@ -346,7 +346,10 @@ mod tests {
             let value = HeaderValue::try_from(key).expect("a value");
             request.headers_mut().insert(API_KEY, value);
             let believed = guard.believes(&mut request);
-            assert!(request.headers().contains_key(API_KEY), "admission looks at it, too");
+            assert!(
+                request.headers().contains_key(API_KEY),
+                "admission looks at it, too"
+            );
             believed
         };
         for (traces, of_known, of_strangers, without) in [
@@ -355,7 +358,11 @@ mod tests {
             (TracesOf::Everybody, true, true, true),
         ] {
             assert_eq!(believed(traces, Some(&known), &key.key), of_known, "{traces:?}");
-            assert_eq!(believed(traces, Some(&known), "souk_web_x"), of_strangers, "{traces:?}");
+            assert_eq!(
+                believed(traces, Some(&known), "souk_web_x"),
+                of_strangers,
+                "{traces:?}"
+            );
             assert_eq!(believed(traces, None, "souk_web_x"), without, "{traces:?}");
         }
     }
