@@ -25,6 +25,9 @@ const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::fr
 const KEYS_AGE_MAX: RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(30 * 24 * 60 * 60);
 
+/// Most names in the settings that a front door is called by.
+pub const HOSTS_MAX: usize = 64;
+
 /// Longest tolerance between clocks.
 const LEEWAY_MAX: Duration = Duration::from_secs(300);
 
@@ -40,6 +43,25 @@ pub struct AuthConfig {
     pub credential_key: PathBuf,
     /// Listens beyond this machine although everybody may do everything.
     pub insecure_allow_anonymous: bool,
+    /// Names that a front door is called by where callers aren't authenticated, besides addresses and `localhost`: by other names web
+    /// pages of strangers could call it (DNS rebinding). At most [`HOSTS_MAX`].
+    pub hosts: Vec<String>,
+    /// Whose traces a front door goes on with.
+    pub traces: TracesOf,
+}
+
+/// Whose traces a front door goes on with: they decide which calls are recorded, and in which trace. Calls of others begin traces of
+/// their own, with a link to what was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TracesOf {
+    /// Nobody's.
+    Nobody,
+    /// Of callers whose credentials are good; of everybody where callers aren't authenticated.
+    #[default]
+    Callers,
+    /// Everybody's.
+    Everybody,
 }
 
 /// JSON Web Tokens that are taken.
@@ -155,6 +177,20 @@ impl AuthConfig {
             );
             problems.push(&format!("{path}.credential_key"), message);
         }
+        if self.hosts.len() > HOSTS_MAX {
+            let count = self.hosts.len();
+            problems.push(
+                &format!("{path}.hosts"),
+                format!("has {count} names; at most {HOSTS_MAX} can be"),
+            );
+        }
+        for (index, name) in self.hosts.iter().enumerate() {
+            if !is_name(name) {
+                let words =
+                    format!("`{name}` is no name of a host; it must be as in shop.example, without a port");
+                problems.push(&format!("{path}.hosts[{index}]"), words);
+            }
+        }
         self.jwt.check(&format!("{path}.jwt"), problems);
     }
 
@@ -180,6 +216,17 @@ impl AuthConfig {
             }),
         }
     }
+}
+
+/// Is it a name as hosts have, without a scheme and a port?
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.split('.').all(|label| {
+            !label.is_empty()
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        })
 }
 
 impl JwtConfig {

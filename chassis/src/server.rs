@@ -22,6 +22,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use opentelemetry::metrics::Meter;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::{Service, ServiceBuilder};
@@ -34,11 +35,12 @@ use crate::layers::concurrency::ConcurrencyLayer;
 use crate::layers::deadline::DeadlineLayer;
 use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
+use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
-use crate::layers::trace::TraceLayer;
-use crate::layers::{AnyService, Inner, ResponseFuture, TowerService};
+use crate::layers::trace::{Believe, TraceLayer};
+use crate::layers::{AnyService, Inner, ResponseFuture, TowerService, infallible};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 use crate::telemetry::instrument::whole;
@@ -53,6 +55,7 @@ mod lifetime;
 mod listener;
 pub(crate) mod mounted;
 mod opening;
+mod own;
 mod watched;
 
 pub use accept::{Served, serve};
@@ -77,6 +80,7 @@ pub struct Services {
     forwarded: Vec<String>,
     forwarder: Option<AnyService>,
     admit: Option<Arc<dyn Admit>>,
+    believe: Option<Arc<dyn Believe>>,
 }
 
 impl Services {
@@ -94,6 +98,7 @@ impl Services {
             forwarded: Vec::new(),
             forwarder: None,
             admit: None,
+            believe: None,
         })
     }
 
@@ -120,12 +125,21 @@ impl Services {
         self.admit = Some(Arc::new(admit));
         self
     }
+
+    /// Goes on with the traces of those callers alone whom `believe` believes. A second call replaces the first.
+    #[must_use]
+    pub fn believing(mut self, believe: impl Believe) -> Self {
+        self.believe = Some(Arc::new(believe));
+        self
+    }
 }
 
 /// Routes under all layers. Clones share limits, gate and health.
 #[derive(Clone, Debug)]
 pub struct Stack {
     service: AnyService,
+    /// The layers around what a front answers by itself.
+    own: AnyService,
     gate: DrainGate,
     health: Health,
     methods: Methods,
@@ -156,7 +170,7 @@ impl Stack {
     }
 
     /// This stack behind `front`, which brings other protocols than gRPC to it; its listener then takes HTTP/1.1 besides
-    /// HTTP/2. What the front answers by itself is under no layer.
+    /// HTTP/2. What the front answers by itself it puts under the layers by [`own_answer`](Self::own_answer).
     #[must_use]
     pub fn behind(self, front: impl TowerService) -> Self {
         Self {
@@ -164,6 +178,20 @@ impl Stack {
             http1: true,
             ..self
         }
+    }
+
+    /// Lets an answer of the front's own to a request with this head go: traced as a call of nothing that is known, measured, refused during a drain and above the rates,
+    /// and told in the log as `told` when it is a refusal. It is under no admission: such answers are for everybody.
+    ///
+    /// # Errors
+    /// With the refusal of a layer, which is the answer then.
+    pub async fn own_answer(&self, head: &http::request::Parts, told: Option<Status>) -> Result<(), Status> {
+        // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
+        let mut request = Request::new(Body::empty());
+        *request.headers_mut() = head.headers.clone();
+        *request.extensions_mut() = head.extensions.clone();
+        request.extensions_mut().insert(own::Told(told));
+        own::passed(infallible(self.own.answer(request).await))
     }
 }
 
@@ -220,15 +248,25 @@ pub fn metered_stack(
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,
+        Arc::new(Layouts::read(&all_sets)?),
     );
 
     let sheds = Sheds::new(meter);
     let rate = RateLayer::new(&config.rate, sheds.clone());
+    let trace = TraceLayer::server(methods.clone()).believing(services.believe);
+    let metrics = MetricsLayer::server(methods.clone(), meter);
+    // The same as below without admission, and without what only work needs.
+    let own = ServiceBuilder::new()
+        .layer(trace.clone())
+        .layer(metrics.clone())
+        .layer(DrainLayer::new(gate.clone()))
+        .layer(rate.clone())
+        .service(own::Answer);
     let service = ServiceBuilder::new()
         // Outermost, so that its span and its log line hold everything below, refusals too.
-        .layer(TraceLayer::server(methods.clone()))
+        .layer(trace)
         // Inside the span, so that exemplars find it; outside all that refuses, so that refusals are counted.
-        .layer(MetricsLayer::server(methods.clone(), meter))
+        .layer(metrics)
         // Before any work is done for a call that must not start; outside catch_panic, so that a call that panics is
         // counted until its answer is out.
         .layer(DrainLayer::new(gate.clone()))
@@ -253,6 +291,7 @@ pub fn metered_stack(
     let service = AnyService::layered(service);
     Ok(Stack {
         service,
+        own: AnyService::layered(own),
         gate,
         health: health.clone(),
         methods,

@@ -22,7 +22,7 @@
 //! - `connect`: the protocol of Connect.
 //! - `json`: JSON over HTTP; `openapi`: the document about it.
 //! - `one_message`, `answer`: bodies and answers of all that isn't gRPC.
-//! - [`origins`]: which web pages may call.
+//! - [`origins`]: which web pages may call; `hosts`: by which names.
 //! - `forward`: chooses the backend of a call.
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `farewell`: ends streams that outlive a drain.
@@ -56,6 +56,7 @@ mod farewell;
 mod forward;
 mod front;
 mod grpc_web;
+mod hosts;
 mod json;
 pub mod metrics;
 mod monitor;

@@ -138,6 +138,7 @@ impl Gateway {
         let forward = Forward::new(routes, farewell, stop.drop_guard());
         let services = Services::new(FILE_DESCRIPTOR_SET)?
             .forward(names, forward)
+            .believing(guard.clone())
             .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;
         let front = Front::new(stack.clone(), config)?;

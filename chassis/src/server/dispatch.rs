@@ -1,6 +1,7 @@
 //! Below all layers: to the mounted services, or on to a forwarder, with the message limits of each.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -9,7 +10,7 @@ use tonic::body::Body;
 use tower::Layer as _;
 
 use super::mounted::Mounted;
-use crate::layers::messages::{Messages, MessagesLayer};
+use crate::layers::messages::{Layouts, Messages, MessagesLayer};
 use crate::layers::{AnswerBody, AnyService, Inner};
 use crate::methods::service_of;
 
@@ -26,9 +27,10 @@ impl Dispatch {
         forwarded: Vec<String>,
         forwarder: Option<AnyService>,
         message_bytes_max: usize,
+        layouts: Arc<Layouts>,
     ) -> Self {
         Self {
-            mounted: MessagesLayer::server(message_bytes_max).layer(mounted),
+            mounted: MessagesLayer::server(message_bytes_max, layouts).layer(mounted),
             forwarded: forwarded.into_iter().collect(),
             forwarder: forwarder.map(|to| MessagesLayer::pass_through(message_bytes_max).layer(to)),
         }

@@ -297,3 +297,53 @@ async fn a_request_that_breaks_off_is_of_a_caller_who_went_away() {
         );
     }
 }
+
+#[tokio::test]
+async fn an_answer_of_the_fronts_own_is_under_the_layers() {
+    let config = ServerConfig {
+        rate: crate::config::RateConfig {
+            calls_per_second: 1,
+            burst: 3,
+            ..crate::config::RateConfig::default()
+        },
+        ..ServerConfig::default()
+    };
+    let recorded = crate::layers::testing::record();
+    let stack = echo(&config);
+    // Calls of health are under no rate; a preflight for one is.
+    let (head, ()) = Request::builder()
+        .uri("/grpc.health.v1.Health/Check")
+        .header(
+            "traceparent",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        )
+        .body(())
+        .expect("a request")
+        .into_parts();
+    let told = || Some(Status::not_found("no path \"/nowhere\""));
+    assert!(stack.own_answer(&head, None).await.is_ok());
+    assert!(stack.own_answer(&head, told()).await.is_ok());
+    let codes = recorded.spans().into_iter().map(|span| {
+        assert_eq!(
+            span.span_context.trace_id().to_string(),
+            "4bf92f3577b34da6a3ce929d0e0e4736"
+        );
+        crate::layers::testing::attribute(&span, "rpc.status_code")
+    });
+    assert_eq!(codes.collect::<Vec<_>>(), ["OK", "NOT_FOUND"]);
+    let lines = recorded.lines();
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert!(
+        line.contains("call refused") && !line.contains("nowhere"),
+        "{line}"
+    );
+    // The rate of all is that of these, too.
+    assert!(stack.own_answer(&head, told()).await.is_ok());
+    let refusal = stack.own_answer(&head, told()).await.expect_err("above the rate");
+    assert_eq!(reason(&refusal).as_deref(), Some("RATE_LIMIT"));
+    stack.drain();
+    let refusal = stack.own_answer(&head, None).await.expect_err("it drains");
+    assert_eq!(reason(&refusal).as_deref(), Some("DRAINING"));
+}
