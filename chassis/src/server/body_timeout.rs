@@ -1,7 +1,7 @@
 //! The time that a request's body has to begin: whoever sends headers alone holds a place that others could work in.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Buf;
@@ -50,13 +50,12 @@ impl<D: Buf, B: Body<Data = D, Error = Status> + Unpin> Body for Begins<B> {
         if matches!(this.state, State::Unread) {
             this.state = State::Waiting(Box::pin(tokio::time::sleep(this.max)));
         }
-        match &mut this.state {
-            State::Waiting(timer) if timer.as_mut().poll(cx).is_ready() => {
-                this.state = State::Begun;
-                Poll::Ready(Some(Err(late(this.max))))
-            }
-            _ => Poll::Pending,
-        }
+        let State::Waiting(timer) = &mut this.state else {
+            return Poll::Pending;
+        };
+        ready!(timer.as_mut().poll(cx));
+        this.state = State::Begun;
+        Poll::Ready(Some(Err(late(this.max))))
     }
 
     fn is_end_stream(&self) -> bool {
