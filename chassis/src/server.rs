@@ -31,7 +31,7 @@ use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
 use crate::layers::catch_panic::CatchPanicLayer;
-use crate::layers::concurrency::ConcurrencyLayer;
+use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
 use crate::layers::deadline::DeadlineLayer;
 use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
@@ -47,6 +47,8 @@ use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
 mod accept;
+mod body_timeout;
+mod crowd;
 mod dispatch;
 mod frames;
 mod guarded;
@@ -56,10 +58,13 @@ mod listener;
 pub(crate) mod mounted;
 mod opening;
 mod own;
+mod pulse;
 mod watched;
 
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
+
+pub(crate) use pulse::{Pulse, Standing};
 
 use dispatch::Dispatch;
 use mounted::Mounted;
@@ -67,8 +72,8 @@ use mounted::Mounted;
 /// Name of the meter behind the metrics of servers and clients.
 pub const METER: &str = "souk";
 
-/// Responses being sent at a time, open streams among them, for each place to work.
-const BODIES_PER_CALL: usize = 8;
+/// Streams open at a time, and answers being sent, for each place to work.
+const ANSWERS_PER_CALL: usize = 8;
 
 /// The services of one server. Message limits and compression aren't theirs to set: mount them as they are generated.
 #[derive(Debug)]
@@ -232,8 +237,7 @@ pub fn metered_stack(
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let mounted = services.mounted.with(health.clone().into_service());
-    let mounted = reflection::mount(mounted, &sets, &names)?;
+    let mounted = reflection::mount(services.mounted, &sets, &names)?;
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =
@@ -242,9 +246,19 @@ pub fn metered_stack(
     let gate = DrainGate::new();
     let counted = gate.clone();
     CALLS_ACTIVE.observe(meter, move |now| now.observe(whole(counted.in_flight()), &[]));
-    let bodies_max = config.concurrency_max.saturating_mul(BODIES_PER_CALL);
+    let streams_max = config.concurrency_max.saturating_mul(ANSWERS_PER_CALL);
+    let limits = ConcurrencyLimits {
+        calls_max: config.concurrency_max,
+        queue_max: config.queue_max,
+        streams_max,
+        // Calls count from before they wait.
+        answers_max: streams_max.saturating_add(config.queue_max),
+        // Behind a front door all calls come from its address.
+        by_origin: services.forwarder.is_some(),
+    };
     let routes = Dispatch::new(
         mounted,
+        AnyService::tower(health.clone().into_service()),
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,
@@ -280,8 +294,8 @@ pub fn metered_stack(
         .layer(rate)
         // After the cheap refusals, before the first byte of the body is read.
         .layer(
-            ConcurrencyLayer::new(config.concurrency_max, config.queue_max, bodies_max, sheds)
-                .adapting(config.concurrency_min, &methods)
+            ConcurrencyLayer::new(limits, methods.clone(), sheds)
+                .adapting(config.concurrency_min)
                 .observed(meter),
         )
         // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.

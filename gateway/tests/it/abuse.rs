@@ -18,6 +18,7 @@ use crate::abuse::victim::Victim;
 use crate::setting::{connect, shop_request};
 
 mod attacker;
+mod crowding;
 mod elsewhere;
 mod victim;
 

@@ -62,6 +62,16 @@ pub(crate) fn request(path: &str) -> Vec<u8> {
     block
 }
 
+/// A header that isn't in HPACK's table.
+pub(crate) fn header(name: &str, value: &str) -> Vec<u8> {
+    let mut block = vec![0];
+    for text in [name, value] {
+        block.push(u8::try_from(text.len()).expect("a short text"));
+        block.extend(text.as_bytes());
+    }
+    block
+}
+
 /// One connection, and what comes back on it.
 pub(crate) struct Attacker {
     write: OwnedWriteHalf,
@@ -133,8 +143,13 @@ impl Attacker {
 
     /// Asks with these bytes.
     pub(crate) async fn ask_raw(&mut self, stream: u32, body: &[u8]) -> io::Result<()> {
-        let header = request("/souk.shop.v1.ShopService/GetShop");
-        let mut bytes = frame(HEADERS, END_HEADERS, stream, &header);
+        self.ask_with(stream, &request("/souk.shop.v1.ShopService/GetShop"), body)
+            .await
+    }
+
+    /// Asks with these headers and bytes.
+    pub(crate) async fn ask_with(&mut self, stream: u32, headers: &[u8], body: &[u8]) -> io::Result<()> {
+        let mut bytes = frame(HEADERS, END_HEADERS, stream, headers);
         for part in body.chunks(16 * 1024) {
             bytes.extend(frame(DATA, 0, stream, part));
         }
