@@ -43,7 +43,10 @@ impl Hosts {
             return Ok(());
         };
         // HTTP/2 has it in the address, HTTP/1.1 in the header, and both may have both. No browser sends neither.
-        let of_address = request.uri().authority().map(|authority| Ok(authority.host()));
+        let of_address = request
+            .uri()
+            .authority()
+            .map(|authority| Ok::<_, Status>(authority.host()));
         let of_headers = request.headers().get_all(HOST).iter().map(|value| {
             let text = value.to_str().map_err(|_| unknown("…"))?;
             Ok(host(text))

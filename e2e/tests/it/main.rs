@@ -11,6 +11,7 @@
 
 mod access;
 mod aggregations;
+mod assault;
 mod attributes;
 mod backups;
 mod bad_input;
