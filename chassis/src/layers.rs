@@ -30,7 +30,7 @@ pub(crate) mod hold;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;
-pub(crate) mod pool;
+pub mod pool;
 pub mod rate;
 pub mod shed;
 pub mod trace;

@@ -274,7 +274,7 @@ pub fn metered_stack(
         .layer(trace.clone())
         .layer(metrics.clone())
         .layer(DrainLayer::new(gate.clone()))
-        .layer(rate.clone())
+        .layer(rate.clone().of_own_answers())
         .service(own::Answer);
     let service = ServiceBuilder::new()
         // Outermost, so that its span and its log line hold everything below, refusals too.

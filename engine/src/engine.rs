@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use souk_chassis::layers::pool::Pool;
 use souk_chassis::server::METER;
 use souk_storage::{Database, DatabaseOptions};
 use tokio::sync::watch;
@@ -29,7 +30,7 @@ use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
 use crate::table::{Declaration, OpenTable, check_distinct};
 use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
-use crate::watch::ReadAhead;
+use crate::watch::{ReadAhead, WATCHES_MAX};
 
 /// Folder of the store in an engine's directory.
 const STORE: &str = "store";
@@ -89,6 +90,7 @@ pub(crate) struct Inner {
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
+    pub(crate) watches: Arc<Pool>,
     pub(crate) read_ahead: ReadAhead,
     /// Whether every call has a caller.
     pub(crate) guarded: bool,
@@ -184,6 +186,7 @@ impl Engine {
             searches: SearchPool::new(config.search_threads),
             snapshots,
             views,
+            watches: Pool::new(WATCHES_MAX),
             read_ahead: ReadAhead::default(),
             metrics,
             tail,

@@ -166,10 +166,12 @@ pub enum EngineError {
         of: LimitOf,
     },
     /// As many watches as allowed are open.
-    #[error("{max} watches are open")]
+    #[error("{max} watches are there {of}")]
     TooManyWatches {
         /// [`crate::watch::WATCHES_MAX`].
         max: usize,
+        /// Whose: [`LimitOf::Caller`] has its share of them.
+        of: LimitOf,
     },
     /// Changes after the wanted sequence aren't kept any more.
     #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]

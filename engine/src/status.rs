@@ -8,7 +8,7 @@ use std::time::Duration;
 use souk_chassis::status::{StatusBuilder, Violations};
 use tonic::Status;
 
-use crate::error::{EngineError, Waiting};
+use crate::error::{EngineError, LimitOf, Waiting};
 use crate::export::{LEASE, SNAPSHOT_AGE_MAX};
 use crate::views::VIEW_AGE_MAX;
 
@@ -135,9 +135,14 @@ impl From<EngineError> for Status {
             .metadata("limit", max)
             .retry_after(RETRY_WHEN_VIEWS_EXPIRE)
             .build(),
-            EngineError::TooManyWatches { max } => StatusBuilder::resource_exhausted(
+            EngineError::TooManyWatches { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_WATCHES",
-                format!("{max} watches are open already; close one, or watch again later"),
+                match of {
+                    LimitOf::All => format!("{max} watches are open already; close one, or watch again later"),
+                    LimitOf::Caller => {
+                        format!("its caller has its share of the {max} watches; close one, or watch again later")
+                    }
+                },
             )
             .metadata("limit", max)
             .retry_after(RETRY_AFTER_FAILURE)

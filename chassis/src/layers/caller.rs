@@ -22,6 +22,8 @@ pub(crate) enum CallerKey {
     Address(IpAddr),
     /// Those who ask for health at an address. Apart from its other calls: those must not make a server look dead.
     Probes(IpAddr),
+    /// Those whom a front door answers by itself at an address, without a look at who they are. Apart from its calls, too.
+    Visitors(IpAddr),
 }
 
 impl CallerKey {
@@ -52,6 +54,11 @@ impl CallerKey {
     /// Those who ask for health where the call comes from.
     pub(crate) fn probes(extensions: &Extensions) -> Option<Self> {
         Some(Self::Probes(network(address(extensions)?)))
+    }
+
+    /// Those whom a front door answers by itself where the call comes from.
+    pub(crate) fn visitors(extensions: &Extensions) -> Option<Self> {
+        Some(Self::Visitors(network(address(extensions)?)))
     }
 }
 

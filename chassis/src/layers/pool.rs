@@ -17,7 +17,7 @@ pub(crate) const COLUMNS: usize = 2_048;
 
 /// Where a caller is counted: its column in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Columns([usize; 2]);
+pub struct Columns([usize; 2]);
 
 impl Columns {
     /// Those of a caller, the same in all pools of this process.
@@ -25,6 +25,11 @@ impl Columns {
         static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let hash = LOTS.hash_one(caller);
         Self([hash, hash >> 32].map(|part| usize::try_from(part % COLUMNS as u64).unwrap_or_default()))
+    }
+
+    /// Those of a caller whose name is proven.
+    pub fn named(name: Arc<str>) -> Self {
+        Self::of(&CallerKey::Name(name))
     }
 
     /// That in the first row.
@@ -75,7 +80,7 @@ impl Held {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub struct Pool {
     max: usize,
     /// Most for one caller, whatever is free.
     each_max: usize,
@@ -85,7 +90,7 @@ pub(crate) struct Pool {
 
 /// Why there is nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub enum Full {
     /// All is taken.
     All,
     /// The caller has its share.
@@ -94,7 +99,7 @@ pub(crate) enum Full {
 
 impl Pool {
     /// Of `max`.
-    pub(crate) fn new(max: usize) -> Arc<Self> {
+    pub fn new(max: usize) -> Arc<Self> {
         Self::with_each(max, max)
     }
 
@@ -114,7 +119,7 @@ impl Pool {
     }
 
     /// How many are taken.
-    pub(crate) fn taken(&self) -> usize {
+    pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
@@ -122,7 +127,7 @@ impl Pool {
     ///
     /// # Errors
     /// When there is none for this caller.
-    pub(crate) fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
+    pub fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
         let free = self.max.saturating_sub(self.taken());
         if free == 0 {
             return Err(Full::All);
@@ -150,7 +155,7 @@ impl Pool {
 
 /// One of a [`Pool`], given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub struct Taken {
     pool: Arc<Pool>,
     caller: Option<Columns>,
 }

@@ -132,6 +132,16 @@ impl Buckets {
         self.take_own(CallerKey::probes(extensions).as_ref(), self.now(), whose)
     }
 
+    /// Takes what a front answers by itself from the bucket of those who come from there. Nothing from that of all: strangers would
+    /// empty it for those who are known.
+    fn take_visit(&self, extensions: &Extensions) -> Result<(), Status> {
+        if self.caller.is_none() {
+            return Ok(());
+        }
+        let whose = "those whom the front door answers by itself at one address may make";
+        self.take_own(CallerKey::visitors(extensions).as_ref(), self.now(), whose)
+    }
+
     fn shed(&self, reason: &'static str, whose: &str, bucket: Bucket, wait: Duration) -> Status {
         self.sheds.count(reason);
         let rate = 1_000_000_000 / bucket.each.max(1);
@@ -157,6 +167,44 @@ impl RateLayer {
     pub(crate) fn count_stranger(&self, origin: Option<&CallerKey>) -> Result<(), Status> {
         self.0
             .take_own(origin, self.0.now(), "those who aren't let in may make")
+    }
+}
+
+impl RateLayer {
+    /// The rate of what a front answers by itself.
+    pub(crate) fn of_own_answers(self) -> OwnAnswersRateLayer {
+        OwnAnswersRateLayer(self)
+    }
+}
+
+/// See [`RateLayer::of_own_answers`].
+#[derive(Clone, Debug)]
+pub(crate) struct OwnAnswersRateLayer(RateLayer);
+
+impl<S> Layer<S> for OwnAnswersRateLayer {
+    type Service = OwnAnswersRate<S>;
+
+    fn layer(&self, inner: S) -> OwnAnswersRate<S> {
+        OwnAnswersRate {
+            inner,
+            layer: self.0.clone(),
+        }
+    }
+}
+
+/// See [`RateLayer::of_own_answers`].
+#[derive(Debug)]
+pub(crate) struct OwnAnswersRate<S> {
+    inner: S,
+    layer: RateLayer,
+}
+
+impl<S: Inner> Inner for OwnAnswersRate<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        match self.layer.0.take_visit(request.extensions()) {
+            Ok(()) => Either::Left(self.inner.call(request)),
+            Err(status) => Either::Right(refused(status)),
+        }
     }
 }
 

@@ -172,11 +172,12 @@ impl Connections {
     async fn accept(&self, listener: &Listener) {
         match listener.tcp.accept().await {
             Ok((stream, remote)) => {
-                let place = self.place().await;
+                // First whether its own address has room: who is refused for that makes nobody go.
                 let Some(connection) = self.connection(&stream, remote) else {
                     tracing::debug!(%remote, "connection closed: its address has too many");
                     return;
                 };
+                let place = self.place().await;
                 let (tls, abort) = (listener.tls.clone(), self.abort.clone());
                 // The runtime of this thread lets go of it; that of the worker takes it.
                 let stream = stream.into_std();

@@ -43,25 +43,40 @@ struct Address {
 }
 
 impl Open {
-    /// Sends the oldest stranger of `among` away.
+    /// Sends the oldest stranger of `among` away, or the oldest that only asks for health where there is no other.
     fn push_out(&mut self, among: Option<IpAddr>) -> bool {
-        loop {
-            let oldest = match among {
-                None => self.strangers.first_key_value().map(|(id, _)| *id),
-                Some(address) => {
-                    let address = self.addresses.get(&address);
-                    address.and_then(|address| address.strangers.first().copied())
+        let those = |open: &Self| -> Vec<(u64, Standing)> {
+            let of = |(id, stranger): (&u64, &Stranger)| (*id, stranger.pulse.standing());
+            let Some(address) = among else {
+                return open.strangers.iter().map(of).collect();
+            };
+            let there = open
+                .addresses
+                .get(&address)
+                .into_iter()
+                .flat_map(|there| &there.strangers);
+            there
+                .filter_map(|id| open.strangers.get_key_value(id))
+                .map(of)
+                .collect()
+        };
+        let mut found = None;
+        for (id, standing) in those(self) {
+            match standing {
+                // Who was let in once is no stranger any more, and isn't looked at again.
+                Standing::Caller => drop(self.forget(id)),
+                Standing::Probe => found = found.or(Some(id)),
+                Standing::Stranger => {
+                    found = Some(id);
+                    break;
                 }
-            };
-            let Some(stranger) = oldest.and_then(|id| self.forget(id)) else {
-                return false;
-            };
-            // Who was let in once is no stranger any more, and isn't looked at again.
-            if stranger.pulse.standing() != Standing::Caller {
-                stranger.pushed_out.cancel();
-                return true;
             }
         }
+        let Some(stranger) = found.and_then(|id| self.forget(id)) else {
+            return false;
+        };
+        stranger.pushed_out.cancel();
+        true
     }
 
     fn forget(&mut self, id: u64) -> Option<Stranger> {
@@ -166,6 +181,18 @@ mod tests {
         let pulse = Arc::new(Pulse::new());
         let member = crowd.enter(address.parse().expect("an address"), &pulse);
         Visitor { pulse, member }
+    }
+
+    #[tokio::test]
+    async fn those_who_ask_for_health_go_last() {
+        let crowd = Crowd::new(2);
+        let (probe, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
+        probe.pulse.let_in(Standing::Probe);
+        crowd.make_room();
+        assert!(stranger.has_to_go() && !probe.has_to_go());
+        drop(stranger);
+        crowd.make_room();
+        assert!(probe.has_to_go());
     }
 
     #[tokio::test]

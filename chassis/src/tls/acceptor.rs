@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -118,6 +118,11 @@ fn make(settings: &ServerTlsConfig) -> Result<ServerConfig, TlsError> {
             source,
         })?;
     config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    if settings.has_crl() {
+        // A session that is resumed isn't asked for its certificate, which may be revoked by now.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(config)
 }
 

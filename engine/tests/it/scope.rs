@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use souk_access::{Caller, Identity, Reach, Role, by_the_service};
 use souk_engine::storage::{Direction, Value};
+use souk_engine::watch::WATCHES_MAX;
 use souk_engine::{
     Collection, EngineConfig, EngineError, ExportRequest, LimitOf, ListRequest, SuggestFields, SuggestOrder,
     SuggestRequest,
@@ -591,5 +592,29 @@ async fn one_caller_leaves_views_and_exports_to_others() {
     );
     // Where callers aren't known, there is the bound of all alone.
     assert_eq!(hoard(&notes).await, (64 - 3 * 4, 16 - 3 * 2));
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_caller_leaves_watches_to_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let hoarder = caller(Role::Reader, "ada", Reach::All);
+    let mut open = Vec::new();
+    let refused = loop {
+        match hoarder.clone().scope(notes.watch(None)).await {
+            Ok(watch) => open.push(watch),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(open.len(), WATCHES_MAX / 2);
+    let share = EngineError::TooManyWatches {
+        max: WATCHES_MAX,
+        of: LimitOf::Caller,
+    };
+    assert_eq!(refused.to_string(), share.to_string());
+    let other = caller(Role::Reader, "bob", Reach::All);
+    assert!(other.scope(notes.watch(None)).await.is_ok());
+    drop(open);
     note::close(engine).await;
 }

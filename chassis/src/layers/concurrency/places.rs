@@ -5,10 +5,14 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::layers::pool::{COLUMNS, Columns, Held};
+
+/// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -107,7 +111,8 @@ impl Places {
             if !self.is_over(caller) {
                 return self.share(caller);
             }
-            given_back.await;
+            // Whether it was heard or not, the loop looks.
+            let _ = tokio::time::timeout(LOOK, given_back).await;
         }
     }
 }
@@ -115,7 +120,8 @@ impl Places {
 impl Share {
     fn tell_next(&self) {
         if let Some(next) = self.places.given_back.get(self.caller.first()) {
-            next.notify_one();
+            // Whoever shares the column looks, too.
+            next.notify_waiters();
         }
     }
 }
