@@ -12,15 +12,18 @@ const OBJECT: usize = 768;
 /// Bytes of another value, in a list or a field.
 const VALUE: usize = 64;
 
-/// Refuses JSON that would take more than [`DECODED_BYTES_MAX`].
+/// More than of messages: the largest batch has some 80,000 objects.
+const JSON_BYTES_MAX: usize = 2 * DECODED_BYTES_MAX;
+
+/// Refuses JSON that would take more than [`JSON_BYTES_MAX`].
 ///
 /// # Errors
 /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
 pub(super) fn check(json: &[u8]) -> Result<(), Status> {
-    if json.len().saturating_mul(OBJECT) <= DECODED_BYTES_MAX {
+    if json.len().saturating_mul(OBJECT) <= JSON_BYTES_MAX {
         return Ok(());
     }
-    let mut left = DECODED_BYTES_MAX;
+    let mut left = JSON_BYTES_MAX;
     let mut bytes = json.iter();
     while let Some(byte) = bytes.next() {
         let taken = match byte {
@@ -33,7 +36,9 @@ pub(super) fn check(json: &[u8]) -> Result<(), Status> {
             }
             _ => continue,
         };
-        left = left.checked_sub(taken).ok_or_else(decoded_too_large)?;
+        left = left
+            .checked_sub(taken)
+            .ok_or_else(|| decoded_too_large(JSON_BYTES_MAX))?;
     }
     Ok(())
 }
@@ -72,8 +77,12 @@ mod tests {
         }
         let long = format!(r#"{{"text":"{}"}}"#, r#"\"{,["#.repeat(500_000));
         assert!(check(long.as_bytes()).is_ok(), "a text");
-        // As much as a batch of 200 resources with 64 attributes each has.
-        let batch = r#"{"a":{"b":"c"}},"#.repeat(200 * 65);
-        assert!(check(batch.as_bytes()).is_ok());
+        // As much as a batch of 200 media with 256 tags each has, and one with as many attributes.
+        for batch in [
+            r#"{"tag":"sea","score":0.9},"#.repeat(200 * 257),
+            r#"{"a":{"b":"c"}},"#.repeat(200 * 65),
+        ] {
+            assert!(check(batch.as_bytes()).is_ok());
+        }
     }
 }

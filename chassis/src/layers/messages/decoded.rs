@@ -75,7 +75,7 @@ impl DecodedLimit {
     pub(super) fn check(&self, mut message: &[u8]) -> Result<(), Status> {
         let mut left = DECODED_BYTES_MAX;
         match self.walk(self.shape, &mut message, 0, &mut left, 0) {
-            Err(End::TooLarge) => Err(too_large()),
+            Err(End::TooLarge) => Err(too_large(DECODED_BYTES_MAX)),
             // What is malformed is refused where it is decoded.
             Ok(()) | Err(End::Malformed) => Ok(()),
         }
@@ -159,13 +159,13 @@ fn take(left: &mut usize, bytes: usize) -> Result<(), End> {
     Ok(())
 }
 
-/// The refusal of what would take too much memory; also for messages in other forms.
-pub fn too_large() -> Status {
+/// The refusal of what would take more memory than `bytes_max`; also for messages in other forms.
+pub fn too_large(bytes_max: usize) -> Status {
     let message = format!(
-        "what stands in the message would take more than {DECODED_BYTES_MAX} bytes of memory once it is decoded; send fewer elements at a time"
+        "what stands in the message would take more than {bytes_max} bytes of memory once it is decoded; send fewer elements at a time"
     );
     StatusBuilder::resource_exhausted("DECODED_TOO_LARGE", message)
-        .metadata("limit_bytes", DECODED_BYTES_MAX)
+        .metadata("limit_bytes", bytes_max)
         .build()
 }
 
