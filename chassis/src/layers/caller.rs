@@ -70,6 +70,8 @@ fn address(extensions: &Extensions) -> Option<IpAddr> {
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
+        // Whoever is on this machine; the others of its network are nobody.
+        IpAddr::V6(address) if address.is_loopback() => IpAddr::V6(address),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
     }
 }
