@@ -157,9 +157,9 @@ impl Connections {
     }
 
     /// A place for one more connection, for which the oldest stranger goes if there is none.
-    async fn place(&self) -> OwnedSemaphorePermit {
+    async fn place(&self, newcomer: &Member) -> OwnedSemaphorePermit {
         if self.places.available_permits() == 0 {
-            self.crowd.make_room();
+            self.crowd.make_room(newcomer);
         }
         match Arc::clone(&self.places).acquire_owned().await {
             Ok(place) => place,
@@ -177,7 +177,7 @@ impl Connections {
                     tracing::debug!(%remote, "connection closed: its address has too many");
                     return;
                 };
-                let place = self.place().await;
+                let place = self.place(&connection.member).await;
                 let (tls, abort) = (listener.tls.clone(), self.abort.clone());
                 // The runtime of this thread lets go of it; that of the worker takes it.
                 let stream = stream.into_std();

@@ -43,12 +43,12 @@ struct Address {
 }
 
 impl Open {
-    /// Sends the oldest stranger of `among` away, or the oldest that only asks for health where there is no other.
-    fn push_out(&mut self, among: Option<IpAddr>) -> bool {
+    /// Sends the oldest stranger of `among` from before `newcomer` away, or the oldest that only asks for health where there is no other.
+    fn push_out(&mut self, newcomer: u64, among: Option<IpAddr>) -> bool {
         let those = |open: &Self| -> Vec<(u64, Standing)> {
             let of = |(id, stranger): (&u64, &Stranger)| (*id, stranger.pulse.standing());
             let Some(address) = among else {
-                return open.strangers.iter().map(of).collect();
+                return open.strangers.range(..newcomer).map(of).collect();
             };
             let there = open
                 .addresses
@@ -102,10 +102,10 @@ impl Crowd {
         let address = network(address);
         let mut open = self.open.lock();
         let there = open.addresses.get(&address).map_or(0, |there| there.open);
-        if there >= self.per_address_max && !open.push_out(Some(address)) {
+        let id = open.next;
+        if there >= self.per_address_max && !open.push_out(id, Some(address)) {
             return None;
         }
-        let id = open.next;
         open.next += 1;
         let pushed_out = CancellationToken::new();
         let stranger = Stranger {
@@ -125,9 +125,9 @@ impl Crowd {
         })
     }
 
-    /// The oldest stranger has to go, if there is one.
-    pub(super) fn make_room(&self) {
-        self.open.lock().push_out(None);
+    /// The oldest stranger has to go for `newcomer`, if there is one older than it.
+    pub(super) fn make_room(&self, newcomer: &Member) {
+        self.open.lock().push_out(newcomer.id, None);
     }
 }
 
@@ -183,15 +183,23 @@ mod tests {
         Visitor { pulse, member }
     }
 
+    /// Who comes after all of them, and wants a place.
+    fn comes(crowd: &Crowd) -> Visitor {
+        let newcomer = enter(crowd, "198.51.100.1");
+        crowd.make_room(newcomer.member.as_ref().expect("room for its address"));
+        assert!(!newcomer.has_to_go(), "who comes waits");
+        newcomer
+    }
+
     #[tokio::test]
     async fn those_who_ask_for_health_go_last() {
         let crowd = Crowd::new(2);
         let (probe, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
         probe.pulse.let_in(Standing::Probe);
-        crowd.make_room();
+        drop(comes(&crowd));
         assert!(stranger.has_to_go() && !probe.has_to_go());
         drop(stranger);
-        crowd.make_room();
+        drop(comes(&crowd));
         assert!(probe.has_to_go());
     }
 
@@ -231,11 +239,11 @@ mod tests {
         let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| enter(&crowd, address));
         let [first, second, third] = &all;
         first.pulse.let_in(Standing::Caller);
-        crowd.make_room();
+        drop(comes(&crowd));
         assert!(!first.has_to_go() && second.has_to_go() && !third.has_to_go());
-        crowd.make_room();
+        drop(comes(&crowd));
         assert!(third.has_to_go());
-        crowd.make_room();
+        drop(comes(&crowd));
         assert!(!first.has_to_go(), "callers stay");
     }
 }
