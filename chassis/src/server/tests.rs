@@ -367,16 +367,20 @@ async fn a_request_that_breaks_off_is_of_a_caller_who_went_away() {
 async fn an_answer_of_the_fronts_own_is_under_the_layers() {
     let config = ServerConfig {
         rate: crate::config::RateConfig {
+            caller_calls_per_second: 1,
+            caller_burst: 3,
+            // Those who are known pay for nobody else.
             calls_per_second: 1,
-            burst: 3,
-            ..crate::config::RateConfig::default()
+            burst: 1,
         },
         ..ServerConfig::default()
     };
     let recorded = crate::layers::testing::record();
     let stack = echo(&config);
     // Calls of health are under no rate; a preflight for one is.
+    let remote = "192.0.2.1:1".parse().expect("an address");
     let (head, ()) = Request::builder()
+        .extension(crate::ends::Ends::new(None, remote))
         .uri("/grpc.health.v1.Health/Check")
         .header(
             "traceparent",
@@ -404,10 +408,9 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
         line.contains("call refused") && !line.contains("nowhere"),
         "{line}"
     );
-    // The rate of all is that of these, too.
     assert!(stack.own_answer(&head, told()).await.is_ok());
     let refusal = stack.own_answer(&head, told()).await.expect_err("above the rate");
-    assert_eq!(reason(&refusal).as_deref(), Some("RATE_LIMIT"));
+    assert_eq!(reason(&refusal).as_deref(), Some("CALLER_RATE_LIMIT"));
     stack.drain();
     let refusal = stack.own_answer(&head, None).await.expect_err("it drains");
     assert_eq!(reason(&refusal).as_deref(), Some("DRAINING"));

@@ -51,7 +51,7 @@ pub(crate) fn request(path: &str) -> Vec<u8> {
     let mut block = vec![0x83, 0x86];
     for (name, value) in [
         (&[0x04][..], path),
-        (&[0x01], "souk"),
+        (&[0x01], "localhost"),
         (&[0x0f, 0x10], "application/grpc"),
         (&[0x00, 2, b't', b'e'], "trailers"),
     ] {
