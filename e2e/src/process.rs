@@ -173,17 +173,14 @@ impl Process {
         Ok(value.with_context(|| format!("no {line}"))?.trim().to_owned())
     }
 
-    /// Its resident memory in bytes: now, and the most since [`forget_peak`](Self::forget_peak).
+    /// The most resident memory in bytes since [`forget_peak`](Self::forget_peak).
     ///
     /// # Errors
     /// When the process is gone, or the system doesn't tell.
-    pub fn resident(&self) -> anyhow::Result<(u64, u64)> {
-        let bytes = |line| {
-            let value = self.status(line)?;
-            let kib = value.strip_suffix("kB").context("kB")?.trim();
-            anyhow::Ok(kib.parse::<u64>()? << 10)
-        };
-        Ok((bytes("VmRSS")?, bytes("VmHWM")?))
+    pub fn peak(&self) -> anyhow::Result<u64> {
+        let value = self.status("VmHWM")?;
+        let kib = value.strip_suffix("kB").context("kB")?.trim();
+        Ok(kib.parse::<u64>()? << 10)
     }
 
     /// Begins anew with what was the most memory, at what it is now.

@@ -59,7 +59,7 @@ async fn quiet(ground: &Ground, ledger: &Ledger, lasts: Duration) -> anyhow::Res
     drop(ledger.turn());
     process.forget_peak()?;
     tokio::time::sleep(lasts).await;
-    Ok(Part::quiet(lasts, ledger.turn(), process.resident()?))
+    Ok(Part::quiet(lasts, ledger.turn(), process.peak()?))
 }
 
 /// These attacks at once, for so long at least.
@@ -94,7 +94,7 @@ async fn attacked(
     Ok(Part::attacked(
         began.elapsed(),
         ledger.turn(),
-        process.resident()?,
+        process.peak()?,
         tallies,
     ))
 }

@@ -20,21 +20,21 @@ const SLOWER_MAX: Duration = Duration::from_millis(4);
 pub(super) struct Part {
     lasted: Duration,
     page: Page,
-    /// Resident memory of the process at its end, and the most in it, in bytes.
-    memory: (u64, u64),
+    /// The most resident memory of the process in it, in bytes.
+    memory: u64,
     attacks: Vec<(&'static Attack, Arc<Raid>)>,
 }
 
 impl Part {
     /// Without attacks.
-    pub(super) fn quiet(lasted: Duration, page: Page, memory: (u64, u64)) -> Self {
+    pub(super) fn quiet(lasted: Duration, page: Page, memory: u64) -> Self {
         Self::attacked(lasted, page, memory, Vec::new())
     }
 
     pub(super) fn attacked(
         lasted: Duration,
         page: Page,
-        memory: (u64, u64),
+        memory: u64,
         attacks: Vec<(&'static Attack, Arc<Raid>)>,
     ) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Part {
 pub(super) struct Verdict {
     /// 99 of 100 calls of good callers take no longer while nobody attacks.
     usual: Duration,
-    /// Memory before the first attack, in bytes.
+    /// The most memory while good callers were alone before, in bytes.
     before: u64,
     /// The most memory so far, in bytes: what grew is blamed on the part in which it did.
     most: u64,
@@ -64,7 +64,7 @@ impl Verdict {
     pub(super) fn new(quiet: Part) -> Self {
         let mut verdict = Self {
             usual: quiet.page.all().percentile(99),
-            before: quiet.memory.0,
+            before: quiet.memory,
             most: 0,
             attacked: Duration::ZERO,
             wrong: Vec::new(),
@@ -137,7 +137,7 @@ impl Verdict {
     /// A row of the table; good callers and memory are judged by it.
     fn tell(&mut self, what: &str, part: &Part, ends: &str) {
         let (lasted, page, times) = (part.lasted, &part.page, part.page.all());
-        let grown = part.memory.1.saturating_sub(self.before);
+        let grown = part.memory.saturating_sub(self.before);
         let mib = grown >> 20;
         println!(
             "| {what} | {lasted:.1?} | {times} | {} | +{mib} MiB | {ends} |",
@@ -153,12 +153,10 @@ impl Verdict {
         if times.count() == 0 {
             self.wrong(format!("{what}: no call of a good caller is answered"));
         }
-        let risen = part.memory.1 > self.most;
-        self.most = self.most.max(part.memory.1);
+        let risen = part.memory > self.most;
+        self.most = self.most.max(part.memory);
         if grown > GROWTH_MAX && risen {
-            self.wrong(format!(
-                "{what}: {mib} MiB of memory more than before the first attack"
-            ));
+            self.wrong(format!("{what}: {mib} MiB of memory more than without attacks"));
         }
     }
 
