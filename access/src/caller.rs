@@ -206,6 +206,11 @@ impl Caller {
         self.identity.role
     }
 
+    /// Role and subject in one: whose calls are counted together.
+    pub fn name(&self) -> Arc<str> {
+        self.identity.name()
+    }
+
     /// Whose rows are its own.
     pub fn subject(&self) -> &str {
         &self.identity.subject

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::{ConfigError, Problems, duration};
+use souk_chassis::private_files::warn_of_readers;
 
 use crate::credential::CredentialKeys;
 use crate::reload::{FileError, Reloaded};
@@ -19,6 +20,13 @@ const SYSTEM_CA: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Times between two looks at an issuer's keys that make sense.
 const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(24 * 60 * 60);
+
+/// Ages of an issuer's keys that make sense.
+const KEYS_AGE_MAX: RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Most names in the settings that a front door is called by.
+pub const HOSTS_MAX: usize = 64;
 
 /// Longest tolerance between clocks.
 const LEEWAY_MAX: Duration = Duration::from_secs(300);
@@ -35,6 +43,25 @@ pub struct AuthConfig {
     pub credential_key: PathBuf,
     /// Listens beyond this machine although everybody may do everything.
     pub insecure_allow_anonymous: bool,
+    /// Names that a front door is called by where callers aren't authenticated, besides addresses and `localhost`: by other names web
+    /// pages of strangers could call it (DNS rebinding). At most [`HOSTS_MAX`].
+    pub hosts: Vec<String>,
+    /// Whose traces a front door goes on with.
+    pub traces: TracesOf,
+}
+
+/// Whose traces a front door goes on with: they decide which calls are recorded, and in which trace. Calls of others begin traces of
+/// their own, with a link to what was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TracesOf {
+    /// Nobody's.
+    Nobody,
+    /// Of callers whose credentials are good; of everybody where callers aren't authenticated.
+    #[default]
+    Callers,
+    /// Everybody's.
+    Everybody,
 }
 
 /// JSON Web Tokens that are taken.
@@ -48,6 +75,9 @@ pub struct JwtConfig {
     /// Time between two looks at the address; 10 s to a day.
     #[serde(with = "duration")]
     pub refresh: Duration,
+    /// How long keys stay good while those that should replace them can't be had or read; 1 minute to 30 days.
+    #[serde(with = "duration")]
+    pub keys_age_max: Duration,
     /// The `iss` that tokens must have.
     pub issuer: String,
     /// The `aud` that tokens must have.
@@ -65,6 +95,7 @@ impl Default for JwtConfig {
             jwks: String::new(),
             ca: SYSTEM_CA.into(),
             refresh: Duration::from_secs(300),
+            keys_age_max: Duration::from_secs(24 * 60 * 60),
             issuer: String::new(),
             audience: String::new(),
             role_claim: "souk_role".to_owned(),
@@ -146,6 +177,20 @@ impl AuthConfig {
             );
             problems.push(&format!("{path}.credential_key"), message);
         }
+        if self.hosts.len() > HOSTS_MAX {
+            let count = self.hosts.len();
+            problems.push(
+                &format!("{path}.hosts"),
+                format!("has {count} names; at most {HOSTS_MAX} can be"),
+            );
+        }
+        for (index, name) in self.hosts.iter().enumerate() {
+            if !is_name(name) {
+                let words =
+                    format!("`{name}` is no name of a host; it must be as in shop.example, without a port");
+                problems.push(&format!("{path}.hosts[{index}]"), words);
+            }
+        }
         self.jwt.check(&format!("{path}.jwt"), problems);
     }
 
@@ -157,6 +202,7 @@ impl AuthConfig {
     pub fn credential_keys(&self) -> Result<Option<Reloaded<CredentialKeys>>, FileError> {
         let read = |text: &str| CredentialKeys::read(text).map_err(|error| error.to_string());
         if !self.credential_key.as_os_str().is_empty() {
+            warn_of_readers(&self.credential_key);
             return Reloaded::follow(&self.credential_key, read).map(Some);
         }
         let Some(text) = std::env::var_os(CREDENTIAL_KEY_VARIABLE) else {
@@ -170,6 +216,17 @@ impl AuthConfig {
             }),
         }
     }
+}
+
+/// Is it a name as hosts have, without a scheme and a port?
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.split('.').all(|label| {
+            !label.is_empty()
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        })
 }
 
 impl JwtConfig {
@@ -188,6 +245,9 @@ impl JwtConfig {
         }
         if !REFRESH.contains(&self.refresh) {
             problems.push(&format!("{path}.refresh"), "must be 10s to 24h");
+        }
+        if !KEYS_AGE_MAX.contains(&self.keys_age_max) {
+            problems.push(&format!("{path}.keys_age_max"), "must be 1m to 30 days (720h)");
         }
         if !self.jwks.is_empty() {
             for (name, value) in [("issuer", &self.issuer), ("audience", &self.audience)] {
@@ -256,10 +316,19 @@ mod tests {
         let mut config = AuthConfig::default();
         config.jwt.jwks = "http://issuer.test/jwks".to_owned();
         config.jwt.refresh = Duration::from_secs(9);
+        config.jwt.keys_age_max = Duration::from_secs(59);
         config.jwt.leeway = Duration::from_secs(301);
         config.jwt.role_claim.clear();
         let text = problems(&config, Part::Whole, HERE);
-        for path in ["jwks", "refresh", "issuer", "audience", "leeway", "role_claim"] {
+        for path in [
+            "jwks",
+            "refresh",
+            "keys_age_max",
+            "issuer",
+            "audience",
+            "leeway",
+            "role_claim",
+        ] {
             assert!(text.contains(&format!("auth.jwt.{path}: must")), "{path}: {text}");
         }
     }

@@ -36,7 +36,7 @@ pub mod rules;
 pub mod service_guard;
 
 pub use caller::{Behalf, Caller, Identity, Reach, Role, by_the_service};
-pub use config::{AuthConfig, Part};
+pub use config::{AuthConfig, Part, TracesOf};
 pub use credential::CredentialKeys;
 pub use reload::Reloaded;
 pub use rules::{Rules, Verdict};

@@ -11,6 +11,9 @@ use crate::rules::{Rules, Verdict};
 /// When to come back while an issuer's keys aren't known.
 const RETRY_ISSUER: Duration = Duration::from_secs(1);
 
+/// When to come back to a service that has no key: it takes somebody who sets it.
+const RETRY_UNCHECKED: Duration = Duration::from_secs(10);
+
 /// UNAUTHENTICATED: there are no credentials.
 pub fn missing() -> Status {
     let message = "this call needs credentials: an API key as x-api-key, or a token as authorization: Bearer";
@@ -30,18 +33,31 @@ pub fn expired() -> Status {
     StatusBuilder::new(Code::Unauthenticated, "TOKEN_EXPIRED", message).build()
 }
 
-/// UNAVAILABLE: the keys that tokens are checked by couldn't be had since this process began.
+/// UNAVAILABLE: the keys that tokens are checked by couldn't be had since this process began, or for too long.
 pub fn issuer_unknown() -> Status {
-    let message = "tokens can't be checked yet: their issuer's keys couldn't be had; come back later";
+    let message = "tokens can't be checked now: their issuer's keys can't be had; come back later";
     StatusBuilder::unavailable("ISSUER_KEYS_UNKNOWN", message)
         .retry_after(RETRY_ISSUER)
         .build()
 }
 
+/// The reason of those who reach a service past its gateway.
+pub const CALLER_UNPROVEN: &str = "CALLER_UNPROVEN";
+
 /// UNAUTHENTICATED: a service was reached past its gateway.
 pub fn unproven() -> Status {
     let message = "this service takes calls from its gateway only; call the gateway";
-    StatusBuilder::new(Code::Unauthenticated, "CALLER_UNPROVEN", message).build()
+    StatusBuilder::new(Code::Unauthenticated, CALLER_UNPROVEN, message).build()
+}
+
+/// UNAVAILABLE: the gateway says who calls, and this service has no key to check that by. Not the caller's fault: another process
+/// of the service may have the key.
+pub fn unchecked() -> Status {
+    let message =
+        "this service can't check who calls: whoever runs it must set auth.credential_key to the gateway's";
+    StatusBuilder::unavailable("CALLER_UNCHECKED", message)
+        .retry_after(RETRY_UNCHECKED)
+        .build()
 }
 
 /// The caller behind `identity`, if the rules let it call the RPC at `path`. `None` when there is no such RPC.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use souk_chassis::reload::Reloading;
 
@@ -61,6 +62,21 @@ impl<T> Reloaded<T> {
     /// Puts another in its place.
     pub fn set(&self, value: T) {
         self.0.set(value);
+    }
+
+    /// Says that the value is still what it should be.
+    pub fn confirm(&self) {
+        self.0.confirm();
+    }
+
+    /// Says that what should be in its place can't be had or used.
+    pub fn refuse(&self) {
+        self.0.refuse();
+    }
+
+    /// How long what should be in its place couldn't be had or used; `None` while the value is what it should be.
+    pub fn refused_for(&self) -> Option<Duration> {
+        self.0.refused_for()
     }
 }
 

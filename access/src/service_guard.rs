@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use http::Request;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
-use souk_chassis::layers::rate::Caller;
+use souk_chassis::layers::caller::Caller;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -15,15 +15,18 @@ use crate::reload::Reloaded;
 use crate::rules::Rules;
 
 /// Lets calls in that carry a credential of the gateway, and scopes them to its caller.
+///
+/// Without keys everybody is let in but those who carry a credential: their gateway told them apart, which can't be done here,
+/// so they would all meet the rows of all.
 #[derive(Clone, Debug)]
 pub struct ServiceGuard {
     rules: Rules,
-    keys: Reloaded<CredentialKeys>,
+    keys: Option<Reloaded<CredentialKeys>>,
 }
 
 impl ServiceGuard {
-    /// A guard by the rules, for credentials of some keys.
-    pub fn new(rules: Rules, keys: Reloaded<CredentialKeys>) -> Self {
+    /// A guard by the rules, for credentials of some keys; `None` where callers aren't authenticated.
+    pub fn new(rules: Rules, keys: Option<Reloaded<CredentialKeys>>) -> Self {
         Self { rules, keys }
     }
 }
@@ -31,11 +34,17 @@ impl ServiceGuard {
 impl Admit for ServiceGuard {
     fn call(&self, mut request: Request<Body>, next: Next<'_>) -> ResponseFuture {
         let credential = request.headers_mut().remove(HEADER);
+        let Some(keys) = &self.keys else {
+            return match credential {
+                None => next.run(request),
+                Some(_) => Next::refuse(refusal::unchecked()),
+            };
+        };
         let path = request.uri().path();
         if self.rules.lets_in_anyone(path) {
             return next.run(request);
         }
-        let identity = credential.and_then(|given| self.keys.get().check(&given, path, SystemTime::now()));
+        let identity = credential.and_then(|given| keys.get().check(&given, path, SystemTime::now()));
         let Some(identity) = identity else {
             return Next::refuse(refusal::unproven());
         };

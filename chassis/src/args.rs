@@ -7,7 +7,7 @@
 //! | `server.listen` | `--listen 127.0.0.1:0` | `SOUK_SERVER__LISTEN` | `[server] listen = "127.0.0.1:0"` |
 //! | `data` | `--data /var/lib/souk` | `SOUK_DATA` | `data = "/var/lib/souk"` |
 //! | `telemetry.metrics_listen` | `--metrics-listen 127.0.0.1:9464` | `SOUK_TELEMETRY__METRICS_LISTEN` | `[telemetry] metrics_listen = "…"` |
-//! | `server.tls.cert`, `.key`, `.client_ca` | `--tls-cert`, `--tls-key`, `--tls-client-ca` | `SOUK_SERVER__TLS__CERT` | `[server.tls] cert = "…"` |
+//! | `server.tls.cert`, `.key`, `.client_ca`, `.client_crl` | `--tls-cert`, `--tls-key`, `--tls-client-ca`, `--tls-client-crl` | `SOUK_SERVER__TLS__CERT` | `[server.tls] cert = "…"` |
 //! | any other, as `server.drain_deadline` | `--set server.drain_deadline=5s` | `SOUK_SERVER__DRAIN_DEADLINE` | `[server] drain_deadline = "5s"` |
 //!
 //! The file is named by `--config` or `SOUK_CONFIG`; there is none by default.
@@ -52,6 +52,9 @@ pub struct TlsArgs {
     /// Authorities whose clients are let in, in PEM; others aren't then.
     #[arg(long, value_name = "FILE")]
     pub tls_client_ca: Option<PathBuf>,
+    /// Lists of revoked certificates of those authorities (CRLs), in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_crl: Option<PathBuf>,
     /// Listens without TLS where other machines can connect.
     #[arg(long)]
     pub allow_plaintext: bool,
@@ -69,6 +72,11 @@ impl TlsArgs {
                 "--tls-client-ca",
                 "server.tls.client_ca",
                 file(&self.tls_client_ca),
+            )
+            .flag(
+                "--tls-client-crl",
+                "server.tls.client_crl",
+                file(&self.tls_client_crl),
             )
             .flag("--allow-plaintext", "server.allow_plaintext", plain)
     }

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::server::Pulse;
+
 /// Written out once for all calls of a connection. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends(Arc<Both>);
@@ -11,6 +13,7 @@ pub(crate) struct Ends(Arc<Both>);
 struct Both {
     local: Option<End>,
     remote: End,
+    pulse: Arc<Pulse>,
 }
 
 /// One end.
@@ -31,12 +34,18 @@ impl Ends {
         Self(Arc::new(Both {
             local: local.map(end),
             remote: end(remote),
+            pulse: Arc::new(Pulse::new()),
         }))
     }
 
     /// Ours.
     pub(crate) fn local(&self) -> Option<&End> {
         self.0.local.as_ref()
+    }
+
+    /// What happened between them.
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        &self.0.pulse
     }
 
     /// The client's, or of what stands in between.

@@ -4,6 +4,9 @@
 //! every answer is read from there. The overall health, of the service named "", is SERVING only while all services
 //! are. Once draining, everything is NOT_SERVING and watches end.
 //!
+//! Whoever comes may ask, so little is kept for it: messages are small, watches have a number, in all and from each address, and nothing is
+//! kept of a name that isn't known.
+//!
 //! The protocol is compiled here: tonic-health 0.14 has no List. Its client speaks the rest.
 
 use std::collections::BTreeMap;
@@ -20,6 +23,9 @@ use tonic::{Request, Response, Status};
 use self::pb::health_check_response::ServingStatus;
 use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
+use crate::layers::caller::CallerKey;
+use crate::layers::concurrency::RETRY_AFTER;
+use crate::layers::pool::{Columns, Full, Pool};
 use crate::status::StatusBuilder;
 
 #[expect(
@@ -41,7 +47,16 @@ pub const MAX_LISTED_SERVICES: usize = 100;
 /// Full name of the health service.
 pub const SERVICE_NAME: &str = "grpc.health.v1.Health";
 
-/// How often a watch looks at sources that can't wake it (closures), and at services that aren't registered yet.
+/// Largest message of a question for health, in bytes, after decompression: names of services are shorter.
+pub const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// Watches at a time.
+pub const WATCHES_MAX: usize = 4096;
+
+/// Watches of an address (of IPv6, of 64 bits of one) at a time: a gateway has one for each service.
+pub const WATCHES_PER_ADDRESS_MAX: usize = 64;
+
+/// How often a watch looks at sources that can't wake it (closures).
 pub const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Where the health of a service is read.
@@ -127,7 +142,7 @@ impl Health {
 
     /// The gRPC service. [`crate::server::stack`] mounts it.
     pub fn into_service(self) -> HealthServer<impl HealthRpc> {
-        HealthServer::new(Endpoint(self))
+        HealthServer::new(Endpoint::new(self))
     }
 
     /// The services, without the whole.
@@ -198,7 +213,6 @@ fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus>
         |mut watched| async move {
             loop {
                 let draining = watched.health.draining.is_cancelled();
-                // The protocol wants SERVICE_UNKNOWN here, and the stream to go on: the service may come yet.
                 let now = watched
                     .health
                     .status(&watched.service)
@@ -217,7 +231,46 @@ fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus>
 }
 
 /// The gRPC face of [`Health`].
-struct Endpoint(Health);
+struct Endpoint {
+    health: Health,
+    watches: Arc<Pool>,
+}
+
+impl Endpoint {
+    fn new(health: Health) -> Self {
+        Self {
+            health,
+            watches: Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX),
+        }
+    }
+}
+
+/// Refuses one more watch.
+fn too_many(full: Full) -> Status {
+    let (reason, message, limit) = match full {
+        Full::All => (
+            "WATCHES_MAX",
+            "the server is at its limit of watches of health; ask by Check, or retry with backoff",
+            WATCHES_MAX,
+        ),
+        Full::Share => (
+            "WATCHES_PER_ADDRESS_MAX",
+            "this address has its share of the server's watches of health; ask by Check, or end others",
+            WATCHES_PER_ADDRESS_MAX,
+        ),
+    };
+    StatusBuilder::resource_exhausted(reason, message)
+        .metadata("limit", limit)
+        .retry_after(RETRY_AFTER)
+        .build()
+}
+
+/// The only answer to a watch of a service that isn't known, and the end with the drain. The stream stays open, as the protocol wants: a client
+/// whose watch ends begins another at once.
+fn unknown(draining: CancellationToken) -> impl Stream<Item = ServingStatus> + Send {
+    let never = stream::once(draining.cancelled_owned()).filter_map(|()| std::future::ready(None));
+    stream::iter([ServingStatus::ServiceUnknown]).chain(never)
+}
 
 fn answer(status: ServingStatus) -> HealthCheckResponse {
     HealthCheckResponse {
@@ -232,7 +285,7 @@ impl HealthRpc for Endpoint {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         let service = &request.get_ref().service;
-        let status = self.0.status(service).ok_or_else(|| {
+        let status = self.health.status(service).ok_or_else(|| {
             let message = "no such service is served here; \"\" asks for all of them";
             StatusBuilder::not_found("SERVICE_UNKNOWN", message)
                 .metadata("service", service)
@@ -242,7 +295,7 @@ impl HealthRpc for Endpoint {
     }
 
     async fn list(&self, _: Request<HealthListRequest>) -> Result<Response<HealthListResponse>, Status> {
-        let mut names = self.0.names();
+        let mut names = self.health.names();
         if names.len() > MAX_LISTED_SERVICES {
             let message = format!(
                 "{} services are served here, a list tells of {MAX_LISTED_SERVICES} at most; ask for each by Check",
@@ -252,7 +305,7 @@ impl HealthRpc for Endpoint {
         }
         names.push(String::new());
         let statuses = names.into_iter().filter_map(|name| {
-            let status = self.0.status(&name)?;
+            let status = self.health.status(&name)?;
             Some((name, answer(status)))
         });
         Ok(Response::new(HealthListResponse {
@@ -266,8 +319,18 @@ impl HealthRpc for Endpoint {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let statuses = changes(self.0.clone(), request.into_inner().service);
-        Ok(Response::new(Box::pin(statuses.map(|status| Ok(answer(status))))))
+        let watcher = CallerKey::probes(request.extensions());
+        let watcher = watcher.as_ref().map(Columns::of);
+        let taken = self.watches.take(watcher).map_err(too_many)?;
+        let service = request.into_inner().service;
+        let statuses = match self.health.status(&service) {
+            Some(_) => changes(self.health.clone(), service).left_stream(),
+            None => unknown(self.health.draining()).right_stream(),
+        };
+        Ok(Response::new(Box::pin(statuses.map(move |status| {
+            let _held = &taken;
+            Ok(answer(status))
+        }))))
     }
 }
 

@@ -20,6 +20,7 @@ use tower::Service;
 use tower::util::ServiceExt as _;
 
 pub mod admission;
+pub mod caller;
 pub mod catch_panic;
 pub mod concurrency;
 pub mod deadline;
@@ -29,6 +30,7 @@ pub(crate) mod hold;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;
+pub mod pool;
 pub mod rate;
 pub mod shed;
 pub mod trace;

@@ -15,6 +15,7 @@
 //! - [`process`]: from the first line to the exit code: telemetry, port, start, `listening on`, drain.
 //! - [`host`]: the life of a process: tracked tasks, signals, the drain and its one deadline.
 //! - [`huge_pages`]: small pages of memory for an idle process, huge ones for large data.
+//! - [`private_files`]: files that nobody else can read, and a word about keys that others can.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
 //! - [`reload`]: what is made of files, made anew when they change.
@@ -53,6 +54,7 @@ pub mod host;
 pub mod huge_pages;
 pub mod layers;
 pub mod methods;
+pub mod private_files;
 pub mod process;
 pub mod propagate;
 pub mod reflection;

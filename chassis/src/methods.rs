@@ -38,6 +38,8 @@ struct Table {
 struct Method {
     /// It changes nothing and takes one message, so that it can be sent again.
     repeatable: bool,
+    /// Its answer is a stream.
+    streams: bool,
 }
 
 impl Methods {
@@ -64,7 +66,8 @@ impl Methods {
                             let level = method.options.as_ref().map(|options| options.idempotency_level());
                             let safe = level == Some(IdempotencyLevel::NoSideEffects);
                             let repeatable = safe && !method.client_streaming();
-                            (name, Method { repeatable })
+                            let streams = method.server_streaming();
+                            (name, Method { repeatable, streams })
                         };
                         methods.extend(service.method.iter().map(full));
                     }
@@ -95,6 +98,12 @@ impl Methods {
     pub fn is_repeatable(&self, path: &str) -> bool {
         let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
         method.is_some_and(|method| method.repeatable)
+    }
+
+    /// Is the answer of the RPC at this request path a stream?
+    pub fn streams(&self, path: &str) -> bool {
+        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
+        method.is_some_and(|method| method.streams)
     }
 
     /// All known names, sorted, to be kept.

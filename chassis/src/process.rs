@@ -67,6 +67,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::config::{ConfigError, ServerConfig};
 use crate::host::{self, Exit, Host};
 use crate::huge_pages;
+use crate::private_files;
 use crate::server::{BindError, Listener, Stack};
 use crate::telemetry::prometheus::{EndpointError, MetricsEndpoint, Scraper};
 use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
@@ -203,8 +204,9 @@ fn say(line: &str) {
 const LEFT_BEHIND_MAX: Duration = Duration::from_millis(500);
 
 /// Runs `work` to its end on a runtime of all cores; its error, with its causes, goes to standard error. Memory comes in
-/// [small pages](huge_pages) until the process holds much.
+/// [small pages](huge_pages) until the process holds much; the files that it creates are its owner's [alone](private_files).
 pub fn main(work: impl Future<Output = Result<Exit, RunError>>) -> ExitCode {
+    private_files::withhold();
     // Before threads take memory of their own.
     huge_pages::withhold();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

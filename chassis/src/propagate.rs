@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::Context;
+use opentelemetry::baggage::{BaggageExt as _, KeyValueMetadata};
 use opentelemetry::propagation::text_map_propagator::FieldIter;
 use opentelemetry::propagation::{Extractor, Injector, TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry::trace::{SpanContext, TraceContextExt as _, TraceFlags};
@@ -42,6 +43,42 @@ pub fn extract(headers: &HeaderMap) -> Context {
     propagator.map_or_else(Context::current, |propagator| {
         propagator.extract(&HeaderExtractor(headers))
     })
+}
+
+/// Name of the W3C header of baggage, which says nothing of a trace.
+const BAGGAGE: &str = "baggage";
+
+/// Did a caller send the context of a trace?
+pub(crate) fn is_told(headers: &HeaderMap) -> bool {
+    let Some(propagator) = PROPAGATOR.get() else {
+        return headers.contains_key(TRACEPARENT);
+    };
+    propagator
+        .fields()
+        .any(|name| name != BAGGAGE && headers.contains_key(name))
+}
+
+/// Takes the trace that a caller sent out of `headers`: what is left of its context, which is its baggage, and the span that it named.
+pub(crate) fn take_trace(headers: &mut HeaderMap) -> (Context, Option<SpanContext>) {
+    let told = extract(headers);
+    let named = told.span().span_context().clone();
+    headers.remove(TRACEPARENT);
+    headers.remove(TRACESTATE);
+    for name in PROPAGATOR
+        .get()
+        .into_iter()
+        .flat_map(|propagator| propagator.fields())
+    {
+        if name != BAGGAGE {
+            headers.remove(name);
+        }
+    }
+    let baggage = told.baggage().iter();
+    let baggage: Vec<_> = baggage
+        .map(|(key, (value, metadata))| KeyValueMetadata::new(key.clone(), value.clone(), metadata.clone()))
+        .collect();
+    let left = Context::new().with_baggage(baggage);
+    (left, named.is_valid().then_some(named))
 }
 
 /// Writes `context` into the headers of an outgoing call. Without telemetry what is there stays: the caller's

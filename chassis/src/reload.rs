@@ -33,6 +33,8 @@ pub struct Reloading<T> {
     files: Vec<PathBuf>,
     make: Make<T>,
     current: RwLock<Arc<T>>,
+    /// Since when what should replace it can't be used.
+    refused: RwLock<Option<Instant>>,
     seen: Mutex<Seen>,
 }
 
@@ -68,6 +70,7 @@ impl<T> Reloading<T> {
             files,
             make: Box::new(move || make().map_err(Failure::from)),
             current: RwLock::new(Arc::new(made)),
+            refused: RwLock::default(),
             seen: Mutex::new(Seen {
                 stamps,
                 at: Instant::now(),
@@ -82,6 +85,7 @@ impl<T> Reloading<T> {
             files: Vec::new(),
             make: Box::new(|| Err("there are no files".into())),
             current: RwLock::new(Arc::new(value)),
+            refused: RwLock::default(),
             seen: Mutex::new(Seen {
                 stamps: Vec::new(),
                 at: Instant::now(),
@@ -97,6 +101,22 @@ impl<T> Reloading<T> {
     /// Puts another value in force, until files change.
     pub fn set(&self, value: T) {
         *self.current.write() = Arc::new(value);
+        self.confirm();
+    }
+
+    /// Says that what is in force is what should be.
+    pub fn confirm(&self) {
+        *self.refused.write() = None;
+    }
+
+    /// Says that what should be in force can't be had or used; what is stays.
+    pub fn refuse(&self) {
+        self.refused.write().get_or_insert_with(Instant::now);
+    }
+
+    /// How long what should be in force couldn't be had or used; `None` while what is in force is what should be.
+    pub fn refused_for(&self) -> Option<Duration> {
+        self.refused.read().map(|since| since.elapsed())
     }
 
     /// Looks at the files now. Waits for the disk.
@@ -117,6 +137,7 @@ impl<T> Reloading<T> {
                 tracing::info!(what, ?files, "changed files were taken");
             }
             Err(error) => {
+                self.refuse();
                 let error = crate::process::chain(&*error);
                 tracing::warn!(
                     what,
@@ -237,6 +258,7 @@ mod tests {
             let log = look(&reloading);
             assert!(log.contains(said) && log.contains("texts"), "{content}: {log}");
             assert_eq!(*reloading.get(), after, "{content}");
+            assert_eq!(reloading.refused_for().is_some(), content != after, "{content}");
             assert_eq!(look(&reloading), "", "{content}: said once");
         }
         std::fs::remove_file(&file).expect("removed");

@@ -22,6 +22,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use opentelemetry::metrics::Meter;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::{Service, ServiceBuilder};
@@ -30,21 +31,24 @@ use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
 use crate::layers::catch_panic::CatchPanicLayer;
-use crate::layers::concurrency::ConcurrencyLayer;
+use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
 use crate::layers::deadline::DeadlineLayer;
 use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
+use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
-use crate::layers::trace::TraceLayer;
-use crate::layers::{AnyService, Inner, ResponseFuture, TowerService};
+use crate::layers::trace::{Believe, TraceLayer};
+use crate::layers::{AnyService, Inner, ResponseFuture, TowerService, infallible};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
 mod accept;
+mod body_timeout;
+mod crowd;
 mod dispatch;
 mod frames;
 mod guarded;
@@ -53,10 +57,14 @@ mod lifetime;
 mod listener;
 pub(crate) mod mounted;
 mod opening;
+mod own;
+mod pulse;
 mod watched;
 
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
+
+pub(crate) use pulse::{Pulse, Standing};
 
 use dispatch::Dispatch;
 use mounted::Mounted;
@@ -64,8 +72,8 @@ use mounted::Mounted;
 /// Name of the meter behind the metrics of servers and clients.
 pub const METER: &str = "souk";
 
-/// Responses being sent at a time, open streams among them, for each place to work.
-const BODIES_PER_CALL: usize = 8;
+/// Streams open at a time, and answers being sent, for each place to work.
+const ANSWERS_PER_CALL: usize = 8;
 
 /// The services of one server. Message limits and compression aren't theirs to set: mount them as they are generated.
 #[derive(Debug)]
@@ -77,6 +85,7 @@ pub struct Services {
     forwarded: Vec<String>,
     forwarder: Option<AnyService>,
     admit: Option<Arc<dyn Admit>>,
+    believe: Option<Arc<dyn Believe>>,
 }
 
 impl Services {
@@ -94,6 +103,7 @@ impl Services {
             forwarded: Vec::new(),
             forwarder: None,
             admit: None,
+            believe: None,
         })
     }
 
@@ -120,12 +130,21 @@ impl Services {
         self.admit = Some(Arc::new(admit));
         self
     }
+
+    /// Goes on with the traces of those callers alone whom `believe` believes. A second call replaces the first.
+    #[must_use]
+    pub fn believing(mut self, believe: impl Believe) -> Self {
+        self.believe = Some(Arc::new(believe));
+        self
+    }
 }
 
 /// Routes under all layers. Clones share limits, gate and health.
 #[derive(Clone, Debug)]
 pub struct Stack {
     service: AnyService,
+    /// The layers around what a front answers by itself.
+    own: AnyService,
     gate: DrainGate,
     health: Health,
     methods: Methods,
@@ -156,7 +175,7 @@ impl Stack {
     }
 
     /// This stack behind `front`, which brings other protocols than gRPC to it; its listener then takes HTTP/1.1 besides
-    /// HTTP/2. What the front answers by itself is under no layer.
+    /// HTTP/2. What the front answers by itself it puts under the layers by [`own_answer`](Self::own_answer).
     #[must_use]
     pub fn behind(self, front: impl TowerService) -> Self {
         Self {
@@ -164,6 +183,20 @@ impl Stack {
             http1: true,
             ..self
         }
+    }
+
+    /// Lets an answer of the front's own to a request with this head go: traced as a call of nothing that is known, measured, refused during a drain and above the rates,
+    /// and told in the log as `told` when it is a refusal. It is under no admission: such answers are for everybody.
+    ///
+    /// # Errors
+    /// With the refusal of a layer, which is the answer then.
+    pub async fn own_answer(&self, head: &http::request::Parts, told: Option<Status>) -> Result<(), Status> {
+        // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
+        let mut request = Request::new(Body::empty());
+        *request.headers_mut() = head.headers.clone();
+        *request.extensions_mut() = head.extensions.clone();
+        request.extensions_mut().insert(own::Told(told));
+        own::passed(infallible(self.own.answer(request).await))
     }
 }
 
@@ -204,8 +237,7 @@ pub fn metered_stack(
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let mounted = services.mounted.with(health.clone().into_service());
-    let mounted = reflection::mount(mounted, &sets, &names)?;
+    let mounted = reflection::mount(services.mounted, &sets, &names)?;
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =
@@ -214,21 +246,41 @@ pub fn metered_stack(
     let gate = DrainGate::new();
     let counted = gate.clone();
     CALLS_ACTIVE.observe(meter, move |now| now.observe(whole(counted.in_flight()), &[]));
-    let bodies_max = config.concurrency_max.saturating_mul(BODIES_PER_CALL);
+    let streams_max = config.concurrency_max.saturating_mul(ANSWERS_PER_CALL);
+    let limits = ConcurrencyLimits {
+        calls_max: config.concurrency_max,
+        queue_max: config.queue_max,
+        streams_max,
+        // Calls count from before they wait.
+        answers_max: streams_max.saturating_add(config.queue_max),
+        // Behind a front door all calls come from its address.
+        by_origin: services.forwarder.is_some(),
+    };
     let routes = Dispatch::new(
         mounted,
+        AnyService::tower(health.clone().into_service()),
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,
+        Arc::new(Layouts::read(&all_sets)?),
     );
 
     let sheds = Sheds::new(meter);
     let rate = RateLayer::new(&config.rate, sheds.clone());
+    let trace = TraceLayer::server(methods.clone()).believing(services.believe);
+    let metrics = MetricsLayer::server(methods.clone(), meter);
+    // The same as below without admission, and without what only work needs.
+    let own = ServiceBuilder::new()
+        .layer(trace.clone())
+        .layer(metrics.clone())
+        .layer(DrainLayer::new(gate.clone()))
+        .layer(rate.clone().of_own_answers())
+        .service(own::Answer);
     let service = ServiceBuilder::new()
         // Outermost, so that its span and its log line hold everything below, refusals too.
-        .layer(TraceLayer::server(methods.clone()))
+        .layer(trace)
         // Inside the span, so that exemplars find it; outside all that refuses, so that refusals are counted.
-        .layer(MetricsLayer::server(methods.clone(), meter))
+        .layer(metrics)
         // Before any work is done for a call that must not start; outside catch_panic, so that a call that panics is
         // counted until its answer is out.
         .layer(DrainLayer::new(gate.clone()))
@@ -242,8 +294,8 @@ pub fn metered_stack(
         .layer(rate)
         // After the cheap refusals, before the first byte of the body is read.
         .layer(
-            ConcurrencyLayer::new(config.concurrency_max, config.queue_max, bodies_max, sheds)
-                .adapting(config.concurrency_min, &methods)
+            ConcurrencyLayer::new(limits, methods.clone(), sheds)
+                .adapting(config.concurrency_min)
                 .observed(meter),
         )
         // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
@@ -253,6 +305,7 @@ pub fn metered_stack(
     let service = AnyService::layered(service);
     Ok(Stack {
         service,
+        own: AnyService::layered(own),
         gate,
         health: health.clone(),
         methods,

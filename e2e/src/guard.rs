@@ -1,6 +1,8 @@
 //! Keys for a suite that lets in only those whom it knows.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use souk_access::{Role, credential};
@@ -11,6 +13,8 @@ use tempfile::TempDir;
 pub struct Guard {
     folder: TempDir,
     keys: BTreeMap<Role, String>,
+    /// Keys of callers beyond one for each role.
+    callers: Vec<String>,
     credential_key: String,
     further: Vec<String>,
 }
@@ -35,9 +39,22 @@ impl Guard {
         Ok(Self {
             folder,
             keys,
+            callers: Vec::new(),
             credential_key,
             further: Vec::new(),
         })
+    }
+
+    /// Adds a key with the id `id` for one more caller, and gives it.
+    ///
+    /// # Errors
+    /// When the id or the subject can't be, or the file can't be written.
+    pub fn add_caller(&mut self, id: &str, role: Role, subject: &str) -> anyhow::Result<String> {
+        let made = make_key(id, role, subject)?;
+        let file = self.folder.path().join("keys");
+        writeln!(OpenOptions::new().append(true).open(file)?, "{}", made.line)?;
+        self.callers.push(made.key.clone());
+        Ok(made.key)
     }
 
     /// With further settings of the front door, as `key=value`.
@@ -61,6 +78,7 @@ impl Guard {
     pub fn secrets(&self) -> Vec<&str> {
         self.keys
             .values()
+            .chain(&self.callers)
             .map(String::as_str)
             .chain([self.credential_key.as_str()])
             .collect()

@@ -173,6 +173,26 @@ impl Process {
         Ok(value.with_context(|| format!("no {line}"))?.trim().to_owned())
     }
 
+    /// The most resident memory in bytes since [`forget_peak`](Self::forget_peak).
+    ///
+    /// # Errors
+    /// When the process is gone, or the system doesn't tell.
+    pub fn peak(&self) -> anyhow::Result<u64> {
+        let value = self.status("VmHWM")?;
+        let kib = value.strip_suffix("kB").context("kB")?.trim();
+        Ok(kib.parse::<u64>()? << 10)
+    }
+
+    /// Begins anew with what was the most memory, at what it is now.
+    ///
+    /// # Errors
+    /// When the process is gone, or isn't on Linux.
+    pub fn forget_peak(&self) -> anyhow::Result<()> {
+        let id = self.child.id().context("it has ended already")?;
+        // Linux, proc(5): "5" sets VmHWM to VmRSS.
+        Ok(std::fs::write(format!("/proc/{id}/clear_refs"), "5")?)
+    }
+
     /// Kills it with SIGKILL and waits until it is gone.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use souk_chassis::layers::pool::Pool;
 use souk_chassis::server::METER;
 use souk_storage::{Database, DatabaseOptions};
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use tracing::{error, warn};
 
 use crate::collection::Collection;
 use crate::error::{EngineError, Result};
-use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, Snapshots};
+use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
 use crate::health;
 pub use crate::health::Health;
 use crate::index_admin;
@@ -28,8 +29,8 @@ use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 pub use crate::table::Tables;
 use crate::table::{Declaration, OpenTable, check_distinct};
-use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, Views};
-use crate::watch::ReadAhead;
+use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
+use crate::watch::{ReadAhead, WATCHES_MAX};
 
 /// Folder of the store in an engine's directory.
 const STORE: &str = "store";
@@ -89,6 +90,7 @@ pub(crate) struct Inner {
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
+    pub(crate) watches: Arc<Pool>,
     pub(crate) read_ahead: ReadAhead,
     /// Whether every call has a caller.
     pub(crate) guarded: bool,
@@ -168,11 +170,13 @@ impl Engine {
         let health = health::watch(&database, indexes, closing.clone());
         let snapshots = Bounds {
             count: SNAPSHOTS_MAX,
+            share: SNAPSHOTS_OF_CALLER_MAX,
             age: SNAPSHOT_AGE_MAX,
         };
         let snapshots = Snapshots::new(snapshots, closing.clone());
         let views = Bounds {
             count: VIEWS_MAX,
+            share: VIEWS_OF_CALLER_MAX,
             age: VIEW_AGE_MAX,
         };
         let views = Views::new(views, closing.clone());
@@ -182,6 +186,7 @@ impl Engine {
             searches: SearchPool::new(config.search_threads),
             snapshots,
             views,
+            watches: Pool::new(WATCHES_MAX),
             read_ahead: ReadAhead::default(),
             metrics,
             tail,

@@ -24,6 +24,24 @@ pub enum Waiting {
     },
 }
 
+/// Whose a limit is that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitOf {
+    /// The caller's own share.
+    Caller,
+    /// That of all callers of the service.
+    All,
+}
+
+impl std::fmt::Display for LimitOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Caller => "of this caller",
+            Self::All => "of all callers",
+        })
+    }
+}
+
 /// Why the engine didn't do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -129,25 +147,31 @@ pub enum EngineError {
     #[error("the snapshot of the export is gone")]
     ExportExpired,
     /// As many snapshots as allowed are kept for exports.
-    #[error("{max} exports are under way")]
+    #[error("{max} exports {of} are under way")]
     TooManyExports {
-        /// [`crate::export::SNAPSHOTS_MAX`].
+        /// [`crate::export::SNAPSHOTS_MAX`], [`crate::export::SNAPSHOTS_OF_CALLER_MAX`].
         max: usize,
+        /// Which of them.
+        of: LimitOf,
     },
     /// The view of a page token isn't kept any more.
     #[error("the view of the page token is gone")]
     ViewExpired,
     /// As many views as allowed are kept for searches.
-    #[error("{max} views are kept for searches")]
+    #[error("{max} views {of} are kept for searches")]
     TooManyViews {
-        /// [`crate::views::VIEWS_MAX`].
+        /// [`crate::views::VIEWS_MAX`], [`crate::views::VIEWS_OF_CALLER_MAX`].
         max: usize,
+        /// Which of them.
+        of: LimitOf,
     },
     /// As many watches as allowed are open.
-    #[error("{max} watches are open")]
+    #[error("{max} watches are there {of}")]
     TooManyWatches {
         /// [`crate::watch::WATCHES_MAX`].
         max: usize,
+        /// Whose: [`LimitOf::Caller`] has its share of them.
+        of: LimitOf,
     },
     /// Changes after the wanted sequence aren't kept any more.
     #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]

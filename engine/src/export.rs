@@ -16,7 +16,7 @@ use self::slices::{Ended, Slice};
 use crate::collection::{Collection, MIN_SEQUENCE};
 use crate::error::{EngineError, Result};
 use crate::key;
-use crate::leases::Leases;
+use crate::leases::{Full, Leases};
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
 use crate::stored::signed;
@@ -29,6 +29,8 @@ pub const LEASE: Duration = Duration::from_secs(120);
 pub const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(6 * 3_600);
 /// Most snapshots that are kept for exports at a time.
 pub const SNAPSHOTS_MAX: usize = 16;
+/// Most of them for one caller, where callers are known.
+pub const SNAPSHOTS_OF_CALLER_MAX: usize = 2;
 /// Most slices of one snapshot.
 pub const SLICES_MAX: usize = 64;
 /// Most resources of a block.
@@ -150,7 +152,7 @@ impl<R: Resource> Collection<R> {
             };
             exported.ended.begin(slice);
             let kept = self.inner.snapshots.keep(exported, LEASE);
-            kept.ok_or(EngineError::TooManyExports { max: SNAPSHOTS_MAX })?
+            kept.map_err(|Full { max, of }| EngineError::TooManyExports { max, of })?
         } else {
             let payload = open_token::<R>(
                 &scope,

@@ -89,15 +89,12 @@ pub async fn start<S: Service>(
     Ok(service)
 }
 
-/// Lets in only whom a gateway with the same keys let in.
+/// Lets in only whom a gateway with the same keys let in; without keys, only calls that carry no caller.
 ///
 /// # Errors
 /// When an RPC of the contract has no rule.
 pub fn guarded(services: Services, credentials: Credentials) -> std::result::Result<Services, RulesError> {
-    Ok(match credentials {
-        Some(keys) => services.admission(ServiceGuard::new(Rules::of_the_contract()?, keys)),
-        None => services,
-    })
+    Ok(services.admission(ServiceGuard::new(Rules::of_the_contract()?, credentials)))
 }
 
 async fn close(

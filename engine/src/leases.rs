@@ -1,6 +1,7 @@
 //! What is kept between the calls of a client, each for a time after its last use: snapshots for exports, views for the
-//! pages of searches. They keep old data on the disk, so their number is bounded, and so is their time: after its last use,
-//! and in all, however often it is used. Whoever works on one takes it anew for each step, and so lets go of it between
+//! pages of searches. They keep old data on the disk, so their number is bounded, of all and of each caller, and so is their
+//! time: after its last use, and in all, however often it is used. A caller is one that a gateway has proven; where callers
+//! aren't authenticated, nobody can be told from others, and only the bound of all counts. Whoever works on one takes it anew for each step, and so lets go of it between
 //! them: a client that doesn't read on keeps nothing.
 
 use std::collections::HashMap;
@@ -8,9 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use souk_access::Behalf;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use crate::error::LimitOf;
 
 /// How often what has expired is let go of, also when nobody asks any more.
 const SWEEP: Duration = Duration::from_secs(15);
@@ -27,8 +31,17 @@ pub(crate) struct Leases<T> {
 pub(crate) struct Bounds {
     /// How many are kept at a time.
     pub(crate) count: usize,
+    /// How many of them for one caller.
+    pub(crate) share: usize,
     /// How long one is kept, whoever uses it.
     pub(crate) age: Duration,
+}
+
+/// There is no room for another lease: as many as allowed are kept for some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full {
+    pub(crate) max: usize,
+    pub(crate) of: LimitOf,
 }
 
 impl<T> Clone for Leases<T> {
@@ -43,6 +56,8 @@ impl<T> Clone for Leases<T> {
 #[derive(Debug)]
 struct Kept<T> {
     value: T,
+    /// For whom, where that is known.
+    caller: Option<Arc<str>>,
     lease: Duration,
     /// Whether it goes when there is no room for another one.
     finished: bool,
@@ -76,26 +91,41 @@ impl<T: Clone + Send + 'static> Leases<T> {
         leases
     }
 
-    /// Keeps a value until it hasn't been used for `lease`; `None` when there is no room.
-    pub(crate) fn keep(&self, value: T, lease: Duration) -> Option<u64> {
+    /// Keeps a value, for the caller of the call that this task serves, until it hasn't been used for `lease`.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub(crate) fn keep(&self, value: T, lease: Duration) -> Result<u64, Full> {
+        let caller = match Behalf::current() {
+            Behalf::Caller(caller) => Some(caller.name()),
+            Behalf::Service | Behalf::Unknown => None,
+        };
+        let Bounds { count, share, .. } = self.bounds;
         let mut kept = self.swept();
-        if kept.len() >= self.bounds.count {
-            let finished = kept.iter().filter(|(_, kept)| kept.finished);
-            let (oldest, _) = finished.min_by_key(|(_, kept)| kept.used)?;
-            let oldest = *oldest;
-            kept.remove(&oldest);
+        if caller.is_some() {
+            let full = Full {
+                max: share,
+                of: LimitOf::Caller,
+            };
+            make_room(&mut kept, full, |kept| kept.caller == caller)?;
         }
+        let full = Full {
+            max: count,
+            of: LimitOf::All,
+        };
+        make_room(&mut kept, full, |_| true)?;
         let (number, _) = Uuid::new_v4().as_u64_pair();
         let now = Instant::now();
         let lease = Kept {
             value,
+            caller,
             lease,
             finished: false,
             began: now,
             used: now,
         };
         kept.insert(number, lease);
-        Some(number)
+        Ok(number)
     }
 
     /// A value that is kept: this is a use of it, and `lease` is how long it is kept from now on, when it is to change.
@@ -134,8 +164,28 @@ impl<T: Clone + Send + 'static> Leases<T> {
     }
 }
 
+/// Makes room among the leases that `counts`, if there is none: the one that was used up longest ago goes.
+fn make_room<T>(
+    kept: &mut HashMap<u64, Kept<T>>,
+    full: Full,
+    counts: impl Fn(&Kept<T>) -> bool,
+) -> Result<(), Full> {
+    let counted = || kept.iter().filter(|(_, kept)| counts(kept));
+    if counted().count() < full.max {
+        return Ok(());
+    }
+    let finished = counted().filter(|(_, kept)| kept.finished);
+    let oldest = finished
+        .min_by_key(|(_, kept)| kept.used)
+        .map(|(number, _)| *number);
+    kept.remove(&oldest.ok_or(full)?);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use souk_access::{Identity, Reach, Role};
+
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(60);
@@ -143,9 +193,46 @@ mod tests {
     fn leases<T: Clone + Send + 'static>(count: usize) -> Leases<T> {
         let bounds = Bounds {
             count,
+            share: 2,
             age: 10 * LEASE,
         };
         Leases::new(bounds, CancellationToken::new())
+    }
+
+    fn full(max: usize, of: LimitOf) -> Full {
+        Full { max, of }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_caller_has_a_share_and_nobody_takes_the_others() {
+        let leases = leases(5);
+        let keep = async |subject: &str| {
+            let caller = Identity::new(Role::User, subject).expect("an identity");
+            let leases = leases.clone();
+            let keeping = async move { leases.keep((), LEASE) };
+            caller.reaching(Reach::Own).scope(keeping).await
+        };
+        let ada = [keep("ada").await.expect("room"), keep("ada").await.expect("room")];
+        assert_eq!(keep("ada").await, Err(full(2, LimitOf::Caller)));
+        let bob = keep("bob").await.expect("room");
+        leases.finish(bob, LEASE);
+        // What another has used up isn't room for more than a share.
+        assert_eq!(keep("ada").await, Err(full(2, LimitOf::Caller)));
+        leases.finish(ada[1], LEASE);
+        let third = keep("ada").await.expect("room of her own");
+        assert_eq!(
+            (leases.take(ada[1], None), leases.take(bob, None)),
+            (None, Some(()))
+        );
+        // Those who aren't known have the rest, and no share: they can't be told apart.
+        for _ in 0..3 {
+            assert!(leases.keep((), LEASE).is_ok());
+        }
+        assert_eq!(leases.take(bob, None), None, "used up, it made room");
+        assert_eq!(keep("bob").await, Err(full(5, LimitOf::All)));
+        assert!(leases.take(third, None).is_some());
+        tokio::time::advance(LEASE).await;
+        assert!(keep("ada").await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -153,7 +240,7 @@ mod tests {
         let leases = leases(2);
         let one = leases.keep("one", LEASE).expect("room");
         let two = leases.keep("two", 2 * LEASE).expect("room");
-        assert_eq!(leases.keep("three", LEASE), None);
+        assert_eq!(leases.keep("three", LEASE), Err(full(2, LimitOf::All)));
         tokio::time::advance(LEASE / 2).await;
         assert_eq!(leases.take(one, None), Some("one"));
         tokio::time::advance(LEASE * 3 / 4).await;
@@ -200,14 +287,14 @@ mod tests {
         let leases = leases(2);
         let one = leases.keep("one", LEASE).expect("room");
         let two = leases.keep("two", LEASE).expect("room");
-        assert_eq!(leases.keep("three", LEASE), None);
+        assert_eq!(leases.keep("three", LEASE), Err(full(2, LimitOf::All)));
         leases.finish(one, LEASE);
         assert_eq!(leases.take(one, None), Some("one"));
-        assert!(leases.keep("three", LEASE).is_some());
+        assert!(leases.keep("three", LEASE).is_ok());
         assert_eq!(
             (leases.take(one, None), leases.take(two, None)),
             (None, Some("two"))
         );
-        assert_eq!(leases.keep("four", LEASE), None);
+        assert_eq!(leases.keep("four", LEASE), Err(full(2, LimitOf::All)));
     }
 }

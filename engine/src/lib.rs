@@ -92,7 +92,7 @@ mod turns;
 pub use collection::{Attempt, Collection, Creation, ListPage, ListRequest};
 pub use columns::{ColumnReader, Columns, CorruptRow};
 pub use engine::{Engine, EngineConfig, Health, Tables, VerifyOptions};
-pub use error::{EngineError, Result};
+pub use error::{EngineError, LimitOf, Result};
 pub use export::{ExportBlock, ExportRequest};
 pub use resource::{Found, Resource, Stored, Written};
 pub use search::{

@@ -6,8 +6,6 @@
 mod observed;
 pub mod table;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
@@ -28,8 +26,6 @@ const SYSTEM: &str = "souk";
 pub(crate) struct EngineMetrics {
     operations: Histogram,
     applies: Histogram,
-    /// Watches that are open.
-    watches: Arc<AtomicUsize>,
 }
 
 impl EngineMetrics {
@@ -37,7 +33,6 @@ impl EngineMetrics {
         Self {
             operations: table::OPERATION_DURATION.histogram(meter),
             applies: table::APPLY_DURATION.histogram(meter),
-            watches: Arc::default(),
         }
     }
 
@@ -64,26 +59,6 @@ impl EngineMetrics {
     pub(crate) fn applied(&self, table: &'static str, took: Duration) {
         let labels = [KeyValue::new("db.collection.name", table)];
         self.applies.record(took.as_secs_f64(), &labels);
-    }
-
-    /// A watch is open until the guard is dropped.
-    pub(crate) fn watching(&self) -> Watching {
-        self.watches.fetch_add(1, Ordering::Relaxed);
-        Watching(Arc::clone(&self.watches))
-    }
-
-    pub(crate) fn watches(&self) -> usize {
-        self.watches.load(Ordering::Relaxed)
-    }
-}
-
-/// An open watch.
-#[derive(Debug)]
-pub(crate) struct Watching(Arc<AtomicUsize>);
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use souk_chassis::status::{StatusBuilder, Violations};
 use tonic::Status;
 
-use crate::error::{EngineError, Waiting};
+use crate::error::{EngineError, LimitOf, Waiting};
 use crate::export::{LEASE, SNAPSHOT_AGE_MAX};
 use crate::views::VIEW_AGE_MAX;
 
@@ -107,9 +107,11 @@ impl From<EngineError> for Status {
                 ),
             )
             .build(),
-            EngineError::TooManyExports { max } => StatusBuilder::resource_exhausted(
+            EngineError::TooManyExports { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_EXPORTS",
-                format!("{max} snapshots are kept for exports already; finish one, or wait until one expires"),
+                format!(
+                    "{max} snapshots are kept for exports {of} already; finish one, or wait until one expires"
+                ),
             )
             .metadata("limit", max)
             .retry_after(LEASE)
@@ -123,16 +125,24 @@ impl From<EngineError> for Status {
                 ),
             )
             .build(),
-            EngineError::TooManyViews { max } => StatusBuilder::resource_exhausted(
+            EngineError::TooManyViews { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_VIEWS",
-                format!("{max} views are kept for searches already; wait until one expires, or do without keep_view"),
+                format!(
+                    "{max} views are kept for searches {of} already; read one to its last page, wait until one expires, or do \
+                     without keep_view"
+                ),
             )
             .metadata("limit", max)
             .retry_after(RETRY_WHEN_VIEWS_EXPIRE)
             .build(),
-            EngineError::TooManyWatches { max } => StatusBuilder::resource_exhausted(
+            EngineError::TooManyWatches { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_WATCHES",
-                format!("{max} watches are open already; close one, or watch again later"),
+                match of {
+                    LimitOf::All => format!("{max} watches are open already; close one, or watch again later"),
+                    LimitOf::Caller => {
+                        format!("its caller has its share of the {max} watches; close one, or watch again later")
+                    }
+                },
             )
             .metadata("limit", max)
             .retry_after(RETRY_AFTER_FAILURE)

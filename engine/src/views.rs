@@ -9,13 +9,15 @@ use souk_storage::Snapshot;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{EngineError, Result};
-use crate::leases::Leases;
+use crate::leases::{Full, Leases};
 use crate::token::{self, TokenKind};
 
 /// Longest time that a view is kept after its last use.
 pub const VIEW_KEEP_MAX: Duration = Duration::from_secs(300);
 /// Most views that are kept at a time.
 pub const VIEWS_MAX: usize = 64;
+/// Most of them for one caller, where callers are known.
+pub const VIEWS_OF_CALLER_MAX: usize = 4;
 /// Longest time that a view is kept, however often it is used.
 pub const VIEW_AGE_MAX: Duration = Duration::from_secs(3_600);
 
@@ -82,7 +84,7 @@ pub(crate) fn kept(views: &Views, number: u64, keep: Option<Duration>) -> Result
 /// [`EngineError::TooManyViews`].
 pub(crate) fn keep(views: &Views, view: View, keep: Duration) -> Result<u64> {
     let number = views.keep(view, keep);
-    number.ok_or(EngineError::TooManyViews { max: VIEWS_MAX })
+    number.map_err(|Full { max, of }| EngineError::TooManyViews { max, of })
 }
 
 /// Says that the last page of a view was given.

@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::{Stream, stream};
+use souk_access::Behalf;
+use souk_chassis::layers::pool::{Columns, Full, Taken};
 use souk_chassis::status::Violations;
 use souk_proto::r#type::v1::ChangeKind;
 use souk_storage::{Change, Row, RowChange};
@@ -20,8 +22,7 @@ pub(crate) use self::read_ahead::ReadAhead;
 pub use self::read_ahead::{READ_AHEAD_BYTES_MAX, READS_MAX};
 use crate::collection::Collection;
 use crate::engine::Inner;
-use crate::error::{EngineError, Result};
-use crate::metrics::Watching;
+use crate::error::{EngineError, LimitOf, Result};
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
 use crate::stored::{Record, signed};
@@ -64,7 +65,7 @@ struct Follower<R> {
     /// Events that were read behind what was given.
     ahead: Option<Ahead>,
     /// Counts this watch while it is open.
-    _watching: Watching,
+    _place: Taken,
 }
 
 /// Reads for a watch.
@@ -119,10 +120,17 @@ impl<R: Resource> Collection<R> {
         after_sequence: Option<i64>,
     ) -> Result<impl Stream<Item = Result<WatchEvent<R>>> + Send + use<R>> {
         let scope = self.scope()?;
-        let watching = self.inner.metrics.watching();
-        if self.inner.metrics.watches() > WATCHES_MAX {
-            return Err(EngineError::TooManyWatches { max: WATCHES_MAX });
-        }
+        let place = self.inner.watches.take(match Behalf::current() {
+            Behalf::Caller(caller) => Some(Columns::named(caller.name())),
+            Behalf::Service | Behalf::Unknown => None,
+        });
+        let place = place.map_err(|full| EngineError::TooManyWatches {
+            max: WATCHES_MAX,
+            of: match full {
+                Full::All => LimitOf::All,
+                Full::Share => LimitOf::Caller,
+            },
+        })?;
         let sequences = self.inner.database.subscribe();
         let (after, first) = match after_sequence {
             Some(after) => (self.check_start(after).await?, None),
@@ -146,7 +154,7 @@ impl<R: Resource> Collection<R> {
             sequences,
             first,
             ahead: None,
-            _watching: watching,
+            _place: place,
         };
         Ok(stream::try_unfold(follower, |mut follower| async move {
             let event = follower.next().await?;

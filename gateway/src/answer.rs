@@ -9,14 +9,19 @@ use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
     VARY, WWW_AUTHENTICATE,
 };
+use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
+use prost_reflect::DescriptorPool;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::messages::{Encoding, take_plain};
+use souk_chassis::server::Stack;
 use souk_chassis::status::{StatusBuilder, code_in};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
+
+use crate::json::error;
 
 mod messages;
 
@@ -79,6 +84,29 @@ pub(crate) fn metadata(headers: &HeaderMap) -> HeaderMap {
 /// A call that has its answer already.
 pub(crate) fn done(response: Response<Body>) -> ResponseFuture {
     Box::pin(std::future::ready(Ok(response)))
+}
+
+/// An answer of the front's own to a request with this head: under the layers of `stack`, told there as `told` when it is a refusal. A
+/// refusal of theirs is the answer in its place, with details of types in `pool`.
+pub(crate) fn own(
+    stack: &Stack,
+    pool: &DescriptorPool,
+    head: Parts,
+    told: Option<Status>,
+    response: Response<Body>,
+) -> ResponseFuture {
+    let (stack, pool) = (stack.clone(), pool.clone());
+    Box::pin(async move {
+        Ok(match stack.own_answer(&head, told).await {
+            Ok(()) => response,
+            Err(refusal) => error::response(&pool, &refusal),
+        })
+    })
+}
+
+/// What is told of an answer that its HTTP code says all of: the client's fault, which is none of the server.
+pub(crate) fn told(message: &'static str) -> Option<Status> {
+    Some(StatusBuilder::invalid_argument("HTTP_REQUEST_UNSUPPORTED", message).build())
 }
 
 /// An answer that its code says all of.

@@ -11,18 +11,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::header::{ALLOW, HeaderName, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use prost_reflect::{DescriptorPool, MethodDescriptor};
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
-use tonic::Status;
 use tonic::body::Body;
+use tonic::{Code, Status};
 use tower::ServiceExt as _;
 
 mod answer;
 mod request;
 
-use crate::answer::{done, empty};
+use crate::answer::{done, empty, own, told};
 use crate::one_message::grpc_request;
 use request::{Asked, Message, Shape};
 
@@ -69,7 +69,7 @@ impl Connect {
         let path = request.uri().path().to_owned();
         let Some(method) = self.methods.get(&path) else {
             // It takes a stream.
-            return done(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+            return self.own(request, empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         };
         let by_get = !method.is_server_streaming() && self.stack.methods().is_repeatable(&path);
         let shape = match *request.method() {
@@ -79,33 +79,52 @@ impl Connect {
                 let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
                 let allowed = HeaderValue::from_static(if by_get { "GET, POST" } else { "POST" });
                 response.headers_mut().insert(ALLOW, allowed);
-                return done(response);
+                return self.own(request, response);
             }
         };
         let Some(shape) = shape.filter(|shape| shape.streams == method.is_server_streaming()) else {
             let mut response = empty(StatusCode::UNSUPPORTED_MEDIA_TYPE);
             let accepted = HeaderValue::from_static(request::media_types(method.is_server_streaming()));
             response.headers_mut().insert(ACCEPT_POST, accepted);
-            return done(response);
+            return self.own(request, response);
         };
-        match self.grpc(&path, method, shape, request) {
-            Ok((asked, request)) => self.forward(method.clone(), asked, request),
-            Err(status) => done(answer::error(&self.pool, shape, &status)),
+        let mut request = request;
+        let read = Asked::read(shape, &mut request).and_then(|asked| {
+            let message = Message::new(&asked, method.input(), &request, self.bytes_max)?;
+            Ok((asked, message))
+        });
+        let refused = |status: &Status| answer::error(&self.pool, shape, status);
+        match read {
+            Ok((asked, message)) => {
+                let bytes_max = self.bytes_max + asked.envelope_bytes();
+                match grpc_request(&path, request, message, bytes_max) {
+                    Ok(request) => self.forward(method.clone(), asked, request),
+                    Err(status) => done(refused(&status)),
+                }
+            }
+            Err(status) => {
+                let response = refused(&status);
+                // An encoding that isn't known here is the caller's choice, and no fault of the server.
+                let told = Status::with_details(
+                    Code::InvalidArgument,
+                    status.message(),
+                    status.details().to_vec().into(),
+                );
+                own(
+                    &self.stack,
+                    &self.pool,
+                    request.into_parts().0,
+                    Some(told),
+                    response,
+                )
+            }
         }
     }
 
-    /// What is asked, and as a call by gRPC.
-    fn grpc(
-        &self,
-        path: &str,
-        method: &MethodDescriptor,
-        shape: Shape,
-        mut request: Request<Body>,
-    ) -> Result<(Asked, Request<Body>), Status> {
-        let asked = Asked::read(shape, &mut request)?;
-        let message = Message::new(&asked, method.input(), &request, self.bytes_max)?;
-        let bytes_max = self.bytes_max + asked.envelope_bytes();
-        Ok((asked, grpc_request(path, request, message, bytes_max)?))
+    /// An answer that its HTTP code says all of.
+    fn own(&self, request: Request<Body>, response: Response<Body>) -> ResponseFuture {
+        let told = told("the method or the content type isn't one that the RPC is called by");
+        own(&self.stack, &self.pool, request.into_parts().0, told, response)
     }
 
     /// Sends a call on, and writes its answer.

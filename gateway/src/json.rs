@@ -5,7 +5,7 @@
 //! ([`one_message`](crate::one_message)), and the answer is written when the stack has let it go.
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
-//! - `request`, `parameters`: JSON, path and query to a message.
+//! - `request`, `parameters`: JSON, path and query to a message; `decoded`: what JSON takes in memory.
 //! - `answer`, `events`, `error`: messages, streams and errors to JSON.
 
 use std::sync::Arc;
@@ -17,10 +17,12 @@ use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
+use tonic::{Code, Status};
 use tower::ServiceExt as _;
 
 mod answer;
-mod error;
+mod decoded;
+pub(crate) mod error;
 mod events;
 mod parameters;
 mod request;
@@ -35,7 +37,7 @@ pub(crate) use route::{BodyUse, Route, field_path, read_all};
 
 use request::{Call, Form};
 
-use crate::answer::{accepted, done};
+use crate::answer::{accepted, done, own};
 use crate::one_message::grpc_request;
 
 /// The descriptors of the contract, of the details of errors, and of health.
@@ -47,6 +49,12 @@ pub(crate) fn pool() -> Result<DescriptorPool, RouteError> {
     pool.decode_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
     pool.decode_file_descriptor_set(health::FILE_DESCRIPTOR_SET)?;
     Ok(pool)
+}
+
+/// What is answered to a request that is no call, and what the stack is told of it.
+struct Refusal {
+    told: Status,
+    response: Response<Body>,
 }
 
 /// All that can be called by HTTP. Clones share it.
@@ -73,12 +81,21 @@ impl Json {
     pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
         match self.find(&request) {
             Ok(call) => self.forward(call, request),
-            Err(refusal) => done(*refusal),
+            Err(refusal) => {
+                let Refusal { told, response } = *refusal;
+                own(
+                    &self.stack,
+                    &self.pool,
+                    request.into_parts().0,
+                    Some(told),
+                    response,
+                )
+            }
         }
     }
 
     /// The call that a request is, or the refusal of what is none.
-    fn find(&self, request: &Request<Body>) -> Result<Call, Box<Response<Body>>> {
+    fn find(&self, request: &Request<Body>) -> Result<Call, Box<Refusal>> {
         let path = request.uri().path();
         let mut others: Vec<&Method> = Vec::new();
         for route in self.routes.iter() {
@@ -89,8 +106,7 @@ impl Json {
                 others.push(&route.http);
                 continue;
             }
-            let form = Form::read(request.headers())
-                .map_err(|status| Box::new(error::response(&self.pool, &status)))?;
+            let form = Form::read(request.headers()).map_err(|status| Box::new(self.refusal(status)))?;
             let mut variables: Vec<_> = variables
                 .into_iter()
                 .map(|(field, value)| (field.to_owned(), value))
@@ -108,25 +124,37 @@ impl Json {
     }
 
     /// The refusal of a path that there isn't, or not with this method.
-    fn unknown(&self, request: &Request<Body>, others: &[&Method]) -> Response<Body> {
+    fn unknown(&self, request: &Request<Body>, others: &[&Method]) -> Refusal {
         let (method, path) = (request.method(), request.uri().path());
         if others.is_empty() {
-            let message = format!("there is no {method} {path}; /openapi.json says what there is");
-            return error::response(
-                &self.pool,
-                &StatusBuilder::not_found("PATH_UNKNOWN", message).build(),
-            );
+            let message = format!("there is no {method} {path:?}; /openapi.json says what there is");
+            return self.refusal(StatusBuilder::not_found("PATH_UNKNOWN", message).build());
         }
         let allowed = others
             .iter()
             .map(|method| method.as_str())
             .collect::<Vec<_>>()
             .join(", ");
-        let message = format!("{path} has no {method}; it has {allowed}");
+        let message = format!("{path:?} has no {method}; it has {allowed}");
         let status = StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message)
             .metadata("methods", &allowed)
             .build();
-        error::allowing(error::response(&self.pool, &status), &allowed)
+        Refusal {
+            response: error::allowing(error::response(&self.pool, &status), &allowed),
+            // What doesn't exist here is asked for by its caller, and no fault of the server, as UNIMPLEMENTED would be.
+            told: Status::with_details(
+                Code::InvalidArgument,
+                status.message(),
+                status.details().to_vec().into(),
+            ),
+        }
+    }
+
+    fn refusal(&self, told: Status) -> Refusal {
+        Refusal {
+            response: error::response(&self.pool, &told),
+            told,
+        }
     }
 
     /// Sends a call on, and writes its answer.

@@ -22,11 +22,12 @@
 //! - `connect`: the protocol of Connect.
 //! - `json`: JSON over HTTP; `openapi`: the document about it.
 //! - `one_message`, `answer`: bodies and answers of all that isn't gRPC.
-//! - [`origins`]: which web pages may call.
+//! - [`origins`]: which web pages may call; `hosts`: by which names.
 //! - `forward`: chooses the backend of a call.
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `farewell`: ends streams that outlive a drain.
 //! - `monitor`: follows the health of the backends.
+//! - `probe`: whether they refuse calls that prove no caller.
 //! - [`metrics`]: what is measured.
 //!
 //! # Example
@@ -55,12 +56,14 @@ mod farewell;
 mod forward;
 mod front;
 mod grpc_web;
+mod hosts;
 mod json;
 pub mod metrics;
 mod monitor;
 mod one_message;
 mod openapi;
 pub mod origins;
+mod probe;
 pub mod retry;
 mod run;
 

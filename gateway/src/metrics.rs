@@ -58,6 +58,24 @@ pub const EJECTIONS: Instrument = Instrument {
     attributes: &["souk.backend"],
 };
 
+/// Keys of an issuer of tokens that are passed over.
+pub const ISSUER_KEYS_UNREADABLE: Instrument = Instrument {
+    name: "souk.gateway.issuer.keys.unreadable",
+    kind: Kind::Gauge,
+    unit: "{key}",
+    description: "Keys of the issuer of tokens that are passed over because they cannot be read",
+    attributes: &[],
+};
+
+/// How old the keys of an issuer are.
+pub const ISSUER_KEYS_UNCONFIRMED: Instrument = Instrument {
+    name: "souk.gateway.issuer.keys.unconfirmed",
+    kind: Kind::Gauge,
+    unit: "s",
+    description: "Time since the keys of the issuer of tokens could not be had or read any more, 0 while they can",
+    attributes: &[],
+};
+
 /// All of them.
 pub const ALL: &[Instrument] = &[
     RETRIES,
@@ -66,6 +84,8 @@ pub const ALL: &[Instrument] = &[
     PROCESSES_SERVING,
     EJECTED,
     EJECTIONS,
+    ISSUER_KEYS_UNREADABLE,
+    ISSUER_KEYS_UNCONFIRMED,
 ];
 
 /// Counts for one backend; counts nothing until it is made of an instrument. Clones are the same.

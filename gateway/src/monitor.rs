@@ -12,12 +12,14 @@ use souk_chassis::server::Stack;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::backend::{Backend, Target};
 use crate::metrics::{PROCESSES, PROCESSES_SERVING, of};
+use crate::probe::Probe;
 
 /// Pause before the health of a lost backend is asked for again; it doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -26,22 +28,29 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 
 /// Lets `health` say of each service of `backend` what the backend says, until `stop`. A backend that can't be reached is
-/// not serving. What is followed can be [observed](observe).
+/// not serving, nor one that answers calls which prove no caller where the gateway `knows_callers` (see [`Probe`]). What is
+/// followed can be [observed](observe).
 ///
 /// # Errors
 /// When no channel can be made to the backend.
 pub(crate) fn follow(
     backend: &Backend,
     config: &ClientConfig,
+    knows_callers: bool,
     health: &Health,
     stop: &CancellationToken,
 ) -> Result<Watched, ClientError> {
-    let channels: Vec<Channel> = match &backend.target {
+    let processes: Vec<MonitoredProcess> = match &backend.target {
         Target::Local(_) => Vec::new(),
         // Connections for health alone: untraced, since a watch is no call of anybody.
         Target::Remote(uris) => {
-            let channels = uris.iter().map(|uri| client::channel(uri, config));
-            channels.collect::<Result<_, _>>()?
+            let process = |uri| {
+                let channel = client::channel(uri, config)?;
+                let probe = Probe::new(backend.name, uri, channel.clone());
+                let probe = knows_callers.then(|| Arc::new(probe));
+                Ok(MonitoredProcess { channel, probe })
+            };
+            uris.iter().map(process).collect::<Result<_, _>>()?
         }
     };
     let mut served_all = Vec::new();
@@ -59,12 +68,12 @@ pub(crate) fn follow(
                 let served = Arc::new(Served {
                     backend: backend.name,
                     service: service.clone(),
-                    states: channels.iter().map(|_| AtomicBool::new(false)).collect(),
+                    states: processes.iter().map(|_| AtomicBool::new(false)).collect(),
                     whole: serving,
                 });
                 served_all.push(Arc::clone(&served));
-                for (index, channel) in channels.iter().enumerate() {
-                    let watching = watch_remote(channel.clone(), index, Arc::clone(&served));
+                for (index, process) in processes.iter().enumerate() {
+                    let watching = watch_remote(process.clone(), index, Arc::clone(&served));
                     tokio::spawn(stop.clone().run_until_cancelled_owned(watching));
                 }
             }
@@ -180,35 +189,54 @@ impl Served {
     }
 }
 
-async fn watch_remote(channel: Channel, index: usize, served: Arc<Served>) {
-    let mut client = HealthClient::new(channel);
+/// A process of a backend, as its health is asked for.
+#[derive(Clone)]
+struct MonitoredProcess {
+    channel: Channel,
+    /// `None` where the gateway knows no callers.
+    probe: Option<Arc<Probe>>,
+}
+
+async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<Served>) {
     let mut pause = PAUSE_MIN;
     loop {
-        let request = HealthCheckRequest {
-            service: served.service.clone(),
-        };
-        let ended = match client.watch(request).await {
-            Ok(response) => {
-                let mut states = response.into_inner();
-                loop {
-                    match states.message().await {
-                        Ok(Some(state)) => {
-                            pause = PAUSE_MIN;
-                            served.tell(index, state.status() == ServingStatus::Serving);
-                        }
-                        Ok(None) => break None,
-                        Err(status) => break Some(status),
-                    }
-                }
-            }
-            Err(status) => Some(status),
-        };
+        let ended = watch_once(&process, index, &served, &mut pause).await;
         served.tell(index, false);
-        if let Some(status) = ended {
+        if let Err(status) = ended {
             let (backend, service) = (served.backend, &served.service);
             tracing::debug!(backend, service, %status, "the health of a backend can't be followed");
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
+}
+
+/// Follows a process until its stream ends, or it is found to answer calls that prove no caller. Each stream probes again: behind
+/// it there may be another process than behind the last one.
+async fn watch_once(
+    process: &MonitoredProcess,
+    index: usize,
+    served: &Served,
+    pause: &mut Duration,
+) -> Result<(), Status> {
+    let request = HealthCheckRequest {
+        service: served.service.clone(),
+    };
+    let mut unproven = process.probe.as_deref();
+    let mut states = HealthClient::new(process.channel.clone())
+        .watch(request)
+        .await?
+        .into_inner();
+    while let Some(state) = states.message().await? {
+        let serving = state.status() == ServingStatus::Serving;
+        if let Some(probe) = unproven.filter(|_| serving) {
+            if !probe.refuses_unproven(&served.service).await? {
+                return Ok(());
+            }
+            unproven = None;
+        }
+        *pause = PAUSE_MIN;
+        served.tell(index, serving);
+    }
+    Ok(())
 }

@@ -3,7 +3,9 @@
 //! So the layers of the stack come first: who may not call, or has to wait, costs no reading. What is wrong with the
 //! request is the error of the body, which the stack answers with.
 
+use std::num::NonZero;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -14,11 +16,24 @@ use http_body::Frame;
 use souk_chassis::connection_headers::leave_connection;
 use souk_chassis::layers::messages::{Encoding, framed};
 use souk_chassis::status::StatusBuilder;
+use tokio::sync::Semaphore;
 use tonic::Status;
 use tonic::body::Body;
 
+/// Most bytes of a body that are read on the thread of its connection, which others wait for meanwhile.
+const READ_AT_ONCE_BYTES_MAX: usize = 64 * 1024;
+
+/// Larger bodies are read one for each core at a time: the others wait, with their bytes alone.
+static LARGE: LazyLock<Semaphore> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism();
+    Semaphore::new(cores.map_or(1, NonZero::get))
+});
+
 /// Makes the bytes of a body an encoded message.
 pub(crate) trait Read: Send + Unpin + 'static {
+    /// May the message be larger than the body?
+    fn is_compressed(&self) -> bool;
+
     /// The message that `body` is.
     ///
     /// # Errors
@@ -28,18 +43,39 @@ pub(crate) trait Read: Send + Unpin + 'static {
 
 /// See the [module](self).
 struct OneMessage<R> {
-    /// `None` once it was answered.
-    reading: Option<(Body, R)>,
-    read: BytesMut,
+    step: Step<R>,
     bytes_max: usize,
+}
+
+/// How far it is.
+enum Step<R> {
+    /// Bytes arrive.
+    Arriving(Body, BytesMut, R),
+    /// It is read on a thread of its own.
+    Reading(Pin<Box<dyn Future<Output = Result<Vec<u8>, Status>> + Send>>),
+    /// It was answered.
+    Over,
+}
+
+/// Reads a large body, when it is its turn.
+async fn read_aside(body: BytesMut, reader: impl Read) -> Result<Vec<u8>, Status> {
+    let turn = LARGE.acquire().await;
+    let read = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        reader.read(&body)
+    });
+    read.await.unwrap_or_else(|error| {
+        Err(StatusBuilder::internal("the body couldn't be read")
+            .source(error)
+            .build())
+    })
 }
 
 impl<R> OneMessage<R> {
     /// The message that `reader` makes of `body`, which has at most `bytes_max` bytes.
     fn new(body: Body, reader: R, bytes_max: usize) -> Self {
         Self {
-            reading: Some((body, reader)),
-            read: BytesMut::new(),
+            step: Step::Arriving(body, BytesMut::new(), reader),
             bytes_max,
         }
     }
@@ -54,30 +90,38 @@ impl<R: Read> http_body::Body for OneMessage<R> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        loop {
-            let Some((body, reader)) = &mut this.reading else {
-                return Poll::Ready(None);
-            };
-            let end = match ready!(Pin::new(body).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    let data = frame.into_data().unwrap_or_default();
-                    if data.len() > this.bytes_max.saturating_sub(this.read.len()) {
-                        Err(too_large(this.bytes_max))
-                    } else {
-                        this.read.extend_from_slice(&data);
-                        continue;
+        let message = loop {
+            match &mut this.step {
+                Step::Arriving(body, read, _) => match ready!(Pin::new(body).poll_frame(cx)) {
+                    Some(Ok(frame)) => {
+                        let data = frame.into_data().unwrap_or_default();
+                        if data.len() > this.bytes_max.saturating_sub(read.len()) {
+                            break Err(too_large(this.bytes_max));
+                        }
+                        read.extend_from_slice(&data);
                     }
-                }
-                Some(Err(status)) => Err(status),
-                None => reader.read(&this.read),
-            };
-            this.reading = None;
-            return Poll::Ready(Some(end.map(|message| Frame::data(framed(&message)))));
-        }
+                    Some(Err(status)) => break Err(status),
+                    None => {
+                        let Step::Arriving(_, read, reader) = std::mem::replace(&mut this.step, Step::Over)
+                        else {
+                            return Poll::Ready(None);
+                        };
+                        if read.len() <= READ_AT_ONCE_BYTES_MAX && !reader.is_compressed() {
+                            break reader.read(&read);
+                        }
+                        this.step = Step::Reading(Box::pin(read_aside(read, reader)));
+                    }
+                },
+                Step::Reading(reading) => break ready!(reading.as_mut().poll(cx)),
+                Step::Over => return Poll::Ready(None),
+            }
+        };
+        this.step = Step::Over;
+        Poll::Ready(Some(message.map(|message| Frame::data(framed(&message)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.reading.is_none()
+        matches!(self.step, Step::Over)
     }
 }
 

@@ -9,6 +9,7 @@ use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
 use souk_chassis::host::{CALLS_SHARE, Exit};
 use souk_chassis::methods::{DescriptorError, Methods};
+use souk_chassis::private_files::warn_of_readers;
 use souk_chassis::process::{Process, RunError};
 use souk_chassis::reflection::ReflectionError;
 use souk_chassis::server::{self, METER, Services, Stack};
@@ -91,6 +92,9 @@ impl Gateway {
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |name| {
             names.iter().any(|known| known == name)
         })?;
+        if config.client.tls.has_certificate() {
+            warn_of_readers(&config.client.tls.key);
+        }
         let guard = GatewayGuard::new(&config.auth, credentials, methods.clone())?;
         let health = Health::new();
         let stop = CancellationToken::new();
@@ -119,13 +123,22 @@ impl Gateway {
                     .iter()
                     .map(|service| (service.clone(), way.clone())),
             );
-            watched.push(monitor::follow(backend, &config.client, &health, &stop).map_err(unusable)?);
+            let follow = monitor::follow(
+                backend,
+                &config.client,
+                config.auth.knows_callers(),
+                &health,
+                &stop,
+            );
+            watched.push(follow.map_err(unusable)?);
         }
         monitor::observe(watched, &meter);
+        guard.observe(&meter);
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
         let services = Services::new(FILE_DESCRIPTOR_SET)?
             .forward(names, forward)
+            .believing(guard.clone())
             .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;
         let front = Front::new(stack.clone(), config)?;

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use souk_chassis::args::ServiceArgs;
-use souk_chassis::process;
+use souk_chassis::{private_files, process};
 use souk_gateway::config::GatewayArgs;
 
 /// Orders, shops and media: stored, indexed and searched over gRPC.
@@ -107,6 +107,8 @@ at the first start.")]
 
 /// Runs `souk` with the arguments of this process.
 pub fn main() -> ExitCode {
+    // For backups, restores and files of keys as well.
+    private_files::withhold();
     match Cli::parse()
         .command
         .unwrap_or_else(|| Command::Demo(demo::DemoArgs::default()))

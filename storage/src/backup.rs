@@ -78,6 +78,18 @@ impl Database {
         let room = Room::new(&self.shared);
         take(&*snapshot, time, directory.into(), previous, room).await
     }
+
+    /// Whether nothing was written since a backup. A last change that isn't kept any more is taken for the backup's.
+    pub(super) async fn is_held_by(&self, backup: &Backup) -> Result<bool> {
+        let snapshot = self.shared.kv.snapshot().await?;
+        let Manifest {
+            sequence,
+            last_change: backed_up,
+            ..
+        } = backup.manifest;
+        let own = last_change(&*snapshot, sequence).await?;
+        Ok(sequence == snapshot.sequence() && (own.is_none() || own == backed_up))
+    }
 }
 
 async fn take(

@@ -72,13 +72,15 @@ fn certificates_have_flags_of_their_own() {
         "k.pem",
         "--tls-client-ca",
         "ca.pem",
+        "--tls-client-crl",
+        "crl.pem",
         "--listen",
         "0.0.0.0:1",
     ]);
     let tls = config.expect("good settings").server.tls;
     assert_eq!(
-        [tls.cert, tls.key, tls.client_ca],
-        ["c.pem", "k.pem", "ca.pem"].map(PathBuf::from)
+        [tls.cert, tls.key, tls.client_ca, tls.client_crl],
+        ["c.pem", "k.pem", "ca.pem", "crl.pem"].map(PathBuf::from)
     );
     let open = load(&["--listen", "0.0.0.0:1", "--allow-plaintext"]).expect("good settings");
     assert!(open.server.allow_plaintext);

@@ -17,10 +17,10 @@ pub struct ConnectionConfig {
     /// Time that calls have after that, streams among them, before the connection is cut.
     #[serde(with = "duration")]
     pub age_grace: Duration,
-    /// Time without any part of a call, after which a client is told to make another connection when it needs one.
+    /// Time without any part of a call that was let in, after which a client is told to make another connection when it needs one.
     #[serde(with = "duration")]
     pub idle_max: Duration,
-    /// The same before the first call.
+    /// The same before the first such call, and after questions for health alone.
     #[serde(with = "duration")]
     pub first_call_timeout: Duration,
     /// Time for which a client may take none of the bytes that wait for it, before the connection is cut.

@@ -16,6 +16,10 @@ pub const MESSAGE_BYTES_CEILING: usize = 4 * 1024 * 1024;
 /// Smallest sensible message limit, in bytes.
 pub const MESSAGE_BYTES_FLOOR: usize = 1024;
 
+/// Streams of a connection that a gateway makes: were there fewer than the calls that it takes, one caller's streams could take all of them, and
+/// the calls of others would wait for them to end.
+const FORWARDED_STREAMS_MAX: u32 = 16_384;
+
 /// Sizes of a frame that HTTP/2 allows a server to accept, in bytes (RFC 9113, 4.2).
 const FRAME_BYTES: RangeInclusive<u32> = 16_384..=16_777_215;
 
@@ -42,8 +46,12 @@ pub struct ServerConfig {
     pub concurrency_min: usize,
     /// Calls that may wait for a free place; the next one is shed with RESOURCE_EXHAUSTED.
     pub queue_max: usize,
-    /// Connections open at a time; further ones wait in the listener's backlog.
+    /// Connections open at a time; a further one takes the place of the oldest that no call of was let in, or waits in the listener's
+    /// backlog.
     pub connections_max: usize,
+    /// Connections of an address (of IPv6, of 64 bits of one) open at a time; a further one takes the place of the oldest of them that no
+    /// call of was let in, or is closed. Behind a proxy all come from its address.
+    pub connections_per_address_max: usize,
     /// Connections that haven't come through TLS and the HTTP/2 preface; a further one takes the place of the oldest.
     pub openings_max: usize,
     /// Time for a new connection to come through TLS and the HTTP/2 preface.
@@ -55,6 +63,9 @@ pub struct ServerConfig {
     /// Longest time until the response headers, whatever `grpc-timeout` says.
     #[serde(with = "duration")]
     pub deadline_max: Duration,
+    /// Time for the first bytes of a request's body, from when the call has its place to work.
+    #[serde(with = "duration")]
+    pub body_timeout: Duration,
     /// Silence on a connection after which it is pinged.
     #[serde(with = "duration")]
     pub keepalive_interval: Duration,
@@ -85,12 +96,14 @@ impl Default for ServerConfig {
             busy_poll: Duration::ZERO,
             concurrency_max: 512,
             concurrency_min: 0,
-            queue_max: 1024,
+            queue_max: 2048,
             connections_max: 4096,
+            connections_per_address_max: 1024,
             openings_max: 1024,
             opening_timeout: Duration::from_secs(10),
             deadline_default: Duration::from_secs(30),
             deadline_max: Duration::from_secs(120),
+            body_timeout: Duration::from_secs(10),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
             drain_deadline: Duration::from_secs(25),
@@ -98,7 +111,10 @@ impl Default for ServerConfig {
             tls: ServerTlsConfig::default(),
             rate: RateConfig::default(),
             connection: ConnectionConfig::default(),
-            http2: Http2Config::default(),
+            http2: Http2Config {
+                streams_max: FORWARDED_STREAMS_MAX,
+                ..Http2Config::default()
+            },
         }
     }
 }
@@ -109,6 +125,7 @@ impl ServerConfig {
         Self {
             workers: workers::for_calls_that_wait(),
             busy_poll: workers::busy_poll_of_calls_that_wait(),
+            http2: Http2Config::default(),
             ..Self::default()
         }
     }
@@ -122,10 +139,15 @@ impl ServerConfig {
         let positive = [
             ("concurrency_max", self.concurrency_max == 0),
             ("connections_max", self.connections_max == 0),
+            (
+                "connections_per_address_max",
+                self.connections_per_address_max == 0,
+            ),
             ("openings_max", self.openings_max == 0),
             ("opening_timeout", self.opening_timeout.is_zero()),
             ("deadline_default", self.deadline_default.is_zero()),
             ("deadline_max", self.deadline_max.is_zero()),
+            ("body_timeout", self.body_timeout.is_zero()),
             ("keepalive_interval", self.keepalive_interval.is_zero()),
             ("keepalive_timeout", self.keepalive_timeout.is_zero()),
             ("drain_deadline", self.drain_deadline.is_zero()),
@@ -180,7 +202,8 @@ impl ServerConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Http2Config {
-    /// Streams open at a time.
+    /// Streams open at a time: 256 in a gateway; in a service, whose connections are a gateway's and carry the calls of all its callers,
+    /// as many as a gateway hands on by default.
     pub streams_max: u32,
     /// Streams reset by the peer before they were accepted (rapid reset, CVE-2023-44487).
     pub pending_reset_streams_max: usize,

@@ -237,4 +237,11 @@ fn what_others_can_reach_is_protected_or_said_to_be_open() {
     }
     let half = load(&["server.tls.client_ca=ca.pem"]).expect_err("no certificate of its own");
     assert!(half.to_string().contains("--tls-key"), "{half}");
+    let nobodys = load(&[
+        "server.tls.cert=a",
+        "server.tls.key=b",
+        "server.tls.client_crl=crl.pem",
+    ]);
+    let nobodys = nobodys.expect_err("no authority");
+    assert!(nobodys.to_string().contains("--tls-client-ca"), "{nobodys}");
 }

@@ -18,20 +18,39 @@ pub struct ServerTlsConfig {
     pub key: PathBuf,
     /// Authorities whose clients are let in, in PEM. When it is named, a client without a certificate of theirs isn't.
     pub client_ca: PathBuf,
+    /// Lists of the certificates that those authorities have revoked (CRLs), in PEM, one of each authority that issues clients'.
+    /// Without it none counts as revoked before it expires; with it, whoever's list is missing or past its next update isn't
+    /// let in.
+    pub client_crl: PathBuf,
 }
 
 impl ServerTlsConfig {
     /// Is TLS asked for?
     pub fn is_on(&self) -> bool {
-        [&self.cert, &self.key, &self.client_ca]
+        [&self.cert, &self.key, &self.client_ca, &self.client_crl]
             .iter()
             .any(|file| is_named(file))
+    }
+
+    /// Must clients show a certificate?
+    pub fn asks_clients(&self) -> bool {
+        is_named(&self.client_ca)
+    }
+
+    /// Are there lists of revoked certificates?
+    pub fn has_crl(&self) -> bool {
+        is_named(&self.client_crl)
     }
 
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if !self.is_on() {
             return;
+        }
+        if self.has_crl() && !self.asks_clients() {
+            let message =
+                "must be a file (--tls-client-ca) when client_crl is: else no client shows a certificate";
+            problems.push(&format!("{path}.client_ca"), message);
         }
         let needed = [
             ("cert", &self.cert, "--tls-cert"),

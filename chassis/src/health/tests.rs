@@ -2,6 +2,7 @@ use futures_util::FutureExt as _;
 use tonic::Code;
 
 use super::*;
+use crate::ends::Ends;
 
 fn requested(service: &str) -> Request<HealthCheckRequest> {
     Request::new(HealthCheckRequest {
@@ -10,7 +11,7 @@ fn requested(service: &str) -> Request<HealthCheckRequest> {
 }
 
 async fn check(health: &Health, service: &str) -> Result<ServingStatus, Status> {
-    let answer = Endpoint(health.clone()).check(requested(service)).await?;
+    let answer = Endpoint::new(health.clone()).check(requested(service)).await?;
     Ok(answer.get_ref().status())
 }
 
@@ -54,8 +55,42 @@ async fn an_unknown_service_is_an_error_to_check_and_a_state_to_watch() {
     let status = check(&health, "souk.Nobody").await.expect_err("unknown");
     assert_eq!(status.code(), Code::NotFound);
     assert_eq!(crate::status::reason(&status).as_deref(), Some("SERVICE_UNKNOWN"));
-    let mut states = Box::pin(changes(health.clone(), "souk.Nobody".to_owned()));
-    assert_eq!(states.next().await, Some(ServingStatus::ServiceUnknown));
+    let answer = Endpoint::new(health.clone())
+        .watch(requested("souk.Nobody"))
+        .await
+        .expect("a stream");
+    let mut states = answer.into_inner();
+    let state = states.next().await.expect("a state").expect("no error");
+    assert_eq!(state.status(), ServingStatus::ServiceUnknown);
+    // It stays open, and nothing is kept of the name: that is of nobody even when there is such a service.
+    health.probe("souk.Nobody", || true);
+    assert!(states.next().now_or_never().is_none());
+    health.drain();
+    assert!(states.next().await.is_none());
+}
+
+#[tokio::test]
+async fn an_address_has_so_many_watches_and_each_is_given_back() {
+    let endpoint = Endpoint::new(Health::new());
+    let watch = |address: &str| {
+        let mut request = requested("");
+        let ends = Ends::new(None, address.parse().expect("an address"));
+        request.extensions_mut().insert(ends);
+        endpoint.watch(request)
+    };
+    let mut open = Vec::new();
+    for _ in 0..WATCHES_PER_ADDRESS_MAX {
+        open.push(watch("192.0.2.1:1").await.expect("a stream"));
+    }
+    let Err(status) = watch("192.0.2.1:2").await else {
+        panic!("one too many");
+    };
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    let reason = crate::status::reason(&status);
+    assert_eq!(reason.as_deref(), Some("WATCHES_PER_ADDRESS_MAX"));
+    watch("192.0.2.2:1").await.expect("of another address");
+    open.pop();
+    watch("192.0.2.1:2").await.expect("there is room again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,7 +98,7 @@ async fn a_watch_tells_each_change_once_and_ends_with_the_drain() {
     let health = Health::new();
     let (serving, seen) = watch::channel(true);
     health.watch("souk.Orders", seen);
-    let answer = Endpoint(health.clone())
+    let answer = Endpoint::new(health.clone())
         .watch(requested(""))
         .await
         .expect("a stream");
@@ -119,7 +154,7 @@ async fn a_list_tells_of_every_service_and_the_whole() {
     health.probe("souk.Orders", || false);
     health.probe("souk.Shops", || true);
     let list = || async {
-        let answer = Endpoint(health.clone())
+        let answer = Endpoint::new(health.clone())
             .list(Request::new(HealthListRequest {}))
             .await?;
         let statuses = answer.into_inner().statuses.into_iter();

@@ -1,21 +1,23 @@
 //! Who is let in: a check of the process's own around each call.
 //!
 //! This layer only gives it its place in the order of the layers; what it checks is its maker's. Without one, everybody
-//! is let in. Where callers have a rate, whoever isn't let in has it, too, by its address: credentials can't be tried
-//! faster than that.
+//! is let in. Where callers have a rate, whoever isn't let in has it, too, by its address. Who calls is found out first:
+//! strangers at an address take nothing from those who are known there.
 
 use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::Either;
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 use tower::Layer;
 
+use super::caller::CallerKey;
 use super::rate::RateLayer;
-use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, is_health, refuse, refused};
+use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, is_health, refuse};
+use crate::ends::Ends;
+use crate::server::Standing;
 
 /// Decides who is let in.
 pub trait Admit: fmt::Debug + Send + Sync + 'static {
@@ -35,6 +37,13 @@ impl fmt::Debug for Next<'_> {
 impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
+        if let Some(ends) = request.extensions().get::<Ends>() {
+            ends.pulse().let_in(if is_health(request.uri().path()) {
+                Standing::Probe
+            } else {
+                Standing::Caller
+            });
+        }
         self.0.answer(request)
     }
 
@@ -91,28 +100,25 @@ impl fmt::Debug for Admission {
 
 impl Inner for Admission {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let limited = self.layer.admit.is_some() && !is_health(request.uri().path());
-        let strangers = limited
-            .then(|| self.layer.rate.strangers(request.extensions()))
-            .flatten();
-        if let Some(strangers) = &strangers
-            && let Err(status) = strangers.look()
-        {
-            return Either::Right(refused(status));
-        }
         let next = Next(&self.inner);
-        let answer = match &self.layer.admit {
-            Some(admit) => admit.call(request, next),
-            None => next.run(request),
+        let Some(admit) = &self.layer.admit else {
+            return next.run(request).map(infallible).left_future();
         };
-        Either::Left(answer.map(infallible).map(|response| {
-            if let Some(strangers) = strangers
-                && response.extensions().get::<TurnedAway>().is_some()
+        let rate = &self.layer.rate;
+        let origin = rate
+            .limits_callers()
+            .then(|| CallerKey::origin(request.extensions()))
+            .flatten();
+        let answer = admit.call(request, next).map(infallible);
+        let answer = answer.map(move |response| {
+            if response.extensions().get::<TurnedAway>().is_some()
+                && let Err(status) = rate.count_stranger(origin.as_ref())
             {
-                strangers.count();
+                return refuse(status);
             }
             response
-        }))
+        });
+        answer.right_future()
     }
 }
 

@@ -1,74 +1,133 @@
 //! So many calls at a time, so many waiting, and no more: what is beyond is shed at once, with the time to come back.
 //!
-//! A place is held until the response headers, that is for the work of a unary call. Streams that are open after their
-//! headers have a count of their own, so that watchers can't starve the calls. Health checks pass: a busy server is
-//! not a dead one.
+//! A place is held until the response headers, that is for the work of a unary call. Streams have a count of their own, and so have unary
+//! calls until their answers are sent; both are taken before the call: what has been done is answered. Of everything a caller has
+//! its share at most ([`pool`](super::pool), [`places`]). Health checks pass: a busy server is not a dead one.
+//!
+//! A caller is who was proven to call. Others are told apart by their address where clients come themselves, at a front door; there
+//! those on this machine have no share: behind a proxy on it all come from there, and whoever works on it has other ways.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::uri::PathAndQuery;
-use http::{Request, Response};
+use http::{Extensions, Request, Response};
 use opentelemetry::metrics::Meter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Layer;
 
+use super::caller::CallerKey;
 use super::hold::{HeldBody, hold_until_end};
+use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
-use super::{AnswerBody, Inner, is_health, refuse};
+use super::{AnswerBody, Inner, is_health, refuse, refused};
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::{CALLS_WAITING, CALLS_WORKING, CONCURRENCY_LIMIT};
 
 mod adaptive;
+mod places;
 
 use adaptive::Adaptive;
+use places::{Place, Places};
 
 /// When a shed client should come back.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// How much is done at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct ConcurrencyLimits {
+    /// Calls at work.
+    pub calls_max: usize,
+    /// Calls that wait for a place to work.
+    pub queue_max: usize,
+    /// Calls whose answers are streams, to the end of those.
+    pub streams_max: usize,
+    /// Other calls, to the end of their answers; as many as may work and wait, and more.
+    pub answers_max: usize,
+    /// Whether those who proved no name are told apart by where they come from.
+    pub by_origin: bool,
+}
+
 /// Limits how much is done at a time. Clones, and all services they made, share the limits.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLayer {
-    calls: Arc<Semaphore>,
-    calls_max: usize,
-    queue: Arc<AtomicUsize>,
-    queue_max: usize,
-    bodies: Arc<Semaphore>,
-    bodies_max: usize,
+    places: Arc<Places>,
+    queue: Arc<Pool>,
+    streams: Kind,
+    answers: Kind,
+    by_origin: bool,
+    methods: Methods,
     sheds: Sheds,
     adaptive: Option<Arc<Adaptive>>,
 }
 
+/// What there is a number of, and what is said when it is taken.
+#[derive(Clone, Debug)]
+struct Kind {
+    pool: Arc<Pool>,
+    words: Words,
+}
+
+/// What is said where there is no more.
+#[derive(Clone, Copy, Debug)]
+struct Words {
+    /// The reason when all are taken.
+    all: &'static str,
+    /// The reason when the caller has its share.
+    share: &'static str,
+    /// Of what.
+    what: &'static str,
+}
+
+const CALLS: Words = Words {
+    all: "CONCURRENCY_LIMIT",
+    share: "CALLER_CONCURRENCY_LIMIT",
+    what: "calls at a time",
+};
+
+const STREAMS: Words = Words {
+    all: "STREAM_LIMIT",
+    share: "CALLER_STREAM_LIMIT",
+    what: "open streams",
+};
+
+const ANSWERS: Words = Words {
+    all: "RESPONSE_LIMIT",
+    share: "CALLER_RESPONSE_LIMIT",
+    what: "calls until their answers are taken",
+};
+
 impl ConcurrencyLayer {
-    /// `calls_max` at work, `queue_max` waiting for that, `bodies_max` responses being sent, among them open streams.
-    /// What is shed is counted in `sheds`.
-    pub fn new(calls_max: usize, queue_max: usize, bodies_max: usize, sheds: Sheds) -> Self {
+    /// Within `limits`; `methods` says which calls are streams, and what is shed is counted in `sheds`.
+    pub fn new(limits: ConcurrencyLimits, methods: Methods, sheds: Sheds) -> Self {
+        let kind = |max, words| Kind {
+            pool: Pool::new(max),
+            words,
+        };
         Self {
-            calls: Arc::new(Semaphore::new(calls_max.min(Semaphore::MAX_PERMITS))),
-            calls_max,
-            queue: Arc::new(AtomicUsize::new(0)),
-            queue_max,
-            bodies: Arc::new(Semaphore::new(bodies_max.min(Semaphore::MAX_PERMITS))),
-            bodies_max,
+            places: Places::new(limits.calls_max),
+            queue: Pool::new(limits.queue_max),
+            streams: kind(limits.streams_max, STREAMS),
+            answers: kind(limits.answers_max, ANSWERS),
+            by_origin: limits.by_origin,
+            methods,
             sheds,
             adaptive: None,
         }
     }
 
-    /// Lets the calls at work be fewer, down to `calls_min`, while those of `methods` take longer than usual; 0 doesn't.
+    /// Lets the calls at work be fewer, down to `calls_min`, while those of its methods take longer than usual; 0 doesn't.
     #[must_use]
-    pub fn adapting(mut self, calls_min: usize, methods: &Methods) -> Self {
+    pub fn adapting(mut self, calls_min: usize) -> Self {
         self.adaptive = (calls_min > 0).then(|| {
-            let places = Arc::clone(&self.calls);
-            Arc::new(Adaptive::new(calls_min, self.calls_max, places, methods))
+            let free = Arc::clone(self.places.free());
+            Arc::new(Adaptive::new(calls_min, self.places.max(), free, &self.methods))
         });
         self
     }
@@ -79,14 +138,12 @@ impl ConcurrencyLayer {
         let layer = self.clone();
         CALLS_WORKING.observe(meter, move |now| {
             let held = layer.adaptive.as_ref().map_or(0, |adaptive| adaptive.held());
-            let free = layer.calls.available_permits() + held;
-            now.observe(whole(layer.calls_max.saturating_sub(free)), &[]);
+            let free = layer.places.free().available_permits() + held;
+            now.observe(whole(layer.places.max().saturating_sub(free)), &[]);
         });
         let queue = Arc::clone(&self.queue);
-        CALLS_WAITING.observe(meter, move |now| {
-            now.observe(whole(queue.load(Ordering::Relaxed)), &[]);
-        });
-        let (adaptive, calls_max) = (self.adaptive.clone(), self.calls_max);
+        CALLS_WAITING.observe(meter, move |now| now.observe(whole(queue.taken()), &[]));
+        let (adaptive, calls_max) = (self.adaptive.clone(), self.places.max());
         CONCURRENCY_LIMIT.observe(meter, move |now| {
             let limit = adaptive.as_ref().map_or(calls_max, |adaptive| adaptive.limit());
             now.observe(whole(limit), &[]);
@@ -94,76 +151,93 @@ impl ConcurrencyLayer {
         self
     }
 
-    /// Takes the place back, and counts the answer until its end.
-    fn ended<B: AnswerBody>(&self, working: Working, response: Response<B>) -> Response<Counted<B>> {
+    /// Whose share a call is of; `None` has none.
+    fn caller(&self, extensions: &Extensions) -> Option<Columns> {
+        let key = CallerKey::proven(extensions).or_else(|| {
+            let origin = self.by_origin.then(|| CallerKey::origin(extensions)).flatten();
+            origin.filter(|origin| !origin.is_of_this_machine())
+        });
+        key.as_ref().map(Columns::of)
+    }
+
+    /// What the call is from its beginning to the end of its answer.
+    fn take(&self, path: &str, caller: Option<Columns>) -> Result<Taken, Status> {
+        let kind = if self.methods.streams(path) {
+            &self.streams
+        } else {
+            &self.answers
+        };
+        let taken = kind.pool.take(caller);
+        taken.map_err(|full| self.shed(full, kind.words, kind.pool.max()))
+    }
+
+    /// Gives the place back, and holds what the call is until the end of its answer.
+    fn ended<B: AnswerBody>(
+        &self,
+        working: Working,
+        taken: Taken,
+        response: Response<B>,
+    ) -> Response<Counted<B>> {
         match (&self.adaptive, working.timed) {
             (Some(adaptive), Some((path, began))) => {
                 let path = path.as_ref().map_or("", PathAndQuery::path);
-                adaptive.ended(path, began.elapsed(), working.place);
+                let Place { permit, share } = working.place;
+                adaptive.ended(path, began.elapsed(), permit);
+                drop(share);
             }
             _ => drop(working.place),
         }
-        match Arc::clone(&self.bodies).try_acquire_owned() {
-            Ok(permit) => hold_until_end(response, Some(permit)),
-            Err(_) => refuse(self.shed("RESPONSE_LIMIT", "responses being sent", self.bodies_max)),
-        }
+        hold_until_end(response, Some(taken))
     }
 
-    fn shed(&self, reason: &'static str, what: &str, limit: usize) -> Status {
+    fn shed(&self, full: Full, words: Words, max: usize) -> Status {
+        let Words { all, share, what } = words;
+        let (reason, message) = match full {
+            Full::All => (
+                all,
+                format!("the server is at its limit of {max} {what}; retry with backoff"),
+            ),
+            Full::Share => (
+                share,
+                format!(
+                    "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
+                ),
+            ),
+        };
         self.sheds.count(reason);
-        let message = format!("the server is at its limit of {limit} {what}; retry with backoff");
         StatusBuilder::resource_exhausted(reason, message)
-            .metadata("limit", limit)
+            .metadata("limit", max)
             .retry_after(RETRY_AFTER)
             .build()
     }
 
     /// A place to work, after waiting if there is room to wait; the deadline layer outside bounds the time.
-    async fn wait_for_place(&self) -> Result<OwnedSemaphorePermit, Status> {
-        let waiting = Waiting::enter(&self.queue, self.queue_max)
-            .ok_or_else(|| self.shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))?;
-        let permit = Arc::clone(&self.calls).acquire_owned().await;
+    async fn wait_for_place(&self, caller: Option<Columns>) -> Result<Place, Status> {
+        let shed = |full| self.shed(full, CALLS, self.places.max());
+        let waiting = self.queue.take(caller).map_err(shed)?;
+        let place = self.places.take(caller).await;
         drop(waiting);
-        // The semaphore is never closed; were it, there would be no place.
-        permit.map_err(|_| self.shed("CONCURRENCY_LIMIT", "calls at a time", self.calls_max))
+        place.ok_or_else(|| shed(Full::All))
     }
 }
 
 /// The body of an answer that counts until its end.
-type Counted<B> = HeldBody<B, OwnedSemaphorePermit>;
+type Counted<B> = HeldBody<B, Taken>;
 
 /// A call that has a place, until its answer begins.
 struct Working {
-    place: OwnedSemaphorePermit,
+    place: Place,
     /// Its path and its beginning, where the limit goes by how long calls take.
     timed: Option<(Option<PathAndQuery>, Instant)>,
 }
 
 impl Working {
-    fn begin(layer: &ConcurrencyLayer, request: &Request<Body>, place: OwnedSemaphorePermit) -> Self {
+    fn begin(layer: &ConcurrencyLayer, request: &Request<Body>, place: Place) -> Self {
         let timed = layer.adaptive.is_some();
         Self {
             place,
             timed: timed.then(|| (request.uri().path_and_query().cloned(), Instant::now())),
         }
-    }
-}
-
-/// A place in the queue, given back when dropped.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn enter(queue: &'a AtomicUsize, queue_max: usize) -> Option<Self> {
-        let entered = queue.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
-            (waiting < queue_max).then_some(waiting + 1)
-        });
-        entered.ok().map(|_| Self(queue))
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -188,28 +262,40 @@ pub struct Concurrency<S> {
 impl<S: Inner> Inner for Concurrency<S> {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let layer = &self.layer;
-        let counted = !is_health(request.uri().path());
-        let place = counted.then(|| Arc::clone(&layer.calls).try_acquire_owned());
-        let working = match place {
-            None => None,
-            Some(Ok(place)) => Some(Working::begin(layer, &request, place)),
-            // Few calls wait: these have a box.
-            Some(Err(_)) => {
-                return Either::Right(Box::pin(async move {
-                    let place = match layer.wait_for_place().await {
-                        Ok(place) => place,
-                        Err(status) => return refuse(status),
-                    };
-                    let working = Working::begin(layer, &request, place);
-                    let response = self.inner.call(request).await;
-                    layer.ended(working, response)
-                }));
-            }
+        let path = request.uri().path();
+        if is_health(path) {
+            let answer = self.inner.call(request);
+            return Either::Left(
+                answer
+                    .map(|response| hold_until_end(response, None))
+                    .left_future(),
+            );
+        }
+        let caller = layer.caller(request.extensions());
+        let taken = match layer.take(path, caller) {
+            Ok(taken) => taken,
+            Err(status) => return Either::Right(refused(status).left_future()),
         };
-        Either::Left(self.inner.call(request).map(|response| match working {
-            Some(working) => layer.ended(working, response),
-            None => hold_until_end(response, None),
-        }))
+        let Some(place) = layer.places.try_take(caller) else {
+            // Few calls wait: these have a box.
+            let waits = Box::pin(async move {
+                let place = match layer.wait_for_place(caller).await {
+                    Ok(place) => place,
+                    Err(status) => return refuse(status),
+                };
+                let working = Working::begin(layer, &request, place);
+                let response = self.inner.call(request).await;
+                layer.ended(working, taken, response)
+            });
+            return Either::Right(waits.right_future());
+        };
+        let working = Working::begin(layer, &request, place);
+        let answer = self.inner.call(request);
+        Either::Left(
+            answer
+                .map(|response| layer.ended(working, taken, response))
+                .right_future(),
+        )
     }
 }
 

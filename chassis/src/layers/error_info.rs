@@ -111,13 +111,13 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
         .collect();
     if of_service.is_empty() {
         let services = methods.services().into_iter().collect::<Vec<_>>().join(", ");
-        let message = format!("no service `{prefix}` here; there are: {services}");
+        let message = format!("no service {prefix:?} here; there are: {services}");
         StatusBuilder::unimplemented("SERVICE_UNKNOWN", message)
             .metadata("service", prefix)
             .metadata("services", services)
     } else {
         let known = of_service.join(", ");
-        let message = format!("no method `{asked}`; {prefix} has: {known}");
+        let message = format!("no method {asked:?}; {prefix} has: {known}");
         StatusBuilder::unimplemented("METHOD_UNKNOWN", message)
             .metadata("method", asked)
             .metadata("methods", known)

@@ -6,11 +6,13 @@
 //!
 //! - a request message beyond the limit is refused by its length, before its bytes are read, and again while it is
 //!   decompressed, so that a bomb unpacks no further than the limit;
+//! - one that would take too much memory once it is decoded is refused before that is done;
 //! - requests may be compressed with gzip or zstd, responses are if the client accepts it and the message is worth it.
 //!
-//! A gateway passes messages through: it checks lengths and leaves the compression alone.
+//! A gateway passes messages through: it checks lengths and leaves compression and content alone.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
@@ -27,15 +29,20 @@ use crate::status::{GRPC_STATUS, StatusBuilder};
 
 mod complaint;
 mod decode;
+mod decoded;
 mod encode;
 mod encoding;
 mod frame;
+mod layouts;
 
+pub use decoded::{DECODED_BYTES_MAX, too_large as decoded_too_large};
 pub use encoding::Encoding;
 pub use frame::{framed, take_plain};
+pub use layouts::Layouts;
 
 use complaint::Complaint;
 use decode::{CheckedBody, DecodedBody};
+use decoded::{DecodedLimit, Limits};
 use encode::EncodedBody;
 
 /// Header that names the encoding of the messages that follow.
@@ -48,18 +55,20 @@ const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-en
 const ACCEPTED: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
 
 /// Limits and unpacks messages. See the [module](self).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MessagesLayer {
     bytes_max: usize,
-    pass_through: bool,
+    /// `None` where messages aren't looked into.
+    layouts: Option<Arc<Layouts>>,
 }
 
 impl MessagesLayer {
-    /// For a server: request messages of at most `bytes_max` bytes, compression both ways.
-    pub fn server(bytes_max: usize) -> Self {
+    /// For a server: request messages of at most `bytes_max` bytes, which take [`DECODED_BYTES_MAX`] by these layouts at most,
+    /// compression both ways.
+    pub fn server(bytes_max: usize, layouts: Arc<Layouts>) -> Self {
         Self {
             bytes_max,
-            pass_through: false,
+            layouts: Some(layouts),
         }
     }
 
@@ -67,27 +76,28 @@ impl MessagesLayer {
     pub fn pass_through(bytes_max: usize) -> Self {
         Self {
             bytes_max,
-            pass_through: true,
+            layouts: None,
         }
     }
 
     /// The request as the routes see it, and where complaints about its messages come.
-    fn request(self, request: Request<Body>) -> Result<(Request<Body>, Complaint), Status> {
+    fn request(&self, request: Request<Body>) -> Result<(Request<Body>, Complaint), Status> {
         let (mut parts, body) = request.into_parts();
         let complaint = Complaint::default();
-        let encoding = if self.pass_through {
-            None
-        } else {
-            requested_encoding(&mut parts.headers)?
+        let (encoding, decoded) = match &self.layouts {
+            None => (None, None),
+            Some(layouts) => (
+                requested_encoding(&mut parts.headers)?,
+                DecodedLimit::of(layouts, parts.uri.path()),
+            ),
+        };
+        let limits = Limits {
+            bytes_max: self.bytes_max,
+            decoded,
         };
         let body = match encoding {
-            None => Body::new(CheckedBody::new(body, self.bytes_max, complaint.clone())),
-            Some(encoding) => Body::new(DecodedBody::new(
-                body,
-                encoding,
-                self.bytes_max,
-                complaint.clone(),
-            )),
+            None => Body::new(CheckedBody::new(body, limits, complaint.clone())),
+            Some(encoding) => Body::new(DecodedBody::new(body, encoding, limits, complaint.clone())),
         };
         Ok((Request::from_parts(parts, body), complaint))
     }
@@ -127,7 +137,10 @@ impl<S> Layer<S> for MessagesLayer {
     type Service = Messages<S>;
 
     fn layer(&self, inner: S) -> Messages<S> {
-        Messages { inner, layer: *self }
+        Messages {
+            inner,
+            layer: self.clone(),
+        }
     }
 }
 
@@ -140,11 +153,11 @@ pub struct Messages<S> {
 
 impl<S: Inner> Inner for Messages<S> {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let accepted = if self.layer.pass_through {
-            None
-        } else {
-            Encoding::choose(request.headers())
-        };
+        let accepted = self
+            .layer
+            .layouts
+            .as_ref()
+            .and_then(|_| Encoding::choose(request.headers()));
         let (request, complaint) = match self.layer.request(request) {
             Ok(checked) => checked,
             Err(status) => {

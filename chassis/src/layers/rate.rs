@@ -2,10 +2,11 @@
 //!
 //! A call over a limit is refused at once with RESOURCE_EXHAUSTED and the time to come back, before anything is done for
 //! it. A bucket is one number, the time when it will be full again (GCRA, ITU-T I.371), so that a full one needs no room:
-//! callers that have been quiet are forgotten, and nothing is lost by it. Health checks pass.
+//! callers that have been quiet are forgotten, and nothing is lost by it.
 //!
 //! The layer stands behind [`admission`](super::admission), so that calls are counted for who makes them. Those who aren't
-//! let in never come here: admission counts them by their address, in buckets of the same size (`strangers`).
+//! let in never come here: admission counts them by their address, in buckets of the same size. Health checks, which nobody has to prove
+//! a name for, have such buckets of their own: neither the calls nor the strangers of an address make a server look dead to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,21 +19,15 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Layer;
 
+use super::caller::CallerKey;
 use super::shed::Sheds;
 use super::{AnswerBody, Inner, is_health, refused};
 use crate::config::RateConfig;
-use crate::ends::Ends;
 use crate::status::StatusBuilder;
-use crate::tls::TlsPeer;
 
 mod callers;
 
-use callers::{CallerKey, Callers};
-
-/// Who a call is counted for. Whoever finds out who calls puts it into the extensions of the request; without it the name
-/// in the client's certificate counts, and without that its address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller(pub Arc<str>);
+use callers::Callers;
 
 /// How fast a bucket fills, and how much it holds, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -104,9 +99,8 @@ impl Buckets {
         }
         let now = self.now();
         // The caller's first: who is over its own limit takes nothing from the others.
-        if let (Some(bucket), Some(key)) = (self.caller, key(extensions)) {
-            let taken = self.callers.take(&key, now, |full| bucket.take(full, now));
-            taken.map_err(|wait| self.shed("CALLER_RATE_LIMIT", "its caller may make", bucket, wait))?;
+        if self.caller.is_some() {
+            self.take_own(CallerKey::of(extensions).as_ref(), now, "its caller may make")?;
         }
         if let Some(bucket) = self.all {
             let mut wait = Duration::ZERO;
@@ -118,6 +112,34 @@ impl Buckets {
             taken.map_err(|_| self.shed("RATE_LIMIT", "the server takes", bucket, wait))?;
         }
         Ok(())
+    }
+
+    /// Takes a call from the bucket of `key`, if anybody is to be counted; `whose` rate it is stands in the refusal.
+    fn take_own(&self, key: Option<&CallerKey>, now: u64, whose: &str) -> Result<(), Status> {
+        let (Some(bucket), Some(key)) = (self.caller, key) else {
+            return Ok(());
+        };
+        let taken = self.callers.take(key, now, |full| bucket.take(full, now));
+        taken.map_err(|wait| self.shed("CALLER_RATE_LIMIT", whose, bucket, wait))
+    }
+
+    /// Takes a question for health from the bucket of those who ask from where it comes.
+    fn take_probe(&self, extensions: &Extensions) -> Result<(), Status> {
+        if self.caller.is_none() {
+            return Ok(());
+        }
+        let whose = "those who ask for health from one address may make";
+        self.take_own(CallerKey::probes(extensions).as_ref(), self.now(), whose)
+    }
+
+    /// Takes what a front answers by itself from the bucket of those who come from there. Nothing from that of all: strangers would
+    /// empty it for those who are known.
+    fn take_visit(&self, extensions: &Extensions) -> Result<(), Status> {
+        if self.caller.is_none() {
+            return Ok(());
+        }
+        let whose = "those whom the front door answers by itself at one address may make";
+        self.take_own(CallerKey::visitors(extensions).as_ref(), self.now(), whose)
     }
 
     fn shed(&self, reason: &'static str, whose: &str, bucket: Bucket, wait: Duration) -> Status {
@@ -132,68 +154,58 @@ impl Buckets {
     }
 }
 
-/// The bucket of whoever comes from somewhere without being let in.
-#[derive(Debug)]
-pub(crate) struct Strangers {
-    buckets: Arc<Buckets>,
-    bucket: Bucket,
-    key: CallerKey,
-}
-
-impl Strangers {
-    /// Refuses the call when too many before it weren't let in.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED with the time to come back.
-    pub(crate) fn look(&self) -> Result<(), Status> {
-        let now = self.buckets.now();
-        let looked = self
-            .buckets
-            .callers
-            .take(&self.key, now, |full| self.bucket.take(full, now).map(|_| full));
-        looked.map_err(|wait| {
-            let whose = "those who aren't let in may make";
-            self.buckets.shed("CALLER_RATE_LIMIT", whose, self.bucket, wait)
-        })
+impl RateLayer {
+    /// Has each caller a rate?
+    pub(crate) fn limits_callers(&self) -> bool {
+        self.0.caller.is_some()
     }
 
-    /// Counts a call that wasn't let in.
-    pub(crate) fn count(&self) {
-        let now = self.buckets.now();
-        // Over the limit there is nothing to take any more.
-        let _ = self
-            .buckets
-            .callers
-            .take(&self.key, now, |full| self.bucket.take(full, now));
+    /// Counts a call that wasn't let in for where it comes from.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED with the time to come back, when too many before it weren't.
+    pub(crate) fn count_stranger(&self, origin: Option<&CallerKey>) -> Result<(), Status> {
+        self.0
+            .take_own(origin, self.0.now(), "those who aren't let in may make")
     }
 }
 
 impl RateLayer {
-    /// The bucket of a call's address, for those who aren't let in. `None` without a limit, and inside of this process.
-    pub(crate) fn strangers(&self, extensions: &Extensions) -> Option<Strangers> {
-        Some(Strangers {
-            bucket: self.0.caller?,
-            key: origin(extensions)?,
-            buckets: Arc::clone(&self.0),
-        })
+    /// The rate of what a front answers by itself.
+    pub(crate) fn of_own_answers(self) -> OwnAnswersRateLayer {
+        OwnAnswersRateLayer(self)
     }
 }
 
-/// Who the call is counted for; nobody, when it comes from this process.
-fn key(extensions: &Extensions) -> Option<CallerKey> {
-    match extensions.get::<Caller>() {
-        Some(caller) => Some(CallerKey::Name(Arc::clone(&caller.0))),
-        None => origin(extensions),
+/// See [`RateLayer::of_own_answers`].
+#[derive(Clone, Debug)]
+pub(crate) struct OwnAnswersRateLayer(RateLayer);
+
+impl<S> Layer<S> for OwnAnswersRateLayer {
+    type Service = OwnAnswersRate<S>;
+
+    fn layer(&self, inner: S) -> OwnAnswersRate<S> {
+        OwnAnswersRate {
+            inner,
+            layer: self.0.clone(),
+        }
     }
 }
 
-/// Where the call comes from, by a certificate or an address.
-fn origin(extensions: &Extensions) -> Option<CallerKey> {
-    if let Some(name) = extensions.get::<TlsPeer>().and_then(|peer| peer.name.clone()) {
-        return Some(CallerKey::Name(name));
+/// See [`RateLayer::of_own_answers`].
+#[derive(Debug)]
+pub(crate) struct OwnAnswersRate<S> {
+    inner: S,
+    layer: RateLayer,
+}
+
+impl<S: Inner> Inner for OwnAnswersRate<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        match self.layer.0.take_visit(request.extensions()) {
+            Ok(()) => Either::Left(self.inner.call(request)),
+            Err(status) => Either::Right(refused(status)),
+        }
     }
-    let ends = extensions.get::<Ends>()?;
-    Some(CallerKey::address(ends.remote().socket.ip()))
 }
 
 impl<S> Layer<S> for RateLayer {
@@ -216,12 +228,16 @@ pub struct Rate<S> {
 
 impl<S: Inner> Inner for Rate<S> {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        if !is_health(request.uri().path())
-            && let Err(status) = self.layer.0.take(request.extensions())
-        {
-            return Either::Right(refused(status));
+        let buckets = &self.layer.0;
+        let taken = if is_health(request.uri().path()) {
+            buckets.take_probe(request.extensions())
+        } else {
+            buckets.take(request.extensions())
+        };
+        match taken {
+            Ok(()) => Either::Left(self.inner.call(request)),
+            Err(status) => Either::Right(refused(status)),
         }
-        Either::Left(self.inner.call(request))
     }
 }
 

@@ -6,11 +6,15 @@ use opentelemetry::metrics::{Counter, Meter};
 use crate::telemetry::instruments::SHEDS;
 
 /// Reasons of the `ErrorInfo` of calls that are turned away.
-const REASONS: [&str; 4] = [
+const REASONS: [&str; 8] = [
     "RATE_LIMIT",
     "CALLER_RATE_LIMIT",
     "CONCURRENCY_LIMIT",
+    "CALLER_CONCURRENCY_LIMIT",
+    "STREAM_LIMIT",
+    "CALLER_STREAM_LIMIT",
     "RESPONSE_LIMIT",
+    "CALLER_RESPONSE_LIMIT",
 ];
 
 /// The counter. Clones share it.

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::error::Error as _;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -14,7 +15,7 @@ use std::task::{self, Poll, ready};
 
 use futures_util::FutureExt as _;
 use http::{Request, Response, Uri};
-use opentelemetry::trace::{SpanKind, Status as SpanStatus, TraceContextExt as _};
+use opentelemetry::trace::{SpanContext, SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue, StringValue};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
@@ -54,11 +55,20 @@ struct Peer {
     port: Option<u16>,
 }
 
+/// Whose traces are gone on with at a front door. Who isn't believed decides neither which calls are recorded nor in which trace: the
+/// call is linked to what was sent. Asked of calls with a trace alone.
+pub trait Believe: fmt::Debug + Send + Sync + 'static {
+    /// Is the caller believed? What was found out about it may be left in the extensions for the layers below.
+    fn believes(&self, request: &mut Request<Body>) -> bool;
+}
+
 /// Traces calls. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
     side: Side,
     methods: Methods,
+    /// `None` where everybody is believed.
+    believe: Option<Arc<dyn Believe>>,
     /// Of the service whose layer this is; its spans, and those below, are the role's.
     role: Option<Role>,
 }
@@ -69,8 +79,15 @@ impl TraceLayer {
         Self {
             side: Side::Server,
             methods,
+            believe: None,
             role: Role::current(),
         }
+    }
+
+    /// Goes on with the traces of those callers alone whom `believe` believes; of everybody when there is none.
+    #[must_use]
+    pub fn believing(self, believe: Option<Arc<dyn Believe>>) -> Self {
+        Self { believe, ..self }
     }
 
     /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
@@ -82,6 +99,7 @@ impl TraceLayer {
         Self {
             side: Side::Client(Arc::new(peer)),
             methods,
+            believe: None,
             role: None,
         }
     }
@@ -178,15 +196,30 @@ impl TraceLayer {
         }
     }
 
-    /// Where the work on a call belongs in the caller's trace.
-    fn begin(&self, request: &Request<Body>) -> Context {
-        let parent = propagate::extract(request.headers());
+    /// What the caller sent, and the span that is linked where its trace isn't gone on with. Nobody below hears of that trace, either.
+    fn told(&self, request: &mut Request<Body>) -> (Context, Option<SpanContext>) {
+        let doubted = self
+            .believe
+            .as_ref()
+            .filter(|_| propagate::is_told(request.headers()))
+            .is_some_and(|believe| !believe.believes(request));
+        if doubted {
+            propagate::take_trace(request.headers_mut())
+        } else {
+            (propagate::extract(request.headers()), None)
+        }
+    }
+
+    /// Where the work on a call belongs: in the caller's trace, if it is believed.
+    fn begin(&self, request: &mut Request<Body>) -> Context {
+        let (parent, linked) = self.told(request);
+        let request = &*request;
         let parent = match self.role {
             Some(role) => parent.with_value(role),
             None => parent,
         };
         let method = self.methods.name(request.uri().path());
-        let context = sampling::begin(&parent, name_of(method), SpanKind::Server, || {
+        let context = sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
             if let Some(ends) = request.extensions().get::<Ends>() {
                 if let Some(local) = ends.local() {
@@ -208,7 +241,7 @@ impl TraceLayer {
     /// The context of a call to `peer`, made within that `around` it.
     fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
         let method = self.methods.name(request.uri().path());
-        let context = sampling::begin(around, name_of(method), SpanKind::Client, || {
+        let context = sampling::begin(around, None, name_of(method), SpanKind::Client, || {
             let mut attributes = attributes(method, request);
             attributes.push(KeyValue::new("server.address", Arc::clone(&peer.host)));
             let port = peer.port.map(i64::from);
@@ -365,9 +398,12 @@ fn log(outcome: &Outcome, started: Instant) {
         .and_then(|status| status.source())
         .map(chain)
         .unwrap_or_default();
+    // What a server is at fault for it says in words of its own; but for what it doesn't have, which its caller named.
     let message = match outcome.code {
-        Code::InvalidArgument => Cow::Owned(unquoted(&outcome.message)),
-        _ => Cow::Borrowed(outcome.message.as_str()),
+        code if is_server_fault(code) && code != Code::Unimplemented => {
+            Cow::Borrowed(outcome.message.as_str())
+        }
+        _ => Cow::Owned(unquoted(&outcome.message)),
     };
     let message = message.as_ref();
     if is_server_fault(outcome.code) {

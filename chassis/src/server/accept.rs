@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,7 +27,9 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Service as _;
 
-use super::guarded::{Guarded, Pulse};
+use super::body_timeout::Begins;
+use super::crowd::{Crowd, Member};
+use super::guarded::Guarded;
 use super::leftover::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, Leftover};
 use super::lifetime::{Due, Lifetime};
 use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
@@ -102,8 +104,10 @@ struct Connections {
     http1: http1::Builder,
     places: Arc<Semaphore>,
     workers: Workers,
+    crowd: Crowd,
     openings: Openings,
     opening_timeout: Duration,
+    body_timeout: Duration,
     times: Arc<ConnectionConfig>,
     overhead_frames_max: u32,
     tasks: TaskTracker,
@@ -140,8 +144,10 @@ impl Connections {
             http1: http1_builder(config),
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
             workers: workers(config),
+            crowd: Crowd::new(config.connections_per_address_max),
             openings: Openings::new(config.openings_max),
             opening_timeout: config.opening_timeout,
+            body_timeout: config.body_timeout,
             times: Arc::new(config.connection.clone()),
             overhead_frames_max: config.http2.overhead_frames_max,
             tasks,
@@ -150,15 +156,28 @@ impl Connections {
         }
     }
 
-    /// Waits for a place and a connection, and starts serving it.
+    /// A place for one more connection, for which the oldest stranger goes if there is none.
+    async fn place(&self, newcomer: &Member) -> OwnedSemaphorePermit {
+        if self.places.available_permits() == 0 {
+            self.crowd.make_room(newcomer);
+        }
+        match Arc::clone(&self.places).acquire_owned().await {
+            Ok(place) => place,
+            // The semaphore is never closed; were it, no connection would be taken any more.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Waits for a connection and a place, and starts serving it.
     async fn accept(&self, listener: &Listener) {
-        // The semaphore is never closed; were it, no connection would be taken any more.
-        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
-            return std::future::pending().await;
-        };
         match listener.tcp.accept().await {
             Ok((stream, remote)) => {
-                let connection = self.connection(&stream, remote);
+                // First whether its own address has room: who is refused for that makes nobody go.
+                let Some(connection) = self.connection(&stream, remote) else {
+                    tracing::debug!(%remote, "connection closed: its address has too many");
+                    return;
+                };
+                let place = self.place(&connection.member).await;
                 let (tls, abort) = (listener.tls.clone(), self.abort.clone());
                 // The runtime of this thread lets go of it; that of the worker takes it.
                 let stream = stream.into_std();
@@ -180,10 +199,12 @@ impl Connections {
         }
     }
 
-    /// A connection to be served.
-    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Connection {
-        Connection {
-            ends: Ends::new(stream.local_addr().ok(), remote),
+    /// A connection to be served, if its address may have one more.
+    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<Connection> {
+        let ends = Ends::new(stream.local_addr().ok(), remote);
+        Some(Connection {
+            member: self.crowd.enter(remote.ip(), ends.pulse())?,
+            ends,
             stack: self.stack.clone(),
             http2: self.http2.clone(),
             http1: self.http1.clone(),
@@ -191,8 +212,9 @@ impl Connections {
             opening: self.openings.enter(),
             times: Arc::clone(&self.times),
             overhead_frames_max: self.overhead_frames_max,
+            body_timeout: self.body_timeout,
             goaway: self.goaway.clone(),
-        }
+        })
     }
 
     /// Ends all connections: after their calls until `deadline`, then at once.
@@ -220,6 +242,7 @@ impl Connections {
 
 /// A connection that was accepted.
 struct Connection {
+    member: Member,
     ends: Ends,
     stack: Stack,
     http2: http2::Builder<TokioExecutor>,
@@ -228,6 +251,7 @@ struct Connection {
     opening_deadline: Instant,
     times: Arc<ConnectionConfig>,
     overhead_frames_max: u32,
+    body_timeout: Duration,
     goaway: CancellationToken,
 }
 
@@ -264,6 +288,10 @@ impl Connection {
                 tracing::debug!(remote = %self.remote(), "connection closed: too many are beginning, and this one is the oldest");
                 None
             }
+            () = self.member.pushed_out() => {
+                tracing::debug!(remote = %self.remote(), "connection closed: there are too many, and it is the oldest without a call");
+                None
+            }
             () = self.goaway.cancelled() => None,
         }
     }
@@ -278,6 +306,7 @@ impl Connection {
         };
         let remote = self.remote();
         let Self {
+            member,
             ends,
             stack,
             http2,
@@ -285,6 +314,7 @@ impl Connection {
             opening,
             times,
             overhead_frames_max,
+            body_timeout,
             goaway,
             ..
         } = self;
@@ -304,6 +334,7 @@ impl Connection {
         };
         let calls = Calls::default();
         let gather = Gather::new(calls.clone());
+        let pulse = Arc::clone(ends.pulse());
         let service = service_fn(move |mut request: Request<Incoming>| -> Counted {
             let extensions = request.extensions_mut();
             extensions.insert(ends.clone());
@@ -311,19 +342,20 @@ impl Connection {
                 extensions.insert(peer.clone());
             }
             // A stack is always ready: each call waits in it.
-            let answer = stack
-                .clone()
-                .call(request.map(|body| Body::new(Leftover::new(body.map_err(broken_off), leftover_max))));
+            let answer = stack.clone().call(request.map(|body| {
+                let body = Begins::within(body_timeout, body.map_err(broken_off));
+                Body::new(Leftover::new(body, leftover_max))
+            }));
             Counted {
                 answer,
                 _under_way: calls.begin(),
                 _beat: Beat::begin(),
             }
         });
-        let pulse = Arc::new(Pulse::new());
         let life = Life {
             lifetime: Lifetime::new(Arc::clone(&pulse), &times, fastrand::f64()),
             remote,
+            member,
             goaway,
         };
         if speaks_http2 {
@@ -359,6 +391,7 @@ impl Future for Counted {
 struct Life {
     lifetime: Lifetime,
     remote: SocketAddr,
+    member: Member,
     goaway: CancellationToken,
 }
 
@@ -377,6 +410,10 @@ impl Life {
                 () = self.goaway.cancelled(), if !leaving => {
                     leaving = true;
                     leave(connection.as_mut());
+                }
+                () = self.member.pushed_out() => {
+                    tracing::debug!(%remote, "connection cut: there are too many, and it is the oldest without a call");
+                    return;
                 }
                 due = self.lifetime.due() => match due {
                     Due::Leave(reason) => {

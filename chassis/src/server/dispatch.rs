@@ -1,6 +1,7 @@
 //! Below all layers: to the mounted services, or on to a forwarder, with the message limits of each.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -9,13 +10,16 @@ use tonic::body::Body;
 use tower::Layer as _;
 
 use super::mounted::Mounted;
-use crate::layers::messages::{Messages, MessagesLayer};
-use crate::layers::{AnswerBody, AnyService, Inner};
+use crate::health::MESSAGE_BYTES_MAX;
+use crate::layers::messages::{Layouts, Messages, MessagesLayer};
+use crate::layers::{AnswerBody, AnyService, Inner, is_health};
 use crate::methods::service_of;
 
 /// Chooses by the name of the service in the path.
 pub(super) struct Dispatch {
     mounted: Messages<Mounted>,
+    /// Whoever may call is heard, so in few words.
+    health: Messages<AnyService>,
     forwarded: BTreeSet<String>,
     forwarder: Option<Messages<AnyService>>,
 }
@@ -23,12 +27,15 @@ pub(super) struct Dispatch {
 impl Dispatch {
     pub(super) fn new(
         mounted: Mounted,
+        health: AnyService,
         forwarded: Vec<String>,
         forwarder: Option<AnyService>,
         message_bytes_max: usize,
+        layouts: Arc<Layouts>,
     ) -> Self {
         Self {
-            mounted: MessagesLayer::server(message_bytes_max).layer(mounted),
+            health: MessagesLayer::server(MESSAGE_BYTES_MAX, Arc::clone(&layouts)).layer(health),
+            mounted: MessagesLayer::server(message_bytes_max, layouts).layer(mounted),
             forwarded: forwarded.into_iter().collect(),
             forwarder: forwarder.map(|to| MessagesLayer::pass_through(message_bytes_max).layer(to)),
         }
@@ -37,9 +44,13 @@ impl Dispatch {
 
 impl Inner for Dispatch {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let path = request.uri().path();
+        if is_health(path) {
+            return Either::Left(self.health.call(request).map(boxed).left_future());
+        }
         match &self.forwarder {
-            Some(forwarder) if self.forwarded.contains(service_of(request.uri().path())) => {
-                Either::Left(forwarder.call(request).map(boxed))
+            Some(forwarder) if self.forwarded.contains(service_of(path)) => {
+                Either::Left(forwarder.call(request).map(boxed).right_future())
             }
             _ => Either::Right(self.mounted.call(request).map(boxed)),
         }

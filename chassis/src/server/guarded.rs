@@ -4,80 +4,15 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
 
 use super::frames::{Budget, DATA, HEADERS, Scan, is_overhead};
+use super::pulse::Pulse;
 
 /// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, 6.8): 28 bytes of payload, stream 0, whatever was begun may have been done.
 const CALM_DOWN: &[u8] = b"\0\0\x1c\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_idle_frames";
-
-/// What happened on a connection, and when. Shared between its bytes and its clock.
-#[derive(Debug)]
-pub(super) struct Pulse {
-    began: Instant,
-    /// Of HEADERS and DATA in either direction; milliseconds since `began`, plus one; 0 before the first call.
-    last_work: AtomicU64,
-    /// Since when the peer takes no bytes, likewise; 0 while it does.
-    blocked: AtomicU64,
-}
-
-impl Pulse {
-    pub(super) fn new() -> Self {
-        Self {
-            began: Instant::now(),
-            last_work: AtomicU64::new(0),
-            blocked: AtomicU64::new(0),
-        }
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
-    }
-
-    fn at(&self, time: &AtomicU64) -> Option<Instant> {
-        let millis = time.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(self.began + Duration::from_millis(millis))
-    }
-
-    /// When the connection began.
-    pub(super) fn began(&self) -> Instant {
-        self.began
-    }
-
-    /// When a part of a call last passed; `None` before the first call.
-    pub(super) fn last_work(&self) -> Option<Instant> {
-        self.at(&self.last_work)
-    }
-
-    /// A part of a call passes.
-    pub(super) fn note_work(&self) {
-        self.last_work.store(self.now(), Ordering::Relaxed);
-    }
-
-    /// The peer takes no bytes, from now on if not before.
-    pub(super) fn note_blocked(&self) {
-        if self.blocked.load(Ordering::Relaxed) == 0 {
-            self.blocked.store(self.now(), Ordering::Relaxed);
-        }
-    }
-
-    /// The peer takes bytes again.
-    pub(super) fn note_taken(&self) {
-        if self.blocked.load(Ordering::Relaxed) != 0 {
-            self.blocked.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// Since when the peer takes no bytes.
-    pub(super) fn blocked(&self) -> Option<Instant> {
-        self.at(&self.blocked)
-    }
-}
 
 /// See the [module](self).
 #[derive(Debug)]

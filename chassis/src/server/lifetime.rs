@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::guarded::Pulse;
+use super::pulse::{Pulse, Standing};
 use crate::config::ConnectionConfig;
 
 /// Share of the maximum age that is drawn by lot, either way, in percent: clients that came together don't leave together.
@@ -21,7 +21,7 @@ pub(super) enum Reason {
     Old,
     /// Nothing came for long.
     Idle,
-    /// No call ever came.
+    /// No call was let in, or none but questions for health, and no more of those.
     Unused,
 }
 
@@ -101,7 +101,10 @@ impl Lifetime {
             None => Some((self.old_at, Some(Due::Leave(Reason::Old)))),
         };
         let silence = self.leaving.is_none().then(|| match last_work {
-            Some(last) => (last + self.idle, Some(Due::Leave(Reason::Idle))),
+            Some(last) if self.pulse.standing() == Standing::Caller => {
+                (last + self.idle, Some(Due::Leave(Reason::Idle)))
+            }
+            Some(last) => (last + self.first_call, Some(Due::Leave(Reason::Unused))),
             None => {
                 let at = self.pulse.began() + self.first_call;
                 (at, Some(Due::Leave(Reason::Unused)))
@@ -144,7 +147,7 @@ mod tests {
         for (draw, leaves) in [(0.0, 900), (0.5, 1000), (1.0, 1100)] {
             let began = Instant::now();
             let pulse = Arc::new(Pulse::new());
-            pulse.note_work();
+            pulse.let_in(Standing::Caller);
             let mut lifetime = Lifetime::new(pulse, &config(), draw);
             assert_eq!(lifetime.due().await, Due::Leave(Reason::Old));
             assert_eq!(began.elapsed().as_secs(), leaves);
@@ -157,13 +160,13 @@ mod tests {
     async fn an_idle_one_is_told_to_leave_but_its_streams_are_left_alone() {
         let began = Instant::now();
         let pulse = Arc::new(Pulse::new());
-        pulse.note_work();
+        pulse.let_in(Standing::Caller);
         let mut config = config();
         config.idle_max = Duration::from_secs(300);
         let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config, 0.5);
         let busy = async {
             tokio::time::sleep(Duration::from_secs(200)).await;
-            pulse.note_work();
+            pulse.let_in(Standing::Caller);
             std::future::pending::<()>().await;
         };
         let due = tokio::select! {
@@ -179,7 +182,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_takes_no_bytes_is_cut() {
         let pulse = Arc::new(Pulse::new());
-        pulse.note_work();
+        pulse.let_in(Standing::Caller);
         let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
         tokio::time::advance(Duration::from_secs(10)).await;
         pulse.note_blocked();
@@ -188,5 +191,32 @@ mod tests {
             Due::Cut("its client takes no bytes")
         ));
         assert_eq!(pulse.began().elapsed().as_secs(), 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_are_refused_are_no_work_and_health_is_for_a_while() {
+        let pulse = Arc::new(Pulse::new());
+        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
+        let refused = async {
+            loop {
+                pulse.note_work();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let due = tokio::select! {
+            due = lifetime.due() => due,
+            () = refused => unreachable!("it never ends"),
+        };
+        assert_eq!(due, Due::Leave(Reason::Unused));
+        assert_eq!(pulse.began().elapsed().as_secs(), 60);
+
+        let pulse = Arc::new(Pulse::new());
+        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
+        tokio::time::advance(Duration::from_secs(50)).await;
+        pulse.let_in(Standing::Probe);
+        assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
+        assert_eq!(pulse.began().elapsed().as_secs(), 110);
+        let later = tokio::time::timeout(Duration::from_secs(1_000_000), lifetime.due()).await;
+        assert!(later.is_err(), "a watch of it is left alone: {later:?}");
     }
 }

@@ -73,7 +73,9 @@ pub enum BindError {
         source: io::Error,
     },
     /// The certificates.
-    #[error("the files of server.tls (--tls-cert, --tls-key, --tls-client-ca) can't be used")]
+    #[error(
+        "the files of server.tls (--tls-cert, --tls-key, --tls-client-ca, --tls-client-crl) can't be used"
+    )]
     Tls(#[from] TlsError),
 }
 

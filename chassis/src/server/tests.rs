@@ -212,6 +212,71 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
 }
 
 #[tokio::test]
+async fn an_address_has_so_many_connections_and_those_without_a_call_make_room() {
+    let config = ServerConfig {
+        connections_per_address_max: 2,
+        ..ServerConfig::default()
+    };
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let first = connect(running.address);
+    say_to(first.clone(), "first").await.expect("an echo");
+    let mut silent = TcpStream::connect(running.address).await.expect("a connection");
+    let second = connect(running.address);
+    say_to(second.clone(), "second").await.expect("an echo");
+    let mut rest = Vec::new();
+    // Cut with or without a reset.
+    let _ = silent.read_to_end(&mut rest).await;
+    // Nobody else may be sent away.
+    let mut third = TcpStream::connect(running.address).await.expect("a connection");
+    let _ = third.read_to_end(&mut rest).await;
+    assert!(rest.is_empty(), "{rest:?}");
+    for channel in [first, second] {
+        say_to(channel, "again").await.expect("an echo");
+    }
+}
+
+#[tokio::test]
+async fn headers_without_a_body_are_answered_in_time() {
+    let config = ServerConfig {
+        body_timeout: Duration::from_millis(100),
+        ..ServerConfig::default()
+    };
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let stream = TcpStream::connect(running.address).await.expect("a connection");
+    let (client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+    let connection = tokio::spawn(connection);
+    let mut client = client.ready().await.expect("a stream");
+    let request = http::Request::post(format!("http://x{}", crate::testing::SAY))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(())
+        .expect("a request");
+    let (answer, _held_back) = client.send_request(request, false).expect("sent");
+    let answer = answer.await.expect("an answer");
+    let status = Status::from_header_map(answer.headers()).expect("a refusal");
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    assert_eq!(reason(&status).as_deref(), Some("BODY_TIMEOUT"));
+    connection.abort();
+    // What comes with its headers has all the time of a call.
+    say_to(connect(running.address), "hello").await.expect("an echo");
+}
+
+#[tokio::test]
+async fn health_is_asked_for_in_few_words() {
+    let config = ServerConfig::default();
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let mut health = HealthClient::new(connect(running.address));
+    for (bytes, expected) in [(1_000, "SERVICE_UNKNOWN"), (1_100, "MESSAGE_TOO_LARGE")] {
+        let service = "x".repeat(bytes);
+        let status = health
+            .check(HealthCheckRequest { service })
+            .await
+            .expect_err("nobody's name");
+        assert_eq!(reason(&status).as_deref(), Some(expected));
+    }
+}
+
+#[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = taken.local_addr().expect("an address");
@@ -296,4 +361,57 @@ async fn a_request_that_breaks_off_is_of_a_caller_who_went_away() {
             "{going:?}: {lines:#?}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_answer_of_the_fronts_own_is_under_the_layers() {
+    let config = ServerConfig {
+        rate: crate::config::RateConfig {
+            caller_calls_per_second: 1,
+            caller_burst: 3,
+            // Those who are known pay for nobody else.
+            calls_per_second: 1,
+            burst: 1,
+        },
+        ..ServerConfig::default()
+    };
+    let recorded = crate::layers::testing::record();
+    let stack = echo(&config);
+    // Calls of health are under no rate; a preflight for one is.
+    let remote = "192.0.2.1:1".parse().expect("an address");
+    let (head, ()) = Request::builder()
+        .extension(crate::ends::Ends::new(None, remote))
+        .uri("/grpc.health.v1.Health/Check")
+        .header(
+            "traceparent",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        )
+        .body(())
+        .expect("a request")
+        .into_parts();
+    let told = || Some(Status::not_found("no path \"/nowhere\""));
+    assert!(stack.own_answer(&head, None).await.is_ok());
+    assert!(stack.own_answer(&head, told()).await.is_ok());
+    let codes = recorded.spans().into_iter().map(|span| {
+        assert_eq!(
+            span.span_context.trace_id().to_string(),
+            "4bf92f3577b34da6a3ce929d0e0e4736"
+        );
+        crate::layers::testing::attribute(&span, "rpc.status_code")
+    });
+    assert_eq!(codes.collect::<Vec<_>>(), ["OK", "NOT_FOUND"]);
+    let lines = recorded.lines();
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert!(
+        line.contains("call refused") && !line.contains("nowhere"),
+        "{line}"
+    );
+    assert!(stack.own_answer(&head, told()).await.is_ok());
+    let refusal = stack.own_answer(&head, told()).await.expect_err("above the rate");
+    assert_eq!(reason(&refusal).as_deref(), Some("CALLER_RATE_LIMIT"));
+    stack.drain();
+    let refusal = stack.own_answer(&head, None).await.expect_err("it drains");
+    assert_eq!(reason(&refusal).as_deref(), Some("DRAINING"));
 }

@@ -12,7 +12,7 @@
 use std::cell::Cell;
 
 use opentelemetry::trace::{
-    SpanBuilder, SpanContext, SpanId, SpanKind, TraceContextExt as _, TraceFlags, TraceId, Tracer as _,
+    Link, SpanBuilder, SpanContext, SpanId, SpanKind, TraceContextExt as _, TraceFlags, TraceId, Tracer as _,
 };
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{
@@ -62,6 +62,7 @@ impl Recorded {
     fn begin(
         &self,
         parent: &Context,
+        linked: Option<SpanContext>,
         name: &str,
         kind: SpanKind,
         attributes: impl FnOnce() -> Vec<KeyValue>,
@@ -83,7 +84,8 @@ impl Recorded {
                 NEXT_TRACE.set(Some(trace));
             }
             let builder = SpanBuilder::from_name(name.to_owned());
-            let builder = builder.with_kind(kind).with_attributes(attributes());
+            let mut builder = builder.with_kind(kind).with_attributes(attributes());
+            builder.links = linked.map(|linked| vec![Link::with_context(linked)]);
             return parent.with_span(self.tracer.build_with_context(builder, parent));
         }
         // Told to the next process as it was decided, also where this one has nobody to send spans to.
@@ -99,20 +101,21 @@ impl Recorded {
     }
 }
 
-/// The context for the work on a call within `parent`: with its span, which has these attributes, or, when it isn't to be recorded,
-/// with ids alone. `None` where no telemetry runs.
+/// The context for the work on a call within `parent`: with its span, which has these attributes and a link to what is `linked`, or,
+/// when it isn't to be recorded, with ids alone. `None` where no telemetry runs.
 pub(crate) fn begin(
     parent: &Context,
+    linked: Option<SpanContext>,
     name: &str,
     kind: SpanKind,
     attributes: impl FnOnce() -> Vec<KeyValue>,
 ) -> Option<Context> {
     // It calls once, but doesn't say so.
-    let mut begun = Some((kind, attributes));
+    let mut begun = Some((linked, kind, attributes));
     tracing::dispatcher::get_default(|dispatch| {
         let recorded = dispatch.downcast_ref::<Recorded>()?;
-        let (kind, attributes) = begun.take()?;
-        Some(recorded.begin(parent, name, kind, attributes))
+        let (linked, kind, attributes) = begun.take()?;
+        Some(recorded.begin(parent, linked, name, kind, attributes))
     })
 }
 

@@ -4,14 +4,16 @@ use std::io;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
+use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider, revocations};
 use super::{ALPN_H2, ALPN_HTTP1, CERTIFICATES};
 use crate::config::ServerTlsConfig;
+use crate::private_files::warn_of_readers;
 use crate::reload::Reloading;
 
 /// Longest name of a client, in bytes; a longer one isn't told.
@@ -43,11 +45,13 @@ impl Acceptor {
         if !settings.is_on() {
             return Ok(None);
         }
-        let asks_clients = !settings.client_ca.as_os_str().is_empty();
+        warn_of_readers(&settings.key);
+        let asks_clients = settings.asks_clients();
         let mut files = vec![settings.cert.clone(), settings.key.clone()];
         files.extend(asks_clients.then(|| settings.client_ca.clone()));
+        files.extend(settings.has_crl().then(|| settings.client_crl.clone()));
         let settings = settings.clone();
-        let config = Reloading::new(CERTIFICATES, files, move || make(&settings, asks_clients))?;
+        let config = Reloading::new(CERTIFICATES, files, move || make(&settings))?;
         Ok(Some(Self {
             config: Arc::new(config),
             asks_clients,
@@ -96,20 +100,13 @@ impl Acceptor {
     }
 }
 
-fn make(settings: &ServerTlsConfig, asks_clients: bool) -> Result<ServerConfig, TlsError> {
+fn make(settings: &ServerTlsConfig) -> Result<ServerConfig, TlsError> {
     let (certificates, key) = (certificates(&settings.cert)?, key(&settings.key)?);
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&VERSIONS)
         .map_err(TlsError::Setup)?;
-    let builder = if asks_clients {
-        let roots = Arc::new(authorities(&settings.client_ca)?);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
-            .build()
-            .map_err(|source| TlsError::Authority {
-                path: settings.client_ca.clone(),
-                source: source.into(),
-            })?;
-        builder.with_client_cert_verifier(verifier)
+    let builder = if settings.asks_clients() {
+        builder.with_client_cert_verifier(clients(settings)?)
     } else {
         builder.with_no_client_auth()
     };
@@ -121,7 +118,35 @@ fn make(settings: &ServerTlsConfig, asks_clients: bool) -> Result<ServerConfig, 
             source,
         })?;
     config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    if settings.has_crl() {
+        // A session that is resumed isn't asked for its certificate, which may be revoked by now.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(config)
+}
+
+/// Verifies clients by the authorities of the settings, and by what those have revoked. Sessions are resumed without a look at
+/// the certificate, but only those of the same configuration: with a list that has changed they begin anew.
+fn clients(settings: &ServerTlsConfig) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let roots = Arc::new(authorities(&settings.client_ca)?);
+    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
+    if settings.has_crl() {
+        // A list past its next update says nothing of what was revoked since.
+        builder = builder
+            .with_crls(revocations(&settings.client_crl)?)
+            .enforce_revocation_expiration();
+    }
+    builder.build().map_err(|source| match source {
+        VerifierBuilderError::InvalidCrl(_) => TlsError::Revocations {
+            path: settings.client_crl.clone(),
+            source: source.into(),
+        },
+        source => TlsError::Authority {
+            path: settings.client_ca.clone(),
+            source: source.into(),
+        },
+    })
 }
 
 /// The name in a certificate that was verified.

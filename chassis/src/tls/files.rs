@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::{RootCertStore, SupportedProtocolVersion};
 
 /// Most bytes of a file with certificates or a key.
@@ -48,6 +48,14 @@ pub enum TlsError {
     /// Certificates that nobody can be believed by.
     #[error("{} holds no usable authorities", path.display())]
     Authority {
+        /// Their file.
+        path: PathBuf,
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Lists of revoked certificates that can't be used.
+    #[error("{} holds no usable lists of revoked certificates", path.display())]
+    Revocations {
         /// Their file.
         path: PathBuf,
         /// Why not.
@@ -96,6 +104,19 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
         .ok_or_else(|| TlsError::Pem {
             path: path.to_owned(),
             what: "certificate",
+        })
+}
+
+/// All lists of revoked certificates of a file; at least one.
+pub(super) fn revocations(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let bytes = read(path)?;
+    let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
+    found
+        .ok()
+        .filter(|found| !found.is_empty())
+        .ok_or_else(|| TlsError::Pem {
+            path: path.to_owned(),
+            what: "list of revoked certificates (X509 CRL)",
         })
 }
 

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType,
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, SanType, SerialNumber,
 };
 use tempfile::TempDir;
 
 /// An authority with a folder for its files.
 pub(crate) struct Authority {
-    folder: TempDir,
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    pub(crate) folder: TempDir,
+    pub(crate) issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
@@ -18,6 +19,7 @@ impl Authority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer =
             CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed");
         let folder = tempfile::tempdir().expect("a folder");
@@ -37,6 +39,7 @@ impl Authority {
             .map(|name| (*name).to_owned())
             .partition(|name| name.contains("://"));
         let mut params = CertificateParams::new(hosts).expect("names");
+        params.serial_number = Some(serial(file));
         let uris = uris
             .into_iter()
             .map(|uri| SanType::URI(uri.try_into().expect("ASCII")));
@@ -55,8 +58,13 @@ impl Authority {
     }
 }
 
+/// The serial number of the certificate in a file: its name.
+pub(crate) fn serial(file: &str) -> SerialNumber {
+    SerialNumber::from(file.as_bytes().to_vec())
+}
+
 /// Puts `text` in the place of a file at once, as those who renew certificates do.
-fn replace(file: &Path, text: &str) {
+pub(crate) fn replace(file: &Path, text: &str) {
     let new = file.with_extension("new");
     std::fs::write(&new, text).expect("written");
     std::fs::rename(&new, file).expect("renamed");

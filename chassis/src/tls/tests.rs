@@ -1,15 +1,16 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use rcgen::{CertificateRevocationListParams, KeyIdMethod, RevokedCertParams, SerialNumber};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tonic::Status;
 
-use super::testing::Authority;
+use super::testing::{Authority, replace, serial};
 use super::*;
 use crate::client::{Channel, ClientConfig, channel};
 use crate::config::{ClientTlsConfig, ServerConfig, ServerTlsConfig};
@@ -202,6 +203,90 @@ async fn changed_certificates_are_for_connections_to_come() {
     acceptor.look();
     assert!(handshake("three.internal").await);
     accepting.abort();
+}
+
+impl Authority {
+    /// The file of a list with the certificates that were issued into these files, good until `next_update`.
+    fn revoke(&self, files: &[&str], next_update: SystemTime) -> PathBuf {
+        let this_update = SystemTime::UNIX_EPOCH.into();
+        let revoked = |file: &&str| RevokedCertParams {
+            serial_number: serial(file),
+            revocation_time: this_update,
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update,
+            next_update: next_update.into(),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: files.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = params.signed_by(&self.issuer).expect("signed");
+        let file = self.folder.path().join("crl.pem");
+        replace(&file, &list.pem().expect("PEM"));
+        file
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_certificate_lets_nobody_in() {
+    let authority = Authority::new();
+    let mut config = config(authority.issue("server", &["127.0.0.1"]));
+    config.tls.client_ca = authority.ca();
+    let (now, day) = (SystemTime::now(), Duration::from_secs(24 * 60 * 60));
+    config.tls.client_crl = authority.revoke(&["other"], now + day);
+    let acceptor = Acceptor::new(&config.tls).expect("good files").expect("it is on");
+    let tcp = crate::server::bind(([127, 0, 0, 1], 0).into())
+        .await
+        .expect("a free port");
+    let uri = format!("https://{}", tcp.local_addr().expect("an address"));
+    let uri = uri.parse().expect("an address");
+    let (cert, key) = authority.issue("client", &["client.internal"]);
+    let tls = ClientTlsConfig {
+        cert,
+        key,
+        ..believing(authority.ca())
+    };
+    // One client, which would resume its session: it has to be looked at again all the same.
+    let connector = Connector::new(&uri, &tls, Duration::from_secs(3)).expect("good files");
+    let comes_in = async || {
+        let (served, connected) = tokio::join!(
+            async {
+                let (stream, _) = tcp.accept().await.expect("a connection");
+                let mut stream = acceptor.accept(stream, false).await.map(|(stream, _)| stream)?;
+                stream.write_all(b"in").await?;
+                stream.shutdown().await
+            },
+            async {
+                // In TLS 1.3 the client hears of its certificate after the handshake.
+                let mut stream = connector.clone().connect().await?;
+                let mut said = Vec::new();
+                stream.read_to_end(&mut said).await
+            }
+        );
+        served.is_ok() && connected.is_ok()
+    };
+    assert!(comes_in().await);
+    authority.revoke(&["other", "client"], now + day);
+    acceptor.look();
+    assert!(!comes_in().await, "it is revoked");
+    authority.revoke(&[], now + day);
+    acceptor.look();
+    assert!(comes_in().await);
+    // What can't be read leaves the last list in force; one that is over says nothing of what was revoked since.
+    std::fs::write(&config.tls.client_crl, "no list").expect("written");
+    acceptor.look();
+    assert!(comes_in().await);
+    authority.revoke(&[], now - day);
+    acceptor.look();
+    assert!(!comes_in().await, "the list is over");
+    // Nor does a list of another authority say anything.
+    let stranger = Authority::new();
+    std::fs::copy(stranger.revoke(&[], now + day), &config.tls.client_crl).expect("copied");
+    acceptor.look();
+    assert!(!comes_in().await, "the list is somebody else's");
 }
 
 #[tokio::test]

@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// As `souk` has it: tests measure memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     souk_standalone::main()
 }

@@ -4,6 +4,7 @@ pub(crate) mod cells;
 mod credentials;
 mod escapes;
 mod existence;
+mod unchecked;
 
 use serde_json::Value;
 use souk_access::{Reach, Role, Rules, Verdict};

@@ -97,7 +97,7 @@ fn begin(run: &Arc<Run>, seed: u64) -> JoinSet<anyhow::Result<()>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "met a row that an index had twice, of which the cause isn't known yet: see docs/RELIABILITY.md"]
+#[ignore = "minutes of most of two cores, by flag: see docs/RELIABILITY.md"]
 async fn nothing_is_lost_and_nothing_is_hidden_whatever_goes_wrong() -> anyhow::Result<()> {
     let seed = seed("chaos");
     let lasts = Duration::from_secs(rounds("SOUK_CHAOS_SECONDS", 0) as u64);

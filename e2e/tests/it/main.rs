@@ -11,6 +11,7 @@
 
 mod access;
 mod aggregations;
+mod assault;
 mod attributes;
 mod backups;
 mod bad_input;
@@ -32,6 +33,7 @@ mod observed;
 mod occupied;
 mod oracle;
 mod outages;
+mod private_files;
 mod readme;
 mod rebuild;
 mod redesign;

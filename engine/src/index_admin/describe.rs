@@ -18,6 +18,10 @@ pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// What is told of an index that isn't tried again; the last failure itself is for the log, as that of a stall.
+const FAILED: &str =
+    "it failed again and again, and building it anew didn't help: the server's log has the last failure";
+
 /// An index as it is now.
 pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb::Index> {
     let wanted = table.wanted();
@@ -45,9 +49,9 @@ pub(super) async fn index(engine: &Engine, table: &Arc<OpenTable>) -> Result<pb:
             described.phase = pb::IndexPhase::Building.into();
             described.fields_to_be = fields::fields(&wanted);
         }
-        Phase::Failed(reason) => {
+        Phase::Failed(_) => {
             described.phase = pb::IndexPhase::Failed.into();
-            described.failure = reason;
+            described.failure = FAILED.to_owned();
         }
         Phase::Serving(serving) => {
             let is_building = build
@@ -99,7 +103,7 @@ fn to_wire(build: Build, last: u64) -> pb::IndexBuild {
     let (step, failure) = match build.step {
         Step::Reading => (pb::IndexBuildStep::Reading, String::new()),
         Step::CatchingUp => (pb::IndexBuildStep::CatchingUp, String::new()),
-        Step::Failed(reason) => (pb::IndexBuildStep::Failed, reason),
+        Step::Failed(_) => (pb::IndexBuildStep::Failed, FAILED.to_owned()),
     };
     pb::IndexBuild {
         step: step.into(),

@@ -110,7 +110,7 @@ impl Look {
             searches: (engine.searches.active(), engine.searches.waiting()),
             views: engine.views.len(),
             snapshots: engine.snapshots.len(),
-            watches: engine.metrics.watches(),
+            watches: engine.watches.taken(),
             watched_ahead: engine.read_ahead.bytes(),
         }
     }

@@ -6,7 +6,7 @@ use souk_chassis::status::Violations;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::error::{EngineError, Waiting};
+use crate::error::{EngineError, LimitOf, Waiting};
 
 fn told(error: impl Into<EngineError>) -> (Status, ErrorDetails) {
     let status = Status::from(error.into());
@@ -202,12 +202,18 @@ fn shed_load_says_when_to_come_back() {
     let source = || io::Error::other("secret");
     let cases = [
         (
-            EngineError::TooManyExports { max: 4 },
+            EngineError::TooManyExports {
+                max: 4,
+                of: LimitOf::All,
+            },
             Code::ResourceExhausted,
             "TOO_MANY_EXPORTS",
         ),
         (
-            EngineError::TooManyViews { max: 64 },
+            EngineError::TooManyViews {
+                max: 64,
+                of: LimitOf::Caller,
+            },
             Code::ResourceExhausted,
             "TOO_MANY_VIEWS",
         ),

@@ -104,7 +104,7 @@ async fn bad_exports_are_refused() {
     loop {
         match notes.export(ExportRequest::default()).await {
             Ok(export) => kept.push(export),
-            Err(EngineError::TooManyExports { max }) => {
+            Err(EngineError::TooManyExports { max, .. }) => {
                 assert_eq!(kept.len(), max);
                 break;
             }

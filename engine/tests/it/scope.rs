@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use souk_access::{Caller, Identity, Reach, Role, by_the_service};
 use souk_engine::storage::{Direction, Value};
+use souk_engine::watch::WATCHES_MAX;
 use souk_engine::{
-    Collection, EngineConfig, EngineError, ExportRequest, ListRequest, SuggestFields, SuggestOrder,
+    Collection, EngineConfig, EngineError, ExportRequest, LimitOf, ListRequest, SuggestFields, SuggestOrder,
     SuggestRequest,
 };
 use souk_proto::search::v1 as pb;
@@ -528,4 +529,92 @@ async fn what_was_given_away_before_a_restart_stays_so() {
         notes.update(&id, None, to_bob).await.expect("given");
         note::close(engine).await;
     }
+}
+
+/// A caller that keeps what it can: views whose next page it doesn't ask for, and exports of which it reads no slice but one.
+async fn hoard(notes: &Collection<Note>) -> (usize, usize) {
+    let search = || pb::Search {
+        page_size: 1,
+        keep_view: Some(prost_types::Duration {
+            seconds: 60,
+            nanos: 0,
+        }),
+        ..pb::Search::default()
+    };
+    let export = || ExportRequest {
+        slice_count: 2,
+        ..ExportRequest::default()
+    };
+    let (mut views, mut exports) = (0, 0);
+    while notes.search(Some(search()), "search").await.is_ok() {
+        views += 1;
+    }
+    while notes.export(export()).await.map(drop).is_ok() {
+        exports += 1;
+    }
+    (views, exports)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_caller_leaves_views_and_exports_to_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    filled(&notes, 4).await;
+    let last = notes
+        .create(Note::new("last", "bob", 9), None, false)
+        .await
+        .expect("created");
+    let all = pb::Search {
+        min_sequence: last.sequence,
+        ..everything()
+    };
+    assert_eq!(note::found(&notes, all).await.len(), 5);
+    for subject in ["ada", "bob"] {
+        let hoarder = caller(Role::Reader, subject, Reach::All);
+        assert_eq!(hoarder.scope(hoard(&notes)).await, (4, 2), "{subject}");
+    }
+    // The role is part of the name, the subject alone isn't it.
+    let other = caller(Role::Admin, "ada", Reach::All);
+    assert_eq!(other.clone().scope(hoard(&notes)).await, (4, 2));
+    let refused = other
+        .scope(notes.export(ExportRequest::default()))
+        .await
+        .map(drop);
+    assert!(
+        matches!(
+            refused,
+            Err(EngineError::TooManyExports {
+                max: 2,
+                of: LimitOf::Caller
+            })
+        ),
+        "{refused:?}"
+    );
+    // Where callers aren't known, there is the bound of all alone.
+    assert_eq!(hoard(&notes).await, (64 - 3 * 4, 16 - 3 * 2));
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_caller_leaves_watches_to_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let hoarder = caller(Role::Reader, "ada", Reach::All);
+    let mut open = Vec::new();
+    let refused = loop {
+        match hoarder.clone().scope(notes.watch(None)).await {
+            Ok(watch) => open.push(watch),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(open.len(), WATCHES_MAX / 2);
+    let share = EngineError::TooManyWatches {
+        max: WATCHES_MAX,
+        of: LimitOf::Caller,
+    };
+    assert_eq!(refused.to_string(), share.to_string());
+    let other = caller(Role::Reader, "bob", Reach::All);
+    assert!(other.scope(notes.watch(None)).await.is_ok());
+    drop(open);
+    note::close(engine).await;
 }

@@ -292,6 +292,12 @@ async fn an_index_that_fails_again_and_again_says_so_and_holds_nothing() {
     );
     let index = engine.index("brittle").await.expect("an index");
     assert_eq!(index.phase(), pb::IndexPhase::Failed);
+    // What it says of itself is for everybody who may ask, what broke for the log.
+    assert!(
+        !index.failure.is_empty() && !index.failure.contains("stone"),
+        "{}",
+        index.failure
+    );
     let released = async {
         while !engine.database().consumers().is_empty() {
             tokio::task::yield_now().await;

@@ -152,7 +152,7 @@ async fn views_are_few_and_their_tokens_are_told_what_is_wrong() {
     loop {
         match first().await {
             Ok(_) => kept += 1,
-            Err(EngineError::TooManyViews { max }) => {
+            Err(EngineError::TooManyViews { max, .. }) => {
                 assert_eq!(kept, max);
                 break;
             }

@@ -1,27 +1,31 @@
 //! The check before the gateway's routes.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use http::header::{AUTHORIZATION, HeaderName};
 use http::{HeaderMap, HeaderValue, Request};
+use opentelemetry::metrics::Meter;
 use souk_access::config::AuthConfig;
 use souk_access::credential::{HEADER, LIFE_MAX};
 use souk_access::reload::FileError;
 use souk_access::rules::RulesError;
-use souk_access::{CredentialKeys, Identity, Reloaded, Rules, refusal};
+use souk_access::{CredentialKeys, Identity, Reloaded, Rules, TracesOf, refusal};
 use souk_chassis::fetch::FetchError;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
+use souk_chassis::layers::caller::Caller;
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::layers::error_info;
-use souk_chassis::layers::rate::Caller;
+use souk_chassis::layers::trace::Believe;
 use souk_chassis::methods::Methods;
+use souk_chassis::private_files::warn_of_readers;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::api_keys::ApiKeys;
+use super::issuer;
 use super::tokens::{Refused, Tokens};
 
 /// The header with an API key.
@@ -58,6 +62,7 @@ pub struct GatewayGuard {
     /// `None` where everybody may do everything.
     known: Option<Arc<Known>>,
     methods: Methods,
+    traces: TracesOf,
 }
 
 /// What it takes to know callers.
@@ -84,11 +89,16 @@ impl GatewayGuard {
             tracing::warn!(
                 "authentication is off: whoever reaches this port may do everything; see docs/SECURITY.md"
             );
-            return Ok(Self { known: None, methods });
+            return Ok(Self {
+                known: None,
+                methods,
+                traces: config.traces,
+            });
         }
         let api_keys = if config.keys == Path::new("") {
             Reloaded::fixed(ApiKeys::none().map_err(AuthError::Keys)?)
         } else {
+            warn_of_readers(&config.keys);
             Reloaded::follow(&config.keys, ApiKeys::read)?
         };
         let wants_tokens = !config.jwt.jwks.is_empty();
@@ -101,7 +111,17 @@ impl GatewayGuard {
         Ok(Self {
             known: Some(Arc::new(known)),
             methods,
+            traces: config.traces,
         })
+    }
+}
+
+impl GatewayGuard {
+    /// Shows on `meter` how the keys are that tokens are checked by.
+    pub(crate) fn observe(&self, meter: &Meter) {
+        let tokens = self.known.as_ref().and_then(|known| known.tokens.as_ref());
+        let issuer = tokens.map_or_else(Weak::new, |tokens| Arc::downgrade(tokens.issuer()));
+        issuer::observe(&issuer, meter);
     }
 }
 
@@ -113,10 +133,15 @@ impl Admit for GatewayGuard {
             return next.run(request);
         };
         let given = take(request.headers_mut());
+        let identified = request.extensions_mut().remove::<Identified>();
         if known.rules.lets_in_anyone(request.uri().path()) {
             return next.run(request);
         }
-        let identity = match given.and_then(|given| known.identify(&given)) {
+        let identity = match identified {
+            Some(Identified(identity)) => Ok(identity),
+            None => given.and_then(|given| known.identify(&given)),
+        };
+        let identity = match identity {
             Ok(identity) => identity,
             Err(status) => return Next::refuse(*status),
         };
@@ -142,6 +167,27 @@ impl Admit for GatewayGuard {
                 next.run(request)
             }
             None => Next::refuse(refusal::invalid()),
+        }
+    }
+}
+
+/// Who calls, found out already for the trace of the call.
+#[derive(Clone, Debug)]
+struct Identified(Identity);
+
+impl Believe for GatewayGuard {
+    fn believes(&self, request: &mut Request<Body>) -> bool {
+        match (self.traces, &self.known) {
+            (TracesOf::Everybody, _) | (TracesOf::Callers, None) => true,
+            (TracesOf::Nobody, _) => false,
+            (TracesOf::Callers, Some(known)) => {
+                let given = given(request.headers());
+                let Ok(identity) = given.and_then(|given| known.identify(&given)) else {
+                    return false;
+                };
+                request.extensions_mut().insert(Identified(identity));
+                true
+            }
         }
     }
 }
@@ -196,17 +242,27 @@ impl Given {
 
 /// Takes the credentials out of the headers: no service gets them.
 fn take(headers: &mut HeaderMap) -> Result<Given, Box<Status>> {
-    let before = headers.len();
-    let authorization = headers.remove(AUTHORIZATION);
-    let api_key = headers.remove(API_KEY);
-    // Each value of each of both counts; of several with one name only the first was given out.
-    let several = before - headers.len() > 1;
+    let given = given(headers);
+    headers.remove(AUTHORIZATION);
+    headers.remove(API_KEY);
+    given
+}
+
+/// The credentials in the headers.
+fn given(headers: &HeaderMap) -> Result<Given, Box<Status>> {
+    let mut authorizations = headers.get_all(AUTHORIZATION).iter();
+    let mut api_keys = headers.get_all(API_KEY).iter();
+    let (authorization, api_key) = (authorizations.next(), api_keys.next());
+    let several = authorizations.next().or(api_keys.next()).is_some();
     match (authorization, api_key) {
         (None, None) => Err(Box::new(refusal::missing())),
         // Two kinds of credentials may be those of two callers.
+        (Some(_), Some(_)) => Err(Box::new(refusal::invalid())),
         _ if several => Err(Box::new(refusal::invalid())),
-        (_, Some(value)) => Ok(Given::api_key(value)),
-        (Some(value), None) => Given::authorization(value).ok_or_else(|| Box::new(refusal::invalid())),
+        (None, Some(value)) => Ok(Given::api_key(value.clone())),
+        (Some(value), None) => {
+            Given::authorization(value.clone()).ok_or_else(|| Box::new(refusal::invalid()))
+        }
     }
 }
 
@@ -232,8 +288,10 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use souk_access::Role;
     use tonic::Code;
 
+    use super::super::api_keys::make_key;
     use super::*;
 
     /// What is taken of these headers: the secret, or the reason of the refusal.
@@ -280,5 +338,45 @@ mod tests {
             refused("CREDENTIALS_INVALID")
         );
         assert_eq!(taken(&[(AUTHORIZATION, "Bearer")]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn traces_are_those_of_callers_whose_credentials_are_good() {
+        let key = make_key("web", Role::Operator, "").expect("a key");
+        let known = Arc::new(Known {
+            rules: Rules::of_the_contract().expect("rules"),
+            api_keys: Reloaded::fixed(ApiKeys::read(&key.line).expect("a line")),
+            tokens: None,
+            credentials: Reloaded::fixed(CredentialKeys::random().expect("random bytes")),
+        });
+        let believed = |traces, known: Option<&Arc<Known>>, key: &str| {
+            let guard = GatewayGuard {
+                known: known.cloned(),
+                methods: Methods::default(),
+                traces,
+            };
+            let mut request = Request::new(Body::empty());
+            let value = HeaderValue::try_from(key).expect("a value");
+            request.headers_mut().insert(API_KEY, value);
+            let believed = guard.believes(&mut request);
+            assert!(
+                request.headers().contains_key(API_KEY),
+                "admission looks at it, too"
+            );
+            believed
+        };
+        for (traces, of_known, of_strangers, without) in [
+            (TracesOf::Nobody, false, false, false),
+            (TracesOf::Callers, true, false, true),
+            (TracesOf::Everybody, true, true, true),
+        ] {
+            assert_eq!(believed(traces, Some(&known), &key.key), of_known, "{traces:?}");
+            assert_eq!(
+                believed(traces, Some(&known), "souk_web_x"),
+                of_strangers,
+                "{traces:?}"
+            );
+            assert_eq!(believed(traces, None, "souk_web_x"), without, "{traces:?}");
+        }
     }
 }

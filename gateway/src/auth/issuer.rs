@@ -1,22 +1,26 @@
 //! The keys of an issuer of tokens, from where they are: a file, or an `https` address.
 //!
 //! A file is followed as all files of keys are. An address is asked in the background: every [`refresh`](JwtConfig), sooner
-//! when a token names a key that isn't known, later and later while it can't be had. Calls never wait for it. The last
-//! keys that were good stay in force whatever comes after them.
+//! when a token names a key that isn't known, later and later while it can't be had. Calls never wait for it. While file or
+//! address can't be used, the last keys that were good stay in force for [`keys_age_max`](JwtConfig): the issuer may have
+//! withdrawn one meanwhile, and whoever stole it could see to it that nobody hears.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use opentelemetry::metrics::Meter;
 use souk_access::Reloaded;
 use souk_access::config::{JwtConfig, KeySource};
 use souk_chassis::fetch::{Document, FetchError};
 use souk_chassis::process::chain;
+use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::guard::AuthError;
 use super::key_set::KeySet;
+use crate::metrics::{ISSUER_KEYS_UNCONFIRMED, ISSUER_KEYS_UNREADABLE};
 
 /// Largest document, in bytes.
 const BYTES_MAX: usize = 1 << 20;
@@ -33,6 +37,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Issuer {
     keys: Reloaded<KeySet>,
+    age_max: Duration,
     /// Somebody had a token of a key that isn't known.
     missed: Arc<Notify>,
     /// Ends the fetching with the issuer.
@@ -47,9 +52,11 @@ impl Issuer {
     /// somebody does.
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         let missed = Arc::new(Notify::new());
+        let age_max = config.keys_age_max;
         match config.source() {
             KeySource::File => Ok(Self {
                 keys: Reloaded::follow(Path::new(&config.jwks), KeySet::read)?,
+                age_max,
                 missed,
                 _fetching: None,
             }),
@@ -65,6 +72,7 @@ impl Issuer {
                 tokio::spawn(stop.clone().run_until_cancelled_owned(fetching.run()));
                 Ok(Self {
                     keys,
+                    age_max,
                     missed,
                     _fetching: Some(stop.drop_guard()),
                 })
@@ -72,9 +80,10 @@ impl Issuer {
         }
     }
 
-    /// The keys.
-    pub(super) fn keys(&self) -> Arc<KeySet> {
-        self.keys.get()
+    /// The keys; `None` when they are too old to be believed.
+    pub(super) fn keys(&self) -> Option<Arc<KeySet>> {
+        let unconfirmed = self.keys.refused_for().unwrap_or_default();
+        (unconfirmed < self.age_max).then(|| self.keys.get())
     }
 
     /// An issuer with these keys.
@@ -82,6 +91,7 @@ impl Issuer {
     pub(super) fn fixed(keys: KeySet) -> Self {
         Self {
             keys: Reloaded::fixed(keys),
+            age_max: JwtConfig::default().keys_age_max,
             missed: Arc::default(),
             _fetching: None,
         }
@@ -93,9 +103,36 @@ impl Issuer {
         self.keys.set(keys);
     }
 
+    /// Says that its keys can't be had.
+    #[cfg(test)]
+    pub(super) fn lose(&self) {
+        self.keys.refuse();
+    }
+
     /// Says that a key is wanted that isn't among them.
     pub(super) fn miss(&self) {
         self.missed.notify_one();
+    }
+}
+
+/// What is shown of an issuer.
+type Figure = fn(&Issuer) -> u64;
+
+/// Shows on `meter` how the keys of an issuer are, as long as there is one, and 0 without.
+pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
+    let figures: [(_, Figure); 2] = [
+        (ISSUER_KEYS_UNREADABLE, |issuer| {
+            whole(issuer.keys.get().unreadable())
+        }),
+        (ISSUER_KEYS_UNCONFIRMED, |issuer| {
+            issuer.keys.refused_for().unwrap_or_default().as_secs()
+        }),
+    ];
+    for (instrument, figure) in figures {
+        let issuer = Weak::clone(issuer);
+        instrument.observe(meter, move |now| {
+            now.observe(issuer.upgrade().map_or(0, |issuer| figure(&issuer)), &[]);
+        });
     }
 }
 
@@ -109,24 +146,27 @@ struct Fetching {
 
 impl Fetching {
     async fn run(self) {
-        let (mut last, mut retry) = (String::new(), RETRY_FIRST);
+        let (mut last, mut retry) = (None, RETRY_FIRST);
         loop {
-            match self.fetch().await {
-                Ok((text, _)) if text == last => {
+            match self.fetch(last.as_deref()).await {
+                Ok(None) => {
                     // The tokens that are known to be good stay known.
+                    self.keys.confirm();
                     retry = RETRY_FIRST;
                     self.pause().await;
                 }
-                Ok((text, keys)) => {
+                Ok(Some((text, keys))) => {
                     self.keys.set(keys);
                     tracing::info!("took the keys of the issuer of tokens");
-                    (last, retry) = (text, RETRY_FIRST);
+                    (last, retry) = (Some(text), RETRY_FIRST);
                     self.pause().await;
                 }
                 Err(error) => {
+                    self.keys.refuse();
                     tracing::warn!(
                         error,
-                        "the keys of the issuer of tokens can't be had; those of before stay"
+                        unconfirmed = ?self.keys.refused_for(),
+                        "the keys of the issuer of tokens can't be had; those of before stay until auth.jwt.keys_age_max"
                     );
                     // Not in step with other gateways that failed at the same moment.
                     tokio::time::sleep(retry.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
@@ -144,14 +184,18 @@ impl Fetching {
         let _ = tokio::time::timeout(rest, self.missed.notified()).await;
     }
 
-    async fn fetch(&self) -> Result<(String, KeySet), String> {
+    /// The document and its keys; `None` when it is the `last` one still.
+    async fn fetch(&self, last: Option<&str>) -> Result<Option<(String, KeySet)>, String> {
         let bytes = self
             .document
             .fetch()
             .await
             .map_err(|error: FetchError| chain(&error))?;
         let text = String::from_utf8(bytes.into()).map_err(|_| "the document is no text".to_owned())?;
+        if Some(text.as_str()) == last {
+            return Ok(None);
+        }
         let keys = KeySet::read(&text).map_err(|problem| format!("the document {problem}"))?;
-        Ok((text, keys))
+        Ok(Some((text, keys)))
     }
 }

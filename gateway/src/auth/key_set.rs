@@ -1,11 +1,14 @@
 //! The public keys of an issuer of tokens (JWKS, RFC 7517).
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::SystemTime;
 
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, JwkSet, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::Value;
 use souk_access::Identity;
 
 use super::signatures;
@@ -27,6 +30,7 @@ pub(super) struct KeySet {
     by_id: HashMap<String, IssuerKey>,
     /// The only key, for tokens that don't name one.
     only: Option<String>,
+    unreadable: usize,
     checked: Mutex<HashMap<[u8; 32], Checked>>,
 }
 
@@ -44,36 +48,53 @@ impl std::fmt::Debug for KeySet {
 }
 
 impl KeySet {
-    /// The keys in a JWKS. Those that aren't for signatures, or of a kind that isn't taken, are passed over.
+    /// The keys in a JWKS. Those that aren't for signatures, or of a kind that isn't taken, are passed over; so are those that
+    /// can't be read, [with a word](Self::unreadable): one mistake of the issuer doesn't keep its new keys from being taken, nor
+    /// the old ones in force.
     ///
     /// # Errors
     /// When it is none, or has no usable key.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         signatures::install();
-        let set: JwkSet =
+        let set: Document =
             serde_json::from_str(text).map_err(|error| format!("is no JWKS: {}", place(&error)))?;
-        let mut by_id = HashMap::new();
-        for jwk in set.keys.iter().take(KEYS_MAX) {
-            let other_use =
-                matches!(&jwk.common.public_key_use, Some(used) if *used != PublicKeyUse::Signature);
-            let Some(algorithm) = algorithm(&jwk.algorithm).filter(|_| !other_use) else {
-                continue;
-            };
-            let key = DecodingKey::from_jwk(jwk).map_err(|_| "has a key whose numbers can't be read")?;
-            let id = jwk.common.key_id.clone().unwrap_or_default();
-            if by_id.insert(id, IssuerKey { key, algorithm }).is_some() {
-                return Err("has two keys with the same kid, or two without".to_owned());
+        let (mut by_id, mut unreadable) = (HashMap::new(), Vec::new());
+        for (at, jwk) in set.keys.into_iter().take(KEYS_MAX).enumerate() {
+            match read_key(jwk) {
+                Ok(None) => {}
+                Ok(Some((id, key))) => match by_id.entry(id) {
+                    Entry::Vacant(free) => {
+                        free.insert(key);
+                    }
+                    Entry::Occupied(_) => unreadable.push((at, "has the kid of one before, or none as well")),
+                },
+                Err(problem) => unreadable.push((at, problem)),
             }
         }
         if by_id.is_empty() {
-            return Err("has no key for EdDSA (Ed25519), RS256 or ES256".to_owned());
+            let unread = unreadable
+                .first()
+                .map(|(at, problem)| format!("; the key at {at} {problem}"));
+            return Err(format!(
+                "has no key for EdDSA (Ed25519), RS256 or ES256{}",
+                unread.unwrap_or_default()
+            ));
+        }
+        for (at, problem) in &unreadable {
+            tracing::warn!(at, problem, "a key of the issuer of tokens is passed over");
         }
         let only = by_id.keys().next().filter(|_| by_id.len() == 1).cloned();
         Ok(Self {
             by_id,
             only,
+            unreadable: unreadable.len(),
             checked: Mutex::default(),
         })
+    }
+
+    /// How many keys of the set couldn't be read.
+    pub(super) fn unreadable(&self) -> usize {
+        self.unreadable
     }
 
     /// No keys, because nobody could say yet which there are.
@@ -81,6 +102,7 @@ impl KeySet {
         Self {
             by_id: HashMap::new(),
             only: None,
+            unreadable: 0,
             checked: Mutex::default(),
         }
     }
@@ -111,6 +133,24 @@ impl KeySet {
         }
         checked.insert(digest, Checked { identity, until });
     }
+}
+
+/// A JWKS whose keys are still to be read, each alone.
+#[derive(Deserialize)]
+struct Document {
+    keys: Vec<Value>,
+}
+
+/// A key and its id; `None` when it isn't for the signatures that are taken.
+fn read_key(jwk: Value) -> Result<Option<(String, IssuerKey)>, &'static str> {
+    let jwk: Jwk = serde_json::from_value(jwk).map_err(|_| "is no JWK")?;
+    let other_use = matches!(&jwk.common.public_key_use, Some(used) if *used != PublicKeyUse::Signature);
+    let Some(algorithm) = algorithm(&jwk.algorithm).filter(|_| !other_use) else {
+        return Ok(None);
+    };
+    let key = DecodingKey::from_jwk(&jwk).map_err(|_| "has numbers that can't be read")?;
+    let id = jwk.common.key_id.unwrap_or_default();
+    Ok(Some((id, IssuerKey { key, algorithm })))
 }
 
 /// What a key of this kind signs with.

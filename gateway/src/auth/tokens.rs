@@ -1,9 +1,10 @@
 //! JSON Web Tokens: who is behind one.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Validation, decode, decode_header};
+use jsonwebtoken::{Header, Validation, decode, decode_header};
 use ring::digest;
 use serde_json::{Map, Value};
 use souk_access::config::JwtConfig;
@@ -24,7 +25,7 @@ const REMEMBERED: Duration = Duration::from_secs(300);
 pub(super) enum Refused {
     /// It was good once.
     Expired,
-    /// The issuer's keys aren't known yet.
+    /// The issuer's keys aren't known yet, or not any more.
     Unready,
     /// Anything else. The client isn't told what, so that it can't try.
     Invalid,
@@ -33,7 +34,7 @@ pub(super) enum Refused {
 /// Tokens of one issuer.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    issuer: Issuer,
+    issuer: Arc<Issuer>,
     config: JwtConfig,
 }
 
@@ -44,9 +45,14 @@ impl Tokens {
     /// As [`Issuer::follow`].
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         Ok(Self {
-            issuer: Issuer::follow(config)?,
+            issuer: Arc::new(Issuer::follow(config)?),
             config: config.clone(),
         })
+    }
+
+    /// Whose they are.
+    pub(super) fn issuer(&self) -> &Arc<Issuer> {
+        &self.issuer
     }
 
     /// Who is behind a token.
@@ -54,13 +60,16 @@ impl Tokens {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Refused::Invalid);
         }
-        let (keys, now) = (self.issuer.keys(), SystemTime::now());
+        let (keys, now) = (self.issuer.keys().ok_or(Refused::Unready)?, SystemTime::now());
         let hash = digest::digest(&digest::SHA256, token);
         let hash: [u8; 32] = hash.as_ref().try_into().map_err(|_| Refused::Invalid)?;
         if let Some(identity) = keys.checked(&hash, now) {
             return Ok(identity);
         }
         let header = decode_header(token).map_err(|_| Refused::Invalid)?;
+        if !is_access_token(&header) {
+            return Err(Refused::Invalid);
+        }
         if keys.is_unknown() {
             return Err(Refused::Unready);
         }
@@ -104,6 +113,18 @@ impl Tokens {
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation
     }
+}
+
+/// Is this the header of a token that lets its bearer call, and of one that is understood? An issuer signs others with the same
+/// keys: for logouts, for events, as proofs. They say so by `typ` (RFC 8725, 3.11), where access tokens are `at+jwt` (RFC 9068)
+/// or, of older issuers, `JWT` or without any. A token with extensions that must be understood (`crit`) isn't: none is
+/// (RFC 7515, 4.1.11).
+fn is_access_token(header: &Header) -> bool {
+    let typ = header.typ.as_deref().map(str::to_ascii_lowercase);
+    let typ = typ
+        .as_deref()
+        .map(|typ| typ.strip_prefix("application/").unwrap_or(typ));
+    header.crit.is_none() && matches!(typ, None | Some("jwt" | "at+jwt"))
 }
 
 #[cfg(test)]

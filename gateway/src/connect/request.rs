@@ -244,6 +244,11 @@ impl Message {
 }
 
 impl Read for Message {
+    fn is_compressed(&self) -> bool {
+        let (Source::Body(encoding) | Source::Envelope(encoding) | Source::Query(_, encoding)) = &self.source;
+        encoding.is_some()
+    }
+
     fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
         match &self.source {
             Source::Body(encoding) => self.plain(body, *encoding),

@@ -59,7 +59,7 @@ pub(crate) fn set_all(
 /// The field of a query parameter.
 fn parameter(route: &Route, name: &str) -> Result<Vec<FieldDescriptor>, Status> {
     let unknown = |words: &str| {
-        StatusBuilder::invalid_argument("PARAMETER_UNKNOWN", format!("parameter `{name}` {words}"))
+        StatusBuilder::invalid_argument("PARAMETER_UNKNOWN", format!("parameter {name:?} {words}"))
             .metadata("parameter", name)
             .field_violation(name, words)
             .build()
@@ -91,7 +91,7 @@ fn set(
         return Ok(());
     };
     let malformed = |words: String| {
-        StatusBuilder::invalid_argument("PARAMETER_MALFORMED", format!("parameter `{name}`: {words}"))
+        StatusBuilder::invalid_argument("PARAMETER_MALFORMED", format!("parameter {name:?}: {words}"))
             .metadata("parameter", name)
             .field_violation(name, words)
             .build()

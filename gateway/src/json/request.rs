@@ -10,8 +10,8 @@ use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::Status;
 
-use super::parameters;
 use super::route::{BodyUse, Route};
+use super::{decoded, parameters};
 use crate::one_message::{self, unpack};
 
 /// How the body was sent.
@@ -122,13 +122,18 @@ impl Call {
 }
 
 impl one_message::Read for Call {
+    fn is_compressed(&self) -> bool {
+        matches!(self.form.0, Sent::Json(Some(_)))
+    }
+
     fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
         Ok(self.message(body)?.encode_to_vec())
     }
 }
 
-/// Reads a message; fields that it doesn't have are errors. serde_json ends at 128 levels.
+/// Reads a message, if it doesn't take too much memory; fields that it doesn't have are errors. serde_json ends at 128 levels.
 pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
+    decoded::check(json)?;
     let mut reader = serde_json::Deserializer::from_slice(json);
     let message = DynamicMessage::deserialize(kind, &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));

@@ -120,21 +120,30 @@ impl Template {
         if let Some(verb) = &self.verb {
             path = path.strip_suffix(verb.as_str())?.strip_suffix(':')?;
         }
-        let given: Vec<&str> = path.split('/').collect();
+        // One segment after the other: most paths differ in the first, and a stranger's may have thousands.
+        let mut left = path.split('/');
+        for segment in &self.segments {
+            let fits = match (segment, left.next()) {
+                (Segment::Literal(literal), Some(given)) => {
+                    given == literal
+                        || given.contains('%') && decoded(given).is_some_and(|given| given == *literal)
+                }
+                (Segment::One, Some(given)) => !given.is_empty(),
+                (Segment::Rest, _) => break,
+                (_, None) => false,
+            };
+            if !fits {
+                return None;
+            }
+        }
         let open = self.segments.last() == Some(&Segment::Rest);
-        let fits = if open {
-            given.len() + 1 >= self.segments.len()
-        } else {
-            given.len() == self.segments.len()
-        };
-        let same = |(segment, given): (&Segment, &&str)| match segment {
-            Segment::Literal(literal) => decoded(given).is_some_and(|given| given == *literal),
-            Segment::One => !given.is_empty(),
-            Segment::Rest => true,
-        };
-        if !fits || !self.segments.iter().zip(&given).all(same) {
+        if !open && left.next().is_some() {
             return None;
         }
+        if self.variables.is_empty() {
+            return Some(Vec::new());
+        }
+        let given: Vec<&str> = path.split('/').collect();
         let mut values = Vec::new();
         for Variable { field, from, to } in &self.variables {
             let to = if open && *to == self.segments.len() {
@@ -265,6 +274,15 @@ mod tests {
             ("/v1/{name=shops/*}", "/v1/orders/h1"),
         ] {
             assert_eq!(values(template, path), None, "{template} {path}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_slashes_is_of_no_template() {
+        let paths = ["/".repeat(16_384), format!("/v1/orders/{}", "/".repeat(16_384))];
+        let template = Template::read("/v1/orders/{order_id}").expect("a template");
+        for path in &paths {
+            assert_eq!(template.matches(path), None);
         }
     }
 

@@ -140,14 +140,14 @@ fn what_is_wrong_is_named() {
             "/v1/orders/o1?colour=red",
             "",
             "PARAMETER_UNKNOWN",
-            "`colour`",
+            "\"colour\"",
         ),
         (
             Method::GET,
             "/v1/orders/o1?min_sequence=many",
             "",
             "PARAMETER_MALFORMED",
-            "`min_sequence`",
+            "\"min_sequence\"",
         ),
         (
             Method::GET,

@@ -18,6 +18,7 @@ use crate::abuse::victim::Victim;
 use crate::setting::{connect, shop_request};
 
 mod attacker;
+mod crowding;
 mod elsewhere;
 mod victim;
 
@@ -260,7 +261,7 @@ async fn who_takes_no_bytes_of_http1_is_cut_off() {
     victim
         .bears("a client of HTTP/1.1 that never reads", async {
             let id = "x".repeat(4_000);
-            let request = format!("GET /v1/shops/{id} HTTP/1.1\r\nhost: souk\r\n\r\n");
+            let request = format!("GET /v1/shops/{id} HTTP/1.1\r\nhost: localhost\r\n\r\n");
             for _ in 0..rounds(1) {
                 let socket = TcpSocket::new_v4().expect("a socket");
                 socket.set_recv_buffer_size(4096).expect("a small buffer");
@@ -284,7 +285,7 @@ async fn connections_of_http1_end_by_age_and_no_call_with_them() {
     let (mut calls, mut last) = (0, false);
     let asked = async {
         while !last {
-            let request = b"GET /v1/shops/h1 HTTP/1.1\r\nhost: souk\r\n\r\n";
+            let request = b"GET /v1/shops/h1 HTTP/1.1\r\nhost: localhost\r\n\r\n";
             if stream.get_mut().write_all(request).await.is_err() {
                 break;
             }
@@ -361,6 +362,37 @@ async fn messages_that_are_none_are_refused_with_words() {
             })
             .await;
     }
+    victim.end().await;
+}
+
+/// A body of JSON that takes a hundred times its bytes once it is read, in one request of HTTP/1.1.
+fn json_of_objects() -> Vec<u8> {
+    let objects = r#"{"bool":{}},"#.repeat(345_000);
+    let body = format!(r#"{{"search":{{"query":{{"bool":{{"must":[{objects}{{}}]}}}}}}}}"#);
+    let head = format!(
+        "POST /v1/shops:search HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body.into_bytes()].concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn json_that_takes_a_hundred_times_its_bytes_is_refused_before_it_is_read() {
+    let victim = Victim::start(&[]).await;
+    let request = json_of_objects();
+    victim
+        .bears("JSON of objects", async {
+            for _ in 0..rounds(5) {
+                let mut stream = TcpStream::connect(victim.address).await.expect("a connection");
+                stream.write_all(&request).await.expect("sent");
+                let mut line = String::new();
+                let mut answer = BufReader::new(stream);
+                let read = tokio::time::timeout(PATIENCE, answer.read_line(&mut line)).await;
+                read.expect("an answer in time").expect("an answer");
+                assert!(line.starts_with("HTTP/1.1 429"), "{line}");
+            }
+        })
+        .await;
     victim.end().await;
 }
 

@@ -9,6 +9,7 @@ use http::{Request, Response};
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
 use souk_chassis::layers::ResponseFuture;
+use souk_chassis::layers::admission::Admit;
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::status::StatusBuilder;
@@ -45,14 +46,19 @@ pub(crate) struct Backend {
 }
 
 pub(crate) fn shop(config: &ServerConfig) -> Backend {
-    backend(Shops, config)
+    backend(Shops, config, |services| services)
+}
+
+/// The shop behind a guard.
+pub(crate) fn guarded_shop(config: &ServerConfig, guard: impl Admit) -> Backend {
+    backend(Shops, config, |services| services.admission(guard))
 }
 
 pub(crate) fn media(config: &ServerConfig) -> Backend {
-    backend(MediaItems, config)
+    backend(MediaItems, config, |services| services)
 }
 
-fn backend<S>(service: S, config: &ServerConfig) -> Backend
+fn backend<S>(service: S, config: &ServerConfig, guarded: impl FnOnce(Services) -> Services) -> Backend
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future = ResponseFuture>
         + NamedService
@@ -69,7 +75,7 @@ where
     let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)
         .expect("descriptors")
         .mount(service);
-    let stack = server::stack(services, &health, config).expect("a described service");
+    let stack = server::stack(guarded(services), &health, config).expect("a described service");
     Backend { stack, serving }
 }
 

@@ -23,6 +23,8 @@ mod reflection;
 mod service_config;
 mod setting;
 mod several;
+mod strangers;
 mod tls;
 mod traces;
+mod unproven;
 mod web;

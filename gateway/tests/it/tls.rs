@@ -40,6 +40,7 @@ async fn tls_goes_all_the_way_and_new_certificates_need_no_restart() {
             cert,
             key,
             client_ca: inside.ca(),
+            ..ServerTlsConfig::default()
         },
         ..ServerConfig::default()
     };

@@ -91,7 +91,9 @@ impl BackupFolder {
         blocking("removing interrupted backups", move || remove_interrupted(&path)).await?;
         let backups = self.backups().await?;
         let newest = backups.last();
-        if newest.is_some_and(|newest| newest.manifest.sequence == database.last_sequence()) {
+        if let Some(newest) = newest
+            && database.is_held_by(newest).await?
+        {
             return Ok(None);
         }
         let chain = newest.and_then(|newest| chain(&backups, newest).ok());

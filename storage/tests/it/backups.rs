@@ -393,6 +393,27 @@ async fn backups_that_do_not_follow_each_other_are_refused() {
     );
 }
 
+/// As after a restore, when the folder's newest backup has as many changes as the restored database, but others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_knows_a_database_that_wrote_other_changes() {
+    let directory = folder();
+    let mut random = random();
+    let folder = BackupFolder::new(directory.path().join("backups"));
+    for (round, name) in ["one", "other"].into_iter().enumerate() {
+        let mut sample = Sample::open(&directory.path().join(name), random.fork()).await;
+        sample.write(15).await;
+        // Both clocks begin at the same time.
+        sample.clock.advance(HOUR * (3 * round as u32 + 1));
+        let taken = folder.take(&sample.database, BackupPolicy::default()).await;
+        let taken = taken.expect("a look").expect("a backup of what was written");
+        assert_eq!(taken.manifest.kind, BackupKind::Full);
+        assert_eq!(folder.backups().await.expect("backups").len(), round + 1);
+        sample.clock.advance(HOUR);
+        let again = folder.take(&sample.database, BackupPolicy::default()).await;
+        assert_eq!(again.expect("a look"), None);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_keeps_what_its_policy_says() {
     let directory = folder();

@@ -3,11 +3,52 @@ use tokio::sync::Notify;
 use tonic::Code;
 
 use super::*;
-use crate::layers::testing::{CALL, CHECK, answering, call, end, request, stream};
+use crate::ends::Ends;
+use crate::layers::caller::Caller;
+use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
 
-fn layer(calls_max: usize, queue_max: usize, bodies_max: usize) -> ConcurrencyLayer {
+/// Behind a front door; as many answers as there are streams, and as may wait.
+fn layer(calls_max: usize, queue_max: usize, streams_max: usize) -> ConcurrencyLayer {
+    limited(calls_max, queue_max, streams_max, false)
+}
+
+fn limited(calls_max: usize, queue_max: usize, streams_max: usize, by_origin: bool) -> ConcurrencyLayer {
+    let limits = ConcurrencyLimits {
+        calls_max,
+        queue_max,
+        streams_max,
+        answers_max: calls_max + queue_max + streams_max,
+        by_origin,
+    };
     let meter = opentelemetry::global::meter("test");
-    ConcurrencyLayer::new(calls_max, queue_max, bodies_max, Sheds::new(&meter))
+    ConcurrencyLayer::new(limits, methods(), Sheds::new(&meter))
+}
+
+/// A method whose answer is no stream, and that isn't health.
+const UNARY: &str = "/test.Echo/Say";
+
+fn by(path: &str, name: &str) -> Request<Body> {
+    let mut request = request(path);
+    request.extensions_mut().insert(Caller(name.into()));
+    request
+}
+
+fn from(path: &str, address: &str) -> Request<Body> {
+    let mut request = request(path);
+    let ends = Ends::new(None, address.parse().expect("an address"));
+    request.extensions_mut().insert(ends);
+    request
+}
+
+/// What the answer to a call is, if it is there at once.
+fn at_once(call: impl Future<Output = Response<Body>>) -> Option<Option<String>> {
+    let response = call.now_or_never()?;
+    Some(
+        response
+            .extensions()
+            .get::<Status>()
+            .and_then(crate::status::reason),
+    )
 }
 
 /// A service whose calls end one by one as `go` is notified.
@@ -32,12 +73,12 @@ async fn code(response: Response<Body>) -> (Code, Option<String>) {
 #[tokio::test]
 async fn what_is_beyond_the_places_waits_and_beyond_the_queue_is_shed() {
     let (service, go) = waiting(&layer(1, 1, 8));
-    let mut working = Box::pin(call(&service, request(CALL)));
-    let mut queued = Box::pin(call(&service, request(CALL)));
+    let mut working = Box::pin(call(&service, request(UNARY)));
+    let mut queued = Box::pin(call(&service, request(UNARY)));
     assert!(working.as_mut().now_or_never().is_none());
     assert!(queued.as_mut().now_or_never().is_none());
 
-    let shed = call(&service, request(CALL)).await;
+    let shed = call(&service, request(UNARY)).await;
     let status = shed
         .extensions()
         .get::<Status>()
@@ -63,10 +104,10 @@ async fn what_is_beyond_the_places_waits_and_beyond_the_queue_is_shed() {
 #[tokio::test]
 async fn a_call_that_is_given_up_in_the_queue_leaves_its_place_there() {
     let (service, go) = waiting(&layer(1, 1, 8));
-    let mut working = Box::pin(call(&service, request(CALL)));
+    let mut working = Box::pin(call(&service, request(UNARY)));
     assert!(working.as_mut().now_or_never().is_none());
     for _ in 0..3 {
-        let mut queued = Box::pin(call(&service, request(CALL)));
+        let mut queued = Box::pin(call(&service, request(UNARY)));
         assert!(queued.as_mut().now_or_never().is_none(), "there is room to wait");
         drop(queued);
     }
@@ -77,7 +118,7 @@ async fn a_call_that_is_given_up_in_the_queue_leaves_its_place_there() {
 #[tokio::test]
 async fn health_passes_a_full_server() {
     let (service, go) = waiting(&layer(1, 0, 8));
-    let mut working = Box::pin(call(&service, request(CALL)));
+    let mut working = Box::pin(call(&service, request(UNARY)));
     assert!(working.as_mut().now_or_never().is_none());
     let mut health = Box::pin(call(&service, request(CHECK)));
     assert!(health.as_mut().now_or_never().is_none(), "not shed");
@@ -95,13 +136,142 @@ async fn open_streams_have_their_own_limit_and_hold_no_place_to_work() {
     let second = call(&service, request(CALL)).await;
     let third = call(&service, request(CALL)).await;
     let third = code(third).await;
-    assert_eq!(
-        third,
-        (Code::ResourceExhausted, Some("RESPONSE_LIMIT".to_owned()))
-    );
+    assert_eq!(third, (Code::ResourceExhausted, Some("STREAM_LIMIT".to_owned())));
     drop(first);
     assert_eq!(code(second).await.0, Code::Ok);
     for _ in 0..3 {
         assert_eq!(code(call(&service, request(CALL)).await).await.0, Code::Ok);
+    }
+}
+
+#[tokio::test]
+async fn idle_streams_of_one_caller_leave_room_for_others_and_refuse_no_finished_call() {
+    let layer = layer(4, 0, 8);
+    let service = layer.layer(answering(|_| {
+        std::future::ready(stream(1, Duration::ZERO, Code::Ok))
+    }));
+    let mut open = Vec::new();
+    for _ in 0..4 {
+        open.push(call(&service, by(CALL, "one")).await);
+    }
+    assert_eq!(
+        at_once(call(&service, by(CALL, "one"))),
+        Some(Some("CALLER_STREAM_LIMIT".to_owned()))
+    );
+    open.push(call(&service, by(CALL, "another")).await);
+    assert_eq!(at_once(call(&service, by(UNARY, "one"))), Some(None));
+    for response in open {
+        assert_eq!(code(response).await.0, Code::Ok);
+    }
+    assert_eq!(at_once(call(&service, by(CALL, "one"))), Some(None));
+}
+
+#[tokio::test]
+async fn unary_calls_beyond_the_answers_are_refused_before_they_are_worked_on() {
+    let worked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&worked);
+    let service = layer(1, 0, 5).layer(answering(move |_| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        std::future::ready(stream(1, Duration::ZERO, Code::Ok))
+    }));
+    // Answers that nobody takes.
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(call(&service, by(UNARY, "one")).await);
+    }
+    let refused = code(call(&service, by(UNARY, "one")).await).await;
+    let reason = Some("CALLER_RESPONSE_LIMIT".to_owned());
+    assert_eq!(refused, (Code::ResourceExhausted, reason));
+    assert_eq!(worked.load(std::sync::atomic::Ordering::Relaxed), 3);
+    assert_eq!(code(call(&service, by(UNARY, "another")).await).await.0, Code::Ok);
+}
+
+#[tokio::test]
+async fn a_caller_works_in_half_of_the_places_and_waits_for_its_own_calls() {
+    let layer = layer(4, 8, 8);
+    let (service, go) = waiting(&layer);
+    let mut calls: Vec<_> = (0..6)
+        .map(|_| Box::pin(call(&service, by(UNARY, "one"))))
+        .collect();
+    for waits in &mut calls {
+        assert!(waits.as_mut().now_or_never().is_none(), "two work, four wait");
+    }
+    assert_eq!(
+        at_once(call(&service, by(UNARY, "one"))),
+        Some(Some("CALLER_CONCURRENCY_LIMIT".to_owned())),
+        "half of the queue is its share, too"
+    );
+    // Another one finds a place.
+    let mut other = Box::pin(call(&service, by(UNARY, "another")));
+    assert!(other.as_mut().now_or_never().is_none());
+    assert_eq!(layer.places.free().available_permits(), 1);
+    go.notify_waiters();
+    assert_eq!(code(other.await).await.0, Code::Ok);
+    let all = futures_util::future::join_all(calls);
+    let done = async {
+        loop {
+            go.notify_waiters();
+            tokio::task::yield_now().await;
+        }
+    };
+    let answers = tokio::select! {
+        answers = all => answers,
+        () = done => unreachable!("it never ends"),
+    };
+    for answer in answers {
+        assert_eq!(code(answer).await.0, Code::Ok);
+    }
+    assert_eq!(layer.places.free().available_permits(), 4);
+}
+
+#[tokio::test]
+async fn where_all_is_taken_who_asks_for_much_makes_nobody_wait_longer() {
+    let (service, go) = waiting(&layer(1, 64, 8));
+    let mut working = Box::pin(call(&service, by(UNARY, "one")));
+    assert!(working.as_mut().now_or_never().is_none());
+    let mut greedy: Vec<_> = (0..20)
+        .map(|_| Box::pin(call(&service, by(UNARY, "one"))))
+        .collect();
+    for call in &mut greedy {
+        assert!(call.as_mut().now_or_never().is_none());
+    }
+    let mut other = Box::pin(call(&service, by(UNARY, "another")));
+    assert!(other.as_mut().now_or_never().is_none());
+    go.notify_one();
+    assert_eq!(code(working.await).await.0, Code::Ok);
+    // One of the first caller's may be in front of it, no more.
+    for call in &mut greedy {
+        assert!(call.as_mut().now_or_never().is_none());
+    }
+    go.notify_one();
+    let mut answered = 0;
+    for call in &mut greedy {
+        answered += usize::from(call.as_mut().now_or_never().is_some());
+    }
+    go.notify_one();
+    assert!(answered <= 1, "{answered}");
+    assert_eq!(code(other.await).await.0, Code::Ok);
+}
+
+#[tokio::test]
+async fn callers_without_a_name_are_told_apart_at_a_front_door_alone_and_not_on_this_machine() {
+    for (by_origin, address, open) in [
+        (true, "192.0.2.1:1", 4),
+        (true, "127.0.0.1:1", 8),
+        (true, "[::1]:1", 8),
+        (false, "192.0.2.1:1", 8),
+    ] {
+        let service = limited(4, 0, 8, by_origin).layer(answering(|_| {
+            std::future::ready(stream(1, Duration::ZERO, Code::Ok))
+        }));
+        let mut streams = Vec::new();
+        loop {
+            let response = call(&service, from(CALL, address)).await;
+            if response.extensions().get::<Status>().is_some() {
+                break;
+            }
+            streams.push(response);
+        }
+        assert_eq!(streams.len(), open, "{address}, {by_origin}");
     }
 }

@@ -10,24 +10,25 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::complaint::Complaint;
+use super::decoded::Limits;
 use super::encoding::Encoding;
 use super::frame::{self, FrameScanner, Header};
 use crate::status::StatusBuilder;
 
-/// A body whose messages keep the limit; the bytes pass unchanged.
+/// A body whose messages keep the limits; the bytes pass unchanged.
 pub(super) struct CheckedBody {
     body: Body,
     scanner: FrameScanner,
-    bytes_max: usize,
+    limits: Limits,
     complaint: Complaint,
 }
 
 impl CheckedBody {
-    pub(super) fn new(body: Body, bytes_max: usize, complaint: Complaint) -> Self {
+    pub(super) fn new(body: Body, limits: Limits, complaint: Complaint) -> Self {
         Self {
             body,
             scanner: FrameScanner::default(),
-            bytes_max,
+            limits,
             complaint,
         }
     }
@@ -46,7 +47,7 @@ impl http_body::Body for CheckedBody {
         let wrong = match &frame {
             Some(Ok(frame)) => frame
                 .data_ref()
-                .and_then(|data| this.scanner.scan(data, this.bytes_max).err()),
+                .and_then(|data| this.scanner.scan(data, &this.limits).err()),
             // What was in front of this layer couldn't make messages of what it read.
             Some(Err(status)) => Some(status.clone()),
             None => None,
@@ -73,7 +74,7 @@ impl http_body::Body for CheckedBody {
 pub(super) struct DecodedBody {
     body: Body,
     encoding: Encoding,
-    bytes_max: usize,
+    limits: Limits,
     /// What has arrived of the message that isn't all there yet: at most one message and one chunk.
     buffer: BytesMut,
     trailers: Option<HeaderMap>,
@@ -81,11 +82,11 @@ pub(super) struct DecodedBody {
 }
 
 impl DecodedBody {
-    pub(super) fn new(body: Body, encoding: Encoding, bytes_max: usize, complaint: Complaint) -> Self {
+    pub(super) fn new(body: Body, encoding: Encoding, limits: Limits, complaint: Complaint) -> Self {
         Self {
             body,
             encoding,
-            bytes_max,
+            limits,
             buffer: BytesMut::new(),
             trailers: None,
             complaint,
@@ -94,7 +95,7 @@ impl DecodedBody {
 
     /// The next message with a new header, if it is all there.
     fn message(&mut self) -> Result<Option<Bytes>, Status> {
-        let Some((header, message)) = frame::next(&mut self.buffer, self.bytes_max)? else {
+        let Some((header, message)) = frame::next(&mut self.buffer, self.limits.bytes_max)? else {
             return Ok(None);
         };
         let plain = if header.compressed {
@@ -102,6 +103,9 @@ impl DecodedBody {
         } else {
             message
         };
+        if let Some(limit) = self.limits.of_content(plain.len()) {
+            limit.check(&plain)?;
+        }
         let mut out = BytesMut::with_capacity(frame::HEADER_BYTES + plain.len());
         Header {
             compressed: false,
@@ -113,7 +117,8 @@ impl DecodedBody {
     }
 
     fn unpack(&self, message: &[u8]) -> Result<Bytes, Status> {
-        let unpacked = self.encoding.unpack(message, self.bytes_max).map_err(|error| {
+        let bytes_max = self.limits.bytes_max;
+        let unpacked = self.encoding.unpack(message, bytes_max).map_err(|error| {
             let message = format!(
                 "a message is not {}: send it plain or compress it again",
                 self.encoding.name()
@@ -122,7 +127,7 @@ impl DecodedBody {
                 .source(error)
                 .build()
         })?;
-        unpacked.ok_or_else(|| frame::too_large(self.bytes_max.saturating_add(1), self.bytes_max))
+        unpacked.ok_or_else(|| frame::too_large(bytes_max.saturating_add(1), bytes_max))
     }
 }
 

@@ -3,6 +3,7 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use tonic::Status;
 
+use super::decoded::Limits;
 use crate::status::StatusBuilder;
 
 /// Bytes in front of a message.
@@ -69,25 +70,37 @@ pub(super) fn too_large(bytes: usize, bytes_max: usize) -> Status {
         .build()
 }
 
-/// Follows the frames through chunks of any size, copying nothing but headers.
+/// Follows the frames through chunks of any size, copying nothing but headers, and messages that have to be seen whole.
 #[derive(Debug, Default)]
 pub(super) struct FrameScanner {
     header: [u8; HEADER_BYTES],
     filled: usize,
     left: usize,
+    /// What has arrived of a message that has to be seen whole.
+    content: Option<Vec<u8>>,
 }
 
 impl FrameScanner {
     /// Looks at the next chunk.
     ///
     /// # Errors
-    /// When a frame in it is malformed or announces a message beyond `bytes_max`.
-    pub(super) fn scan(&mut self, mut chunk: &[u8], bytes_max: usize) -> Result<(), Status> {
+    /// When a frame in it is malformed or announces a message beyond the limits, or when it ends a message that is beyond them.
+    pub(super) fn scan(&mut self, mut chunk: &[u8], limits: &Limits) -> Result<(), Status> {
         while !chunk.is_empty() {
             if self.left > 0 {
-                let skipped = self.left.min(chunk.len());
-                self.left -= skipped;
-                chunk.advance(skipped);
+                let passed = self.left.min(chunk.len());
+                self.left -= passed;
+                if let Some(content) = &mut self.content {
+                    content.extend_from_slice(&chunk[..passed]);
+                }
+                chunk.advance(passed);
+                // Nobody decodes it before its last part, which is held back until here.
+                if self.left == 0
+                    && let Some(content) = self.content.take()
+                    && let Some(limit) = limits.of_content(content.len())
+                {
+                    limit.check(&content)?;
+                }
             } else {
                 let wanted = HEADER_BYTES - self.filled;
                 let taken = wanted.min(chunk.len());
@@ -96,8 +109,10 @@ impl FrameScanner {
                 }
                 self.filled += taken;
                 if self.filled == HEADER_BYTES {
-                    self.left = Header::read(self.header)?.within(bytes_max)?.bytes;
+                    let header = Header::read(self.header)?.within(limits.bytes_max)?;
+                    self.left = header.bytes;
                     self.filled = 0;
+                    self.content = limits.of_content(header.bytes).map(|_| Vec::new());
                 }
             }
         }

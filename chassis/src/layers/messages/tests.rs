@@ -2,10 +2,16 @@ use futures_util::stream;
 use http_body_util::{BodyExt as _, StreamBody};
 use tonic::Code;
 
+use super::decoded::testing::{PATH, contract};
 use super::*;
 use crate::layers::testing::{CHECK, answering, call, end, framed, message};
 
 const LIMIT: usize = 2_000;
+
+fn server(bytes_max: usize) -> MessagesLayer {
+    let layouts = Layouts::read(&[&contract()]).expect("descriptors");
+    MessagesLayer::server(bytes_max, Arc::new(layouts))
+}
 
 /// Answers with what it read, as one message a frame, or with the error of reading.
 fn echo(layer: MessagesLayer) -> impl Inner {
@@ -55,9 +61,9 @@ fn refused(status: &Status, code: Code, reason: &str) {
 #[tokio::test]
 async fn messages_within_the_limit_pass_in_chunks_of_any_size() {
     let two = [message(&[1; LIMIT]), message(b""), message(&[2; 7])].concat();
-    for layer in [MessagesLayer::server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
+    for layer in [server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
         for chunk in [1, 3, 5, 6, 1000, two.len()] {
-            let (bytes, status) = end(call(&echo(layer), sent(&two, chunk, &[])).await).await;
+            let (bytes, status) = end(call(&echo(layer.clone()), sent(&two, chunk, &[])).await).await;
             assert_eq!(status.code(), Code::Ok, "{chunk}");
             assert_eq!(bytes, two, "{chunk}");
         }
@@ -67,10 +73,10 @@ async fn messages_within_the_limit_pass_in_chunks_of_any_size() {
 #[tokio::test]
 async fn a_message_beyond_the_limit_is_refused_by_its_length_alone() {
     let header = &message(&vec![0; LIMIT + 1])[..5];
-    for layer in [MessagesLayer::server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
+    for layer in [server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
         for chunk in [1, 5] {
             let request = sent(header, chunk, &[]);
-            let (_, status) = end(call(&echo(layer), request).await).await;
+            let (_, status) = end(call(&echo(layer.clone()), request).await).await;
             refused(&status, Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
             use tonic_types::StatusExt as _;
             let info = status.get_details_error_info().expect("an ErrorInfo");
@@ -82,12 +88,7 @@ async fn a_message_beyond_the_limit_is_refused_by_its_length_alone() {
 
 #[tokio::test]
 async fn an_unknown_flag_is_malformed() {
-    let (_, status) = end(call(
-        &echo(MessagesLayer::server(LIMIT)),
-        sent(&framed(7, b"x"), 3, &[]),
-    )
-    .await)
-    .await;
+    let (_, status) = end(call(&echo(server(LIMIT)), sent(&framed(7, b"x"), 3, &[])).await).await;
     refused(&status, Code::InvalidArgument, "FRAME_MALFORMED");
 }
 
@@ -99,7 +100,7 @@ async fn compressed_messages_arrive_plain() {
         let mixed = [packed, message(b"plain")].concat();
         for chunk in [1, 6, mixed.len()] {
             let request = sent(&mixed, chunk, &[("grpc-encoding", encoding.name())]);
-            let (bytes, status) = end(call(&echo(MessagesLayer::server(LIMIT)), request).await).await;
+            let (bytes, status) = end(call(&echo(server(LIMIT)), request).await).await;
             assert_eq!(status.code(), Code::Ok, "{encoding:?} {chunk}");
             let expected = [message(&plain), message(b"plain")].concat();
             assert_eq!(bytes, expected, "{encoding:?} {chunk}");
@@ -114,7 +115,7 @@ async fn a_bomb_is_refused_before_it_is_unpacked() {
         let limit = 256 * 1024;
         assert!(bomb.len() < limit, "small enough to be let in");
         let request = sent(&framed(1, &bomb), 4096, &[("grpc-encoding", encoding.name())]);
-        let (_, status) = end(call(&echo(MessagesLayer::server(limit)), request).await).await;
+        let (_, status) = end(call(&echo(server(limit)), request).await).await;
         refused(&status, Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     }
 }
@@ -127,11 +128,11 @@ async fn what_is_not_the_encoding_it_says_is_refused() {
             3,
             &[("grpc-encoding", encoding.name())],
         );
-        let (_, status) = end(call(&echo(MessagesLayer::server(LIMIT)), request).await).await;
+        let (_, status) = end(call(&echo(server(LIMIT)), request).await).await;
         refused(&status, Code::InvalidArgument, "ENCODING_MALFORMED");
     }
     let request = sent(&message(b"x"), 3, &[("grpc-encoding", "snappy")]);
-    let response = call(&echo(MessagesLayer::server(LIMIT)), request).await;
+    let response = call(&echo(server(LIMIT)), request).await;
     assert_eq!(response.headers()[GRPC_ACCEPT_ENCODING], "identity,gzip,zstd");
     refused(
         &end(response).await.1,
@@ -151,7 +152,7 @@ async fn answers_are_compressed_when_the_client_reads_it_and_it_is_worth_it() {
         ("identity,deflate", None),
     ] {
         let request = sent(&body, 700, &[("grpc-accept-encoding", accepted)]);
-        let response = call(&echo(MessagesLayer::server(LIMIT)), request).await;
+        let response = call(&echo(server(LIMIT)), request).await;
         let encoding = response
             .headers()
             .get("grpc-encoding")
@@ -188,4 +189,33 @@ async fn a_gateway_leaves_the_compression_alone() {
     assert!(!response.headers().contains_key("grpc-encoding"));
     let body = response.into_body().collect().await.expect("no error").to_bytes();
     assert_eq!(body, packed);
+}
+
+#[tokio::test]
+async fn what_would_take_too_much_memory_is_refused_before_it_is_decoded() {
+    let mebibyte = 1 << 20;
+    // Empty elements of the list, two bytes each.
+    let elements = [0x0a, 0].repeat(mebibyte);
+    for encoding in [None, Some(Encoding::Gzip), Some(Encoding::Zstd)] {
+        let (body, headers) = match encoding {
+            None => (message(&elements), vec![]),
+            Some(encoding) => (
+                framed(1, &encoding.pack(&elements).expect("memory")),
+                vec![("grpc-encoding", encoding.name())],
+            ),
+        };
+        // The first message is a good one.
+        let body = [&message(&elements[..20])[..], &body[..]].concat();
+        for chunk in [1_000, 16_384, body.len()] {
+            let mut request = sent(&body, chunk, &headers);
+            *request.uri_mut() = PATH.parse().expect("a path");
+            let (_, status) = end(call(&echo(server(4 * mebibyte)), request).await).await;
+            refused(&status, Code::ResourceExhausted, "DECODED_TOO_LARGE");
+        }
+    }
+    // A gateway doesn't look into what it passes on.
+    let mut request = sent(&message(&elements), 16_384, &[]);
+    *request.uri_mut() = PATH.parse().expect("a path");
+    let passed = call(&echo(MessagesLayer::pass_through(4 * mebibyte)), request).await;
+    assert_eq!(end(passed).await.1.code(), Code::Ok);
 }

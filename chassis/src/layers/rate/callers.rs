@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
-use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+
+use crate::layers::caller::CallerKey;
 
 /// Parts of the table, each with a lock of its own.
 const PARTS: usize = 16;
@@ -16,25 +16,6 @@ const PART_MAX: usize = 4_096;
 
 /// Time between two clearings of a part, in nanoseconds: they look at all of it.
 const CLEAR_EVERY: u64 = 100_000_000;
-
-/// Who is counted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum CallerKey {
-    /// By a name that was proven.
-    Name(Arc<str>),
-    /// By an address, or a network that one caller usually has to itself.
-    Address(IpAddr),
-}
-
-impl CallerKey {
-    /// The caller behind an address: of IPv6, whoever has the 64 bits of its network has all the addresses in it.
-    pub(super) fn address(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V4(address) => IpAddr::V4(address),
-            IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
-        })
-    }
-}
 
 /// When the bucket of each caller is full again, by a hash of the caller that nobody outside can foresee.
 #[derive(Debug)]

@@ -1,11 +1,13 @@
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
-use super::callers::{CallerKey, Callers};
+use super::callers::Callers;
 use super::*;
 use crate::ends::Ends;
+use crate::layers::caller::Caller;
 use crate::layers::refuse;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request};
+use crate::tls::TlsPeer;
 
 fn limited(config: &RateConfig) -> impl Inner + use<> {
     let sheds = Sheds::new(&opentelemetry::global::meter("test"));
@@ -13,7 +15,11 @@ fn limited(config: &RateConfig) -> impl Inner + use<> {
 }
 
 fn from(address: &str) -> Request<Body> {
-    let mut request = request(CALL);
+    to(CALL, address)
+}
+
+fn to(path: &str, address: &str) -> Request<Body> {
+    let mut request = request(path);
     let ends = Ends::new(None, address.parse().expect("an address"));
     request.extensions_mut().insert(ends);
     request
@@ -101,6 +107,20 @@ async fn one_callers_limit_is_not_anothers() {
     for _ in 0..3 {
         assert_eq!(code(&service, request(CALL)).await, Code::Ok);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_has_a_rate_of_its_own_at_each_address() {
+    let service = limited(&RateConfig {
+        caller_calls_per_second: 1,
+        ..RateConfig::default()
+    });
+    for path in [CALL, CHECK] {
+        assert_eq!(code(&service, to(path, "192.0.2.1:1")).await, Code::Ok, "{path}");
+        let again = code(&service, to(path, "192.0.2.1:2")).await;
+        assert_eq!(again, Code::ResourceExhausted, "{path}");
+    }
+    assert_eq!(code(&service, to(CHECK, "192.0.2.2:1")).await, Code::Ok);
 }
 
 #[test]

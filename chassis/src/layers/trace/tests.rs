@@ -214,6 +214,97 @@ async fn the_log_doesnt_have_what_was_refused() {
 }
 
 #[tokio::test]
+async fn no_refusal_tells_the_log_what_its_caller_sent() {
+    for code in (1..=16).map(Code::from) {
+        let recorded = record();
+        let service =
+            server(move || refuse(Status::new(code, r#"no consumer "Ada Lovelace"; check the id"#)));
+        call(&service, request(CHECK)).await;
+        let lines = recorded.lines().concat();
+        let at_fault = is_server_fault(code) && code != Code::Unimplemented;
+        assert_eq!(lines.contains("Ada"), at_fault, "{code:?}: {lines}");
+        assert_eq!(
+            lines.contains("check the id"),
+            code != Code::Cancelled,
+            "{code:?}: {lines}"
+        );
+    }
+}
+
+/// Believes those with a header.
+#[derive(Debug)]
+struct Known;
+
+impl Believe for Known {
+    fn believes(&self, request: &mut Request<Body>) -> bool {
+        request.headers().contains_key("known")
+    }
+}
+
+#[tokio::test]
+async fn the_trace_of_a_stranger_is_linked_and_neither_gone_on_with_nor_handed_on() {
+    // A thousandth is recorded of what begins here, and what callers want of what they send.
+    let variables = [
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.001"),
+    ];
+    for (ratio, calls) in [(&variables[..], 50), (&[][..], 1)] {
+        let recorded = record_as(ratio, true);
+        let seen = Arc::new(parking_lot::Mutex::new(http::HeaderMap::new()));
+        let sink = Arc::clone(&seen);
+        let layer = TraceLayer::server(methods()).believing(Some(Arc::new(Known)));
+        let service = layer.layer(answering(move |request: Request<Body>| {
+            *sink.lock() = request.headers().clone();
+            std::future::ready(refuse(Status::ok("")))
+        }));
+        let asked = || {
+            let mut asked = request_with(CHECK, "traceparent", PARENT);
+            let headers = asked.headers_mut();
+            headers.insert("tracestate", http::HeaderValue::from_static("vendor=abc"));
+            headers.insert("baggage", http::HeaderValue::from_static("tenant=t1"));
+            asked
+        };
+        for _ in 0..calls {
+            call(&service, asked()).await;
+        }
+        let spans = recorded.spans();
+        assert!(
+            spans.len() <= calls / 5 + 1,
+            "{} of {calls} are recorded",
+            spans.len()
+        );
+        for span in &spans {
+            assert_eq!(span.parent_span_id, opentelemetry::trace::SpanId::INVALID);
+            assert!(!PARENT.contains(&span.span_context.trace_id().to_string()));
+            assert_eq!(span.span_context.trace_state().header(), "");
+            let [link] = span.links.links.as_slice() else {
+                panic!("{:#?}", span.links);
+            };
+            assert!(PARENT.contains(&link.span_context.span_id().to_string()));
+        }
+        let headers = seen.lock().clone();
+        assert!(
+            !headers.contains_key("traceparent") && !headers.contains_key("tracestate"),
+            "{headers:?}"
+        );
+        assert!(headers.contains_key("baggage"), "{headers:?}");
+
+        let mut known = asked();
+        known
+            .headers_mut()
+            .insert("known", http::HeaderValue::from_static("1"));
+        call(&service, known).await;
+        let spans = recorded.spans();
+        let last = spans.last().expect("a span");
+        assert_eq!(
+            last.parent_span_id.to_string(),
+            "00f067aa0ba902b7",
+            "a known one is gone on with"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
     let recorded = record();
     let service = server(|| {

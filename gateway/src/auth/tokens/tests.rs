@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use jsonwebtoken::Algorithm;
 use ring::rand::SystemRandom;
 use ring::rsa::KeyPair as RsaKeyPair;
 use ring::signature::{
@@ -136,7 +137,7 @@ fn jwks(keys: &[Value]) -> String {
 
 fn tokens(keys: &[Value]) -> Tokens {
     Tokens {
-        issuer: Issuer::fixed(KeySet::read(&jwks(keys)).expect("a JWKS")),
+        issuer: Arc::new(Issuer::fixed(KeySet::read(&jwks(keys)).expect("a JWKS"))),
         config: JwtConfig {
             issuer: "https://issuer.test".to_owned(),
             audience: "souk".to_owned(),
@@ -285,6 +286,85 @@ fn a_token_doesnt_choose_how_it_is_checked() {
 }
 
 #[test]
+fn tokens_of_another_kind_are_refused() {
+    let signer = Signer::ed25519();
+    let tokens = tokens(&[signer.jwk("k")]);
+    let identify = |name: &str, value: Value| {
+        let mut header = json!({"alg": "EdDSA", "kid": "k"});
+        header[name] = value;
+        tokens.identify(signer.token(&header, &claims()).as_bytes())
+    };
+    for good in [
+        "JWT",
+        "jwt",
+        "at+jwt",
+        "AT+JWT",
+        "application/at+jwt",
+        "application/jwt",
+    ] {
+        assert!(identify("typ", json!(good)).is_ok(), "{good}");
+    }
+    for bad in [
+        json!("logout+jwt"),
+        json!("secevent+jwt"),
+        json!("dpop+jwt"),
+        json!("JOSE"),
+        json!("text/at+jwt"),
+        json!(""),
+        json!(7),
+    ] {
+        assert_eq!(identify("typ", bad.clone()), Err(Refused::Invalid), "typ {bad}");
+    }
+    // Whoever doesn't understand an extension that is critical must not take the token.
+    for bad in [
+        json!(["exp"]),
+        json!(["b64"]),
+        json!(["x-only-at-night"]),
+        json!([]),
+        json!("x"),
+    ] {
+        assert_eq!(identify("crit", bad.clone()), Err(Refused::Invalid), "crit {bad}");
+    }
+}
+
+#[test]
+fn keys_that_cant_be_read_dont_keep_the_others_out() {
+    let (old, new) = (Signer::ed25519(), Signer::p256());
+    let changed = |name: &str, value: Value| {
+        let mut jwk = new.jwk("broken");
+        jwk[name] = value;
+        jwk
+    };
+    for broken in [
+        json!({}),
+        json!("no key"),
+        json!({"kty": "AKP", "kid": "next", "alg": "ML-DSA-44", "pub": "AAAA"}),
+        json!({"kty": "OKP", "crv": "Ed25519", "kid": "short"}),
+        json!({"kty": "OKP", "crv": "Ed25519", "kid": "text", "x": "not base64!"}),
+        json!({"kty": "RSA", "kid": "numbers", "n": 7, "e": "AQAB"}),
+        changed("x", json!("not base64!")),
+        changed("kid", json!(7)),
+        old.jwk("new"),
+    ] {
+        let set = KeySet::read(&jwks(&[new.jwk("new"), broken.clone()])).expect("a JWKS");
+        assert!(
+            set.key(Some("new"))
+                .is_some_and(|key| key.algorithm == Algorithm::ES256)
+        );
+        let tokens = tokens(&[old.jwk("old")]);
+        tokens.issuer.set(set);
+        let token = new.token(&header(&new, "new"), &claims());
+        assert!(tokens.identify(token.as_bytes()).is_ok(), "{broken}");
+        let withdrawn = old.token(&header(&old, "old"), &claims());
+        assert_eq!(
+            tokens.identify(withdrawn.as_bytes()),
+            Err(Refused::Invalid),
+            "{broken}"
+        );
+    }
+}
+
+#[test]
 fn other_keys_forget_what_was_checked() {
     let (old, new) = (Signer::ed25519(), Signer::p256());
     let tokens = tokens(&[old.jwk("old")]);
@@ -311,6 +391,28 @@ fn other_keys_forget_what_was_checked() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn keys_that_nobody_confirms_grow_too_old() {
+    let signer = Signer::ed25519();
+    let tokens = tokens(&[signer.jwk("k")]);
+    let token = signer.token(&header(&signer, "k"), &claims());
+    let identify = || tokens.identify(token.as_bytes()).map(drop);
+    let age_max = tokens.config.keys_age_max;
+    tokio::time::advance(2 * age_max).await;
+    assert_eq!(identify(), Ok(()), "they are what they should be, however old");
+    tokens.issuer.lose();
+    tokio::time::advance(age_max - Duration::from_secs(1)).await;
+    tokens.issuer.lose();
+    assert_eq!(identify(), Ok(()), "soon it may be known again");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    // Neither is it good from memory.
+    assert_eq!(identify(), Err(Refused::Unready));
+    tokens
+        .issuer
+        .set(KeySet::read(&jwks(&[signer.jwk("k")])).expect("a JWKS"));
+    assert_eq!(identify(), Ok(()));
+}
+
 #[test]
 fn a_key_set_without_usable_keys_is_refused() {
     let signer = Signer::p256();
@@ -327,7 +429,7 @@ fn a_key_set_without_usable_keys_is_refused() {
             "has no key",
         ),
         (jwks(&[other_use]), "has no key"),
-        (jwks(&[signer.jwk("k"), signer.jwk("k")]), "same kid"),
+        (jwks(&[json!("k")]), "the key at 0 is no JWK"),
     ] {
         let error = KeySet::read(&text).expect_err(&text);
         assert!(error.contains(problem), "{error}");

@@ -51,13 +51,23 @@ pub(crate) fn request(path: &str) -> Vec<u8> {
     let mut block = vec![0x83, 0x86];
     for (name, value) in [
         (&[0x04][..], path),
-        (&[0x01], "souk"),
+        (&[0x01], "localhost"),
         (&[0x0f, 0x10], "application/grpc"),
         (&[0x00, 2, b't', b'e'], "trailers"),
     ] {
         block.extend(name);
         block.push(short(value));
         block.extend(value.as_bytes());
+    }
+    block
+}
+
+/// A header that isn't in HPACK's table.
+pub(crate) fn header(name: &str, value: &str) -> Vec<u8> {
+    let mut block = vec![0];
+    for text in [name, value] {
+        block.push(u8::try_from(text.len()).expect("a short text"));
+        block.extend(text.as_bytes());
     }
     block
 }
@@ -133,8 +143,13 @@ impl Attacker {
 
     /// Asks with these bytes.
     pub(crate) async fn ask_raw(&mut self, stream: u32, body: &[u8]) -> io::Result<()> {
-        let header = request("/souk.shop.v1.ShopService/GetShop");
-        let mut bytes = frame(HEADERS, END_HEADERS, stream, &header);
+        self.ask_with(stream, &request("/souk.shop.v1.ShopService/GetShop"), body)
+            .await
+    }
+
+    /// Asks with these headers and bytes.
+    pub(crate) async fn ask_with(&mut self, stream: u32, headers: &[u8], body: &[u8]) -> io::Result<()> {
+        let mut bytes = frame(HEADERS, END_HEADERS, stream, headers);
         for part in body.chunks(16 * 1024) {
             bytes.extend(frame(DATA, 0, stream, part));
         }

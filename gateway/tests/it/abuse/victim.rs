@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use souk_access::{Role, credential};
 use souk_chassis::config::ServerConfig;
+use souk_gateway::auth::make_key;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
+use tempfile::TempDir;
 use tonic::transport::Channel;
 
 use super::{PATIENCE, elsewhere, is_long};
@@ -34,6 +37,8 @@ pub(crate) struct Victim {
     pub(crate) address: SocketAddr,
     process: Killed,
     channel: Channel,
+    /// Where callers have to be known.
+    keys: Option<Keys>,
     _backend: Running,
     _stdout: std::io::BufReader<std::process::ChildStdout>,
 }
@@ -41,15 +46,20 @@ pub(crate) struct Victim {
 impl Victim {
     /// A gateway with further `settings`.
     pub(crate) async fn start(settings: &[&str]) -> Self {
-        Self::with(settings, None).await
+        Self::with(settings, None, None).await
     }
 
     /// The same with room for so many files and sockets.
     pub(crate) async fn limited(descriptors: u32) -> Self {
-        Self::with(&[], Some(descriptors)).await
+        Self::with(&[], Some(descriptors), None).await
     }
 
-    async fn with(settings: &[&str], descriptors: Option<u32>) -> Self {
+    /// The same that lets in only callers it knows: the honest one, and whoever has [`Self::key`].
+    pub(crate) async fn guarded(settings: &[&str]) -> Self {
+        Self::with(settings, None, Some(Keys::new())).await
+    }
+
+    async fn with(settings: &[&str], descriptors: Option<u32>, keys: Option<Keys>) -> Self {
         let server = ServerConfig::default();
         let backend = serve(
             backends::shop(&server).stack,
@@ -60,7 +70,9 @@ impl Victim {
         .await;
         let uri = format!("http://{}", backend.address);
         let mut arguments = vec!["--listen", "127.0.0.1:0", "--shop", &uri];
-        arguments.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
+        let known: Vec<String> = keys.iter().flat_map(Keys::settings).collect();
+        let settings = settings.iter().copied().chain(known.iter().map(String::as_str));
+        arguments.extend(settings.flat_map(|setting| ["--set", setting]));
         let environment = [("SOUK_TELEMETRY__LOG_FILTER", "off")];
         let mut process = match descriptors {
             None => spawn(&arguments, &environment),
@@ -71,6 +83,7 @@ impl Victim {
             address,
             process,
             channel: connect(address),
+            keys,
             _backend: backend,
             _stdout: stdout,
         };
@@ -80,11 +93,25 @@ impl Victim {
 
     /// Asks so often, and is answered each time.
     pub(crate) async fn answers(&self, times: u32) {
-        let mut shops = ShopServiceClient::new(self.channel.clone());
+        self.answers_on(self.channel.clone(), times).await;
+    }
+
+    /// Asks so often on a connection, and is answered each time.
+    pub(crate) async fn answers_on(&self, channel: Channel, times: u32) {
+        let mut shops = ShopServiceClient::new(channel);
         for _ in 0..times {
-            let asked = tokio::time::timeout(PATIENCE, shops.get_shop(shop_request("h1")));
+            let mut request = tonic::Request::new(shop_request("h1"));
+            if let Some(keys) = &self.keys {
+                with_key(&mut request, &keys.honest);
+            }
+            let asked = tokio::time::timeout(PATIENCE, shops.get_shop(request));
             asked.await.expect("an answer in time").expect("a shop");
         }
+    }
+
+    /// The key of a caller who may read, and means harm.
+    pub(crate) fn key(&self) -> &str {
+        self.keys.as_ref().map_or("", |keys| &keys.other)
     }
 
     /// How long each of so many calls takes.
@@ -167,6 +194,44 @@ impl Victim {
         drop(channel);
         assert_eq!(terminate(process).await, Some(0));
     }
+}
+
+/// Keys of two callers, and the files that know them.
+struct Keys {
+    folder: TempDir,
+    honest: String,
+    other: String,
+}
+
+impl Keys {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [honest, other] =
+            ["honest", "other"].map(|name| make_key(name, Role::Reader, name).expect("random bytes"));
+        let lines = format!("{}\n{}\n", honest.line, other.line);
+        std::fs::write(folder.path().join("keys"), lines).expect("a file");
+        let secret = credential::new_secret().expect("random bytes");
+        std::fs::write(folder.path().join("credential"), secret).expect("a file");
+        Self {
+            folder,
+            honest: honest.key,
+            other: other.key,
+        }
+    }
+
+    fn settings(&self) -> [String; 2] {
+        let file = |name| self.folder.path().join(name).display().to_string();
+        [
+            format!("auth.keys={}", file("keys")),
+            format!("auth.credential_key={}", file("credential")),
+        ]
+    }
+}
+
+/// Says who asks.
+pub(crate) fn with_key<T>(request: &mut tonic::Request<T>, key: &str) {
+    let key = key.parse().expect("ascii");
+    request.metadata_mut().insert("x-api-key", key);
 }
 
 /// Half of the times, 99 of 100 of them, and all are no longer than these.

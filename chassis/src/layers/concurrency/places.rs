@@ -1,0 +1,134 @@
+//! Places to work: a caller that has its share of them waits for its own calls to end, everybody else for any.
+//!
+//! Where all places are taken, each caller waits with one call in the line of all and with the others behind it: whoever asks for much
+//! makes nobody else wait longer.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::layers::pool::{COLUMNS, Columns, Held};
+
+/// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Places {
+    max: usize,
+    free: Arc<Semaphore>,
+    held: Held,
+    /// Where calls wait for others of their caller, by its first column.
+    given_back: Box<[Notify]>,
+}
+
+/// A place, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    // Given back before the caller's next call is told.
+    pub(super) permit: OwnedSemaphorePermit,
+    pub(super) share: Option<Share>,
+}
+
+/// What a caller holds by a call that works, or is next to.
+#[derive(Debug)]
+pub(super) struct Share {
+    places: Arc<Places>,
+    caller: Columns,
+}
+
+impl Places {
+    /// So many.
+    pub(super) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            free: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
+            held: Held::new(),
+            given_back: (0..COLUMNS).map(|_| Notify::new()).collect(),
+        })
+    }
+
+    /// How many there are.
+    pub(super) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Those that nobody has.
+    pub(super) fn free(&self) -> &Arc<Semaphore> {
+        &self.free
+    }
+
+    /// Has the caller its share? One call it may always have, or have waiting.
+    fn is_over(&self, caller: Columns) -> bool {
+        self.held.by(caller) >= self.free.available_permits().max(1)
+    }
+
+    fn share(self: &Arc<Self>, caller: Columns) -> Share {
+        self.held.add(caller);
+        Share {
+            places: Arc::clone(self),
+            caller,
+        }
+    }
+
+    /// A place, if there is one for this caller now; there is no share for nobody in particular.
+    pub(super) fn try_take(self: &Arc<Self>, caller: Option<Columns>) -> Option<Place> {
+        if caller.is_some_and(|caller| self.is_over(caller)) {
+            return None;
+        }
+        let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
+        let share = caller.map(|caller| self.share(caller));
+        Some(Place { permit, share })
+    }
+
+    /// A place, when there is one for this caller. `None` never: the semaphore isn't closed.
+    pub(super) async fn take(self: &Arc<Self>, caller: Option<Columns>) -> Option<Place> {
+        let share = match caller {
+            Some(caller) => Some(self.own_turn(caller).await),
+            None => None,
+        };
+        let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        // Others of the caller may have been left waiting while there was less room.
+        if let Some(share) = &share
+            && !self.is_over(share.caller)
+        {
+            share.tell_next();
+        }
+        Some(Place { permit, share })
+    }
+
+    /// Waits until the caller has less than its share.
+    async fn own_turn(self: &Arc<Self>, caller: Columns) -> Share {
+        loop {
+            let Some(given_back) = self.given_back.get(caller.first()) else {
+                return self.share(caller);
+            };
+            let mut given_back = pin!(given_back.notified());
+            // Before looking: what is given back from now on is heard.
+            given_back.as_mut().enable();
+            if !self.is_over(caller) {
+                return self.share(caller);
+            }
+            // Whether it was heard or not, the loop looks.
+            let _ = tokio::time::timeout(LOOK, given_back).await;
+        }
+    }
+}
+
+impl Share {
+    fn tell_next(&self) {
+        if let Some(next) = self.places.given_back.get(self.caller.first()) {
+            // Whoever shares the column looks, too.
+            next.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.places.held.remove(self.caller);
+        self.tell_next();
+    }
+}

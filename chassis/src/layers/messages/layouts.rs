@@ -1,0 +1,335 @@
+//! How messages lie in memory once prost has decoded them, from their descriptors.
+//!
+//! Sizes are at least those that the generated types have, but for padding, and at most some eight bytes a field more.
+
+use std::cell::RefCell;
+
+use prost::Message as _;
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::methods::DescriptorError;
+
+/// Places of a node of a `BTreeMap`, all of which its first entry takes.
+const MAP_NODE: usize = 11;
+
+/// Places that each further entry takes at most: a node that was split is half full.
+const MAP_SPLIT: usize = 2;
+
+/// Bytes of a `String`, a `Vec` or a `BTreeMap` besides what it holds.
+const LIST: usize = 24;
+
+/// Bytes of a `Bytes` besides what it holds.
+const BYTES: usize = 32;
+
+/// Bytes of a pointer, of a number, and of what says which member of a oneof it is or whether there is any.
+const WORD: usize = 8;
+
+/// Bytes of the shortest message within another: its key and its length.
+const RECORD_BYTES: usize = 2;
+
+/// What a field takes besides its place in the message that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// A message laid out as `shape` says: `bytes` each time.
+    Message { shape: usize, bytes: usize },
+    /// An entry of a map, laid out as `shape` says: `first`, or `bytes` for one that follows another.
+    Entry {
+        shape: usize,
+        bytes: usize,
+        first: usize,
+    },
+    /// A text or bytes: its content, and `bytes` each time.
+    Text { bytes: usize },
+    /// Numbers in a list: a [`NUMBER`] for each, which are as many as their bytes at most where several come in a row.
+    Numbers,
+}
+
+/// Bytes of a number in a list, at most.
+pub(super) const NUMBER: usize = WORD;
+
+/// The fields of a message that take memory of their own, by their numbers, sorted.
+#[derive(Debug, Default)]
+pub(super) struct Shape(Vec<(u32, Field)>);
+
+impl Shape {
+    pub(super) fn field(&self, number: u32) -> Option<Field> {
+        let at = self.0.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        self.0.get(at).map(|(_, field)| *field)
+    }
+}
+
+/// How the requests of RPCs are laid out.
+#[derive(Debug, Default)]
+pub struct Layouts {
+    shapes: Vec<Shape>,
+    /// The requests of RPCs by the names of these, as in `souk.order.v1.OrderService/GetOrder`.
+    requests: FxHashMap<String, usize>,
+    /// Most that a byte of a message can take.
+    of_a_byte: usize,
+}
+
+impl Layouts {
+    /// The requests of all RPCs in the encoded `FileDescriptorSet`s.
+    ///
+    /// # Errors
+    /// When a set can't be decoded.
+    pub fn read(descriptor_sets: &[&[u8]]) -> Result<Self, DescriptorError> {
+        let mut contract = Contract::default();
+        let mut methods = Vec::new();
+        for bytes in descriptor_sets {
+            for file in FileDescriptorSet::decode(*bytes)?.file {
+                let package = match file.package() {
+                    "" => String::new(),
+                    package => format!(".{package}"),
+                };
+                for service in &file.service {
+                    let name = format!("{package}.{}", service.name());
+                    methods.extend(service.method.iter().map(|method| {
+                        let method_name = format!("{}/{}", name.trim_start_matches('.'), method.name());
+                        (method_name, method.input_type().to_owned())
+                    }));
+                }
+                for message in file.message_type {
+                    contract.add(&package, message);
+                }
+            }
+        }
+        let mut layouts = Self::default();
+        let mut known = FxHashMap::default();
+        for (method, input) in methods {
+            let shape = layouts.shape(&contract, &mut known, &input);
+            layouts.requests.insert(method, shape);
+        }
+        Ok(layouts)
+    }
+
+    /// The index of the shape of the message of that name, made if it isn't yet.
+    fn shape(&mut self, contract: &Contract, known: &mut FxHashMap<String, usize>, name: &str) -> usize {
+        if let Some(shape) = known.get(name) {
+            return *shape;
+        }
+        let index = self.shapes.len();
+        known.insert(name.to_owned(), index);
+        self.shapes.push(Shape::default());
+        let mut fields: Vec<(u32, Field)> = Vec::new();
+        for field in contract
+            .messages
+            .get(name)
+            .into_iter()
+            .flat_map(|message| &message.field)
+        {
+            let listed = field.label() == Label::Repeated;
+            let laid_out = match field.r#type() {
+                Type::Message => {
+                    let shape = self.shape(contract, known, field.type_name());
+                    let bytes = contract.bytes(field.type_name());
+                    if contract.is_entry(field.type_name()) {
+                        Field::Entry {
+                            shape,
+                            bytes: bytes * MAP_SPLIT,
+                            first: bytes * MAP_NODE,
+                        }
+                    } else {
+                        Field::Message { shape, bytes }
+                    }
+                }
+                Type::String | Type::Bytes => Field::Text {
+                    bytes: if listed { BYTES } else { 0 },
+                },
+                _ if listed => Field::Numbers,
+                _ => continue,
+            };
+            let most = match laid_out {
+                Field::Message { bytes, .. } | Field::Entry { first: bytes, .. } => {
+                    bytes.div_ceil(RECORD_BYTES)
+                }
+                Field::Text { bytes } => bytes.div_ceil(RECORD_BYTES),
+                Field::Numbers => NUMBER,
+            };
+            self.of_a_byte = self.of_a_byte.max(most);
+            fields.push((field.number().unsigned_abs(), laid_out));
+        }
+        fields.sort_unstable_by_key(|(number, _)| *number);
+        if let Some(shape) = self.shapes.get_mut(index) {
+            *shape = Shape(fields);
+        }
+        index
+    }
+
+    /// The index of the shape of the requests of the RPC at this path; `None` where it isn't known.
+    pub(super) fn request(&self, path: &str) -> Option<usize> {
+        self.requests.get(path.strip_prefix('/').unwrap_or(path)).copied()
+    }
+
+    pub(super) fn get(&self, shape: usize) -> Option<&Shape> {
+        self.shapes.get(shape)
+    }
+
+    /// Most that a message of so many bytes takes, whatever it has, or more.
+    pub(super) fn most_of(&self, bytes: usize) -> usize {
+        bytes.saturating_mul(self.of_a_byte)
+    }
+}
+
+/// All messages of the descriptors, by their names, as in `.souk.order.v1.Order`.
+#[derive(Debug, Default)]
+struct Contract {
+    messages: FxHashMap<String, DescriptorProto>,
+    bytes: RefCell<FxHashMap<String, usize>>,
+}
+
+impl Contract {
+    fn add(&mut self, scope: &str, mut message: DescriptorProto) {
+        let name = format!("{scope}.{}", message.name());
+        for nested in std::mem::take(&mut message.nested_type) {
+            self.add(&name, nested);
+        }
+        self.messages.insert(name, message);
+    }
+
+    fn is_entry(&self, name: &str) -> bool {
+        let options = self
+            .messages
+            .get(name)
+            .and_then(|message| message.options.as_ref());
+        options.is_some_and(|options| options.map_entry())
+    }
+
+    /// The size of the message of that name, without what it points to.
+    fn bytes(&self, name: &str) -> usize {
+        if let Some(bytes) = self.bytes.borrow().get(name) {
+            return *bytes;
+        }
+        let Some(message) = self.messages.get(name) else {
+            return WORD;
+        };
+        let mut of_oneofs: FxHashMap<i32, usize> = FxHashMap::default();
+        let mut sum = 0;
+        for field in &message.field {
+            let bytes = self.bytes_in(name, field);
+            match field.oneof_index {
+                Some(oneof) if !field.proto3_optional() => {
+                    let most = of_oneofs.entry(oneof).or_insert(WORD);
+                    *most = (*most).max(WORD + bytes);
+                }
+                _ => sum += bytes,
+            }
+        }
+        let bytes = sum + of_oneofs.values().sum::<usize>();
+        self.bytes.borrow_mut().insert(name.to_owned(), bytes);
+        bytes
+    }
+
+    /// The place of `field` in the message of that name.
+    fn bytes_in(&self, name: &str, field: &FieldDescriptorProto) -> usize {
+        if field.label() == Label::Repeated {
+            return LIST;
+        }
+        match field.r#type() {
+            Type::String => LIST,
+            Type::Bytes => BYTES,
+            // prost boxes a message that may hold itself, on the way through it.
+            Type::Message if self.holds(field.type_name(), name) => WORD,
+            Type::Message => WORD + self.bytes(field.type_name()),
+            _ if field.proto3_optional() => 2 * WORD,
+            _ => WORD,
+        }
+    }
+
+    /// Is there a way from the message `outer` to `inner` through fields that are one message each?
+    fn holds(&self, outer: &str, inner: &str) -> bool {
+        let (mut left, mut seen) = (vec![outer], FxHashSet::default());
+        while let Some(name) = left.pop() {
+            if name == inner {
+                return true;
+            }
+            if !seen.insert(name) {
+                continue;
+            }
+            let fields = self
+                .messages
+                .get(name)
+                .into_iter()
+                .flat_map(|message| &message.field);
+            let single =
+                fields.filter(|field| field.r#type() == Type::Message && field.label() != Label::Repeated);
+            left.extend(single.map(FieldDescriptorProto::type_name));
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contract() -> Contract {
+        let mut contract = Contract::default();
+        for set in crate::reflection::BUILT_IN
+            .iter()
+            .chain(&crate::reflection::DESCRIPTORS)
+        {
+            for file in FileDescriptorSet::decode(*set).expect("descriptors").file {
+                let package = format!(".{}", file.package());
+                for message in file.message_type {
+                    contract.add(&package, message);
+                }
+            }
+        }
+        contract
+    }
+
+    #[test]
+    fn sizes_are_about_those_of_the_generated_types() {
+        use tonic_reflection::pb::v1;
+        let contract = contract();
+        let sizes = [
+            (".google.rpc.BadRequest", size_of::<tonic_types::pb::BadRequest>()),
+            (".google.rpc.RetryInfo", size_of::<tonic_types::pb::RetryInfo>()),
+            (".google.rpc.Status", size_of::<tonic_types::pb::Status>()),
+            (
+                ".grpc.reflection.v1.ServerReflectionRequest",
+                size_of::<v1::ServerReflectionRequest>(),
+            ),
+            (
+                ".grpc.reflection.v1.ServerReflectionResponse",
+                size_of::<v1::ServerReflectionResponse>(),
+            ),
+        ];
+        for (name, generated) in sizes {
+            let bytes = contract.bytes(name);
+            assert!(
+                (generated..=2 * generated).contains(&bytes),
+                "{name}: {bytes}, {generated}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_that_holds_itself_has_a_size() {
+        let of = |name: &str, inner: &str, label| DescriptorProto {
+            name: Some(name.to_owned()),
+            field: vec![FieldDescriptorProto {
+                number: Some(1),
+                r#type: Some(Type::Message.into()),
+                label: Some(label),
+                type_name: Some(format!(".{inner}")),
+                ..FieldDescriptorProto::default()
+            }],
+            ..DescriptorProto::default()
+        };
+        let mut contract = Contract::default();
+        for (name, inner, label) in [
+            ("One", "Other", Label::Optional),
+            ("Other", "One", Label::Optional),
+            ("Outer", "One", Label::Optional),
+            ("List", "List", Label::Repeated),
+        ] {
+            contract.add("", of(name, inner, label.into()));
+        }
+        let bytes = ["One", "Other", "Outer", "List"].map(|name| contract.bytes(&format!(".{name}")));
+        assert_eq!(bytes, [WORD, WORD, 2 * WORD, LIST]);
+    }
+}

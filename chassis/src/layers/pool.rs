@@ -1,0 +1,240 @@
+//! What there is a number of for all callers, and none takes more of than its share.
+//!
+//! A caller gets one more while it holds less than is free (the dynamic threshold of shared buffers, Choudhury and Hahne 1998): alone
+//! it has half at most, two have a third each, and something is left for whoever comes next. Nobody has to be told apart beforehand.
+//!
+//! How much each holds is counted in a count-min sketch: room for as many callers as may come, and no lock. Two callers are taken for one
+//! where they meet in both rows; by lots that nobody outside knows, one pair in four million does.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use super::caller::CallerKey;
+
+/// Counters of a row.
+pub(crate) const COLUMNS: usize = 2_048;
+
+/// Where a caller is counted: its column in each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns([usize; 2]);
+
+impl Columns {
+    /// Those of a caller, the same in all pools of this process.
+    pub(crate) fn of(caller: &CallerKey) -> Self {
+        static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let hash = LOTS.hash_one(caller);
+        Self([hash, hash >> 32].map(|part| usize::try_from(part % COLUMNS as u64).unwrap_or_default()))
+    }
+
+    /// Those of a caller whose name is proven.
+    pub fn named(name: Arc<str>) -> Self {
+        Self::of(&CallerKey::Name(name))
+    }
+
+    /// That in the first row.
+    pub(crate) fn first(self) -> usize {
+        self.0[0]
+    }
+}
+
+/// How much each caller holds.
+#[derive(Debug)]
+pub(crate) struct Held([Box<[AtomicU32]>; 2]);
+
+impl Held {
+    /// Nobody holds anything.
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|_| {
+            (0..COLUMNS).map(|_| AtomicU32::new(0)).collect()
+        }))
+    }
+
+    fn counters(&self, caller: Columns) -> impl Iterator<Item = &AtomicU32> {
+        let rows = self.0.iter().zip(caller.0);
+        rows.filter_map(|(row, column)| row.get(column))
+    }
+
+    /// What a caller holds, or more where others meet it in both rows.
+    pub(crate) fn by(&self, caller: Columns) -> usize {
+        let held = self
+            .counters(caller)
+            .map(|counter| counter.load(Ordering::Relaxed));
+        held.min().map_or(0, |held| held as usize)
+    }
+
+    /// One more.
+    pub(crate) fn add(&self, caller: Columns) {
+        self.counters(caller).for_each(|counter| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
+    /// One less.
+    pub(crate) fn remove(&self, caller: Columns) {
+        self.counters(caller).for_each(|counter| {
+            counter.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Pool {
+    max: usize,
+    /// Most for one caller, whatever is free.
+    each_max: usize,
+    taken: AtomicUsize,
+    held: Held,
+}
+
+/// Why there is nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// All is taken.
+    All,
+    /// The caller has its share.
+    Share,
+}
+
+impl Pool {
+    /// Of `max`.
+    pub fn new(max: usize) -> Arc<Self> {
+        Self::with_each(max, max)
+    }
+
+    /// Of `max`, `each_max` for one caller.
+    pub(crate) fn with_each(max: usize, each_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            each_max,
+            taken: AtomicUsize::new(0),
+            held: Held::new(),
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// One of them, until dropped; for nobody in particular, there is no share. Callers that come in the same moment may get one more each.
+    ///
+    /// # Errors
+    /// When there is none for this caller.
+    pub fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
+        let free = self.max.saturating_sub(self.taken());
+        if free == 0 {
+            return Err(Full::All);
+        }
+        if caller.is_some_and(|caller| self.held.by(caller) >= free.min(self.each_max)) {
+            return Err(Full::Share);
+        }
+        let taken = self
+            .taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+                (taken < self.max).then_some(taken + 1)
+            });
+        if taken.is_err() {
+            return Err(Full::All);
+        }
+        if let Some(caller) = caller {
+            self.held.add(caller);
+        }
+        Ok(Taken {
+            pool: Arc::clone(self),
+            caller,
+        })
+    }
+}
+
+/// One of a [`Pool`], given back when dropped.
+#[derive(Debug)]
+pub struct Taken {
+    pool: Arc<Pool>,
+    caller: Option<Columns>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(caller) = self.caller {
+            self.pool.held.remove(caller);
+        }
+        self.pool.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Option<Columns> {
+        Some(Columns::of(&CallerKey::Name(name.into())))
+    }
+
+    /// Takes for a caller until it gets no more.
+    fn all(pool: &Arc<Pool>, caller: Option<Columns>) -> (Vec<Taken>, Full) {
+        let mut taken = Vec::new();
+        loop {
+            match pool.take(caller) {
+                Ok(one) => taken.push(one),
+                Err(full) => return (taken, full),
+            }
+        }
+    }
+
+    #[test]
+    fn each_gets_as_much_as_it_leaves_and_gives_it_back() {
+        let pool = Pool::new(90);
+        let (first, why) = all(&pool, named("first"));
+        assert_eq!((first.len(), why), (45, Full::Share));
+        let (second, why) = all(&pool, named("second"));
+        assert_eq!((second.len(), why), (23, Full::Share));
+        // However many come, the next finds something.
+        let others: Vec<_> = ["third", "fourth", "fifth"]
+            .map(|name| all(&pool, named(name)).0)
+            .into();
+        assert!(others.iter().all(|taken| !taken.is_empty()));
+        drop((first, second));
+        let (third, _) = all(&pool, named("third"));
+        assert!(!third.is_empty(), "there is more again");
+        drop((third, others));
+        assert_eq!(pool.taken(), 0);
+        assert_eq!(all(&pool, named("first")).0.len(), 45);
+    }
+
+    #[test]
+    fn a_caller_has_no_more_than_its_own_limit_and_nobody_has_all() {
+        let pool = Pool::with_each(10, 2);
+        let (few, why) = all(&pool, named("someone"));
+        assert_eq!((few.len(), why), (2, Full::Share));
+        let (rest, why) = all(&pool, None);
+        assert_eq!((rest.len(), why), (8, Full::All));
+    }
+
+    #[test]
+    fn a_place_for_one_is_for_anyone() {
+        let pool = Pool::new(1);
+        let one = pool.take(named("someone"));
+        assert_eq!(pool.take(named("another")).err(), Some(Full::All));
+        drop(one);
+        assert!(pool.take(named("another")).is_ok());
+    }
+
+    #[test]
+    fn hardly_anybody_is_taken_for_another() {
+        let held = Held::new();
+        for number in 0..20 {
+            held.add(Columns::of(&CallerKey::Name(format!("attacker {number}").into())));
+        }
+        let met =
+            |number: &u32| held.by(Columns::of(&CallerKey::Name(format!("caller {number}").into()))) > 0;
+        // One in ten thousand by chance.
+        assert!((0..1_000).filter(met).count() < 20);
+    }
+}

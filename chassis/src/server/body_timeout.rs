@@ -1,0 +1,78 @@
+//! The time that a request's body has to begin: whoever sends headers alone holds a place that others could work in.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Buf;
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::Sleep;
+use tonic::Status;
+
+use crate::status::StatusBuilder;
+
+/// A body whose first bytes come in time, counted from when somebody waits for them.
+pub(super) struct Begins<B> {
+    body: B,
+    max: Duration,
+    state: State,
+}
+
+enum State {
+    /// Nobody has waited yet: mostly the bytes come with the headers.
+    Unread,
+    Waiting(Pin<Box<Sleep>>),
+    Begun,
+}
+
+impl<B> Begins<B> {
+    /// Within `max`.
+    pub(super) fn within(max: Duration, body: B) -> Self {
+        Self {
+            body,
+            max,
+            state: State::Unread,
+        }
+    }
+}
+
+impl<D: Buf, B: Body<Data = D, Error = Status> + Unpin> Body for Begins<B> {
+    type Data = D;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<D>, Status>>> {
+        let this = &mut *self;
+        let frame = Pin::new(&mut this.body).poll_frame(cx);
+        if frame.is_ready() {
+            this.state = State::Begun;
+            return frame;
+        }
+        if matches!(this.state, State::Unread) {
+            this.state = State::Waiting(Box::pin(tokio::time::sleep(this.max)));
+        }
+        let State::Waiting(timer) = &mut this.state else {
+            return Poll::Pending;
+        };
+        ready!(timer.as_mut().poll(cx));
+        this.state = State::Begun;
+        Poll::Ready(Some(Err(late(this.max))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn late(max: Duration) -> Status {
+    let millis = max.as_millis();
+    let message = format!(
+        "the first bytes of the request didn't come within {millis} ms (server.body_timeout); send them with its headers"
+    );
+    StatusBuilder::deadline_exceeded("BODY_TIMEOUT", message)
+        .metadata("timeout_ms", millis)
+        .build()
+}

@@ -1,0 +1,249 @@
+//! The connections that are open, and who has to go when there are too many, in all or from one address.
+//!
+//! A connection that no call of was let in costs its client nothing. So the oldest of those makes room for one that comes; honest clients
+//! have called within a few round trips. Where there is none, those who come have to wait, or, from an address that has its number, to go.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::pulse::{Pulse, Standing};
+use crate::layers::caller::network;
+
+/// See the [module](self). Clones are the same one.
+#[derive(Clone, Debug)]
+pub(super) struct Crowd {
+    per_address_max: usize,
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    /// Those of which no call was let in when they were last looked at, by age.
+    strangers: BTreeMap<u64, Stranger>,
+    addresses: HashMap<IpAddr, Address>,
+}
+
+#[derive(Debug)]
+struct Stranger {
+    address: IpAddr,
+    pulse: Arc<Pulse>,
+    pushed_out: CancellationToken,
+}
+
+/// Those from one address.
+#[derive(Debug, Default)]
+struct Address {
+    open: usize,
+    strangers: BTreeSet<u64>,
+}
+
+impl Open {
+    /// Sends the oldest stranger of `among` from before `newcomer` away, or the oldest that only asks for health where there is no other.
+    fn push_out(&mut self, newcomer: u64, among: Option<IpAddr>) -> bool {
+        let those = |open: &Self| -> Vec<(u64, Standing)> {
+            let of = |(id, stranger): (&u64, &Stranger)| (*id, stranger.pulse.standing());
+            let Some(address) = among else {
+                return open.strangers.range(..newcomer).map(of).collect();
+            };
+            let there = open
+                .addresses
+                .get(&address)
+                .into_iter()
+                .flat_map(|there| &there.strangers);
+            there
+                .filter_map(|id| open.strangers.get_key_value(id))
+                .map(of)
+                .collect()
+        };
+        let mut found = None;
+        for (id, standing) in those(self) {
+            match standing {
+                // Who was let in once is no stranger any more, and isn't looked at again.
+                Standing::Caller => drop(self.forget(id)),
+                Standing::Probe => found = found.or(Some(id)),
+                Standing::Stranger => {
+                    found = Some(id);
+                    break;
+                }
+            }
+        }
+        let Some(stranger) = found.and_then(|id| self.forget(id)) else {
+            return false;
+        };
+        stranger.pushed_out.cancel();
+        true
+    }
+
+    fn forget(&mut self, id: u64) -> Option<Stranger> {
+        let stranger = self.strangers.remove(&id)?;
+        if let Some(address) = self.addresses.get_mut(&stranger.address) {
+            address.strangers.remove(&id);
+        }
+        Some(stranger)
+    }
+}
+
+impl Crowd {
+    /// With `per_address_max` of an address, or of 64 bits of IPv6.
+    pub(super) fn new(per_address_max: usize) -> Self {
+        Self {
+            per_address_max,
+            open: Arc::default(),
+        }
+    }
+
+    /// One more, and the oldest stranger of its address has to go if there are too many of it; `None` when there is no such.
+    pub(super) fn enter(&self, address: IpAddr, pulse: &Arc<Pulse>) -> Option<Member> {
+        let address = network(address);
+        let mut open = self.open.lock();
+        let there = open.addresses.get(&address).map_or(0, |there| there.open);
+        let id = open.next;
+        if there >= self.per_address_max && !open.push_out(id, Some(address)) {
+            return None;
+        }
+        open.next += 1;
+        let pushed_out = CancellationToken::new();
+        let stranger = Stranger {
+            address,
+            pulse: Arc::clone(pulse),
+            pushed_out: pushed_out.clone(),
+        };
+        open.strangers.insert(id, stranger);
+        let there = open.addresses.entry(address).or_default();
+        there.open += 1;
+        there.strangers.insert(id);
+        Some(Member {
+            id,
+            address,
+            pushed_out,
+            open: Arc::clone(&self.open),
+        })
+    }
+
+    /// The oldest stranger has to go for `newcomer`, if there is one older than it.
+    pub(super) fn make_room(&self, newcomer: &Member) {
+        self.open.lock().push_out(newcomer.id, None);
+    }
+}
+
+/// One of the [`Crowd`], until dropped.
+#[derive(Debug)]
+pub(super) struct Member {
+    id: u64,
+    address: IpAddr,
+    pushed_out: CancellationToken,
+    open: Arc<Mutex<Open>>,
+}
+
+impl Member {
+    /// Completes when it has to go.
+    pub(super) async fn pushed_out(&self) {
+        self.pushed_out.cancelled().await;
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut open = self.open.lock();
+        open.forget(self.id);
+        if let Some(there) = open.addresses.get_mut(&self.address) {
+            there.open -= 1;
+            if there.open == 0 {
+                open.addresses.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Visitor {
+        pulse: Arc<Pulse>,
+        member: Option<Member>,
+    }
+
+    impl Visitor {
+        fn has_to_go(&self) -> bool {
+            self.member
+                .as_ref()
+                .is_none_or(|member| member.pushed_out.is_cancelled())
+        }
+    }
+
+    fn enter(crowd: &Crowd, address: &str) -> Visitor {
+        let pulse = Arc::new(Pulse::new());
+        let member = crowd.enter(address.parse().expect("an address"), &pulse);
+        Visitor { pulse, member }
+    }
+
+    /// Who comes after all of them, and wants a place.
+    fn comes(crowd: &Crowd) -> Visitor {
+        let newcomer = enter(crowd, "198.51.100.1");
+        crowd.make_room(newcomer.member.as_ref().expect("room for its address"));
+        assert!(!newcomer.has_to_go(), "who comes waits");
+        newcomer
+    }
+
+    #[tokio::test]
+    async fn those_who_ask_for_health_go_last() {
+        let crowd = Crowd::new(2);
+        let (probe, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
+        probe.pulse.let_in(Standing::Probe);
+        drop(comes(&crowd));
+        assert!(stranger.has_to_go() && !probe.has_to_go());
+        drop(stranger);
+        drop(comes(&crowd));
+        assert!(probe.has_to_go());
+    }
+
+    #[tokio::test]
+    async fn an_address_has_a_number_and_its_oldest_stranger_makes_room() {
+        let crowd = Crowd::new(2);
+        let (caller, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
+        caller.pulse.let_in(Standing::Caller);
+        stranger.pulse.let_in(Standing::Probe);
+        let next = enter(&crowd, "192.0.2.1");
+        assert!(stranger.has_to_go() && !caller.has_to_go() && !next.has_to_go());
+        next.pulse.let_in(Standing::Caller);
+        drop(stranger);
+        assert!(
+            enter(&crowd, "192.0.2.1").has_to_go(),
+            "nobody else may be sent away"
+        );
+        assert!(!enter(&crowd, "192.0.2.2").has_to_go(), "of another address");
+        drop(caller);
+        assert!(!enter(&crowd, "192.0.2.1").has_to_go(), "there is room again");
+        drop(next);
+        assert!(crowd.open.lock().addresses.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_network_of_ipv6_is_one_address() {
+        let crowd = Crowd::new(1);
+        let first = enter(&crowd, "2001:db8::1");
+        let second = enter(&crowd, "2001:db8::2");
+        assert!(first.has_to_go() && !second.has_to_go());
+        assert!(!enter(&crowd, "2001:db8:0:1::1").has_to_go());
+    }
+
+    #[tokio::test]
+    async fn where_there_is_no_room_the_oldest_stranger_of_all_goes() {
+        let crowd = Crowd::new(10);
+        let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| enter(&crowd, address));
+        let [first, second, third] = &all;
+        first.pulse.let_in(Standing::Caller);
+        drop(comes(&crowd));
+        assert!(!first.has_to_go() && second.has_to_go() && !third.has_to_go());
+        drop(comes(&crowd));
+        assert!(third.has_to_go());
+        drop(comes(&crowd));
+        assert!(!first.has_to_go(), "callers stay");
+    }
+}

@@ -1,0 +1,108 @@
+//! What happened on a connection, and when. Shared between its bytes, its calls and its clock.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What its calls have made of a connection so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Standing {
+    /// No call was let in.
+    Stranger,
+    /// Health was asked for.
+    Probe,
+    /// A call was let in.
+    Caller,
+}
+
+impl Standing {
+    fn of(number: u8) -> Self {
+        match number {
+            0 => Self::Stranger,
+            1 => Self::Probe,
+            _ => Self::Caller,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    began: Instant,
+    standing: AtomicU8,
+    /// Of HEADERS and DATA in either direction; milliseconds since `began`, plus one; 0 before the first call that is let in.
+    last_work: AtomicU64,
+    /// Since when the peer takes no bytes, likewise; 0 while it does.
+    blocked: AtomicU64,
+}
+
+impl Pulse {
+    pub(crate) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            standing: AtomicU8::new(Standing::Stranger as u8),
+            last_work: AtomicU64::new(0),
+            blocked: AtomicU64::new(0),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    fn at(&self, time: &AtomicU64) -> Option<Instant> {
+        let millis = time.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.began + Duration::from_millis(millis))
+    }
+
+    /// When the connection began.
+    pub(super) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// What its calls have made of it so far.
+    pub(super) fn standing(&self) -> Standing {
+        Standing::of(self.standing.load(Ordering::Relaxed))
+    }
+
+    /// A call is let in that makes at least this of the connection.
+    pub(crate) fn let_in(&self, standing: Standing) {
+        if self.standing() < standing {
+            self.standing.fetch_max(standing as u8, Ordering::Relaxed);
+        }
+        self.note_work();
+    }
+
+    /// When a part of a call last passed; `None` before the first that was let in.
+    pub(super) fn last_work(&self) -> Option<Instant> {
+        self.at(&self.last_work)
+    }
+
+    /// A part of a call passes. Those of calls that are refused are no work, until one was let in.
+    pub(super) fn note_work(&self) {
+        if self.standing() != Standing::Stranger {
+            self.last_work.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// The peer takes no bytes, from now on if not before.
+    pub(super) fn note_blocked(&self) {
+        if self.blocked.load(Ordering::Relaxed) == 0 {
+            self.blocked.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// The peer takes bytes again.
+    pub(super) fn note_taken(&self) {
+        if self.blocked.load(Ordering::Relaxed) != 0 {
+            self.blocked.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Since when the peer takes no bytes.
+    pub(super) fn blocked(&self) -> Option<Instant> {
+        self.at(&self.blocked)
+    }
+}

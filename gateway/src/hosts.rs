@@ -1,0 +1,163 @@
+//! By which names the front door is called while it asks nobody who they are.
+//!
+//! A web page may call the server that it came from. Who owns a name can have it stand for this machine after the page was loaded (DNS
+//! rebinding), and the page of a stranger then calls here, past all rules of [`origins`](crate::origins), with what the browser can
+//! reach. Such a call says the stranger's name. An address can't be made another's, so it may be called by any; a name has to be known.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use http::Request;
+use http::header::HOST;
+use souk_chassis::status::StatusBuilder;
+use tonic::{Code, Status};
+
+/// The name of this machine, to itself.
+const LOCALHOST: &str = "localhost";
+
+/// The names that are taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts {
+    /// `None` where callers say who they are, which no web page of a stranger can.
+    known: Option<Vec<String>>,
+}
+
+impl Hosts {
+    /// Any name.
+    pub(crate) fn any() -> Self {
+        Self { known: None }
+    }
+
+    /// Addresses, `localhost` and what is below it, and these names.
+    pub(crate) fn named(names: &[String]) -> Self {
+        Self {
+            known: Some(names.to_vec()),
+        }
+    }
+
+    /// Refuses a request by another name.
+    ///
+    /// # Errors
+    /// PERMISSION_DENIED, HOST_UNKNOWN.
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Status> {
+        let Some(known) = &self.known else {
+            return Ok(());
+        };
+        // HTTP/2 has it in the address, HTTP/1.1 in the header, and both may have both. No browser sends neither.
+        let of_address = request
+            .uri()
+            .authority()
+            .map(|authority| Ok::<_, Status>(authority.host()));
+        let of_headers = request.headers().get_all(HOST).iter().map(|value| {
+            let text = value.to_str().map_err(|_| unknown("…"))?;
+            Ok(host(text))
+        });
+        for name in of_address.into_iter().chain(of_headers) {
+            let name = name?;
+            if !is_known(known, name) {
+                return Err(unknown(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The host of a `Host` header, without its port. What is neither stays, and is no name that anybody knows.
+fn host(text: &str) -> &str {
+    match text.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => text,
+    }
+}
+
+fn is_known(known: &[String], name: &str) -> bool {
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    if name.parse::<Ipv4Addr>().is_ok() || inner.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok()) {
+        return true;
+    }
+    // A name may end in the dot of the root.
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let top = name.rsplit('.').next().unwrap_or_default();
+    top.eq_ignore_ascii_case(LOCALHOST) || known.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn unknown(name: &str) -> Status {
+    let message = format!(
+        "this server isn't known by the name {name:?}; call it by its address, or add the name to auth.hosts"
+    );
+    StatusBuilder::new(Code::PermissionDenied, "HOST_UNKNOWN", message)
+        .metadata("host", name)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(uri: &str, hosts: &[&str]) -> bool {
+        let mut request = Request::builder().uri(uri);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        let request = request.body(()).expect("a request");
+        Hosts::named(&["Shop.lan".to_owned()]).check(&request).is_ok()
+    }
+
+    #[test]
+    fn addresses_and_known_names_are_taken_and_no_others() {
+        for host in [
+            "127.0.0.1:50051",
+            "192.0.2.7",
+            "[::1]:50051",
+            "[fe80::1]",
+            "localhost",
+            "LocalHost:80",
+            "a.localhost.",
+            "localhost.",
+            "shop.lan:7",
+            "SHOP.LAN.",
+        ] {
+            assert!(called("/", &[host]), "{host}");
+            assert!(called(&format!("http://{host}/a"), &[]), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example:50051",
+            "notlocalhost",
+            "127.0.0.1.evil.example",
+            "1.2.3.4.5",
+            "shop.lan.evil",
+            "0x7f000001",
+            "2130706433",
+            "127.1",
+        ] {
+            assert!(!called("/", &[host]), "{host}");
+            assert!(!called(&format!("http://{host}/a"), &[]), "{host}");
+        }
+        for odd in [
+            "",
+            "[::1",
+            "[::1].evil",
+            "[evil.example]",
+            "::1",
+            "localhost:x",
+            "a@evil.example",
+        ] {
+            assert!(!called("/", &[odd]), "{odd:?}");
+        }
+        // Both count, and each of several.
+        assert!(!called("http://localhost/", &["evil.example"]));
+        assert!(!called("http://evil.example/", &["localhost"]));
+        assert!(!called("/", &["localhost", "evil.example"]));
+        assert!(called("/", &[]), "no browser");
+        assert!(
+            Hosts::any()
+                .check(
+                    &Request::builder()
+                        .uri("http://evil.example/")
+                        .body(())
+                        .expect("one")
+                )
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! Probes whether the processes of a backend refuse calls that prove no caller.
+//!
+//! A service that was started without the key it has in common with the gateway can't tell callers apart: whoever reaches it
+//! meets the rows of all. So a gateway that knows its callers has each process refuse a call without a credential before
+//! it counts as serving. The RPC doesn't exist: whatever answers the call, it has no effect.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::header::CONTENT_TYPE;
+use http::uri::PathAndQuery;
+use http::{Request, StatusCode, Uri};
+use souk_access::refusal::CALLER_UNPROVEN;
+use souk_chassis::client::{CallError, Channel};
+use souk_chassis::layers::deadline::GRPC_TIMEOUT;
+use souk_chassis::status::reason;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower::Service as _;
+
+/// The RPC that is called, of a service of the backend.
+const METHOD: &str = "ProbeWithoutCaller";
+/// Longest time that a process may take to refuse the call.
+const TIMEOUT: &str = "5S";
+
+/// The probe of one process.
+pub(crate) struct Probe {
+    backend: &'static str,
+    address: Uri,
+    channel: Channel,
+    /// Whether the process was found open, and the log says so.
+    open: AtomicBool,
+}
+
+impl Probe {
+    pub(crate) fn new(backend: &'static str, address: &Uri, channel: Channel) -> Self {
+        Self {
+            backend,
+            address: address.clone(),
+            channel,
+            open: AtomicBool::new(false),
+        }
+    }
+
+    /// Does the process refuse calls that prove no caller?
+    ///
+    /// # Errors
+    /// When it can't be told now: the process can't be reached, or is too busy to say.
+    pub(crate) async fn refuses_unproven(&self, service: &str) -> Result<bool, Status> {
+        let status = self.call(service).await?;
+        let refused = match status.code() {
+            Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Cancelled => {
+                return Err(status);
+            }
+            code => code == Code::Unauthenticated && reason(&status).as_deref() == Some(CALLER_UNPROVEN),
+        };
+        let (backend, address) = (self.backend, &self.address);
+        match (refused, self.open.swap(!refused, Ordering::Relaxed)) {
+            (false, false) => tracing::error!(
+                backend,
+                %address,
+                answer = ?status.code(),
+                "this backend answers calls that prove no caller, and so counts as not serving: start it with the gateway's auth.credential_key"
+            ),
+            (true, true) => {
+                tracing::info!(backend, %address, "this backend refuses calls that prove no caller by now")
+            }
+            _ => {}
+        }
+        Ok(refused)
+    }
+
+    /// The status of the answer, OK while its body is still to come.
+    async fn call(&self, service: &str) -> Result<Status, Status> {
+        let path = PathAndQuery::try_from(format!("/{service}/{METHOD}"));
+        let path = path.map_err(|_| Status::internal("the service has no name for a path"))?;
+        let request = Request::post(Uri::from(path))
+            .header(CONTENT_TYPE, "application/grpc")
+            .header(GRPC_TIMEOUT, TIMEOUT)
+            .body(Body::empty())
+            .map_err(|_| Status::internal("the request of the probe can't be made"))?;
+        let answered = self.channel.clone().call(request).await;
+        let response =
+            answered.map_err(|(CallError::NoAnswer(status) | CallError::Request(status))| status)?;
+        if response.status() != StatusCode::OK {
+            // Of something in between, which says nothing of the process.
+            let answer = format!("the probe was answered with HTTP status {}", response.status());
+            return Err(Status::unavailable(answer));
+        }
+        Ok(Status::from_header_map(response.headers()).unwrap_or_else(|| Status::ok("")))
+    }
+}
