@@ -2,7 +2,7 @@
 //!
 //! A place is held until the response headers, that is for the work of a unary call. Streams have a count of their own, and so have unary
 //! calls until their answers are sent; both are taken before the call: what has been done is answered. Of everything a caller has
-//! its share at most ([`pool`](super::pool), [`places`]). Health checks pass: a busy server is not a dead one.
+//! its share at most. Health checks pass: a busy server is not a dead one.
 //!
 //! A caller is who was proven to call. Others are told apart by their address where clients come themselves, at a front door; there
 //! those on this machine have no share: behind a proxy on it all come from there, and whoever works on it has other ways.
