@@ -59,6 +59,13 @@ pub const WATCHES_PER_ADDRESS_MAX: usize = 64;
 /// How often a watch looks at sources that can't wake it (closures).
 pub const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Is this the path of a question for health? It passes where others are turned away, and is asked in few words.
+pub fn is_asked(path: &str) -> bool {
+    path.strip_prefix('/')
+        .and_then(|path| path.strip_prefix(SERVICE_NAME))
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// Where the health of a service is read.
 #[derive(Clone)]
 enum Source {

@@ -169,10 +169,3 @@ pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {
 pub(crate) fn refused<B: Default>(status: impl Into<Status>) -> Ready<Response<B>> {
     ready(refuse(status))
 }
-
-/// Is this a call to the health service? It must pass where others are turned away.
-pub(crate) fn is_health(path: &str) -> bool {
-    path.strip_prefix('/')
-        .and_then(|path| path.strip_prefix(crate::health::SERVICE_NAME))
-        .is_some_and(|rest| rest.starts_with('/'))
-}

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use http::header::{ALLOW, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use prost_reflect::{DescriptorPool, MethodDescriptor};
+use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
 use tonic::body::Body;
@@ -89,14 +90,19 @@ impl Connect {
             return self.own(request, response);
         };
         let mut request = request;
+        // Whoever may call is heard about health, so in few words.
+        let bytes_max = match health::is_asked(&path) {
+            true => health::MESSAGE_BYTES_MAX.min(self.bytes_max),
+            false => self.bytes_max,
+        };
         let read = Asked::read(shape, &mut request).and_then(|asked| {
-            let message = Message::new(&asked, method.input(), &request, self.bytes_max)?;
+            let message = Message::new(&asked, method.input(), &request, bytes_max)?;
             Ok((asked, message))
         });
         let refused = |status: &Status| answer::error(&self.pool, shape, status);
         match read {
             Ok((asked, message)) => {
-                let bytes_max = self.bytes_max + asked.envelope_bytes();
+                let bytes_max = bytes_max + asked.envelope_bytes();
                 match grpc_request(&path, request, message, bytes_max) {
                     Ok(request) => self.forward(method.clone(), asked, request),
                     Err(status) => done(refused(&status)),

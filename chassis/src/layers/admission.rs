@@ -15,8 +15,9 @@ use tower::Layer;
 
 use super::caller::CallerKey;
 use super::rate::RateLayer;
-use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, is_health, refuse};
+use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, refuse};
 use crate::ends::Ends;
+use crate::health;
 use crate::server::Standing;
 
 /// Decides who is let in.
@@ -38,7 +39,7 @@ impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
         if let Some(ends) = request.extensions().get::<Ends>() {
-            ends.pulse().let_in(if is_health(request.uri().path()) {
+            ends.pulse().let_in(if health::is_asked(request.uri().path()) {
                 Standing::Probe
             } else {
                 Standing::Caller

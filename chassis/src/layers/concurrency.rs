@@ -24,7 +24,8 @@ use super::caller::CallerKey;
 use super::hold::{HeldBody, hold_until_end};
 use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
-use super::{AnswerBody, Inner, is_health, refuse, refused};
+use super::{AnswerBody, Inner, refuse, refused};
+use crate::health;
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::whole;
@@ -263,7 +264,7 @@ impl<S: Inner> Inner for Concurrency<S> {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let layer = &self.layer;
         let path = request.uri().path();
-        if is_health(path) {
+        if health::is_asked(path) {
             let answer = self.inner.call(request);
             return Either::Left(
                 answer

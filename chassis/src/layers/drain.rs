@@ -14,7 +14,8 @@ use tonic::body::Body;
 use tower::Layer;
 
 use super::hold::hold_until_end;
-use super::{AnswerBody, Inner, is_health, refused};
+use super::{AnswerBody, Inner, refused};
+use crate::health;
 use crate::status::StatusBuilder;
 
 /// When a client that was turned away should come back: another process should have taken over by then.
@@ -91,7 +92,7 @@ pub struct Drain<S> {
 impl<S: Inner> Inner for Drain<S> {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
-        let counted = (!is_health(request.uri().path())).then(|| self.gate.0.calls.token());
+        let counted = (!health::is_asked(request.uri().path())).then(|| self.gate.0.calls.token());
         if counted.is_some() && self.gate.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);

@@ -21,8 +21,9 @@ use tower::Layer;
 
 use super::caller::CallerKey;
 use super::shed::Sheds;
-use super::{AnswerBody, Inner, is_health, refused};
+use super::{AnswerBody, Inner, refused};
 use crate::config::RateConfig;
+use crate::health;
 use crate::status::StatusBuilder;
 
 mod callers;
@@ -229,7 +230,7 @@ pub struct Rate<S> {
 impl<S: Inner> Inner for Rate<S> {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let buckets = &self.layer.0;
-        let taken = if is_health(request.uri().path()) {
+        let taken = if health::is_asked(request.uri().path()) {
             buckets.take_probe(request.extensions())
         } else {
             buckets.take(request.extensions())

@@ -10,9 +10,9 @@ use tonic::body::Body;
 use tower::Layer as _;
 
 use super::mounted::Mounted;
-use crate::health::MESSAGE_BYTES_MAX;
+use crate::health::{self, MESSAGE_BYTES_MAX};
 use crate::layers::messages::{Layouts, Messages, MessagesLayer};
-use crate::layers::{AnswerBody, AnyService, Inner, is_health};
+use crate::layers::{AnswerBody, AnyService, Inner};
 use crate::methods::service_of;
 
 /// Chooses by the name of the service in the path.
@@ -45,7 +45,7 @@ impl Dispatch {
 impl Inner for Dispatch {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let path = request.uri().path();
-        if is_health(path) {
+        if health::is_asked(path) {
             return Either::Left(self.health.call(request).map(boxed).left_future());
         }
         match &self.forwarder {

@@ -295,6 +295,19 @@ async fn large_answers_are_compressed_for_those_who_read_it() {
 }
 
 #[tokio::test]
+async fn health_is_asked_by_connect_in_few_words() {
+    let setting = Setting::start(Layout::Local).await;
+    for (service, expected) in [
+        ("x".repeat(900), "SERVICE_UNKNOWN"),
+        ("x".repeat(1_100), "MESSAGE_TOO_LARGE"),
+    ] {
+        let request = with_json("/grpc.health.v1.Health/Check", &json!({ "service": service }));
+        let answer = send(setting.gateway.address, request).await;
+        assert_eq!(refusal(&as_json(&answer)).1, expected);
+    }
+}
+
+#[tokio::test]
 async fn health_answers_to_connect() {
     let setting = Setting::start(Layout::Remote).await;
     let mut watch = setting
