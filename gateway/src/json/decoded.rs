@@ -12,6 +12,9 @@ const OBJECT: usize = 768;
 /// Bytes of another value, in a list or a field.
 const VALUE: usize = 64;
 
+/// Bytes of one more path of a field mask, which is one text with commas; texts aren't told apart.
+const PATH: usize = 128;
+
 /// More than of messages: the largest batch has some 80,000 objects.
 const JSON_BYTES_MAX: usize = 2 * DECODED_BYTES_MAX;
 
@@ -30,10 +33,7 @@ pub(super) fn check(json: &[u8]) -> Result<(), Status> {
             b'{' => OBJECT,
             // A list has one value more than commas.
             b'[' | b',' => VALUE,
-            b'"' => {
-                skip_text(&mut bytes);
-                continue;
-            }
+            b'"' => skip_text(&mut bytes).saturating_mul(PATH),
             _ => continue,
         };
         left = left
@@ -43,17 +43,20 @@ pub(super) fn check(json: &[u8]) -> Result<(), Status> {
     Ok(())
 }
 
-/// Passes over the rest of a text.
-fn skip_text<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
+/// Passes over the rest of a text, and counts its commas.
+fn skip_text<'a>(bytes: &mut impl Iterator<Item = &'a u8>) -> usize {
+    let mut commas = 0;
     while let Some(byte) = bytes.next() {
         match byte {
-            b'"' => return,
+            b'"' => break,
             b'\\' => {
                 bytes.next();
             }
+            b',' => commas += 1,
             _ => {}
         }
     }
+    commas
 }
 
 #[cfg(test)]
@@ -75,8 +78,13 @@ mod tests {
             let json = what.repeat(times / what.len());
             assert_eq!(check(json.as_bytes()).is_err(), refused, "{what}");
         }
-        let long = format!(r#"{{"text":"{}"}}"#, r#"\"{,["#.repeat(500_000));
-        assert!(check(long.as_bytes()).is_ok(), "a text");
+        let text = |of: &str, bytes: usize| format!(r#"{{"text":"{}"}}"#, of.repeat(bytes / of.len()));
+        assert!(check(text(r#"\"{["#, times).as_bytes()).is_ok(), "a text");
+        assert!(check(text("A sentence, and another one. ", times).as_bytes()).is_ok());
+        assert!(
+            check(text("a,", times).as_bytes()).is_err(),
+            "a field mask of all paths"
+        );
         // As much as a batch of 200 media with 256 tags each has, and one with as many attributes.
         for batch in [
             r#"{"tag":"sea","score":0.9},"#.repeat(200 * 257),
