@@ -3,8 +3,9 @@
 //! A caller gets one more while it holds less than is free (the dynamic threshold of shared buffers, Choudhury and Hahne 1998): alone
 //! it has half at most, two have a third each, and something is left for whoever comes next. Nobody has to be told apart beforehand.
 //!
-//! How much each holds is counted in a count-min sketch: room for as many callers as may come, and no lock. Two callers are taken for one
-//! where they meet in both rows; by lots that nobody outside knows, one pair in four million does.
+//! How much each holds is counted in a count-min sketch: room for as many callers as may come, and no lock. A caller is counted too much where
+//! others that hold something meet it in every row. Rows and columns are chosen so that a thousand such others do that to one caller in five
+//! thousand; by lots that nobody outside knows.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -12,19 +13,24 @@ use std::sync::{Arc, LazyLock};
 
 use super::caller::CallerKey;
 
+/// Rows, each with a hash of its own.
+const ROWS: usize = 4;
+
 /// Counters of a row.
-pub(crate) const COLUMNS: usize = 2_048;
+pub(crate) const COLUMNS: usize = 8_192;
 
 /// Where a caller is counted: its column in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Columns([usize; 2]);
+pub struct Columns([usize; ROWS]);
 
 impl Columns {
     /// Those of a caller, the same in all pools of this process.
     pub(crate) fn of(caller: &CallerKey) -> Self {
         static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let hash = LOTS.hash_one(caller);
-        Self([hash, hash >> 32].map(|part| usize::try_from(part % COLUMNS as u64).unwrap_or_default()))
+        Self(std::array::from_fn(|row| {
+            usize::try_from((hash >> (row * 16)) % COLUMNS as u64).unwrap_or_default()
+        }))
     }
 
     /// Those of a caller whose name is proven.
@@ -40,7 +46,7 @@ impl Columns {
 
 /// How much each caller holds.
 #[derive(Debug)]
-pub(crate) struct Held([Box<[AtomicU32]>; 2]);
+pub(crate) struct Held([Box<[AtomicU32]>; ROWS]);
 
 impl Held {
     /// Nobody holds anything.
@@ -55,7 +61,7 @@ impl Held {
         rows.filter_map(|(row, column)| row.get(column))
     }
 
-    /// What a caller holds, or more where others meet it in both rows.
+    /// What a caller holds, or more where others meet it in every row.
     pub(crate) fn by(&self, caller: Columns) -> usize {
         let held = self
             .counters(caller)
