@@ -120,8 +120,8 @@ impl Places {
 impl Share {
     fn tell_next(&self) {
         if let Some(next) = self.places.given_back.get(self.caller.first()) {
-            // Whoever shares the column looks, too.
-            next.notify_waiters();
+            // One: whoever it is, of this caller or of another in its column, tells the next when it has a place.
+            next.notify_one();
         }
     }
 }
