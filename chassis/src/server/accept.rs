@@ -173,18 +173,23 @@ impl Connections {
         match listener.tcp.accept().await {
             Ok((stream, remote)) => {
                 // First whether its own address has room: who is refused for that makes nobody go.
-                let Some(connection) = self.connection(&stream, remote) else {
+                let Some(mut connection) = self.connection(&stream, remote) else {
                     tracing::debug!(%remote, "connection closed: its address has too many");
                     return;
                 };
                 let place = self.place(&connection.member).await;
+                // The time that it waited is not its own.
+                connection.opening_deadline = Instant::now() + self.opening_timeout;
                 let (tls, abort) = (listener.tls.clone(), self.abort.clone());
                 // The runtime of this thread lets go of it; that of the worker takes it.
                 let stream = stream.into_std();
                 self.workers.spawn(&self.tasks, async move {
                     match stream.and_then(TcpStream::from_std) {
                         Ok(stream) => {
-                            abort.run_until_cancelled(connection.run(stream, tls)).await;
+                            // In boxes of their own, here and below: each future around another would have room for it once more.
+                            abort
+                                .run_until_cancelled(Box::pin(connection.run(stream, tls)))
+                                .await;
                         }
                         Err(error) => tracing::warn!(%error, %remote, "a connection can't be served"),
                     }
@@ -267,10 +272,10 @@ impl Connection {
             tracing::debug!(%error, "TCP_NODELAY can't be set");
         }
         let Some(tls) = tls else {
-            return self.serve(stream, None).await;
+            return Box::pin(self.serve(stream, None)).await;
         };
         match self.within_opening(tls.accept(stream, self.stack.http1)).await {
-            Some(Ok((stream, peer))) => self.serve(stream, Some(peer)).await,
+            Some(Ok((stream, peer))) => Box::pin(self.serve(stream, Some(peer))).await,
             Some(Err(error)) => tracing::debug!(remote = %self.remote(), %error, "connection closed: no TLS"),
             None => {}
         }
@@ -360,14 +365,18 @@ impl Connection {
         };
         if speaks_http2 {
             let stream = Guarded::new(stream, PREFACE.len(), overhead_frames_max, pulse);
-            let connection = std::pin::pin!(http2.serve_connection(TokioIo::new(stream), service));
-            life.of(connection, gather, |connection| connection.graceful_shutdown())
-                .await;
+            let mut connection = Box::pin(http2.serve_connection(TokioIo::new(stream), service));
+            life.of(connection.as_mut(), gather, |connection| {
+                connection.graceful_shutdown()
+            })
+            .await;
         } else {
             let stream = Watched::new(stream, pulse);
-            let connection = std::pin::pin!(http1.serve_connection(TokioIo::new(stream), service));
-            life.of(connection, gather, |connection| connection.graceful_shutdown())
-                .await;
+            let mut connection = Box::pin(http1.serve_connection(TokioIo::new(stream), service));
+            life.of(connection.as_mut(), gather, |connection| {
+                connection.graceful_shutdown()
+            })
+            .await;
         }
     }
 }

@@ -38,6 +38,8 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(super) struct Lifetime {
     pulse: Arc<Pulse>,
+    /// When it began to be served; it may have waited for a place before.
+    began: Instant,
     old_at: Instant,
     grace: Duration,
     idle: Duration,
@@ -52,9 +54,11 @@ impl Lifetime {
     pub(super) fn new(pulse: Arc<Pulse>, config: &ConnectionConfig, draw: f64) -> Self {
         let spread = config.age_max.saturating_mul(JITTER) / 100;
         let age = config.age_max.saturating_sub(spread) + (spread * 2).mul_f64(draw.clamp(0.0, 1.0));
+        let began = Instant::now();
         Self {
-            old_at: pulse.began() + age,
             pulse,
+            began,
+            old_at: began + age,
             grace: config.age_grace,
             idle: config.idle_max,
             first_call: config.first_call_timeout,
@@ -96,8 +100,11 @@ impl Lifetime {
                 at + GOODBYE,
                 Some(Due::Cut("no call came, and its client doesn't leave")),
             )),
-            // Streams that have nothing to say: those whose client is gone end by pings without an answer.
-            Some((Reason::Idle | Reason::Unused, _)) => None,
+            // It may have streams that have nothing to say; they end with its age.
+            Some((Reason::Idle | Reason::Unused, _)) => {
+                let cut = Due::Cut("it was asked to end before, and is old");
+                Some((self.old_at + self.grace, Some(cut)))
+            }
             None => Some((self.old_at, Some(Due::Leave(Reason::Old)))),
         };
         let silence = self.leaving.is_none().then(|| match last_work {
@@ -106,7 +113,7 @@ impl Lifetime {
             }
             Some(last) => (last + self.first_call, Some(Due::Leave(Reason::Unused))),
             None => {
-                let at = self.pulse.began() + self.first_call;
+                let at = self.began + self.first_call;
                 (at, Some(Due::Leave(Reason::Unused)))
             }
         });
@@ -157,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_one_is_told_to_leave_but_its_streams_are_left_alone() {
+    async fn an_idle_one_is_told_to_leave_and_its_streams_end_with_its_age() {
         let began = Instant::now();
         let pulse = Arc::new(Pulse::new());
         pulse.let_in(Standing::Caller);
@@ -175,12 +182,13 @@ mod tests {
         };
         assert_eq!(due, Due::Leave(Reason::Idle));
         assert_eq!(began.elapsed().as_secs(), 500);
-        let later = tokio::time::timeout(Duration::from_secs(1_000_000), lifetime.due()).await;
-        assert!(later.is_err(), "{later:?}");
+        assert!(matches!(lifetime.due().await, Due::Cut(_)));
+        assert_eq!(began.elapsed().as_secs(), 1050);
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_takes_no_bytes_is_cut() {
+        let began = Instant::now();
         let pulse = Arc::new(Pulse::new());
         pulse.let_in(Standing::Caller);
         let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
@@ -190,11 +198,12 @@ mod tests {
             lifetime.due().await,
             Due::Cut("its client takes no bytes")
         ));
-        assert_eq!(pulse.began().elapsed().as_secs(), 40);
+        assert_eq!(began.elapsed().as_secs(), 40);
     }
 
     #[tokio::test(start_paused = true)]
     async fn calls_that_are_refused_are_no_work_and_health_is_for_a_while() {
+        let began = Instant::now();
         let pulse = Arc::new(Pulse::new());
         let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
         let refused = async {
@@ -208,15 +217,17 @@ mod tests {
             () = refused => unreachable!("it never ends"),
         };
         assert_eq!(due, Due::Leave(Reason::Unused));
-        assert_eq!(pulse.began().elapsed().as_secs(), 60);
+        assert_eq!(began.elapsed().as_secs(), 60);
 
+        let began = Instant::now();
         let pulse = Arc::new(Pulse::new());
         let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
         tokio::time::advance(Duration::from_secs(50)).await;
         pulse.let_in(Standing::Probe);
         assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
-        assert_eq!(pulse.began().elapsed().as_secs(), 110);
-        let later = tokio::time::timeout(Duration::from_secs(1_000_000), lifetime.due()).await;
-        assert!(later.is_err(), "a watch of it is left alone: {later:?}");
+        assert_eq!(began.elapsed().as_secs(), 110);
+        assert!(matches!(lifetime.due().await, Due::Cut(_)));
+        let ended = began.elapsed().as_secs();
+        assert_eq!(ended, 1050, "a watch of it lasts as long as a connection may");
     }
 }

@@ -57,11 +57,6 @@ impl Pulse {
         Some(self.began + Duration::from_millis(millis))
     }
 
-    /// When the connection began.
-    pub(super) fn began(&self) -> Instant {
-        self.began
-    }
-
     /// What its calls have made of it so far.
     pub(super) fn standing(&self) -> Standing {
         Standing::of(self.standing.load(Ordering::Relaxed))
