@@ -3,7 +3,7 @@
 //! Once a second at most somebody looks whether they have: whoever is about to [use](Reloading::fresh) what is made of them
 //! and can wait for a disk, or a task that [follows](Reloading::follow) them. What can't be made of the new files (a
 //! certificate whose key isn't there yet, a list with a mistake) leaves the old in force, with a warning for each state of
-//! the files.
+//! the files, and is tried again at each look: what was in the way, such as rights, may be gone without a trace on the files.
 
 use std::error::Error;
 use std::fmt;
@@ -41,6 +41,8 @@ pub struct Reloading<T> {
 struct Seen {
     stamps: Vec<Stamp>,
     at: Instant,
+    /// Nothing could be made of these files.
+    failed: bool,
 }
 
 impl<T> fmt::Debug for Reloading<T> {
@@ -74,6 +76,7 @@ impl<T> Reloading<T> {
             seen: Mutex::new(Seen {
                 stamps,
                 at: Instant::now(),
+                failed: false,
             }),
         })
     }
@@ -89,6 +92,7 @@ impl<T> Reloading<T> {
             seen: Mutex::new(Seen {
                 stamps: Vec::new(),
                 at: Instant::now(),
+                failed: false,
             }),
         }
     }
@@ -125,17 +129,21 @@ impl<T> Reloading<T> {
         let mut seen = self.seen.lock();
         let now = stamps(files);
         seen.at = Instant::now();
-        if now == seen.stamps {
+        let changed = now != seen.stamps;
+        if !changed && !seen.failed {
             return;
         }
         seen.stamps = now;
         // A panic in there is no reason to be without, nor to look away from then on.
         let made = std::panic::catch_unwind(AssertUnwindSafe(|| (self.make)()));
-        match made.unwrap_or_else(|_| Err("reading them panicked".into())) {
+        let made = made.unwrap_or_else(|_| Err("reading them panicked".into()));
+        seen.failed = made.is_err();
+        match made {
             Ok(made) => {
                 self.set(made);
                 tracing::info!(what, ?files, "changed files were taken");
             }
+            Err(_) if !changed => {}
             Err(error) => {
                 self.refuse();
                 let error = crate::process::chain(&*error);
@@ -264,6 +272,29 @@ mod tests {
         std::fs::remove_file(&file).expect("removed");
         assert!(look(&reloading).contains("stays in force"));
         assert_eq!(*reloading.get(), "333");
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_tried_again_though_no_file_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "1").expect("written");
+        let barred = Arc::new(Mutex::new(false));
+        let asked = Arc::clone(&barred);
+        let reloading = Reloading::new("texts", vec![file.clone()], move || {
+            let text = std::fs::read_to_string(folder.path().join("file"))?;
+            match *asked.lock().expect("no panic") {
+                true => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+                false => Ok(text),
+            }
+        });
+        let reloading = reloading.expect("it is made");
+        *barred.lock().expect("no panic") = true;
+        std::fs::write(&file, "22").expect("written");
+        assert!(look(&reloading).contains("stays in force"));
+        *barred.lock().expect("no panic") = false;
+        assert!(look(&reloading).contains("changed files were taken"));
+        assert_eq!(*reloading.get(), "22");
     }
 
     #[tokio::test(start_paused = true)]
