@@ -63,7 +63,8 @@ pub struct ServerConfig {
     /// Longest time until the response headers, whatever `grpc-timeout` says.
     #[serde(with = "duration")]
     pub deadline_max: Duration,
-    /// Time for the first bytes of a request's body, from when the call has its place to work.
+    /// Time for the first bytes of a request's body, from when somebody waits for them: 10 s in a gateway; in a service, which only a gateway's
+    /// callers can keep waiting, as long as a call may take.
     #[serde(with = "duration")]
     pub body_timeout: Duration,
     /// Silence on a connection after which it is pinged.
@@ -103,7 +104,7 @@ impl Default for ServerConfig {
             opening_timeout: Duration::from_secs(10),
             deadline_default: Duration::from_secs(30),
             deadline_max: Duration::from_secs(120),
-            body_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(120),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
             drain_deadline: Duration::from_secs(25),
@@ -125,6 +126,7 @@ impl ServerConfig {
         Self {
             workers: workers::for_calls_that_wait(),
             busy_poll: workers::busy_poll_of_calls_that_wait(),
+            body_timeout: Duration::from_secs(10),
             http2: Http2Config::default(),
             ..Self::default()
         }
