@@ -4,12 +4,15 @@
 //! further, and a text that isn't base64 is the client's mistake.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::Request;
 use http::header::{self, HeaderValue};
 use http_body::Frame;
+use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 use souk_chassis::connection_headers::leave_connection;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::server::Stack;
@@ -30,8 +33,10 @@ pub(crate) struct GrpcWeb {
 
 impl GrpcWeb {
     pub(crate) fn new(stack: Stack) -> Self {
-        let read: fn(Request<Body>) -> Request<Body> =
-            |request| request.map(|body| Body::new(ReadBody(body)));
+        let read: fn(Request<Body>) -> Request<Body> = |mut request| {
+            let sent = request.extensions_mut().remove().unwrap_or_default();
+            request.map(|body| Body::new(ReadBody { body, sent }))
+        };
         Self {
             service: GrpcWebLayer::new().layer(stack.map_request(read)),
         }
@@ -49,12 +54,29 @@ impl GrpcWeb {
         {
             headers.insert(header::ACCEPT, own);
         }
+        let sent = Sent::default();
+        request.extensions_mut().insert(sent.clone());
+        let request = request.map(|body| Body::new(body.map_err(move |error| sent.broke(error))));
         Box::pin(self.service.clone().oneshot(request))
     }
 }
 
-/// A request as it was translated. Its size isn't that of what was sent, and its errors are the client's.
-struct ReadBody(Body);
+/// How what was sent broke off. The translation makes words of its own of that. Clones are the same one.
+#[derive(Clone, Debug, Default)]
+struct Sent(Arc<Mutex<Option<Status>>>);
+
+impl Sent {
+    fn broke(&self, error: Status) -> Status {
+        *self.0.lock() = Some(error.clone());
+        error
+    }
+}
+
+/// A request as it was translated. Its size isn't that of what was sent, and errors are the client's where what was sent has none.
+struct ReadBody {
+    body: Body,
+    sent: Sent,
+}
 
 impl http_body::Body for ReadBody {
     type Data = Bytes;
@@ -64,9 +86,12 @@ impl http_body::Body for ReadBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.0).poll_frame(cx));
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         Poll::Ready(frame.map(|frame| {
             frame.map_err(|error| {
+                if let Some(broken) = self.sent.0.lock().take() {
+                    return broken;
+                }
                 let message = "the request isn't gRPC-Web: send whole frames, as base64 where the content type says text";
                 StatusBuilder::invalid_argument("GRPC_WEB_MALFORMED", message)
                     .source(error)
@@ -76,6 +101,6 @@ impl http_body::Body for ReadBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.body.is_end_stream()
     }
 }

@@ -13,6 +13,8 @@ use souk_chassis::config::ServerConfig;
 use souk_gateway::config::GatewayConfig;
 use souk_gateway::origins::WebConfig;
 use souk_proto::shop::v1::{ExportShopsRequest, ExportShopsResponse, GetShopResponse};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tonic::{Code, Status};
 
 use crate::backends::{ENDLESS, EXPORTED, FAILING, MISSING};
@@ -135,6 +137,30 @@ async fn limits_and_deadlines_are_those_of_every_call() {
     assert_eq!(blocks.len(), EXPORTED);
     let status = Status::from_header_map(&trailers).expect("a status");
     assert_eq!(status.code(), Code::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn a_body_that_never_comes_is_refused_for_that() {
+    let config = GatewayConfig {
+        server: ServerConfig {
+            body_timeout: Duration::from_millis(100),
+            ..ServerConfig::forwarding()
+        },
+        ..GatewayConfig::default()
+    };
+    let setting = Setting::with(Layout::Local, config).await;
+    for content_type in ["application/grpc-web+proto", "application/grpc-web-text"] {
+        let address = setting.gateway.address;
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        let headers = format!(
+            "POST {GET_SHOP} HTTP/1.1\r\nhost: {address}\r\ncontent-type: {content_type}\r\ncontent-length: 9\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(headers.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.expect("an answer");
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains("server.body_timeout"), "{content_type}: {answer}");
+    }
 }
 
 fn preflight(origin: &str) -> Request<Full<Bytes>> {
