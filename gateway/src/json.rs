@@ -127,7 +127,10 @@ impl Json {
     fn unknown(&self, request: &Request<Body>, others: &[&Method]) -> Refusal {
         let (method, path) = (request.method(), request.uri().path());
         if others.is_empty() {
-            let message = format!("there is no {method} {path:?}; /openapi.json says what there is");
+            let message = format!(
+                "there is no {:?} {path:?}; /openapi.json says what there is",
+                method.as_str()
+            );
             return self.refusal(StatusBuilder::not_found("PATH_UNKNOWN", message).build());
         }
         let allowed = others
@@ -135,7 +138,7 @@ impl Json {
             .map(|method| method.as_str())
             .collect::<Vec<_>>()
             .join(", ");
-        let message = format!("{path:?} has no {method}; it has {allowed}");
+        let message = format!("{path:?} has no {:?}; it has {allowed}", method.as_str());
         let status = StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message)
             .metadata("methods", &allowed)
             .build();

@@ -114,7 +114,7 @@ fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Statu
     let encoding = name.to_str().ok().and_then(Encoding::from_name);
     encoding.map(Some).ok_or_else(|| {
         let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
-        let message = format!("messages encoded as `{name}` can't be read; use identity, gzip or zstd");
+        let message = format!("messages encoded as {name:?} can't be read; use identity, gzip or zstd");
         let status = StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message);
         status.metadata("encoding", name).build()
     })

@@ -129,7 +129,7 @@ impl Asked {
         };
         if let Some(given) = version.filter(|version| version != b"1") {
             let given = String::from_utf8_lossy(&given).into_owned();
-            let message = format!("version `{given}` of Connect's protocol isn't spoken here; use 1");
+            let message = format!("version {given:?} of Connect's protocol isn't spoken here; use 1");
             return Err(
                 StatusBuilder::invalid_argument("CONNECT_VERSION_UNSUPPORTED", message)
                     .metadata("version", given)
@@ -295,7 +295,7 @@ fn encoding(name: Option<&[u8]>) -> Result<Option<Encoding>, Status> {
     let known = std::str::from_utf8(name).ok().and_then(Encoding::from_name);
     known.map(Some).ok_or_else(|| {
         let given = String::from_utf8_lossy(name).into_owned();
-        let message = format!("a message encoded as `{given}` can't be read; use identity, gzip or zstd");
+        let message = format!("a message encoded as {given:?} can't be read; use identity, gzip or zstd");
         StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message)
             .metadata("encoding", given)
             .build()

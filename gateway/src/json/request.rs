@@ -38,7 +38,7 @@ impl Form {
         };
         if !is_json(content_type) {
             let given = String::from_utf8_lossy(content_type.as_bytes()).into_owned();
-            let message = format!("a body of type `{given}` can't be read; send application/json");
+            let message = format!("a body of type {given:?} can't be read; send application/json");
             return Err(
                 StatusBuilder::invalid_argument("CONTENT_TYPE_UNSUPPORTED", message)
                     .metadata("content_type", given)
@@ -54,7 +54,7 @@ impl Form {
             .ok_or_else(|| {
                 let given = String::from_utf8_lossy(name.as_bytes()).into_owned();
                 let message =
-                    format!("a body encoded as `{given}` can't be read; use identity, gzip or zstd");
+                    format!("a body encoded as {given:?} can't be read; use identity, gzip or zstd");
                 StatusBuilder::invalid_argument("ENCODING_UNSUPPORTED", message)
                     .metadata("encoding", given)
                     .build()
@@ -138,7 +138,10 @@ pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Resu
     let message = DynamicMessage::deserialize(kind, &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
     message.map_err(|error| {
-        let words = format!("the body isn't what the call takes: {error}");
+        let words = format!(
+            "the body isn't what the call takes: {}",
+            quoted(&error.to_string())
+        );
         let too_deep = error.to_string().contains("recursion limit exceeded");
         let reason = if too_deep {
             "MESSAGE_TOO_DEEP"
@@ -150,4 +153,17 @@ pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Resu
             .metadata("column", error.column())
             .build()
     })
+}
+
+/// The words of an error of prost-reflect, with the name that it doesn't know quoted as `{:?}` writes it: what callers send is told apart
+/// by that.
+fn quoted(words: &str) -> String {
+    let unknown = words
+        .strip_prefix("unrecognized ")
+        .and_then(|rest| rest.split_once('\''))
+        .and_then(|(what, rest)| Some((what, rest.rsplit_once('\'')?)));
+    match unknown {
+        Some((what, (name, place))) => format!("unrecognized {what}{name:?}{place}"),
+        None => words.to_owned(),
+    }
 }

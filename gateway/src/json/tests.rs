@@ -190,7 +190,7 @@ fn what_is_wrong_is_named() {
             "/v1/shops:search",
             r#"{"search":{"colour":1}}"#,
             "JSON_MALFORMED",
-            "colour",
+            "\"colour\"",
         ),
         (
             Method::POST,
