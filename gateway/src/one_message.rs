@@ -3,6 +3,8 @@
 //! So the layers of the stack come first: who may not call, or has to wait, costs no reading. What is wrong with the
 //! request is the error of the body, which the stack answers with.
 
+use std::error::Error;
+use std::io;
 use std::num::NonZero;
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -16,17 +18,22 @@ use http_body::Frame;
 use souk_chassis::connection_headers::leave_connection;
 use souk_chassis::layers::messages::{Encoding, framed};
 use souk_chassis::status::StatusBuilder;
-use tokio::sync::Semaphore;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 use tonic::body::Body;
 
 /// Most bytes of a body that are read on the thread of its connection, which others wait for meanwhile.
 const READ_AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
-/// Larger bodies are read one for each core at a time: the others wait, with their bytes alone.
-static LARGE: LazyLock<Semaphore> = LazyLock::new(|| {
+/// Larger bodies are read one for each core at a time: the others wait, with their bytes alone. On threads of their own: each thread keeps
+/// some of the memory that it frees, and among the many that wait for disks each would soon have had a large body.
+static LARGE: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism();
-    Semaphore::new(cores.map_or(1, NonZero::get))
+    Builder::new_current_thread()
+        .thread_name("souk-body")
+        .max_blocking_threads(cores.map_or(1, NonZero::get))
+        .build()
 });
 
 /// Makes the bytes of a body an encoded message.
@@ -59,16 +66,15 @@ enum Step<R> {
 
 /// Reads a large body, when it is its turn.
 async fn read_aside(body: BytesMut, reader: impl Read) -> Result<Vec<u8>, Status> {
-    let turn = LARGE.acquire().await;
-    let read = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        reader.read(&body)
-    });
-    read.await.unwrap_or_else(|error| {
-        Err(StatusBuilder::internal("the body couldn't be read")
+    let unread = |error: Box<dyn Error + Send + Sync>| {
+        StatusBuilder::internal("the body couldn't be read")
             .source(error)
-            .build())
-    })
+            .build()
+    };
+    let threads = LARGE.as_ref().map_err(|error| unread(error.to_string().into()))?;
+    // Nobody waits for a body any more whose caller has left.
+    let read = AbortOnDropHandle::new(threads.spawn_blocking(move || reader.read(&body)));
+    read.await.unwrap_or_else(|error| Err(unread(error.into())))
 }
 
 impl<R> OneMessage<R> {
@@ -197,4 +203,40 @@ fn too_large(bytes_max: usize) -> Status {
     StatusBuilder::resource_exhausted("MESSAGE_TOO_LARGE", message)
         .metadata("limit_bytes", bytes_max)
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use futures_util::future::join_all;
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// Notes which thread read it.
+    struct Noting(Arc<Mutex<BTreeSet<String>>>);
+
+    impl Read for Noting {
+        fn is_compressed(&self) -> bool {
+            true
+        }
+
+        fn read(&self, _: &[u8]) -> Result<Vec<u8>, Status> {
+            self.0.lock().insert(format!("{:?}", std::thread::current().id()));
+            Ok(Vec::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn large_bodies_are_read_by_few_threads() {
+        let threads = Arc::default();
+        let reads = (0..500).map(|_| read_aside(BytesMut::new(), Noting(Arc::clone(&threads))));
+        for read in join_all(reads).await {
+            read.expect("it is read");
+        }
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        assert!(threads.lock().len() <= cores);
+    }
 }
