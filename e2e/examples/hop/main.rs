@@ -141,7 +141,7 @@ async fn main() -> anyhow::Result<()> {
     if options.front {
         return front::measure(&options, &threads, &sink).await;
     }
-    let backend = Backend::start(&options.souk).await?;
+    let backend = Backend::start(&options.souk, None).await?;
     let ways = options.ways();
     let mut open = Vec::new();
     for way in &ways {

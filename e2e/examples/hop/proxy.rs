@@ -55,6 +55,8 @@ pub(crate) struct Proxy {
     child: Option<Child>,
     _files: Option<TempDir>,
     _guard: Option<Guard>,
+    /// A backend that knows callers, where there is one.
+    _backend: Option<Backend>,
 }
 
 impl Proxy {
@@ -121,6 +123,7 @@ impl Way {
                 child: None,
                 _files: None,
                 _guard: None,
+                _backend: None,
             }),
             Self::Nginx(nginx) => start_nginx(nginx, backend).await,
             Self::Gateway {
@@ -129,11 +132,16 @@ impl Way {
                 guarded,
                 ..
             } => {
+                let guard = guarded.then(|| Guard::new(|_| "hop")).transpose()?;
+                let own = match &guard {
+                    Some(guard) => Some(Backend::start(&options.souk, Some(guard)).await?),
+                    None => None,
+                };
+                let target = &own.as_ref().unwrap_or(backend).target;
                 let mut command = Command::new(program);
-                command.args(["gateway", "--listen", "127.0.0.1:0", "--shop", &backend.target]);
+                command.args(["gateway", "--listen", "127.0.0.1:0", "--shop", target]);
                 command.args(&options.gateway);
                 sink.sends(&mut command, *sampling);
-                let guard = guarded.then(|| Guard::new(|_| "hop")).transpose()?;
                 if let Some(guard) = &guard {
                     command.args(guard.arguments("gateway"));
                     let rate = |name: &str| format!("server.rate.{name}={RATE}");
@@ -147,6 +155,7 @@ impl Way {
                     child: Some(child),
                     _files: None,
                     _guard: guard,
+                    _backend: own,
                 })
             }
         }
@@ -216,6 +225,7 @@ async fn start_nginx(nginx: &Path, backend: &Backend) -> anyhow::Result<Proxy> {
         child: Some(child),
         _files: Some(files),
         _guard: None,
+        _backend: None,
     })
 }
 
@@ -224,7 +234,7 @@ async fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?)
 }
 
-/// The process that answers.
+/// The process that answers. One that checks who calls answers no gateway that doesn't say it, nor the other way round.
 pub(crate) struct Backend {
     pub(crate) target: String,
     _child: Child,
@@ -232,13 +242,18 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    pub(crate) async fn start(souk: &Path) -> anyhow::Result<Self> {
+    /// With one shop in it; it knows callers by `guard`.
+    pub(crate) async fn start(souk: &Path, guard: Option<&Guard>) -> anyhow::Result<Self> {
         let data = tempfile::tempdir()?;
-        let mut command = Command::new(souk);
-        command
-            .args(["shop-svc", "--listen", "127.0.0.1:0", "--data"])
-            .arg(data.path());
-        let (child, target) = listening(command).await?;
+        let service = |arguments: Vec<String>| {
+            let mut command = Command::new(souk);
+            command
+                .args(["shop-svc", "--listen", "127.0.0.1:0", "--data"])
+                .arg(data.path())
+                .args(arguments);
+            listening(command)
+        };
+        let (mut child, mut target) = service(Vec::new()).await?;
         let mut shop = data::shop(1, &mut Numbers::new(1));
         shop.shop_id = SHOP.to_owned();
         let request = CreateShopRequest {
@@ -249,6 +264,10 @@ impl Backend {
             .await?
             .create_shop(request)
             .await?;
+        if let Some(guard) = guard {
+            child.kill().await?;
+            (child, target) = service(guard.arguments("shop-svc")).await?;
+        }
         Ok(Self {
             target,
             _child: child,
