@@ -22,7 +22,7 @@ mod backups;
 mod settings;
 
 pub use backups::BackupSettings;
-pub use settings::{EngineSettings, Settings};
+pub use settings::{BehindGateway, EngineSettings, Settings};
 
 use crate::engine::{Engine, EngineConfig, Health};
 use crate::error::{EngineError, Result};
@@ -155,7 +155,7 @@ fn follow(service: &'static str, engine: &Engine, host: &Host) -> watch::Receive
 /// # Errors
 /// Why it can't start.
 pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, RunError> {
-    let settings: Settings = args.load()?;
+    let BehindGateway(settings) = args.load()?;
     settings.auth.checked(Part::Service, settings.server.listen)?;
     Process::new(S::NAME)
         .run(&settings.telemetry, &settings.server, async |host| {

@@ -63,8 +63,8 @@ pub struct ServerConfig {
     /// Longest time until the response headers, whatever `grpc-timeout` says.
     #[serde(with = "duration")]
     pub deadline_max: Duration,
-    /// Time for the first bytes of a request's body, from when somebody waits for them: 10 s in a gateway; in a service, which only a gateway's
-    /// callers can keep waiting, as long as a call may take.
+    /// Time for the first bytes of a request's body, from when somebody waits for them: 10 s at a front door; in a service behind a gateway,
+    /// which judges its callers, as long as a call may take.
     #[serde(with = "duration")]
     pub body_timeout: Duration,
     /// Silence on a connection after which it is pinged.
@@ -104,7 +104,7 @@ impl Default for ServerConfig {
             opening_timeout: Duration::from_secs(10),
             deadline_default: Duration::from_secs(30),
             deadline_max: Duration::from_secs(120),
-            body_timeout: Duration::from_secs(120),
+            body_timeout: Duration::from_secs(10),
             keepalive_interval: Duration::from_secs(60),
             keepalive_timeout: Duration::from_secs(20),
             drain_deadline: Duration::from_secs(25),
@@ -112,10 +112,7 @@ impl Default for ServerConfig {
             tls: ServerTlsConfig::default(),
             rate: RateConfig::default(),
             connection: ConnectionConfig::default(),
-            http2: Http2Config {
-                streams_max: FORWARDED_STREAMS_MAX,
-                ..Http2Config::default()
-            },
+            http2: Http2Config::default(),
         }
     }
 }
@@ -126,9 +123,20 @@ impl ServerConfig {
         Self {
             workers: workers::for_calls_that_wait(),
             busy_poll: workers::busy_poll_of_calls_that_wait(),
-            body_timeout: Duration::from_secs(10),
-            http2: Http2Config::default(),
             ..Self::default()
+        }
+    }
+
+    /// The defaults of a server whose callers come through a gateway, which judges them.
+    pub fn behind_a_gateway() -> Self {
+        let defaults = Self::default();
+        Self {
+            body_timeout: defaults.deadline_max,
+            http2: Http2Config {
+                streams_max: FORWARDED_STREAMS_MAX,
+                ..defaults.http2
+            },
+            ..defaults
         }
     }
 
@@ -204,8 +212,8 @@ impl ServerConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Http2Config {
-    /// Streams open at a time: 256 in a gateway; in a service, whose connections are a gateway's and carry the calls of all its callers,
-    /// as many as a gateway hands on by default.
+    /// Streams open at a time: 256 at a front door; in a service behind a gateway, whose connections carry the calls of all its callers, as
+    /// many as a gateway hands on by default.
     pub streams_max: u32,
     /// Streams reset by the peer before they were accepted (rapid reset, CVE-2023-44487).
     pub pending_reset_streams_max: usize,

@@ -118,7 +118,7 @@ impl EngineSettings {
     }
 }
 
-/// Settings of a process with one service on an engine.
+/// Settings of a process with services on an engine, which clients call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -146,6 +146,26 @@ impl Default for Settings {
     }
 }
 
+/// [`Settings`] of a process with one service, which a gateway calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BehindGateway(pub Settings);
+
+impl Default for BehindGateway {
+    fn default() -> Self {
+        Self(Settings {
+            server: ServerConfig::behind_a_gateway(),
+            ..Settings::default()
+        })
+    }
+}
+
+impl Config for BehindGateway {
+    fn check(&self, problems: &mut Problems) {
+        self.0.check(problems);
+    }
+}
+
 impl Config for Settings {
     fn check(&self, problems: &mut Problems) {
         if self.data.as_os_str().is_empty() {
@@ -163,7 +183,27 @@ mod tests {
 
     use souk_chassis::config::Loader;
 
-    use super::Settings;
+    use super::{BehindGateway, Settings};
+
+    #[test]
+    fn a_front_door_judges_callers_and_what_is_behind_one_does_not() {
+        let front: Settings = Loader::new().load().expect("the defaults");
+        let BehindGateway(behind) = Loader::new().load().expect("the defaults");
+        assert_eq!(
+            (
+                front.server.body_timeout.as_secs(),
+                front.server.http2.streams_max
+            ),
+            (10, 256)
+        );
+        assert_eq!(
+            (
+                behind.server.body_timeout.as_secs(),
+                behind.server.http2.streams_max
+            ),
+            (120, 16_384)
+        );
+    }
 
     #[test]
     fn settings_reach_the_engine_and_bad_ones_are_named() {

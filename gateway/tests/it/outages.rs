@@ -60,7 +60,7 @@ async fn a_backend_that_is_not_there_is_unavailable_until_it_comes() {
     let state = states.message().await.expect("no error").expect("a state");
     assert_eq!(state.status(), ServingStatus::NotServing);
 
-    let server = ServerConfig::default();
+    let server = ServerConfig::behind_a_gateway();
     let shop = backends::shop(&server);
     let _running = serve(shop.stack, &server, address, Duration::from_secs(5)).await;
     let state = states.message().await.expect("no error").expect("a state");
@@ -91,7 +91,7 @@ async fn a_backend_that_comes_back_is_found_again() {
     shop.stop();
     assert_eq!(next().await, ServingStatus::NotServing);
 
-    let server = ServerConfig::default();
+    let server = ServerConfig::behind_a_gateway();
     let again = backends::shop(&server);
     let _running = serve(again.stack, &server, shop.address, Duration::from_secs(5)).await;
     assert_eq!(next().await, ServingStatus::Serving);
@@ -102,7 +102,7 @@ async fn a_backend_that_comes_back_is_found_again() {
 async fn a_stream_whose_backend_breaks_off_ends_with_words() {
     let mut setting = Setting::start(Layout::Remote).await;
     // A backend that is cut off: its calls have no time at all at the drain.
-    let server = ServerConfig::default();
+    let server = ServerConfig::behind_a_gateway();
     let shop = backends::shop(&server);
     let running = serve(shop.stack, &server, any_port(), Duration::ZERO).await;
     let backends = Backends {

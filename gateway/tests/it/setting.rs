@@ -96,7 +96,7 @@ impl Setting {
 
     pub(crate) async fn with(layout: Layout, config: GatewayConfig) -> Self {
         crate::traces::install();
-        let server = ServerConfig::default();
+        let server = ServerConfig::behind_a_gateway();
         let shop = SHOP.scope(async { backends::shop(&server) }).await;
         let media = backends::media(&server);
         let (mut shop_running, mut media_running) = (None, None);

@@ -21,7 +21,7 @@ const CLIENTS: usize = 8;
 const CALLS: u32 = 200;
 
 async fn shop(address: std::net::SocketAddr) -> Running {
-    let server = ServerConfig::default();
+    let server = ServerConfig::behind_a_gateway();
     serve(
         backends::shop(&server).stack,
         &server,

@@ -92,7 +92,7 @@ async fn a_backend_that_answers_calls_without_a_caller_counts_as_not_serving() {
         guard: pair.guard(false),
         count,
     };
-    let server = ServerConfig::default();
+    let server = ServerConfig::behind_a_gateway();
     let shop = backends::guarded_shop(&server, guard);
     let patience = Duration::from_secs(5);
     let running = serve(shop.stack, &server, any_port(), patience).await;

@@ -138,15 +138,20 @@ async fn load(admin: &Dynamic) -> anyhow::Result<()> {
     let mut order = admin.json("souk.order.v1.Order", &data::order(ROWS, &mut numbers))?;
     (order["order_id"], order["salesperson_id"]) = (json!("o-good"), json!("s-good"));
     (order["consumer_id"], order["consumer_name"]) = (json!("c-finder"), json!("c-finder"));
-    create(
+    let order = create(
         admin,
         "souk.order.v1.OrderService/CreateOrder",
         json!({"order": order}),
     )
-    .await
+    .await?;
+    // Good callers look for it at once.
+    let search = json!({"search": {"min_sequence": order["sequence"]}});
+    admin
+        .call("souk.order.v1.OrderService/SearchOrders", &search)
+        .await??;
+    Ok(())
 }
 
-async fn create(admin: &Dynamic, method: &str, request: Value) -> anyhow::Result<()> {
-    admin.call(method, &request).await??;
-    Ok(())
+async fn create(admin: &Dynamic, method: &str, request: Value) -> anyhow::Result<Value> {
+    Ok(admin.call(method, &request).await??)
 }

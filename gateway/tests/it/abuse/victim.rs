@@ -60,7 +60,7 @@ impl Victim {
     }
 
     async fn with(settings: &[&str], descriptors: Option<u32>, keys: Option<Keys>) -> Self {
-        let server = ServerConfig::default();
+        let server = ServerConfig::behind_a_gateway();
         let backend = serve(
             backends::shop(&server).stack,
             &server,
