@@ -60,6 +60,7 @@
 //! | `columns`, `held` | what searches keep of the columns of segments, and how many bytes that are |
 //! | `bm25`, `statistics` | scores of texts, and what they depend on besides the document |
 //! | `bounds` | how high the documents of a word can score |
+//! | `allowance` | the memory that one search may hold |
 //! | `run` | what the parts of one search share |
 //! | `checksum` | whether files hold what was written into them |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
@@ -91,6 +92,7 @@ pub mod search;
 pub mod sort;
 pub mod writer;
 
+mod allowance;
 mod attribute;
 mod bits;
 mod bm25;

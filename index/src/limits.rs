@@ -62,6 +62,10 @@ pub const MAX_KEPT_STRINGS_BYTES: usize = 64 * 1024 * 1024;
 /// Bytes that the patterns of one search keep of which values match, so as not to look for them again.
 pub const MAX_KEPT_MATCHES_BYTES: usize = 64 * 1024 * 1024;
 
+/// Bytes that one search may hold at a time, until it answers: places, postings, tokens, sort values, groups. What is kept
+/// between searches isn't part of it.
+pub const MAX_SEARCH_BYTES: usize = 160 * 1024 * 1024;
+
 /// Fields of a highlight.
 pub const MAX_HIGHLIGHT_FIELDS: usize = 10;
 /// Fragments of a hit, over all fields of a highlight.

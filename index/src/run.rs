@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tantivy::TantivyError;
 
+use crate::allowance::{Allowance, AllowanceExceeded, Grant};
 use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
 use crate::error::Error;
@@ -19,10 +20,11 @@ use crate::statistics::Statistics;
 #[derive(Debug)]
 pub(crate) struct Run {
     cancellation: Cancellation,
+    allowance: Allowance,
     columns: Arc<ColumnCache>,
     /// Values and words that patterns have looked at.
     walked: AtomicU64,
-    kept_matches: AtomicUsize,
+    kept_matches: Mutex<Grant>,
     planned_nodes: AtomicUsize,
     measured: bool,
     failure: Mutex<Option<Error>>,
@@ -31,11 +33,13 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
+        let allowance = Allowance::default();
         Self {
             cancellation,
+            kept_matches: Mutex::new(allowance.grant()),
+            allowance,
             columns: Arc::default(),
             walked: AtomicU64::new(0),
-            kept_matches: AtomicUsize::new(0),
             planned_nodes: AtomicUsize::new(0),
             measured: false,
             failure: Mutex::new(None),
@@ -91,6 +95,19 @@ impl Run {
         self.check().map_err(|error| self.give_up(error))
     }
 
+    /// The memory that all parts of the search may hold.
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
+    /// Takes memory of the search until the grant is dropped.
+    ///
+    /// # Errors
+    /// [`AllowanceExceeded`] when less is left.
+    pub(crate) fn take(&self, bytes: usize) -> Result<Grant, AllowanceExceeded> {
+        self.allowance.take(bytes)
+    }
+
     /// Accounts for `nodes` of a query tree; how many there are in this search so far.
     pub(crate) fn planned(&self, nodes: usize) -> usize {
         self.planned_nodes
@@ -106,8 +123,8 @@ impl Run {
 
     /// Whether so many bytes of what patterns have found may be kept until the search ends.
     pub(crate) fn may_keep_matches(&self, bytes: usize) -> bool {
-        let before = self.kept_matches.fetch_add(bytes, Ordering::Relaxed);
-        before.saturating_add(bytes) <= MAX_KEPT_MATCHES_BYTES
+        let mut kept = self.kept_matches.lock();
+        kept.used().saturating_add(bytes) <= MAX_KEPT_MATCHES_BYTES && kept.grow(bytes).is_ok()
     }
 
     /// Leaves the reason here (the first one counts) and returns an error to unwind with.

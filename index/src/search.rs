@@ -209,6 +209,7 @@ impl Searcher {
         let profile = plan.trace.zip(recorder).map(|(trace, recorder)| Profile {
             query: trace.tree(None),
             segments: recorder.segments(&trace),
+            peak_bytes: run.allowance().peak() as u64,
             ..profile
         });
         Ok(SearchResult {
