@@ -59,6 +59,7 @@
 //! | `attribute` | values under names that no schema knows |
 //! | `columns`, `held` | what searches keep of the columns of segments, and how many bytes that are |
 //! | `bm25`, `statistics` | scores of texts, and what they depend on besides the document |
+//! | `score` | scores in single precision |
 //! | `bounds` | how high the documents of a word can score |
 //! | `allowance` | the memory that one search may hold |
 //! | `run` | what the parts of one search share |
@@ -114,6 +115,7 @@ mod plan;
 mod points;
 mod priority;
 mod run;
+mod score;
 mod statistics;
 
 pub use aggregate::{

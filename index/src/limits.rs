@@ -50,6 +50,9 @@ pub const MAX_FUZZY_EDITS: u8 = 2;
 pub const MAX_FUZZY_WORDS: usize = 64;
 /// Functions of one `function_score`.
 pub const MAX_SCORE_FUNCTIONS: usize = 32;
+/// What the weights of a clause and of those around it may multiply to, and the weight of a function: beyond, scores in
+/// single precision would be infinite.
+pub const MAX_WEIGHT: f64 = 1e18;
 /// Vertices of a polygon.
 pub const MAX_POLYGON_VERTICES: usize = 10_000;
 /// Metres of a `geo_distance`: half of the Earth's circumference, beyond which the circle is the globe.

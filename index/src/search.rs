@@ -205,6 +205,8 @@ impl Searcher {
         for (hit, lists) in hits.iter_mut().zip(lists) {
             hit.inner_hits = lists;
         }
+        // What ended quietly since, or before: an answer is whole, or an error.
+        run.outcome()?;
         profile.inner_hits = laps.lap();
         let profile = plan.trace.zip(recorder).map(|(trace, recorder)| Profile {
             query: trace.tree(None),

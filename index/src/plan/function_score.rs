@@ -30,6 +30,7 @@ use super::{Planner, no_match};
 use crate::error::Reason;
 use crate::limits::MAX_SCORE_FUNCTIONS;
 use crate::query::{Function, FunctionScore, ScoreFunction};
+use crate::score::single;
 
 /// The value of a document of one segment; `None` where the function doesn't count for it.
 type Value = Box<dyn FnMut(DocId) -> Option<f64> + Send>;
@@ -73,7 +74,10 @@ impl Planner<'_> {
         }
         let min = self.score_end(at, "min_score", scored.min_score);
         let max = self.score_end(at, "max_score", scored.max_score);
-        let query = self.clause(&scored.query, scope, &format!("{at}.query"));
+        // The score that is computed is finite, and only that is multiplied by the weights around.
+        let query = self.within(1.0, |inside| {
+            inside.clause(&scored.query, scope, &format!("{at}.query"))
+        });
         let functions: Vec<Option<PlannedFunction>> = scored
             .functions
             .iter()
@@ -118,6 +122,7 @@ impl Planner<'_> {
         function: &ScoreFunction,
     ) -> Option<PlannedFunction> {
         let weight = self.number_from_zero(at, "weight", function.weight);
+        let weight = weight.filter(|weight| self.weights_fit(at, *weight));
         let formula: Option<Arc<dyn Formula>> = match &function.function {
             Function::One => Some(Arc::new(One)),
             Function::FieldValueFactor {
@@ -139,7 +144,7 @@ impl Planner<'_> {
         };
         let filter = match &function.filter {
             Some(filter) => self
-                .clause(filter, scope, &format!("{at}.filter"))
+                .within(1.0, |inside| inside.clause(filter, scope, &format!("{at}.filter")))
                 .map(|clause| Some(Arc::from(clause.query))),
             None => Some(None),
         };
@@ -296,9 +301,9 @@ impl OpenFunction {
                 return None;
             }
         }
-        // NaN counts as 0 too.
+        // NaN counts as 0 too, and so does an infinite value of no weight.
         let value = (self.value)(doc)?.max(0.0);
-        Some((value * self.weight, self.weight))
+        Some(((value * self.weight).max(0.0), self.weight))
     }
 }
 
@@ -380,6 +385,6 @@ impl DocSet for FunctionScorer {
 
 impl Scorer for FunctionScorer {
     fn score(&mut self) -> Score {
-        combine::single(self.computed() * f64::from(self.boost))
+        single(self.computed() * f64::from(self.boost))
     }
 }

@@ -199,3 +199,6 @@ impl Weight for WordsWeight {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,9 +56,7 @@ impl AnyWords {
         self.cursors.iter_mut().try_for_each(Cursor::measure)?;
         let least = floor.sum();
         self.floor = Some(least);
-        let together: f64 = self.cursors.iter().map(Cursor::highest).sum();
-        let needed = |cursor: &Cursor| together - cursor.highest() < least;
-        if self.cursors.iter().all(needed) {
+        if self.without_the_lowest() < least {
             let mut all = AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors));
             all.raise_floor(floor)?;
             self.all = Some(all);
@@ -73,6 +71,16 @@ impl AnyWords {
             cursor.pass_over(too_long);
         }
         Ok(())
+    }
+
+    /// What any document without the word that scores least scores at most. Added up, not taken off the sum of all: a
+    /// word that is repeated may score a billion times what one in every document does, whose score would be lost in the
+    /// rounding of that sum.
+    fn without_the_lowest(&self) -> f64 {
+        let highest = || self.cursors.iter().map(Cursor::highest);
+        let lowest = highest().enumerate().min_by(|(_, one), (_, other)| one.total_cmp(other));
+        let others = highest().enumerate().filter(|(nth, _)| lowest.is_none_or(|(lowest, _)| lowest != *nth));
+        others.map(|(_, highest)| highest).sum()
     }
 
     /// Goes to the first match that the cursors haven't passed.
