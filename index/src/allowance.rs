@@ -20,6 +20,9 @@ const AHEAD_BYTES: usize = 64 * 1024;
 /// A grant takes this part of itself ahead.
 const AHEAD_PART: usize = 8;
 
+/// Elements that a vector has room for once it has any.
+const LEAST_ELEMENTS: usize = 4;
+
 /// The memory that one search may hold. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
@@ -40,6 +43,11 @@ impl Default for Allowance {
 }
 
 impl Allowance {
+    /// For work that isn't a search's, and is bounded otherwise.
+    pub(crate) fn unbounded() -> Self {
+        Self::new(usize::MAX)
+    }
+
     fn new(max: usize) -> Self {
         Self {
             shared: Arc::new(Counter {
@@ -122,6 +130,33 @@ impl Grant {
             self.taken += reserved;
         }
         self.used = used;
+        Ok(())
+    }
+
+    /// Makes room for `more` elements behind those of a vector that the grant holds. While they move, the old room and the
+    /// new one are both taken.
+    ///
+    /// # Errors
+    /// As [`Grant::grow`]; the vector is what it was before.
+    pub(crate) fn reserve<T>(&mut self, vec: &mut Vec<T>, more: usize) -> Result<(), AllowanceExceeded> {
+        let (capacity, needed) = (vec.capacity(), vec.len().saturating_add(more));
+        if needed <= capacity {
+            return Ok(());
+        }
+        let wanted = needed.max(capacity.saturating_add(capacity / 2)).max(LEAST_ELEMENTS);
+        self.grow(wanted.saturating_mul(size_of::<T>()))?;
+        vec.reserve_exact(wanted - vec.len());
+        self.shrink_to(self.used - capacity * size_of::<T>());
+        Ok(())
+    }
+
+    /// Adds an element to a vector that the grant holds.
+    ///
+    /// # Errors
+    /// As [`Grant::grow`]; the vector is what it was before.
+    pub(crate) fn push<T>(&mut self, vec: &mut Vec<T>, element: T) -> Result<(), AllowanceExceeded> {
+        self.reserve(vec, 1)?;
+        vec.push(element);
         Ok(())
     }
 
@@ -232,6 +267,20 @@ mod tests {
         assert!(allowance.take(1).is_err());
         drop(grant);
         assert!(allowance.take(1_000).is_ok());
+    }
+
+    #[test]
+    fn vectors_are_held_with_all_of_their_room() {
+        let allowance = Allowance::new(4_000);
+        let mut grant = allowance.grant();
+        let mut numbers: Vec<u64> = Vec::new();
+        while grant.push(&mut numbers, 1).is_ok() {
+            let least = numbers.capacity() * size_of::<u64>();
+            assert!(allowance.shared.taken.load(Ordering::Relaxed) >= least);
+        }
+        // The old room and the new one don't fit beside each other.
+        assert!((150..500).contains(&numbers.len()), "{}", numbers.len());
+        assert_eq!(grant.used(), numbers.capacity() * size_of::<u64>());
     }
 
     #[test]

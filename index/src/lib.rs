@@ -62,7 +62,8 @@
 //! | `score` | scores in single precision |
 //! | `bounds` | how high the documents of a word can score |
 //! | `allowance` | the memory that one search may hold |
-//! | `run` | what the parts of one search share |
+//! | `run`, `pace` | what the parts of one search share, and how they look whether it has to stop |
+//! | `phrase` | where a phrase occurs in a text |
 //! | `checksum` | whether files hold what was written into them |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
 //! | `collapse` | of the matches with the same value of a field, the best |
@@ -111,6 +112,8 @@ mod join;
 mod layout;
 mod merge;
 mod merge_log;
+mod pace;
+mod phrase;
 mod plan;
 mod points;
 mod priority;

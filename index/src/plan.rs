@@ -33,6 +33,7 @@
 //! | `words` | documents with words of a text, scored; the best of them first |
 //! | `conjunction`, `union` | documents that all, or some, of several clauses match, with exact sums of scores |
 //! | `phrase_score` | scores of exact phrases |
+//! | `paced` | the library's scorers, walked so that the search can stop |
 //! | `exclusion` | documents that a `must_not` excludes |
 //! | `gathered` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |
@@ -69,6 +70,7 @@ mod keyword_range;
 mod measured;
 mod nested;
 mod number;
+mod paced;
 mod pattern;
 mod phrase_prefix;
 mod phrase_score;

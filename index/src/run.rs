@@ -24,7 +24,7 @@ pub(crate) struct Run {
     columns: Arc<ColumnCache>,
     /// Values and words that patterns have looked at.
     walked: AtomicU64,
-    kept_matches: Mutex<Grant>,
+    kept_matches: AtomicUsize,
     planned_nodes: AtomicUsize,
     measured: bool,
     failure: Mutex<Option<Error>>,
@@ -33,11 +33,10 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
-        let allowance = Allowance::default();
         Self {
             cancellation,
-            kept_matches: Mutex::new(allowance.grant()),
-            allowance,
+            kept_matches: AtomicUsize::new(0),
+            allowance: Allowance::default(),
             columns: Arc::default(),
             walked: AtomicU64::new(0),
             planned_nodes: AtomicUsize::new(0),
@@ -123,8 +122,8 @@ impl Run {
 
     /// Whether so many bytes of what patterns have found may be kept until the search ends.
     pub(crate) fn may_keep_matches(&self, bytes: usize) -> bool {
-        let mut kept = self.kept_matches.lock();
-        kept.used().saturating_add(bytes) <= MAX_KEPT_MATCHES_BYTES && kept.grow(bytes).is_ok()
+        let before = self.kept_matches.fetch_add(bytes, Ordering::Relaxed);
+        before.saturating_add(bytes) <= MAX_KEPT_MATCHES_BYTES
     }
 
     /// Leaves the reason here (the first one counts) and returns an error to unwind with.

@@ -18,11 +18,16 @@ use super::keyword_range::walk_bounds;
 use super::no_match;
 use super::pattern::beginning_with;
 use super::phrase_score::{FieldStatistics, SCALE};
-use super::scored_list::ScoredList;
+use super::scored_list::ScoreSums;
+use crate::allowance::Grant;
 use crate::edit_distance::edits_within;
 use crate::error::Error;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_EXPANSIONS};
+use crate::pace::Pace;
 use crate::run::Run;
+
+/// Memory of a term with its weight, in two trees: one by term, and while it is made one by frequency.
+const BYTES_PER_TERM: usize = 2 * (size_of::<Bm25Weight>() + 2 * size_of::<Vec<u8>>());
 
 /// Which terms a word stands for.
 #[derive(Clone, Debug)]
@@ -139,8 +144,11 @@ pub(super) struct ExpansionQuery {
 impl Query for ExpansionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let terms = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
+        let mut held = self.run.allowance().grant();
         let similarities = match scoring {
             EnableScoring::Enabled { searcher, .. } => {
+                let names: usize = terms.keys().map(Vec::len).sum();
+                held.grow(names + terms.len() * BYTES_PER_TERM)?;
                 let statistics = FieldStatistics::new(self.run.statistics(), searcher, self.field)?;
                 Some(self.similarities(&terms, &statistics)?)
             }
@@ -149,6 +157,7 @@ impl Query for ExpansionQuery {
         Ok(Box::new(ExpansionWeight {
             query: self.clone(),
             similarities,
+            _held: held,
         }))
     }
 }
@@ -186,6 +195,7 @@ impl ExpansionQuery {
 struct ExpansionWeight {
     query: ExpansionQuery,
     similarities: Option<BTreeMap<Vec<u8>, Bm25Weight>>,
+    _held: Grant,
 }
 
 impl Weight for ExpansionWeight {
@@ -198,16 +208,16 @@ impl Weight for ExpansionWeight {
         } = &self.query;
         let index = reader.inverted_index(*field)?;
         let Some(similarities) = &self.similarities else {
-            let mut gathered = Gathered::new(reader.max_doc());
+            let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
             expansion.each(*field, &index, |_, info| {
                 run.check_inside()?;
                 gathered.insert_term(&index, info, |_| true)
             })?;
-            return Ok(gathered.into_scorer(boost));
+            return Ok(gathered.into_scorer(boost)?);
         };
         let norms = reader.fieldnorms_readers().get_field(*field)?;
-        let mut scored: Vec<(DocId, Score)> = Vec::new();
-        let mut visited = 0_u32;
+        let mut sums = ScoreSums::new(reader.max_doc(), run.allowance());
+        let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
         expansion.each(*field, &index, |term, info| {
             let Some(similarity) = similarities.get(term) else {
                 return Ok(());
@@ -215,18 +225,15 @@ impl Weight for ExpansionWeight {
             let similarity = similarity.boost_by(boost);
             let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
             while postings.doc() != TERMINATED {
-                visited = visited.wrapping_add(1);
-                if visited.is_multiple_of(DOCUMENTS_PER_CHECK) {
-                    run.check_inside()?;
-                }
+                pace.step(1)?;
                 let doc = postings.doc();
                 let norm = norms.as_ref().map_or(1, |norms| norms.fieldnorm_id(doc));
-                scored.push((doc, similarity.score(norm, postings.term_freq())));
+                sums.add(doc, similarity.score(norm, postings.term_freq()))?;
                 postings.advance();
             }
             Ok(())
         })?;
-        Ok(ScoredList::scorer(scored))
+        Ok(sums.into_scorer()?)
     }
 
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {

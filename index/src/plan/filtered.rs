@@ -84,7 +84,7 @@ impl Weight for FilteredWeight {
                 Opened::Nothing => return Ok(Box::new(EmptyScorer)),
                 Opened::Everything => {}
                 Opened::Values(selection) => checks.push(selection),
-                Opened::Documents(documents) => leads.push(documents.into_scorer(1.0)),
+                Opened::Documents(documents) => leads.push(documents.into_scorer(1.0)?),
             }
         }
         if let Some(weight) = &self.weight {

@@ -19,7 +19,7 @@ mod random;
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError, Term};
 
 use self::combine::Combine;
@@ -29,8 +29,13 @@ use super::clause::Clause;
 use super::{Planner, no_match};
 use crate::error::Reason;
 use crate::limits::MAX_SCORE_FUNCTIONS;
+use crate::pace::Pace;
 use crate::query::{Function, FunctionScore, ScoreFunction};
+use crate::run::Run;
 use crate::score::single;
+
+/// Values that are computed between two looks at the deadline.
+const VALUES_PER_CHECK: u32 = 1_024;
 
 /// The value of a document of one segment; `None` where the function doesn't count for it.
 type Value = Box<dyn FnMut(DocId) -> Option<f64> + Send>;
@@ -98,6 +103,7 @@ impl Planner<'_> {
                 max_score: max_score.unwrap_or(f64::INFINITY),
             },
             min_score,
+            run: Arc::clone(self.run),
         };
         Some(Clause::scored(Box::new(query), 1.0))
     }
@@ -174,6 +180,7 @@ struct FunctionScoreQuery {
     functions: Vec<PlannedFunction>,
     combine: Combine,
     min_score: Option<f64>,
+    run: Arc<Run>,
 }
 
 impl fmt::Debug for FunctionScoreQuery {
@@ -210,6 +217,7 @@ impl PhysicalQuery for FunctionScoreQuery {
             inner: self.query.weight(enabled)?,
             combine: self.combine,
             min_score: self.min_score,
+            run: Arc::clone(&self.run),
         }))
     }
 
@@ -229,6 +237,7 @@ struct FunctionScoreWeight {
     functions: Vec<FunctionWeight>,
     combine: Combine,
     min_score: Option<f64>,
+    run: Arc<Run>,
 }
 
 impl FunctionScoreWeight {
@@ -252,6 +261,7 @@ impl FunctionScoreWeight {
             combine: self.combine,
             min_score: self.min_score,
             boost,
+            pace: Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK),
         })
     }
 }
@@ -313,6 +323,7 @@ struct FunctionScorer {
     combine: Combine,
     min_score: Option<f64>,
     boost: Score,
+    pace: Pace<Arc<Run>>,
 }
 
 impl FunctionScorer {
@@ -333,17 +344,27 @@ impl FunctionScorer {
         }
     }
 
-    /// Goes on to a document that scores enough, if this one doesn't.
+    /// Goes on to a document that scores enough, if this one doesn't. A search that has to stop finds no more: it will be
+    /// told.
     fn settle(&mut self) -> DocId {
         while self.inner.doc() != TERMINATED && !self.passes() {
+            if self.stops() {
+                self.inner = Box::new(EmptyScorer);
+                break;
+            }
             self.inner.advance();
         }
         self.inner.doc()
     }
 
+    fn stops(&mut self) -> bool {
+        self.pace.stops(1 + self.functions.len() as u32)
+    }
+
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
         if found == SeekDangerResult::Found && !self.passes() {
-            return SeekDangerResult::SeekLowerBound(target + 1);
+            let bound = if self.stops() { TERMINATED } else { target + 1 };
+            return SeekDangerResult::SeekLowerBound(bound);
         }
         found
     }

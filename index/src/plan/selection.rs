@@ -365,7 +365,7 @@ impl Weight for SelectionWeight {
         Ok(match self.0.open(reader)? {
             Opened::Nothing => Box::new(EmptyScorer),
             Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
-            Opened::Documents(documents) => documents.into_scorer(boost),
+            Opened::Documents(documents) => documents.into_scorer(boost)?,
             Opened::Values(selection) => Box::new(selection.scorer(None, boost)?),
         })
     }
@@ -381,7 +381,7 @@ impl Weight for SelectionWeight {
             Opened::Values(selection) => Box::new(selection.scorer(Some(target), boost)?),
             Opened::Nothing => Box::new(EmptyScorer),
             Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
-            Opened::Documents(documents) => documents.into_scorer(boost),
+            Opened::Documents(documents) => documents.into_scorer(boost)?,
         };
         let found = scorer.seek_danger(target);
         Ok((found, scorer))

@@ -237,7 +237,7 @@ impl Planner<'_> {
         sorted.sort_unstable();
         sorted.dedup();
         let term = |number: &i64| Term::from_field_i64(single, *number);
-        Some(in_column(sorted, term, |sorted| {
+        Some(self.in_column(sorted, term, |sorted| {
             Values::Integers(field.path.clone(), sorted)
         }))
     }
@@ -248,9 +248,34 @@ impl Planner<'_> {
         sorted.sort_by(f64::total_cmp);
         sorted.dedup();
         let term = |number: &f64| Term::from_field_f64(single, *number);
-        Some(in_column(sorted, term, |sorted| {
+        Some(self.in_column(sorted, term, |sorted| {
             Values::Doubles(field.path.clone(), sorted)
         }))
+    }
+
+    /// The documents of which the column has one of the sorted values.
+    fn in_column<V>(
+        &self,
+        sorted: Vec<V>,
+        term: impl Fn(&V) -> Term,
+        values: impl FnOnce(Vec<V>) -> Values,
+    ) -> Box<dyn Query> {
+        let between = |from: &V, to: &V| -> Box<dyn Query> {
+            Box::new(RangeQuery::new(
+                Bound::Included(term(from)),
+                Bound::Included(term(to)),
+            ))
+        };
+        match (sorted.first(), sorted.last()) {
+            (Some(_), Some(_)) if sorted.len() <= FEW_VALUES => Box::new(BooleanQuery::union(
+                sorted.iter().map(|value| between(value, value)).collect(),
+            )),
+            (Some(first), Some(last)) => {
+                let approximation = Arc::from(between(first, last));
+                Box::new(VerifyQuery::new(approximation, Arc::new(values(sorted)), self.run))
+            }
+            _ => Box::new(EmptyQuery),
+        }
     }
 }
 
@@ -266,30 +291,6 @@ pub(super) fn having_any(mut terms: Vec<Term>) -> Box<dyn Query> {
         0 => Box::new(EmptyQuery),
         1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
         _ => Box::new(TermSetQuery::new(terms)),
-    }
-}
-
-/// The documents of which the column has one of the sorted values.
-fn in_column<V>(
-    sorted: Vec<V>,
-    term: impl Fn(&V) -> Term,
-    values: impl FnOnce(Vec<V>) -> Values,
-) -> Box<dyn Query> {
-    let between = |from: &V, to: &V| -> Box<dyn Query> {
-        Box::new(RangeQuery::new(
-            Bound::Included(term(from)),
-            Bound::Included(term(to)),
-        ))
-    };
-    match (sorted.first(), sorted.last()) {
-        (Some(_), Some(_)) if sorted.len() <= FEW_VALUES => Box::new(BooleanQuery::union(
-            sorted.iter().map(|value| between(value, value)).collect(),
-        )),
-        (Some(first), Some(last)) => {
-            let approximation = Arc::from(between(first, last));
-            Box::new(VerifyQuery::new(approximation, Arc::new(values(sorted))))
-        }
-        _ => Box::new(EmptyQuery),
     }
 }
 

@@ -142,7 +142,7 @@ impl WeighedClause {
                 Opened::Documents(documents) => {
                     let matches = documents.len();
                     Some((
-                        Part::constant(documents.into_scorer(score), score),
+                        Part::constant(documents.into_scorer(score)?, score),
                         u64::from(matches),
                     ))
                 }

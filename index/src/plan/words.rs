@@ -30,7 +30,11 @@ use self::cursor::Cursor;
 use super::floor::Floor;
 use super::no_match;
 use crate::bm25::{Norms, average, idf};
-use crate::statistics::Statistics;
+use crate::pace::Pace;
+use crate::run::Run;
+
+/// Documents that are passed over between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 1_024;
 
 /// Tells a scorer which scores are wanted from now on. It may then pass over documents with others; it doesn't have to.
 pub(super) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
@@ -50,12 +54,12 @@ pub(super) struct WordsQuery {
     /// Different words, and how often each counts.
     words: Vec<(Term, u32)>,
     needed: u32,
-    statistics: Arc<Statistics>,
+    run: Arc<Run>,
 }
 
 impl WordsQuery {
     /// At least one word; repeated ones count as often. `needed` is at least 1.
-    pub(super) fn new(field: Field, words: &[&str], needed: u32, statistics: Arc<Statistics>) -> Self {
+    pub(super) fn new(field: Field, words: &[&str], needed: u32, run: &Arc<Run>) -> Self {
         let mut counted: Vec<(Term, u32)> = Vec::new();
         let mut places = std::collections::HashMap::new();
         for word in words {
@@ -69,7 +73,7 @@ impl WordsQuery {
             field,
             words: counted,
             needed,
-            statistics,
+            run: Arc::clone(run),
         }
     }
 
@@ -90,10 +94,11 @@ impl WordsQuery {
     }
 
     fn scored(&self, searcher: &Searcher) -> tantivy::Result<WordsWeight> {
-        let texts = self.statistics.texts(searcher, self.field)?;
+        let statistics = self.run.statistics();
+        let texts = statistics.texts(searcher, self.field)?;
         let average = average(texts.documents, texts.tokens);
         let words = self.words.iter().map(|(word, count)| {
-            let having = self.statistics.having(searcher, word)?;
+            let having = statistics.having(searcher, word)?;
             Ok(WeighedWord {
                 word: word.clone(),
                 count: *count,
@@ -106,7 +111,7 @@ impl WordsQuery {
             needed: self.needed,
             average,
             norms: Norms::new(average),
-            statistics: Arc::clone(&self.statistics),
+            run: Arc::clone(&self.run),
         })
     }
 }
@@ -142,7 +147,13 @@ struct WordsWeight {
     needed: u32,
     average: Score,
     norms: Norms,
-    statistics: Arc<Statistics>,
+    run: Arc<Run>,
+}
+
+impl WordsWeight {
+    fn pace(&self) -> Pace<Arc<Run>> {
+        Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK)
+    }
 }
 
 impl Weight for WordsWeight {
@@ -161,7 +172,7 @@ impl Weight for WordsWeight {
                         reader: reader.clone(),
                         word: word.word.clone(),
                         average: self.average,
-                        statistics: Arc::clone(&self.statistics),
+                        statistics: Arc::clone(self.run.statistics()),
                     },
                 );
                 let bm25 = self.norms.weigh(weight);
@@ -174,9 +185,9 @@ impl Weight for WordsWeight {
             return Ok(Box::new(EmptyScorer));
         }
         Ok(if there - least < self.needed {
-            Box::new(AllWords::new(cursors))
+            Box::new(AllWords::new(cursors, self.pace()))
         } else {
-            Box::new(AnyWords::new(cursors, self.needed))
+            Box::new(AnyWords::new(cursors, self.needed, self.pace()))
         })
     }
 

@@ -6,7 +6,8 @@ use tantivy::{Index, IndexWriter, TERMINATED, TantivyDocument, Term};
 
 use super::{Floor, WeighedWord, WordsWeight, raise_floor};
 use crate::bm25::Norms;
-use crate::statistics::Statistics;
+use crate::cancel::Cancellation;
+use crate::run::Run;
 
 /// A word that every document has, as `common` weighs it, and one that the text of the query repeats: what the first
 /// scores is less than the rounding of the second.
@@ -40,7 +41,7 @@ fn a_repeated_word_does_not_make_ties_of_a_common_one_lost() {
             needed: 1,
             average: 1.0,
             norms: Norms::new(1.0),
-            statistics: Arc::new(Statistics::default()),
+            run: Arc::new(Run::new(Cancellation::none())),
         };
         let mut scorer = weight.scorer(reader, 1.0).expect("a scorer");
         let worst = scorer.score();
