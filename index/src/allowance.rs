@@ -160,9 +160,10 @@ impl Grant {
         Ok(())
     }
 
-    /// Bytes that its owner may use.
-    pub(crate) fn used(&self) -> usize {
-        self.used
+    /// Takes over what another grant holds of the same allowance.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        self.taken += std::mem::take(&mut other.taken);
+        self.used += std::mem::take(&mut other.used);
     }
 
     /// Gives back all but `bytes`; nothing if it has fewer.
@@ -280,7 +281,7 @@ mod tests {
         }
         // The old room and the new one don't fit beside each other.
         assert!((150..500).contains(&numbers.len()), "{}", numbers.len());
-        assert_eq!(grant.used(), numbers.capacity() * size_of::<u64>());
+        assert_eq!(grant.used, numbers.capacity() * size_of::<u64>());
     }
 
     #[test]

@@ -90,8 +90,6 @@ pub const MAX_INNER_HIT_LISTS: usize = 16;
 pub const MAX_PAGE_INNER_HITS: usize = 100_000;
 /// Groups of a collapsed search that page tokens can pass over.
 pub const MAX_COLLAPSE_GROUPS: usize = 100_000;
-/// Bytes of the strings that the best hits are sorted by, while a page is found: those that `skip` passes over included.
-pub const MAX_SORT_BYTES: usize = 256 * 1024 * 1024;
 /// Keys of a sort.
 pub const MAX_SORTS: usize = 32;
 /// Points of a sort by distance.

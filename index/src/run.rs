@@ -3,13 +3,14 @@
 //! The search library's traits return its own error type. A part that gives up for a reason of ours leaves the reason
 //! here and returns any error; the search then answers with what is here.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tantivy::TantivyError;
 
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use crate::allowance::Allowance;
 use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
 use crate::error::Error;
@@ -99,12 +100,9 @@ impl Run {
         &self.allowance
     }
 
-    /// Takes memory of the search until the grant is dropped.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`] when less is left.
-    pub(crate) fn take(&self, bytes: usize) -> Result<Grant, AllowanceExceeded> {
-        self.allowance.take(bytes)
+    /// [`Run::check`] for inside of reading.
+    pub(crate) fn check_reading(&self) -> io::Result<()> {
+        self.check_inside().map_err(io::Error::other)
     }
 
     /// Accounts for `nodes` of a query tree; how many there are in this search so far.
@@ -143,6 +141,14 @@ impl Run {
     /// Fails when a part gave up that had no way to say so.
     pub(crate) fn outcome(&self) -> Result<(), Error> {
         self.failure.lock().take().map_or(Ok(()), Err)
+    }
+
+    /// The reason why values of documents couldn't be read.
+    pub(crate) fn unreadable(&self, source: io::Error) -> Error {
+        self.failure
+            .lock()
+            .take()
+            .unwrap_or_else(|| Error::reading("reading the columns of a segment", source))
     }
 
     /// The reason of an error from inside.
