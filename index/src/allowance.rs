@@ -160,6 +160,14 @@ impl Grant {
         Ok(())
     }
 
+    /// Another grant of the same allowance, of `bytes`.
+    ///
+    /// # Errors
+    /// [`AllowanceExceeded`] when fewer are left.
+    pub(crate) fn beside(&self, bytes: usize) -> Result<Self, AllowanceExceeded> {
+        self.of.take(bytes)
+    }
+
     /// Takes over what another grant holds of the same allowance.
     pub(crate) fn absorb(&mut self, mut other: Self) {
         self.taken += std::mem::take(&mut other.taken);

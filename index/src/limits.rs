@@ -4,6 +4,8 @@
 pub const MAX_KEY_BYTES: usize = 1_000;
 /// Bytes of one KEYWORD value.
 pub const MAX_KEYWORD_BYTES: usize = 4 * 1024;
+/// Bytes of a token of a TEXT value: the search library drops longer ones.
+pub const MAX_TOKEN_BYTES: usize = 65_530;
 /// Bytes of one TEXT value.
 pub const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 /// Elements of an array field in one document.
@@ -137,8 +139,8 @@ pub const MAX_RECENT_MISFITS: usize = 128;
 /// Operations of one `apply` call.
 pub const MAX_OPERATIONS: usize = 100_000;
 
-// tantivy drops terms above 65,530 bytes without an error.
-const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < 65_530);
-const _: () = assert!(MAX_KEYWORD_BYTES < 65_530 && MAX_KEY_BYTES < 65_530);
+// Values of these fields are terms.
+const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES);
+const _: () = assert!(MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES && MAX_KEY_BYTES < MAX_TOKEN_BYTES);
 /// Bytes of an index that are compared with their checksums while it is opened; the rest is in the background.
 pub const VERIFIED_AT_OPEN_BYTES: u64 = 64 << 20;

@@ -47,6 +47,12 @@ impl Run {
         }
     }
 
+    /// The run with the memory of another.
+    pub(crate) fn within(mut self, allowance: &Allowance) -> Self {
+        self.allowance = allowance.clone();
+        self
+    }
+
     /// The run with the columns that earlier searches have opened.
     pub(crate) fn with_columns(mut self, columns: Arc<ColumnCache>) -> Self {
         self.columns = columns;

@@ -583,3 +583,6 @@ impl<'t, 'b> Takers<'t, 'b, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
