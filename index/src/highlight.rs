@@ -206,6 +206,12 @@ impl Highlighter {
         found.map_err(|error| run.reason("highlighting", error))
     }
 
+    /// The most bytes of [`MAX_SEARCH_BYTES`](crate::limits::MAX_SEARCH_BYTES) that it held at a time.
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.allowance.peak() as u64
+    }
+
     fn all(&self, document: &Object, run: &Arc<Run>) -> tantivy::Result<Vec<(String, Vec<Fragment>)>> {
         let mut all = Vec::new();
         for field in self.fields.iter().filter(|field| !field.seeks.is_empty()) {

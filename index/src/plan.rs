@@ -15,6 +15,7 @@
 //! | `shape` | how large a query tree is |
 //! | `number` | exact comparison of numbers of different types |
 //! | `terms` | `term`, `terms` |
+//! | `any_term` | documents with any of many terms |
 //! | `range` | `range` |
 //! | `exists` | `exists` |
 //! | `pattern`, `glob` | `prefix`, `suffix`, `wildcard`, and how a pattern matches |
@@ -47,6 +48,7 @@
 //! | `area_scorer` | documents with a point in an area |
 //! | `sloppy_phrase` | documents with tokens near each other |
 
+mod any_term;
 mod area;
 mod area_scorer;
 mod attribute;

@@ -1,4 +1,4 @@
-//! The search library's scorers that may look at many candidates before they find a match, walked one candidate at a time:
+//! The search library's weights, in the memory of a search, and its scorers that may look at many candidates before they find a match, walked one candidate at a time:
 //! so the search can stop in between.
 
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tantivy::query::{Explanation, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED};
 
+use crate::allowance::Grant;
 use crate::pace::Pace;
 use crate::run::Run;
 
@@ -16,15 +17,52 @@ const CANDIDATES_PER_CHECK: u32 = 64;
 pub(super) struct PacedWeight {
     inner: Box<dyn Weight>,
     run: Arc<Run>,
+    _held: Grant,
 }
 
 impl PacedWeight {
-    /// `inner` checks single documents by `seek_danger`.
-    pub(super) fn new(inner: Box<dyn Weight>, run: &Arc<Run>) -> Self {
+    /// `inner` checks single documents by `seek_danger`; its scorers hold as much as `held` grants.
+    pub(super) fn new(inner: Box<dyn Weight>, run: &Arc<Run>, held: Grant) -> Self {
         Self {
             inner,
             run: Arc::clone(run),
+            _held: held,
         }
+    }
+}
+
+/// A weight whose scorers hold as much as a grant.
+pub(super) struct HeldWeight {
+    inner: Box<dyn Weight>,
+    _held: Grant,
+}
+
+impl HeldWeight {
+    pub(super) fn new(inner: Box<dyn Weight>, held: Grant) -> Self {
+        Self { inner, _held: held }
+    }
+}
+
+impl Weight for HeldWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        self.inner.scorer(reader, boost)
+    }
+
+    fn scorer_danger(
+        &self,
+        reader: &SegmentReader,
+        target: DocId,
+        boost: Score,
+    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+        self.inner.scorer_danger(reader, target, boost)
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.inner.explain(reader, doc)
+    }
+
+    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
+        self.inner.count(reader)
     }
 }
 

@@ -219,11 +219,12 @@ impl Beginnings {
             });
         }
         words.sort_by_key(|word| word.postings.size_hint());
+        let held = words.len() * size_of::<Whole>();
         Ok(Some(Self {
             words,
             started: false,
             pace: Pace::new(Arc::clone(run), STEPS_PER_CHECK),
-            held: run.allowance().grant(),
+            held: run.allowance().take(held)?,
         }))
     }
 

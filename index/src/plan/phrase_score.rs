@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tantivy::query::{Bm25StatisticsProvider, BoostQuery, EnableScoring, PhraseQuery, Query, Weight};
+use tantivy::postings::SegmentPostings;
 use tantivy::schema::Field;
 use tantivy::{Score, Searcher, Term};
 
@@ -49,7 +50,9 @@ impl Query for ScoredPhraseQuery {
             }
             EnableScoring::Disabled { .. } => self.phrase.weight(scoring)?,
         };
-        Ok(Box::new(PacedWeight::new(weight, &self.run)))
+        let held = self.phrase.phrase_terms().len() * size_of::<SegmentPostings>();
+        let held = self.run.allowance().take(held)?;
+        Ok(Box::new(PacedWeight::new(weight, &self.run, held)))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {

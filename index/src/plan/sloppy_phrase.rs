@@ -98,6 +98,7 @@ impl Weight for SloppyPhraseWeight {
             });
         }
         tokens.sort_by_key(|token| token.postings.size_hint());
+        let held = tokens.len() * size_of::<Token>();
         let norms = match self.similarity {
             Some(_) => reader.fieldnorms_readers().get_field(self.query.field)?,
             None => None,
@@ -107,7 +108,7 @@ impl Weight for SloppyPhraseWeight {
             slop: self.query.slop,
             doc: 0,
             pace: Pace::new(Arc::clone(&self.query.run), STEPS_PER_CHECK),
-            held: self.query.run.allowance().grant(),
+            held: self.query.run.allowance().take(held)?,
             frequency: 0,
             norms: norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1)),
             similarity: self

@@ -4,11 +4,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use tantivy::columnar::Column;
-use tantivy::query::{BooleanQuery, EmptyQuery, Query, RangeQuery, TermQuery, TermSetQuery};
+use tantivy::query::{BooleanQuery, EmptyQuery, Query, RangeQuery, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, Score, SegmentReader, Term};
 
 use super::Planner;
+use super::any_term::AnyTermQuery;
 use super::clause::Clause;
 use super::number::Number;
 use super::verify::{Check, Verify, VerifyQuery};
@@ -109,7 +110,7 @@ impl Planner<'_> {
         } else if !doubles.is_empty() {
             self.doubles(field, &doubles)?
         } else {
-            having_any(terms)
+            self.having_any(terms)
         };
         Some(Clause::constant(query, weight))
     }
@@ -253,6 +254,17 @@ impl Planner<'_> {
         }))
     }
 
+    /// The documents with one of the terms, which are of one field.
+    pub(super) fn having_any(&self, mut terms: Vec<Term>) -> Box<dyn Query> {
+        terms.sort_unstable();
+        terms.dedup();
+        match terms.len() {
+            0 => Box::new(EmptyQuery),
+            1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
+            _ => Box::new(AnyTermQuery::new(terms, self.run)),
+        }
+    }
+
     /// The documents of which the column has one of the sorted values.
     fn in_column<V>(
         &self,
@@ -282,16 +294,6 @@ impl Planner<'_> {
 /// The documents with a term.
 pub(super) fn having(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::Basic))
-}
-
-pub(super) fn having_any(mut terms: Vec<Term>) -> Box<dyn Query> {
-    terms.sort_unstable();
-    terms.dedup();
-    match terms.len() {
-        0 => Box::new(EmptyQuery),
-        1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
-        _ => Box::new(TermSetQuery::new(terms)),
-    }
 }
 
 /// A column's name, and the sorted values that it may have.

@@ -29,6 +29,8 @@ use self::any::AnyWords;
 use self::cursor::Cursor;
 use super::floor::Floor;
 use super::no_match;
+use super::paced::HeldWeight;
+use crate::allowance::{AllowanceExceeded, Grant};
 use crate::bm25::{Norms, average, idf};
 use crate::pace::Pace;
 use crate::run::Run;
@@ -77,6 +79,12 @@ impl WordsQuery {
         }
     }
 
+    /// The memory of the cursors on a segment.
+    fn held(&self) -> Result<Grant, AllowanceExceeded> {
+        let cursors: u32 = self.words.iter().map(|(_, count)| *count).sum();
+        self.run.allowance().take(cursors as usize * size_of::<Cursor>())
+    }
+
     /// What matches, without scores: the library's own scorers, which know bit sets.
     fn unscored(&self) -> Box<dyn Query> {
         let having = |word: &Term| Box::new(TermQuery::new(word.clone(), IndexRecordOption::Basic));
@@ -112,6 +120,7 @@ impl WordsQuery {
             average,
             norms: Norms::new(average),
             run: Arc::clone(&self.run),
+            _held: self.held()?,
         })
     }
 }
@@ -126,7 +135,11 @@ impl Query for WordsQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         match scoring {
             EnableScoring::Enabled { searcher, .. } => Ok(Box::new(self.scored(searcher)?)),
-            EnableScoring::Disabled { .. } => self.unscored().weight(scoring),
+            EnableScoring::Disabled { .. } => {
+                let held = self.held()?;
+                let weight = self.unscored().weight(scoring)?;
+                Ok(Box::new(HeldWeight::new(weight, held)))
+            }
         }
     }
 
@@ -148,6 +161,7 @@ struct WordsWeight {
     average: Score,
     norms: Norms,
     run: Arc<Run>,
+    _held: Grant,
 }
 
 impl WordsWeight {

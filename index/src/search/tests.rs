@@ -47,8 +47,8 @@ fn document(nth: usize) -> Document {
 fn index() -> Index {
     let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
     let mut writer = index.writer().expect("the writer");
-    for (sequence, from) in [0, 500].into_iter().enumerate() {
-        let upserts = (from..from + 500).map(|nth| Operation::Upsert(document(nth)));
+    for (sequence, from) in [0, 250].into_iter().enumerate() {
+        let upserts = (from..from + 250).map(|nth| Operation::Upsert(document(nth)));
         writer.apply(upserts.collect()).expect("taken in");
         writer.commit(sequence as u64 + 1).expect("committed");
     }
@@ -132,7 +132,7 @@ fn queries() -> Vec<Query> {
             weight: 1.0,
         },
         Query::wildcard("kind", "*1*"),
-        Query::terms("n", (0..900).map(|n| n * 2)),
+        Query::terms("n", (0..450).map(|n| n * 2)),
         by_functions(Query::MatchAll, 0.01),
         Query::GeoDistance {
             field: "spot".to_owned(),

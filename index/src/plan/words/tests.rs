@@ -28,6 +28,7 @@ fn a_repeated_word_does_not_make_ties_of_a_common_one_lost() {
     writer.commit().expect("committed");
     let searcher = index.reader().expect("a reader").searcher();
     let reader = searcher.segment_reader(0);
+    let run = Arc::new(Run::new(Cancellation::none()));
     for step in 1..200 {
         let common = step as f32 * 1e-10;
         let word = |word, count, weight| WeighedWord {
@@ -41,7 +42,8 @@ fn a_repeated_word_does_not_make_ties_of_a_common_one_lost() {
             needed: 1,
             average: 1.0,
             norms: Norms::new(1.0),
-            run: Arc::new(Run::new(Cancellation::none())),
+            run: Arc::clone(&run),
+            _held: run.allowance().grant(),
         };
         let mut scorer = weight.scorer(reader, 1.0).expect("a scorer");
         let worst = scorer.score();
