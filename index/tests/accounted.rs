@@ -10,8 +10,8 @@
 
 use peak_alloc::PeakAlloc;
 use souk_index::{
-    Analyzer, Cancellation, Document, Error, Field, FieldValue, Highlight, Highlighter, Index, IndexOptions,
-    InnerHits, Object, Operation, Query, Schema, ScoreMode, SearchRequest, Sort, limits,
+    Analyzer, Cancellation, Document, Error, Field, FieldValue, Fuzziness, Highlight, Highlighter, Index, IndexOptions,
+    InnerHits, Object, Operation, Operator, Query, Schema, ScoreMode, SearchRequest, Sort, limits,
 };
 
 #[global_allocator]
@@ -83,6 +83,18 @@ fn phrase_prefix(text: &str) -> Query {
     }
 }
 
+fn misspelled(text: &str) -> Query {
+    Query::MatchFuzzy {
+        field: "word".to_owned(),
+        text: text.to_owned(),
+        operator: Operator::Or,
+        minimum_should_match: None,
+        fuzziness: Fuzziness::Edits(2),
+        prefix_length: 0,
+        weight: 1.0,
+    }
+}
+
 fn any(count: usize, query: impl Fn(usize) -> Query) -> Query {
     Query::Bool {
         must: Vec::new(),
@@ -134,6 +146,9 @@ fn searches() -> Vec<(&'static str, SearchRequest)> {
         ("a long phrase of one word, unfinished", search(phrase_prefix(&"a ".repeat(200)))),
         ("a long phrase of one word", search(phrase(&"a ".repeat(200), 0))),
         ("the same with a slop", search(any(4, |_| phrase(&"a ".repeat(200), 1)))),
+        ("a misspelled word of 150 letters", search(misspelled(&"abcdefghij".repeat(15)))),
+        ("a misspelled word of 12 characters", search(misspelled("奶茶中国人民共和科学咖啡"))),
+        ("a misspelled word of 1,300 characters", search(misspelled(&"奶茶中国人民共和科学咖啡店".repeat(100)))),
         ("patterns", search(any(500, |nth| Query::wildcard("word", format!("*{nth}*"))))),
         ("prefixes of words", search(any(500, |_| Query::prefix("text", "w")))),
     ]

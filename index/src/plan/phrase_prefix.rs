@@ -160,7 +160,7 @@ impl Weight for PhrasePrefixWeight {
             if open.docs.is_empty() {
                 break;
             }
-            expansion.each(*field, &index, |_, info| {
+            expansion.each(*field, &index, run, |_, info| {
                 let mut postings =
                     index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqsAndPositions)?;
                 open.fill(&mut postings, &mut positions)

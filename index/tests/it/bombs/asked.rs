@@ -206,6 +206,19 @@ fn phrases() -> Vec<Bomb> {
             slow,
         ),
         (
+            "a misspelled value of 1,300 different characters",
+            counted(Query::MatchFuzzy {
+                field: "words".to_owned(),
+                text: (0..1_300).filter_map(|nth| char::from_u32(0x4e00 + nth)).collect(),
+                operator: Operator::Or,
+                minimum_should_match: None,
+                fuzziness: Fuzziness::Edits(limits::MAX_FUZZY_EDITS),
+                prefix_length: 0,
+                weight: 1.0,
+            }),
+            Done,
+        ),
+        (
             "1,000 prefixes of a word",
             counted(any_of((0..1_000).map(|_| Query::prefix("text", "w")).collect())),
             slow,
