@@ -45,7 +45,11 @@ pub(crate) fn edits_within(a: &str, b: &str, max: usize) -> Option<usize> {
             if let Some(cell) = row.get_mut(at) {
                 *cell = best;
             }
-            least = if at == *band.start() { best } else { least.min(best) };
+            least = if at == *band.start() {
+                best
+            } else {
+                least.min(best)
+            };
         }
         if least > max {
             return None;
@@ -101,7 +105,11 @@ mod tests {
                             let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
                             let one = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
                             let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-                            if swapped { one.min(table[i - 2][j - 2] + 1) } else { one }
+                            if swapped {
+                                one.min(table[i - 2][j - 2] + 1)
+                            } else {
+                                one
+                            }
                         }
                     };
                 }

@@ -138,6 +138,8 @@ fn before(positions: &[u32], passed: impl Fn(u64) -> bool) -> usize {
         bound *= 2;
     }
     let from = bound / 2;
-    let among = positions.get(from..bound.min(positions.len())).unwrap_or_default();
+    let among = positions
+        .get(from..bound.min(positions.len()))
+        .unwrap_or_default();
     from + among.partition_point(passed)
 }

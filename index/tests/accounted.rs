@@ -10,8 +10,9 @@
 
 use peak_alloc::PeakAlloc;
 use souk_index::{
-    Analyzer, Cancellation, Document, Error, Field, FieldValue, Fuzziness, Highlight, Highlighter, Index, IndexOptions,
-    InnerHits, Object, Operation, Operator, Query, Schema, ScoreMode, SearchRequest, Sort, limits,
+    Analyzer, Cancellation, Document, Error, Field, FieldValue, Fuzziness, Highlight, Highlighter, Index,
+    IndexOptions, InnerHits, Object, Operation, Operator, Query, Schema, ScoreMode, SearchRequest, Sort,
+    limits,
 };
 
 #[global_allocator]
@@ -113,7 +114,9 @@ fn searches() -> Vec<(&'static str, SearchRequest)> {
     let search = |query| SearchRequest::new(query).page_size(10);
     let mut skipping = search(Query::MatchAll).sorted(sorted("kind", 20));
     skipping.skip = WITH_LONG - 100;
-    let mut beyond = search(Query::MatchAll).sorted(sorted("kind", 32)).page_size(1_000);
+    let mut beyond = search(Query::MatchAll)
+        .sorted(sorted("kind", 32))
+        .page_size(1_000);
     beyond.skip = WITH_LONG;
     let mut collapsed = skipping.clone();
     collapsed.collapse = Some("kind".to_owned());
@@ -141,16 +144,43 @@ fn searches() -> Vec<(&'static str, SearchRequest)> {
         ("collapse by long values", collapsed),
         ("objects by 16 long values", objects(50, 16)),
         ("objects by 32 long values", objects(60, 32)),
-        ("words that begin with a letter", search(any(100, |_| phrase_prefix("w2")))),
-        ("phrases that end in a letter", search(any(20, |_| phrase_prefix("a b w2")))),
-        ("a long phrase of one word, unfinished", search(phrase_prefix(&"a ".repeat(200)))),
+        (
+            "words that begin with a letter",
+            search(any(100, |_| phrase_prefix("w2"))),
+        ),
+        (
+            "phrases that end in a letter",
+            search(any(20, |_| phrase_prefix("a b w2"))),
+        ),
+        (
+            "a long phrase of one word, unfinished",
+            search(phrase_prefix(&"a ".repeat(200))),
+        ),
         ("a long phrase of one word", search(phrase(&"a ".repeat(200), 0))),
-        ("the same with a slop", search(any(4, |_| phrase(&"a ".repeat(200), 1)))),
-        ("a misspelled word of 150 letters", search(misspelled(&"abcdefghij".repeat(15)))),
-        ("a misspelled word of 12 characters", search(misspelled("奶茶中国人民共和科学咖啡"))),
-        ("a misspelled word of 1,300 characters", search(misspelled(&"奶茶中国人民共和科学咖啡店".repeat(100)))),
-        ("patterns", search(any(500, |nth| Query::wildcard("word", format!("*{nth}*"))))),
-        ("prefixes of words", search(any(500, |_| Query::prefix("text", "w")))),
+        (
+            "the same with a slop",
+            search(any(4, |_| phrase(&"a ".repeat(200), 1))),
+        ),
+        (
+            "a misspelled word of 150 letters",
+            search(misspelled(&"abcdefghij".repeat(15))),
+        ),
+        (
+            "a misspelled word of 12 characters",
+            search(misspelled("奶茶中国人民共和科学咖啡")),
+        ),
+        (
+            "a misspelled word of 1,300 characters",
+            search(misspelled(&"奶茶中国人民共和科学咖啡店".repeat(100))),
+        ),
+        (
+            "patterns",
+            search(any(500, |nth| Query::wildcard("word", format!("*{nth}*")))),
+        ),
+        (
+            "prefixes of words",
+            search(any(500, |_| Query::prefix("text", "w"))),
+        ),
     ]
 }
 
@@ -158,11 +188,19 @@ fn highlights() -> Vec<(&'static str, Query, String)> {
     let one_word = || "a ".repeat(1_000_000);
     let words = || (0..250_000).map(|nth| format!("w{nth} ")).collect::<String>();
     vec![
-        ("a word a thousand times", Query::match_text("text", "a ".repeat(1_024)), one_word()),
+        (
+            "a word a thousand times",
+            Query::match_text("text", "a ".repeat(1_024)),
+            one_word(),
+        ),
         ("a phrase of a word", phrase(&"a ".repeat(30), 0), one_word()),
         ("a phrase with a slop", phrase(&"a ".repeat(30), 1), one_word()),
         ("prefixes", any(50, |_| Query::prefix("text", "w")), words()),
-        ("a phrase and all words", any(2, |_| phrase_prefix("w1 w")), words()),
+        (
+            "a phrase and all words",
+            any(2, |_| phrase_prefix("w1 w")),
+            words(),
+        ),
     ]
 }
 
@@ -182,7 +220,11 @@ fn what_is_held_is_accounted_for() {
     let mut largest = 0;
     let mut check = |name, accounted: usize, held: usize| {
         let allowed = accounted + accounted / 2 + FIXED_BYTES;
-        println!("| {name} | {:.1} | {:.1} |", accounted as f64 / 1e6, held as f64 / 1e6);
+        println!(
+            "| {name} | {:.1} | {:.1} |",
+            accounted as f64 / 1e6,
+            held as f64 / 1e6
+        );
         if held > allowed {
             wrong.push(name);
         }
@@ -227,6 +269,10 @@ fn what_is_held_is_accounted_for() {
         };
         check(name, accounted, held);
     }
-    assert_eq!(wrong, Vec::<&str>::new(), "see the table: megabytes accounted and held");
+    assert_eq!(
+        wrong,
+        Vec::<&str>::new(),
+        "see the table: megabytes accounted and held"
+    );
     assert!(largest > 10 * FIXED_BYTES, "nothing large was held");
 }

@@ -106,7 +106,10 @@ impl<'t> Best<'t> {
                     value,
                     range,
                     score: rank.score,
-                    _held: self.run.allowance().take(size_of_val(inside) + size_of::<Piece<'_>>())?,
+                    _held: self
+                        .run
+                        .allowance()
+                        .take(size_of_val(inside) + size_of::<Piece<'_>>())?,
                     spans: inside.to_vec(),
                 });
                 if self.pieces.len() >= 2 * self.highlight.number_of_fragments {
@@ -234,7 +237,11 @@ fn last_len(text: &str, at: usize) -> usize {
     last.map_or(1, char::len_utf8)
 }
 
-fn fragment(piece: Piece<'_>, highlight: &Highlight, held: &mut Grant) -> Result<Fragment, AllowanceExceeded> {
+fn fragment(
+    piece: Piece<'_>,
+    highlight: &Highlight,
+    held: &mut Grant,
+) -> Result<Fragment, AllowanceExceeded> {
     let Piece {
         text, range, spans, ..
     } = &piece;

@@ -222,7 +222,8 @@ impl Tokens {
         let spelling = spelling as usize;
         let ends = self.begins.get(spelling).zip(self.begins.get(spelling + 1));
         let ends = ends.map(|(from, to)| *from as usize..*to as usize);
-        ends.and_then(|ends| self.by_spelling.get(ends)).unwrap_or_default()
+        ends.and_then(|ends| self.by_spelling.get(ends))
+            .unwrap_or_default()
     }
 
     /// The tokens of a word, in order.
@@ -266,11 +267,7 @@ impl Tokens {
         Ok(any)
     }
 
-    fn of_spelling(
-        &mut self,
-        spellings: &Spellings,
-        wanted: impl Fn(&str) -> bool,
-    ) -> tantivy::Result<Bits> {
+    fn of_spelling(&mut self, spellings: &Spellings, wanted: impl Fn(&str) -> bool) -> tantivy::Result<Bits> {
         let mut found = self.none()?;
         self.add_spelled(spellings, wanted, &mut found)?;
         Ok(found)

@@ -18,9 +18,9 @@ use super::gathered::Gathered;
 use super::no_match;
 use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::Area;
-use crate::points::Points;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
+use crate::points::Points;
 use crate::run::Run;
 
 /// Documents of a cell at the boundary up to which comparing them is quicker than walking the finer cells inside it.

@@ -150,7 +150,9 @@ impl Planner<'_> {
         };
         let filter = match &function.filter {
             Some(filter) => self
-                .within(1.0, |inside| inside.clause(filter, scope, &format!("{at}.filter")))
+                .within(1.0, |inside| {
+                    inside.clause(filter, scope, &format!("{at}.filter"))
+                })
                 .map(|clause| Some(Arc::from(clause.query))),
             None => Some(None),
         };

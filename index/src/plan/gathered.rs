@@ -170,7 +170,9 @@ mod tests {
     fn documents_without_room_are_an_error_and_never_left_out() {
         for max_doc in [1_000, 1_000_000] {
             let allowance = Allowance::default();
-            let all = allowance.take(crate::limits::MAX_SEARCH_BYTES - 200).expect("all but a little");
+            let all = allowance
+                .take(crate::limits::MAX_SEARCH_BYTES - 200)
+                .expect("all but a little");
             let mut gathered = Gathered::new(max_doc, &allowance);
             (0..1_000).for_each(|doc| gathered.insert(doc));
             assert_eq!(gathered.into_scorer(1.0).is_err(), max_doc > 1_000);

@@ -235,7 +235,9 @@ impl Beginnings {
             let Some(doc) = self.next_doc()? else {
                 return Ok(false);
             };
-            let Self { words, pace, held, .. } = self;
+            let Self {
+                words, pace, held, ..
+            } = self;
             for word in words.iter_mut() {
                 pace.step(word.postings.term_freq() / POSITIONS_PER_STEP)?;
                 word.positions.clear();

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{Bm25StatisticsProvider, BoostQuery, EnableScoring, PhraseQuery, Query, Weight};
 use tantivy::postings::SegmentPostings;
+use tantivy::query::{Bm25StatisticsProvider, BoostQuery, EnableScoring, PhraseQuery, Query, Weight};
 use tantivy::schema::Field;
 use tantivy::{Score, Searcher, Term};
 

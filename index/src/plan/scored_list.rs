@@ -216,6 +216,11 @@ mod tests {
         // A document that scores nothing matches all the same.
         let mut sums = ScoreSums::new(4, &allowance);
         (0..4).for_each(|doc| sums.add(doc, 0.0).expect("there is room"));
-        assert_eq!(sums.into_scorer().expect("there is room").count_including_deleted(), 4);
+        assert_eq!(
+            sums.into_scorer()
+                .expect("there is room")
+                .count_including_deleted(),
+            4
+        );
     }
 }

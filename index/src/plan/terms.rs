@@ -249,9 +249,7 @@ impl Planner<'_> {
         sorted.sort_by(f64::total_cmp);
         sorted.dedup();
         let term = |number: &f64| Term::from_field_f64(single, *number);
-        Some(self.in_column(sorted, term, |sorted| {
-            Values::Doubles(field.path.clone(), sorted)
-        }))
+        Some(self.in_column(sorted, term, |sorted| Values::Doubles(field.path.clone(), sorted)))
     }
 
     /// The documents with one of the terms, which are of one field.
@@ -284,7 +282,11 @@ impl Planner<'_> {
             )),
             (Some(first), Some(last)) => {
                 let approximation = Arc::from(between(first, last));
-                Box::new(VerifyQuery::new(approximation, Arc::new(values(sorted)), self.run))
+                Box::new(VerifyQuery::new(
+                    approximation,
+                    Arc::new(values(sorted)),
+                    self.run,
+                ))
             }
             _ => Box::new(EmptyQuery),
         }

@@ -19,7 +19,10 @@ fn schema() -> Schema {
         Field::geo_point("spot"),
         Field::nested(
             "items",
-            vec![Field::text("title", Analyzer::single_word()), Field::keyword("sku")],
+            vec![
+                Field::text("title", Analyzer::single_word()),
+                Field::keyword("sku"),
+            ],
         ),
     ];
     Schema::new(fields).expect("the schema is valid")
@@ -33,11 +36,17 @@ fn document(nth: usize) -> Document {
     };
     let spot = GeoPoint::new((nth % 170) as f64 - 85.0, (nth % 350) as f64 - 170.0);
     let fields = Object::new()
-        .with("text", format!("word{} a b a {} c{}", nth % 300, "a ".repeat(nth % 40), nth % 3))
+        .with(
+            "text",
+            format!("word{} a b a {} c{}", nth % 300, "a ".repeat(nth % 40), nth % 3),
+        )
         .with("kind", format!("kind{}", nth % 400))
         .with("n", nth as i64)
         .with("spot", spot.expect("in range"))
-        .with("items", crate::FieldValue::Objects((0..nth % 4).map(item).collect()));
+        .with(
+            "items",
+            crate::FieldValue::Objects((0..nth % 4).map(item).collect()),
+        );
     Document {
         key: nth.to_be_bytes().to_vec(),
         fields,
@@ -195,7 +204,9 @@ fn a_search_that_has_to_stop_never_gives_half_an_answer() {
     for request in requests() {
         let many = 1_000_000;
         let cancellation = Cancellation::after_looks(many);
-        let whole = searcher.search(&request, &cancellation).expect("nothing stops it");
+        let whole = searcher
+            .search(&request, &cancellation)
+            .expect("nothing stops it");
         let looks = many - cancellation.looks_left();
         // Searches find things out for those that follow: these look less often.
         for nth in 0..looks {
@@ -204,7 +215,10 @@ fn a_search_that_has_to_stop_never_gives_half_an_answer() {
                 Err(Error::Cancelled) => stopped += 1,
                 Ok(found) => {
                     assert_eq!(found, whole, "{request:?}");
-                    assert!(cancellation.looks_left() >= 0, "stopped at look {nth}: {request:?}");
+                    assert!(
+                        cancellation.looks_left() >= 0,
+                        "stopped at look {nth}: {request:?}"
+                    );
                 }
                 Err(other) => panic!("{other}: {request:?}"),
             }
@@ -225,7 +239,9 @@ fn highlights_that_have_to_stop_never_give_half_an_answer() {
         let highlight = Highlight::new(vec!["text".to_owned()]);
         let highlighter = Highlighter::new(&schema(), &query, highlight).expect("a highlighter");
         let cancellation = Cancellation::after_looks(1_000_000);
-        highlighter.fragments(&document, &cancellation).expect("nothing stops it");
+        highlighter
+            .fragments(&document, &cancellation)
+            .expect("nothing stops it");
         let looks = 1_000_000 - cancellation.looks_left();
         assert!(looks > 2, "{looks}");
         for nth in 0..looks {

@@ -83,7 +83,11 @@ impl<'a> Heads<'a> {
         self.heads
             .sort_by(|(one, _), (other, _)| self.order.compare(&one.standings, &other.standings));
         let mut seen = HashSet::new();
-        let first: Vec<bool> = self.heads.iter().map(|(_, group)| seen.insert(&**group)).collect();
+        let first: Vec<bool> = self
+            .heads
+            .iter()
+            .map(|(_, group)| seen.insert(&**group))
+            .collect();
         let mut first = first.into_iter();
         self.heads.retain(|_| first.next().unwrap_or_default());
         self.heads.truncate(self.size);

@@ -21,9 +21,9 @@ use super::rank::Rank;
 use super::top::SegmentTop;
 use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::{Band, Circle, Rectangle, Region, Relation};
-use crate::plan::Gathered;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
+use crate::plan::Gathered;
 use crate::run::Run;
 
 /// Matches below which all are looked at.

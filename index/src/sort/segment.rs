@@ -347,7 +347,9 @@ impl SegmentKey<'_> {
                 (Some(number), _) => own.push(Standing::Number(number)),
             }
         }
-        let Some(strings) = &self.strings else { return Ok(()) };
+        let Some(strings) = &self.strings else {
+            return Ok(());
+        };
         ordinals.sort_unstable();
         for part in ordinals.chunks(STRINGS_PER_CHECK) {
             run.check_reading()?;

@@ -43,7 +43,13 @@ const SAME_WORDS: usize = 1_000_000;
 const LONG_ROWS: (usize, usize, usize) = (40, 100, 4_000);
 
 fn schema() -> Schema {
-    let parts = Field::nested("parts", vec![Field::keyword("name"), Field::text("title", Analyzer::single_word())]);
+    let parts = Field::nested(
+        "parts",
+        vec![
+            Field::keyword("name"),
+            Field::text("title", Analyzer::single_word()),
+        ],
+    );
     let items = Field::nested("items", vec![Field::keyword("sku"), Field::long("qty")]);
     let fields = vec![
         Field::keyword("words").array(),
@@ -111,7 +117,12 @@ fn long_documents(from: usize) -> Vec<Document> {
     };
     let long = (1..=rows).map(|row| {
         let parts: Vec<Object> = (0..objects).map(|nth| part(row, nth)).collect();
-        keyed(row, Object::new().with("kind", name(row)).with("parts", souk_index::FieldValue::Objects(parts)))
+        keyed(
+            row,
+            Object::new()
+                .with("kind", name(row))
+                .with("parts", souk_index::FieldValue::Objects(parts)),
+        )
     });
     let same = keyed(0, Object::new().with("text", "a ".repeat(SAME_WORDS)));
     std::iter::once(same).chain(long).collect()

@@ -6,8 +6,8 @@ use fastrand::Rng;
 use souk_index::analyze::{AnalyzedToken, Phase, analyze};
 use souk_index::limits::MAX_EXPANSIONS;
 use souk_index::{
-    Analyzer, Cancellation, Error, Field, Fuzziness, Index, IndexOptions, MisfitReason, Object, Operator, Query, Schema,
-    SearchRequest, Sort,
+    Analyzer, Cancellation, Error, Field, Fuzziness, Index, IndexOptions, MisfitReason, Object, Operator,
+    Query, Schema, SearchRequest, Sort,
 };
 
 use crate::{commit, find, keys, random_numbers, upsert};
@@ -342,7 +342,11 @@ fn tokens_that_are_too_long_are_listed_and_the_rest_is_found() {
             .filter(|misfit| misfit.field == "text")
             .map(|misfit| (misfit.key.as_slice(), misfit.reason))
             .collect();
-        assert_eq!(listed, vec![(&b"00-0000"[..], MisfitReason::TooLong); long], "{analyzer:?}");
+        assert_eq!(
+            listed,
+            vec![(&b"00-0000"[..], MisfitReason::TooLong); long],
+            "{analyzer:?}"
+        );
         for word in ["before", "after"] {
             let found = keys(&index, Query::match_text("text", word));
             assert_eq!(found, ["00-0000"], "{analyzer:?} {word}");

@@ -149,12 +149,18 @@ fn an_infinite_value_of_no_weight_scores_nothing() {
         };
         let one = of(vec![unweighted()], CombineMode::Replace);
         check(&one, [alone, alone, alone, 1.0]);
-        check(&of(vec![unweighted()], CombineMode::Sum), [2.0 + alone, 2.0 + alone, 2.0 + alone, 3.0]);
+        check(
+            &of(vec![unweighted()], CombineMode::Sum),
+            [2.0 + alone, 2.0 + alone, 2.0 + alone, 3.0],
+        );
         let two = of(vec![unweighted(), weight(3.0, None)], CombineMode::Replace);
         let of_one_function = if mode == FunctionScoreMode::Avg { 1.0 } else { 3.0 };
         check(&two, [beside, beside, beside, of_one_function]);
         // Nor does a computed score of which the weight outside leaves nothing.
-        let infinite = of(vec![factor("price", Modifier::Reciprocal, None)], CombineMode::Replace);
+        let infinite = of(
+            vec![factor("price", Modifier::Reciprocal, None)],
+            CombineMode::Replace,
+        );
         let none = Query::Weighted {
             query: Box::new(infinite),
             weight: 0.0,

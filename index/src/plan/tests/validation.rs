@@ -433,7 +433,10 @@ fn weights_multiply_to_a_limit() {
         weight,
     };
     let exceeded = |query: &Query, paths: &[&str]| {
-        let expected: Vec<_> = paths.iter().map(|path| ((*path).to_owned(), "LIMIT_EXCEEDED")).collect();
+        let expected: Vec<_> = paths
+            .iter()
+            .map(|path| ((*path).to_owned(), "LIMIT_EXCEEDED"))
+            .collect();
         assert_eq!(violations(query), expected, "{query:?}");
     };
     // Each may be large, not all together; what is small outside doesn't help what overflows inside.
@@ -445,7 +448,10 @@ fn weights_multiply_to_a_limit() {
         &weighted(1e-30, weighted(1e9, weighted(1e3, text(1e7)))),
         &["query.bool.must[0].bool.must[0].bool.must[0].match.weight"],
     );
-    exceeded(&weighted(1e30, text(1e30)), &["query.weight", "query.bool.must[0].match.weight"]);
+    exceeded(
+        &weighted(1e30, text(1e30)),
+        &["query.weight", "query.bool.must[0].match.weight"],
+    );
     exceeded(&weighted(0.0, text(1e18)), &[]);
     let best = Query::DisMax {
         queries: vec![text(1.0), text(1e10)],
@@ -474,5 +480,8 @@ fn weights_multiply_to_a_limit() {
         weighted(1e10, Query::FunctionScore(Box::new(scored)))
     };
     exceeded(&functions(1e8), &[]);
-    exceeded(&functions(1e9), &["query.bool.must[0].function_score.functions[0].weight"]);
+    exceeded(
+        &functions(1e9),
+        &["query.bool.must[0].function_score.functions[0].weight"],
+    );
 }

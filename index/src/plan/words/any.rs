@@ -63,7 +63,8 @@ impl AnyWords {
         let least = floor.sum();
         self.floor = Some(least);
         if self.without_the_lowest() < least {
-            let mut all = AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors), self.pace.again());
+            let mut all =
+                AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors), self.pace.again());
             all.raise_floor(floor)?;
             self.all = Some(all);
             return Ok(());
@@ -84,8 +85,12 @@ impl AnyWords {
     /// rounding of that sum.
     fn without_the_lowest(&self) -> f64 {
         let highest = || self.cursors.iter().map(Cursor::highest);
-        let lowest = highest().enumerate().min_by(|(_, one), (_, other)| one.total_cmp(other));
-        let others = highest().enumerate().filter(|(nth, _)| lowest.is_none_or(|(lowest, _)| lowest != *nth));
+        let lowest = highest()
+            .enumerate()
+            .min_by(|(_, one), (_, other)| one.total_cmp(other));
+        let others = highest()
+            .enumerate()
+            .filter(|(nth, _)| lowest.is_none_or(|(lowest, _)| lowest != *nth));
         others.map(|(_, highest)| highest).sum()
     }
 

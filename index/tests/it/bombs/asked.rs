@@ -3,8 +3,9 @@
 use std::ops::Bound;
 
 use souk_index::{
-    Aggregation, ArrayMode, Figure, Function, FunctionScore, Fuzziness, GeoPoint, InnerHits, Missing, Modifier,
-    NestedSort, Operator, Query, QueryValue, ScoreFunction, ScoreMode, SearchRequest, Sort, TotalRequest, limits,
+    Aggregation, ArrayMode, Figure, Function, FunctionScore, Fuzziness, GeoPoint, InnerHits, Missing,
+    Modifier, NestedSort, Operator, Query, QueryValue, ScoreFunction, ScoreMode, SearchRequest, Sort,
+    TotalRequest, limits,
 };
 
 /// What has to come of a search.
@@ -174,19 +175,39 @@ fn phrases() -> Vec<Bomb> {
     let unscored = |query| counted(Query::all(vec![query])).sorted(vec![Sort::field("n", true)]);
     let slow = Either("DEADLINE");
     vec![
-        ("a phrase of 1,024 times a word, slop 1", counted(phrase(&same, 1)), slow),
+        (
+            "a phrase of 1,024 times a word, slop 1",
+            counted(phrase(&same, 1)),
+            slow,
+        ),
         ("the same, as a filter", unscored(phrase(&same, 1)), slow),
-        ("the same, slop 256", counted(phrase(&same, limits::MAX_SLOP)), slow),
+        (
+            "the same, slop 256",
+            counted(phrase(&same, limits::MAX_SLOP)),
+            slow,
+        ),
         ("the same without slop", counted(phrase(&same, 0)), slow),
         ("the same unfinished", counted(phrase_prefix(&same)), slow),
-        ("a word 1,024 times", counted(Query::match_text("text", same.clone())), Done),
+        (
+            "a word 1,024 times",
+            counted(Query::match_text("text", same.clone())),
+            Done,
+        ),
         (
             "100 phrases of common words",
             counted(any_of((0..100).map(|nth| phrase("b c a b", nth % 3)).collect())),
             slow,
         ),
-        ("an unfinished common word", counted(phrase_prefix("w")), Either("MAX_EXPANSIONS")),
-        ("a common phrase, unfinished", counted(phrase_prefix("a b c w")), Either("MAX_EXPANSIONS")),
+        (
+            "an unfinished common word",
+            counted(phrase_prefix("w")),
+            Either("MAX_EXPANSIONS"),
+        ),
+        (
+            "a common phrase, unfinished",
+            counted(phrase_prefix("a b c w")),
+            Either("MAX_EXPANSIONS"),
+        ),
         (
             "1,000 unfinished words",
             counted(any_of((0..1_000).map(|_| phrase_prefix("w1")).collect())),
@@ -209,7 +230,9 @@ fn phrases() -> Vec<Bomb> {
             "a misspelled value of 1,300 different characters",
             counted(Query::MatchFuzzy {
                 field: "words".to_owned(),
-                text: (0..1_300).filter_map(|nth| char::from_u32(0x4e00 + nth)).collect(),
+                text: (0..1_300)
+                    .filter_map(|nth| char::from_u32(0x4e00 + nth))
+                    .collect(),
                 operator: Operator::Or,
                 minimum_should_match: None,
                 fuzziness: Fuzziness::Edits(limits::MAX_FUZZY_EDITS),
@@ -226,7 +249,9 @@ fn phrases() -> Vec<Bomb> {
         (
             "the best of 1,000 clauses",
             counted(Query::DisMax {
-                queries: (0..1_000).map(|nth| Query::match_text("text", format!("a w{nth}"))).collect(),
+                queries: (0..1_000)
+                    .map(|nth| Query::match_text("text", format!("a w{nth}")))
+                    .collect(),
                 tie_breaker: 0.5,
                 weight: 1.0,
             }),
@@ -252,7 +277,11 @@ fn functions() -> Vec<Bomb> {
         Query::FunctionScore(Box::new(scored))
     };
     vec![
-        ("32 functions that leave nothing over", counted(nothing(Query::MatchAll)), Either("DEADLINE")),
+        (
+            "32 functions that leave nothing over",
+            counted(nothing(Query::MatchAll)),
+            Either("DEADLINE"),
+        ),
         (
             "the same 20 times inside each other",
             counted((0..20).fold(Query::MatchAll, |inside, _| nothing(inside))),
@@ -260,7 +289,10 @@ fn functions() -> Vec<Bomb> {
         ),
         (
             "the same as a filter of another",
-            counted(Query::all(vec![Query::term("kind", "kind7"), nothing(Query::MatchAll)])),
+            counted(Query::all(vec![
+                Query::term("kind", "kind7"),
+                nothing(Query::MatchAll),
+            ])),
             Either("DEADLINE"),
         ),
     ]

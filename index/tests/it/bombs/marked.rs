@@ -24,7 +24,9 @@ fn marking(query: Query, highlight: Highlight, text: String) -> Work<'static> {
     let document = Object::new().with("text", text);
     Box::new(move |cancellation| {
         let highlighter = Highlighter::new(&schema(), &query, highlight.clone()).expect("a highlighter");
-        highlighter.fragments(&document, cancellation).map(|found| found.len())
+        highlighter
+            .fragments(&document, cancellation)
+            .map(|found| found.len())
     })
 }
 
@@ -32,7 +34,11 @@ fn marking(query: Query, highlight: Highlight, text: String) -> Work<'static> {
 pub(super) fn all() -> Vec<(&'static str, Work<'static>, Expected)> {
     let short = || Highlight::new(vec!["text".to_owned()]);
     let same = || "a ".repeat(SAME_WORDS);
-    let different = || (0..limits::MAX_TEXT_BYTES / 8).map(|nth| format!("w{nth:06x} ")).collect::<String>();
+    let different = || {
+        (0..limits::MAX_TEXT_BYTES / 8)
+            .map(|nth| format!("w{nth:06x} "))
+            .collect::<String>()
+    };
     let repeated = || Query::match_text("text", "a ".repeat(limits::MAX_MATCH_TOKENS));
     let fuzzy = Query::MatchFuzzy {
         field: "text".to_owned(),
@@ -46,11 +52,26 @@ pub(super) fn all() -> Vec<(&'static str, Work<'static>, Expected)> {
     let too_much = Either("MAX_SEARCH_BYTES");
     let slow = Either("DEADLINE");
     vec![
-        ("marks of a word 1,024 times in a text of it", marking(repeated(), short(), same()), Done),
-        ("as many fragments as may be of them", marking(repeated(), most("text"), same()), too_much),
+        (
+            "marks of a word 1,024 times in a text of it",
+            marking(repeated(), short(), same()),
+            Done,
+        ),
+        (
+            "as many fragments as may be of them",
+            marking(repeated(), most("text"), same()),
+            too_much,
+        ),
         (
             "a fragment for each of them",
-            marking(repeated(), Highlight { fragment_size: 1, ..short() }, same()),
+            marking(
+                repeated(),
+                Highlight {
+                    fragment_size: 1,
+                    ..short()
+                },
+                same(),
+            ),
             Done,
         ),
         (
@@ -65,7 +86,11 @@ pub(super) fn all() -> Vec<(&'static str, Work<'static>, Expected)> {
         ),
         (
             "marks of the same unfinished",
-            marking(phrase_prefix(&"a ".repeat(limits::MAX_MATCH_TOKENS)), short(), same()),
+            marking(
+                phrase_prefix(&"a ".repeat(limits::MAX_MATCH_TOKENS)),
+                short(),
+                same(),
+            ),
             slow,
         ),
         (
@@ -73,16 +98,28 @@ pub(super) fn all() -> Vec<(&'static str, Work<'static>, Expected)> {
             marking(any_of((0..1_000).map(|_| repeated()).collect()), short(), same()),
             slow,
         ),
-        ("marks of misspelled words", marking(fuzzy, short(), different()), slow),
+        (
+            "marks of misspelled words",
+            marking(fuzzy, short(), different()),
+            slow,
+        ),
         (
             "marks of 1,000 patterns",
             marking(
-                any_of((0..1_000).map(|nth| Query::wildcard("text", format!("*{nth}*f*"))).collect()),
+                any_of(
+                    (0..1_000)
+                        .map(|nth| Query::wildcard("text", format!("*{nth}*f*")))
+                        .collect(),
+                ),
                 short(),
                 different(),
             ),
             slow,
         ),
-        ("marks of all words", marking(Query::prefix("text", "w"), most("text"), different()), too_much),
+        (
+            "marks of all words",
+            marking(Query::prefix("text", "w"), most("text"), different()),
+            too_much,
+        ),
     ]
 }
