@@ -24,14 +24,19 @@ mod split;
 mod token_stream;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
-use tantivy::tokenizer::{TextAnalyzer, TokenStream as _, Tokenizer, TokenizerManager};
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream as _, Tokenizer, TokenizerManager};
 
 pub use fuzzy::MAX_FUZZY_CHARS;
 pub(crate) use script::inside_word;
 use token_stream::{Piece, PieceStream, Spelling};
 
+use crate::limits::MAX_TOKEN_BYTES;
 use crate::schema::Analyzer;
+
+/// How many times longer a token may be in lower case: U+0130 becomes three bytes of two, and nothing grows more.
+const LOWER_CASE_GROWTH: usize = 2;
 
 /// On which side a text is analyzed. Only the fuzzy analyzer makes a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,14 +65,8 @@ pub struct AnalyzedToken {
 /// The tokens of `text`, in the order of their positions.
 #[must_use]
 pub fn analyze(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<AnalyzedToken> {
-    let mut tokenizer = AnalyzerTokenizer {
-        analyzer: analyzer.clone(),
-        phase,
-    };
-    let mut stream = tokenizer.token_stream(text);
     let mut tokens = Vec::new();
-    while stream.advance() {
-        let token = stream.token();
+    let Ok(()) = each_token(analyzer, phase, text, |token| {
         tokens.push(AnalyzedToken {
             text: token.text.clone(),
             from: token.offset_from,
@@ -75,8 +74,58 @@ pub fn analyze(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<AnalyzedTok
             position: token.position,
             position_length: token.position_length,
         });
-    }
+        Ok::<_, Infallible>(())
+    });
     tokens
+}
+
+/// Gives the tokens of `text` to `take`, in the order of their positions, until that fails.
+pub(crate) fn each_token<E>(
+    analyzer: &Analyzer,
+    phase: Phase,
+    text: &str,
+    mut take: impl FnMut(&Token) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut tokenizer = AnalyzerTokenizer {
+        analyzer: analyzer.clone(),
+        phase,
+    };
+    let mut stream = tokenizer.token_stream(text);
+    while stream.advance() {
+        take(stream.token())?;
+    }
+    Ok(())
+}
+
+/// Bytes of the tokens of a text that are too long for the index ([`MAX_TOKEN_BYTES`]), those by which phrases are found
+/// only where no other is.
+pub(crate) fn long_tokens(analyzer: &Analyzer, text: &str) -> Vec<usize> {
+    let splits_at_white_space = !matches!(
+        analyzer.base(),
+        Analyzer::Split {
+            delimiter: Some(_),
+            ..
+        }
+    );
+    let shortest = MAX_TOKEN_BYTES / LOWER_CASE_GROWTH;
+    let may_be_long = |part: &[u8]| part.len() > shortest;
+    let parts = || text.as_bytes().split(u8::is_ascii_whitespace);
+    if !may_be_long(text.as_bytes()) || splits_at_white_space && !parts().any(may_be_long) {
+        return Vec::new();
+    }
+    let of = |analyzer: &Analyzer| {
+        let mut long = Vec::new();
+        let Ok(()) = each_token(analyzer, Phase::Index, text, |token| {
+            long.extend(Some(token.text.len()).filter(|bytes| *bytes > MAX_TOKEN_BYTES));
+            Ok::<_, Infallible>(())
+        });
+        long
+    };
+    let long = of(analyzer);
+    match phrase_analyzer(analyzer) {
+        Some(analyzer) if long.is_empty() => of(&analyzer),
+        _ => long,
+    }
 }
 
 /// A token of a query, and its position.

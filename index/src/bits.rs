@@ -2,11 +2,15 @@
 
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
+use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+
 /// A fixed-size bit set.
 #[derive(Debug)]
 pub(crate) struct Bits {
     words: Vec<u64>,
     max_doc: DocId,
+    /// The memory of a search, if it is one's.
+    _held: Option<Grant>,
 }
 
 impl Bits {
@@ -15,7 +19,20 @@ impl Bits {
         Self {
             words: vec![0; (max_doc as usize).div_ceil(64)],
             max_doc,
+            _held: None,
         }
+    }
+
+    /// An empty set in the memory of a search.
+    ///
+    /// # Errors
+    /// [`AllowanceExceeded`].
+    pub(crate) fn within(max_doc: DocId, allowance: &Allowance) -> Result<Self, AllowanceExceeded> {
+        let held = allowance.take((max_doc as usize).div_ceil(64) * size_of::<u64>())?;
+        Ok(Self {
+            _held: Some(held),
+            ..Self::new(max_doc)
+        })
     }
 
     /// Adds a document; one beyond the end is left out.

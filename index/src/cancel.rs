@@ -13,6 +13,9 @@ use crate::error::Error;
 pub struct Cancellation {
     deadline: Option<Instant>,
     cancelled: Arc<AtomicBool>,
+    /// How many looks find nothing yet.
+    #[cfg(test)]
+    looks: Option<Arc<std::sync::atomic::AtomicIsize>>,
 }
 
 impl Cancellation {
@@ -27,8 +30,24 @@ impl Cancellation {
     pub fn at(deadline: Instant) -> Self {
         Self {
             deadline: Some(deadline),
-            cancelled: Arc::default(),
+            ..Self::default()
         }
+    }
+
+    /// Stops at the look behind so many.
+    #[cfg(test)]
+    pub(crate) fn after_looks(looks: isize) -> Self {
+        Self {
+            looks: Some(Arc::new(looks.into())),
+            ..Self::default()
+        }
+    }
+
+    /// How many looks are left of [`Cancellation::after_looks`]; below 0 once one has found that it is time to stop.
+    #[cfg(test)]
+    pub(crate) fn looks_left(&self) -> isize {
+        let looks = self.looks.as_ref();
+        looks.map_or(isize::MAX, |looks| looks.load(Ordering::Relaxed))
     }
 
     /// Stops the search that holds a clone of this.
@@ -41,6 +60,12 @@ impl Cancellation {
     /// # Errors
     /// [`Error::Cancelled`] or [`Error::DeadlineExceeded`].
     pub fn check(&self) -> Result<(), Error> {
+        #[cfg(test)]
+        if let Some(looks) = &self.looks
+            && looks.fetch_sub(1, Ordering::Relaxed) <= 0
+        {
+            return Err(Error::Cancelled);
+        }
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }

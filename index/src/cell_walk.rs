@@ -11,7 +11,6 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, InvertedIndexReader};
 
 use crate::geo::{Cell, Level, Region, Relation};
-use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::run::Run;
 
 /// Cells that are walked between two looks at the deadline.
@@ -92,33 +91,6 @@ pub(crate) fn each_block(
         postings.advance();
     }
     Ok(())
-}
-
-/// Looks at the deadline every so many documents.
-pub(crate) struct Pace<'a> {
-    run: &'a Run,
-    left: u32,
-}
-
-impl<'a> Pace<'a> {
-    pub(crate) fn new(run: &'a Run) -> Self {
-        Self {
-            run,
-            left: DOCUMENTS_PER_CHECK,
-        }
-    }
-
-    /// Before `documents` are looked at.
-    pub(crate) fn step(&mut self, documents: u32) -> tantivy::Result<()> {
-        // An empty list costs something too.
-        let documents = documents.max(1);
-        if let Some(left) = self.left.checked_sub(documents) {
-            self.left = left;
-            return Ok(());
-        }
-        self.left = DOCUMENTS_PER_CHECK;
-        self.run.check_inside()
-    }
 }
 
 impl<R: Region> Walk<'_, R> {

@@ -15,16 +15,19 @@ use tantivy::columnar::{BytesColumn, Column, ColumnType, TermOrdHit};
 use tantivy::query::Weight;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
+use crate::allowance::AllowanceExceeded;
 use crate::count::Count;
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::layout::Layout;
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_COLLAPSE_GROUPS};
+use crate::limits::MAX_COLLAPSE_GROUPS;
 use crate::profile::{Access, Laps, Recorder};
 use crate::run::Run;
 use crate::schema::FieldKind;
-use crate::sort::{Heads, PreparedOrder, SegmentHeads, Standing, Winner, unreadable};
+use crate::sort::{Heads, PreparedOrder, SegmentHeads, Standing, Standings, Winner};
 
 const COLLAPSING: &str = "collapsing";
+/// Strings that are looked up between two looks at the deadline.
+const STRINGS_PER_CHECK: usize = 128;
 
 /// The checked field of a collapse.
 #[derive(Debug)]
@@ -123,9 +126,16 @@ impl SegmentGroups {
     }
 
     /// The groups as all segments know them.
-    pub(crate) fn values(&self, locals: &[Local]) -> io::Result<Vec<Standing>> {
-        let as_number = |local: &Local| local.map_or(Standing::Missing, Standing::Number);
-        let mut values: Vec<Standing> = locals.iter().map(as_number).collect();
+    pub(crate) fn values(&self, locals: &[Local], run: &Run) -> io::Result<Vec<Standings>> {
+        let as_number = |local: &Local| {
+            let mut value = Standings::new(1, run.allowance())?;
+            value.push(local.map_or(Standing::Missing, Standing::Number));
+            Ok(value)
+        };
+        let mut values = locals
+            .iter()
+            .map(as_number)
+            .collect::<Result<Vec<_>, AllowanceExceeded>>()?;
         let Some(strings) = &self.strings else {
             return Ok(values);
         };
@@ -135,14 +145,19 @@ impl SegmentGroups {
             .filter_map(|(nth, local)| local.map(|ordinal| (ordinal, nth)))
             .collect();
         ordinals.sort_unstable();
-        let sorted: Vec<u64> = ordinals.iter().map(|(ordinal, _)| *ordinal).collect();
-        let mut places = ordinals.iter().map(|(_, nth)| *nth);
-        strings.dictionary().sorted_ords_to_term_cb(&sorted, |bytes| {
-            if let Some(value) = places.next().and_then(|nth| values.get_mut(nth)) {
-                *value = Standing::Bytes(bytes.to_vec());
-            }
-        })?;
-        Ok(values)
+        let mut exceeded: Option<AllowanceExceeded> = None;
+        for part in ordinals.chunks(STRINGS_PER_CHECK) {
+            run.check_reading()?;
+            let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
+            let mut places = part.iter().map(|(_, nth)| *nth);
+            strings.dictionary().sorted_ords_to_term_cb(&sorted, |bytes| {
+                let value = places.next().and_then(|nth| values.get_mut(nth));
+                if let (Some(value), None) = (value, exceeded) {
+                    exceeded = value.spell(bytes).err();
+                }
+            })?;
+        }
+        exceeded.map_or(Ok(values), |exceeded| Err(exceeded.into()))
     }
 
     /// The group here that another segment knows by its value; absent when no document of this segment is in it.
@@ -192,6 +207,7 @@ impl Pass<'_> {
         count: &mut Count,
     ) -> Result<Vec<Winner>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
+        let unreadable = |error| self.run.unreadable(error);
         let passed = match after {
             Some(after) => self.passed(collapse, after)?,
             None => HashSet::new(),
@@ -209,9 +225,10 @@ impl Pass<'_> {
             let order = self.order.open(reader, self.scores).map_err(failed)?;
             let mut local = HashSet::new();
             for (nth, value) in passed.iter().enumerate() {
-                if nth.is_multiple_of(DOCUMENTS_PER_CHECK as usize) {
+                if nth.is_multiple_of(STRINGS_PER_CHECK) {
                     self.run.check()?;
                 }
+                let value = value.first().unwrap_or(&Standing::Missing);
                 local.extend(groups.local(value).map_err(unreadable)?);
             }
             let mut segment = heads.segment(order, &groups, after, local).map_err(unreadable)?;
@@ -229,8 +246,9 @@ impl Pass<'_> {
     }
 
     /// The groups of which a match lies at a position or before it.
-    fn passed(&self, collapse: &Collapse, after: &[Standing]) -> Result<HashSet<Standing>, Error> {
+    fn passed(&self, collapse: &Collapse, after: &[Standing]) -> Result<HashSet<Standings>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
+        let unreadable = |error| self.run.unreadable(error);
         let mut passed = HashSet::new();
         for reader in self.readers {
             self.run.check()?;
@@ -252,7 +270,7 @@ impl Pass<'_> {
             };
             self.each(reader, &mut visit).map_err(failed)?;
             let local: Vec<Local> = local.into_iter().collect();
-            passed.extend(groups.values(&local).map_err(unreadable)?);
+            passed.extend(groups.values(&local, self.run).map_err(unreadable)?);
             if passed.len() > MAX_COLLAPSE_GROUPS {
                 return Err(too_deep(passed.len()));
             }

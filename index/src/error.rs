@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use crate::allowance::AllowanceExceeded;
 use crate::limits::MAX_VIOLATIONS;
 
 /// Why one part of a request or a schema was refused.
@@ -303,9 +304,12 @@ impl Error {
         use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
 
         match source {
-            TantivyError::IoError(source) => Self::Io {
-                doing,
-                source: io::Error::new(source.kind(), source.to_string()),
+            TantivyError::IoError(source) => match AllowanceExceeded::carried_by(&source) {
+                Some(exceeded) => exceeded.into(),
+                None => Self::Io {
+                    doing,
+                    source: io::Error::new(source.kind(), source.to_string()),
+                },
             },
             TantivyError::DataCorruption(_)
             | TantivyError::IncompatibleIndex(_)
@@ -316,6 +320,14 @@ impl Error {
                 source: Some(source),
             },
             other => Self::Engine { doing, source: other },
+        }
+    }
+
+    /// A failure of reading a file, or what ended the reading.
+    pub(crate) fn reading(doing: &'static str, source: io::Error) -> Self {
+        match AllowanceExceeded::carried_by(&source) {
+            Some(exceeded) => exceeded.into(),
+            None => Self::Io { doing, source },
         }
     }
 }

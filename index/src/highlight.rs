@@ -30,7 +30,11 @@ mod seek;
 mod tokens;
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
+
+use crate::allowance::{Allowance, Grant};
 use crate::cancel::Cancellation;
 use crate::document::{FieldValue, Object};
 use crate::error::{Error, Reason, Violation, Violations};
@@ -39,7 +43,9 @@ use crate::limits::{
     MAX_TAG_BYTES, MAX_TEXT_BYTES,
 };
 use crate::query::Query;
+use crate::run::Run;
 use crate::schema::{Analyzer, Field, FieldKind, Schema};
+use fragment::Best;
 use seek::Seek;
 
 /// In which order the fragments of a field come.
@@ -117,6 +123,10 @@ pub struct Fragment {
 pub struct Highlighter {
     highlight: Highlight,
     fields: Vec<Highlighted>,
+    /// The memory of the search for all of its documents.
+    allowance: Allowance,
+    /// What the fragments hold that were handed out.
+    shown: Arc<Mutex<Grant>>,
 }
 
 /// A field to mark.
@@ -168,7 +178,13 @@ impl Highlighter {
             }
         }
         if violations.is_empty() {
-            Ok(Self { highlight, fields })
+            let allowance = Allowance::default();
+            Ok(Self {
+                highlight,
+                fields,
+                shown: Arc::new(Mutex::new(allowance.grant())),
+                allowance,
+            })
         } else {
             Err(Error::InvalidQuery(violations))
         }
@@ -177,30 +193,45 @@ impl Highlighter {
     /// The fragments of a document's fields; fields without a mark are left out.
     ///
     /// # Errors
-    /// [`Error::DeadlineExceeded`] and [`Error::Cancelled`] when `cancellation` says so.
+    /// [`Error::DeadlineExceeded`] and [`Error::Cancelled`] when `cancellation` says so; [`Error::LimitExceeded`] when the
+    /// tokens of a document, and the fragments of all documents so far, take more than
+    /// [`MAX_SEARCH_BYTES`](crate::limits::MAX_SEARCH_BYTES).
     pub fn fragments(
         &self,
         document: &Object,
         cancellation: &Cancellation,
     ) -> Result<Vec<(String, Vec<Fragment>)>, Error> {
+        let run = Arc::new(Run::new(cancellation.clone()).within(&self.allowance));
+        let found = self.all(document, &run);
+        found.map_err(|error| run.reason("highlighting", error))
+    }
+
+    /// The most bytes of [`MAX_SEARCH_BYTES`](crate::limits::MAX_SEARCH_BYTES) that it held at a time.
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.allowance.peak() as u64
+    }
+
+    fn all(&self, document: &Object, run: &Arc<Run>) -> tantivy::Result<Vec<(String, Vec<Fragment>)>> {
         let mut all = Vec::new();
         for field in self.fields.iter().filter(|field| !field.seeks.is_empty()) {
             let mut groups = Vec::new();
             texts(document, &field.steps, &mut groups);
-            let mut found = Vec::new();
+            let mut best = Best::new(&self.highlight, run);
             let mut first = 0;
             for group in groups {
-                cancellation.check()?;
-                let marks = tokens::marks(&field.analyzer, &field.seeks, &group);
+                run.check_inside()?;
+                let mut held = self.allowance.grant();
+                let marks = tokens::marks(&field.analyzer, &field.seeks, &group, run, &mut held)?;
                 for (nth, text) in group.iter().enumerate() {
                     let marks = marks.get(nth).map(Vec::as_slice).unwrap_or_default();
-                    found.extend(fragment::cut(text, first + nth, marks, &self.highlight));
+                    best.cut(text, first + nth, marks)?;
                 }
                 first += group.len();
             }
-            if !found.is_empty() {
-                let best = fragment::best(found, &self.highlight);
-                all.push((field.path.clone(), best));
+            let fragments = best.write(&mut self.shown.lock())?;
+            if !fragments.is_empty() {
+                all.push((field.path.clone(), fragments));
             }
         }
         Ok(all)

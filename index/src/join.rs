@@ -17,6 +17,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 
 use crate::bits::Bits;
 use crate::query::ScoreMode;
+use crate::score::single;
 
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
 /// entry is good for as long as the segment lives.
@@ -162,11 +163,11 @@ impl JoinScorer {
             }
             ScoreMode::Avg => {
                 let (sum, count) = self.fold(0.0, |sum, score| sum + score);
-                self.score = (sum / f64::from(count)) as Score;
+                self.score = single(sum / f64::from(count));
             }
-            ScoreMode::Total => self.score = self.fold(0.0, |sum, score| sum + score).0 as Score,
-            ScoreMode::Max => self.score = self.fold(f64::MIN, f64::max).0 as Score,
-            ScoreMode::Min => self.score = self.fold(f64::MAX, f64::min).0 as Score,
+            ScoreMode::Total => self.score = single(self.fold(0.0, |sum, score| sum + score).0),
+            ScoreMode::Max => self.score = single(self.fold(f64::MIN, f64::max).0),
+            ScoreMode::Min => self.score = single(self.fold(f64::MAX, f64::min).0),
         }
         self.doc
     }

@@ -59,8 +59,11 @@
 //! | `attribute` | values under names that no schema knows |
 //! | `columns`, `held` | what searches keep of the columns of segments, and how many bytes that are |
 //! | `bm25`, `statistics` | scores of texts, and what they depend on besides the document |
+//! | `score` | scores in single precision |
 //! | `bounds` | how high the documents of a word can score |
-//! | `run` | what the parts of one search share |
+//! | `allowance` | the memory that one search may hold |
+//! | `run`, `pace` | what the parts of one search share, and how they look whether it has to stop |
+//! | `phrase` | where a phrase occurs in a text |
 //! | `checksum` | whether files hold what was written into them |
 //! | `directory` | commits that are visible at once and durable at checkpoints |
 //! | `collapse` | of the matches with the same value of a field, the best |
@@ -91,6 +94,7 @@ pub mod search;
 pub mod sort;
 pub mod writer;
 
+mod allowance;
 mod attribute;
 mod bits;
 mod bm25;
@@ -108,10 +112,13 @@ mod join;
 mod layout;
 mod merge;
 mod merge_log;
+mod pace;
+mod phrase;
 mod plan;
 mod points;
 mod priority;
 mod run;
+mod score;
 mod statistics;
 
 pub use aggregate::{

@@ -4,6 +4,8 @@
 pub const MAX_KEY_BYTES: usize = 1_000;
 /// Bytes of one KEYWORD value.
 pub const MAX_KEYWORD_BYTES: usize = 4 * 1024;
+/// Bytes of a token of a TEXT value: the search library drops longer ones.
+pub const MAX_TOKEN_BYTES: usize = 65_530;
 /// Bytes of one TEXT value.
 pub const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 /// Elements of an array field in one document.
@@ -50,6 +52,9 @@ pub const MAX_FUZZY_EDITS: u8 = 2;
 pub const MAX_FUZZY_WORDS: usize = 64;
 /// Functions of one `function_score`.
 pub const MAX_SCORE_FUNCTIONS: usize = 32;
+/// What the weights of a clause and of those around it may multiply to, and the weight of a function: beyond, scores in
+/// single precision would be infinite.
+pub const MAX_WEIGHT: f64 = 1e18;
 /// Vertices of a polygon.
 pub const MAX_POLYGON_VERTICES: usize = 10_000;
 /// Metres of a `geo_distance`: half of the Earth's circumference, beyond which the circle is the globe.
@@ -61,6 +66,10 @@ pub const MAX_COLUMN_CACHE_BYTES: usize = 128 * 1024 * 1024;
 pub const MAX_KEPT_STRINGS_BYTES: usize = 64 * 1024 * 1024;
 /// Bytes that the patterns of one search keep of which values match, so as not to look for them again.
 pub const MAX_KEPT_MATCHES_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes that one search may hold at a time, until it answers: places, postings, tokens, sort values, groups. What is kept
+/// between searches isn't part of it.
+pub const MAX_SEARCH_BYTES: usize = 160 * 1024 * 1024;
 
 /// Fields of a highlight.
 pub const MAX_HIGHLIGHT_FIELDS: usize = 10;
@@ -83,8 +92,6 @@ pub const MAX_INNER_HIT_LISTS: usize = 16;
 pub const MAX_PAGE_INNER_HITS: usize = 100_000;
 /// Groups of a collapsed search that page tokens can pass over.
 pub const MAX_COLLAPSE_GROUPS: usize = 100_000;
-/// Bytes of the strings that the best hits are sorted by, while a page is found: those that `skip` passes over included.
-pub const MAX_SORT_BYTES: usize = 256 * 1024 * 1024;
 /// Keys of a sort.
 pub const MAX_SORTS: usize = 32;
 /// Points of a sort by distance.
@@ -132,8 +139,8 @@ pub const MAX_RECENT_MISFITS: usize = 128;
 /// Operations of one `apply` call.
 pub const MAX_OPERATIONS: usize = 100_000;
 
-// tantivy drops terms above 65,530 bytes without an error.
-const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < 65_530);
-const _: () = assert!(MAX_KEYWORD_BYTES < 65_530 && MAX_KEY_BYTES < 65_530);
+// Values of these fields are terms.
+const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES);
+const _: () = assert!(MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES && MAX_KEY_BYTES < MAX_TOKEN_BYTES);
 /// Bytes of an index that are compared with their checksums while it is opened; the rest is in the background.
 pub const VERIFIED_AT_OPEN_BYTES: u64 = 64 << 20;

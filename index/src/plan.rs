@@ -15,6 +15,7 @@
 //! | `shape` | how large a query tree is |
 //! | `number` | exact comparison of numbers of different types |
 //! | `terms` | `term`, `terms` |
+//! | `any_term` | documents with any of many terms |
 //! | `range` | `range` |
 //! | `exists` | `exists` |
 //! | `pattern`, `glob` | `prefix`, `suffix`, `wildcard`, and how a pattern matches |
@@ -33,6 +34,7 @@
 //! | `words` | documents with words of a text, scored; the best of them first |
 //! | `conjunction`, `union` | documents that all, or some, of several clauses match, with exact sums of scores |
 //! | `phrase_score` | scores of exact phrases |
+//! | `paced` | the library's scorers, walked so that the search can stop |
 //! | `exclusion` | documents that a `must_not` excludes |
 //! | `gathered` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |
@@ -46,6 +48,7 @@
 //! | `area_scorer` | documents with a point in an area |
 //! | `sloppy_phrase` | documents with tokens near each other |
 
+mod any_term;
 mod area;
 mod area_scorer;
 mod attribute;
@@ -69,6 +72,7 @@ mod keyword_range;
 mod measured;
 mod nested;
 mod number;
+mod paced;
 mod pattern;
 mod phrase_prefix;
 mod phrase_score;
@@ -92,7 +96,7 @@ use tantivy::{DocId, Score, TantivyError};
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::join::ParentCache;
 use crate::layout::{Handle, Layout};
-use crate::limits::{MAX_QUERY_DEPTH, MAX_QUERY_NODES};
+use crate::limits::{MAX_QUERY_DEPTH, MAX_QUERY_NODES, MAX_WEIGHT};
 use crate::profile::Trace;
 use crate::query::Query;
 use crate::run::Run;
@@ -192,6 +196,9 @@ struct Planner<'a> {
     /// Which of them is being planned.
     inside: Option<usize>,
     trace: Option<Trace>,
+    /// What scores of the clause that is being planned are multiplied by at most: by the clauses around it, from any of
+    /// them on.
+    weights: f64,
     /// Whether the tree has so many clauses that each has to look whether the search has to stop.
     many: bool,
 }
@@ -206,6 +213,7 @@ impl<'a> Planner<'a> {
             nested: Vec::new(),
             inside: None,
             trace: None,
+            weights: 1.0,
             many: false,
         }
     }
@@ -455,7 +463,7 @@ impl<'a> Planner<'a> {
 
     fn weight(&mut self, at: &str, weight: f32) -> Option<f32> {
         if weight.is_finite() && weight >= 0.0 {
-            return Some(weight + 0.0);
+            return self.weights_fit(at, f64::from(weight)).then_some(weight + 0.0);
         }
         let message = format!("the weight {weight} is not a finite number from 0");
         self.violate(
@@ -465,6 +473,40 @@ impl<'a> Planner<'a> {
             "give a weight from 0, or none",
         );
         None
+    }
+
+    /// Whether a weight and those around it don't multiply to more than [`MAX_WEIGHT`]; if they do, that is noted.
+    fn weights_fit(&mut self, at: &str, weight: f64) -> bool {
+        let product = self.weights * weight;
+        if product <= MAX_WEIGHT {
+            return true;
+        }
+        let reason = Reason::LimitExceeded {
+            limit: "MAX_WEIGHT",
+            max: MAX_WEIGHT as u64,
+            actual: product as u64,
+        };
+        let message = format!(
+            "with the weights around it, it multiplies to {product:e}, above the limit MAX_WEIGHT of {MAX_WEIGHT:e}"
+        );
+        let advice = "only the ratios of weights matter: divide all of them by the largest";
+        self.violate(format!("{at}.weight"), reason, message, advice);
+        false
+    }
+
+    /// Plans what is inside a clause that multiplies scores by `weight`, which fits.
+    fn weighing<T>(&mut self, weight: Option<f32>, plan: impl FnOnce(&mut Self) -> T) -> T {
+        let weight = f64::from(weight.unwrap_or(1.0));
+        // Small weights outside don't make up for large ones inside: those are multiplied first.
+        self.within((self.weights * weight).max(1.0), plan)
+    }
+
+    /// Plans what is inside a clause, with these `weights` around it.
+    fn within<T>(&mut self, weights: f64, plan: impl FnOnce(&mut Self) -> T) -> T {
+        let around = std::mem::replace(&mut self.weights, weights);
+        let planned = plan(self);
+        self.weights = around;
+        planned
     }
 
     /// The clause can't be used on a field of this type.

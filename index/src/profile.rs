@@ -32,6 +32,8 @@ pub struct Profile {
     pub aggregate: Duration,
     /// Time to look for inner hits.
     pub inner_hits: Duration,
+    /// The most bytes of [`crate::limits::MAX_SEARCH_BYTES`] that it held at a time.
+    pub peak_bytes: u64,
 }
 
 /// One clause.

@@ -3,12 +3,14 @@
 //! The search library's traits return its own error type. A part that gives up for a reason of ours leaves the reason
 //! here and returns any error; the search then answers with what is here.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tantivy::TantivyError;
 
+use crate::allowance::Allowance;
 use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
 use crate::error::Error;
@@ -19,6 +21,7 @@ use crate::statistics::Statistics;
 #[derive(Debug)]
 pub(crate) struct Run {
     cancellation: Cancellation,
+    allowance: Allowance,
     columns: Arc<ColumnCache>,
     /// Values and words that patterns have looked at.
     walked: AtomicU64,
@@ -33,14 +36,21 @@ impl Run {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
         Self {
             cancellation,
+            kept_matches: AtomicUsize::new(0),
+            allowance: Allowance::default(),
             columns: Arc::default(),
             walked: AtomicU64::new(0),
-            kept_matches: AtomicUsize::new(0),
             planned_nodes: AtomicUsize::new(0),
             measured: false,
             failure: Mutex::new(None),
             statistics: Arc::default(),
         }
+    }
+
+    /// The run with the memory of another.
+    pub(crate) fn within(mut self, allowance: &Allowance) -> Self {
+        self.allowance = allowance.clone();
+        self
     }
 
     /// The run with the columns that earlier searches have opened.
@@ -91,6 +101,16 @@ impl Run {
         self.check().map_err(|error| self.give_up(error))
     }
 
+    /// The memory that all parts of the search may hold.
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
+    /// [`Run::check`] for inside of reading.
+    pub(crate) fn check_reading(&self) -> io::Result<()> {
+        self.check_inside().map_err(io::Error::other)
+    }
+
     /// Accounts for `nodes` of a query tree; how many there are in this search so far.
     pub(crate) fn planned(&self, nodes: usize) -> usize {
         self.planned_nodes
@@ -127,6 +147,14 @@ impl Run {
     /// Fails when a part gave up that had no way to say so.
     pub(crate) fn outcome(&self) -> Result<(), Error> {
         self.failure.lock().take().map_or(Ok(()), Err)
+    }
+
+    /// The reason why values of documents couldn't be read.
+    pub(crate) fn unreadable(&self, source: io::Error) -> Error {
+        self.failure
+            .lock()
+            .take()
+            .unwrap_or_else(|| Error::reading("reading the columns of a segment", source))
     }
 
     /// The reason of an error from inside.

@@ -18,7 +18,7 @@ use crate::plan::{self, Plan};
 use crate::profile::{Access, Laps, Profile, Recorder};
 use crate::request::{Hit, SearchRequest, SearchResult, TotalRequest};
 use crate::run::Run;
-use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top, Winner, unreadable};
+use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top, Winner};
 
 mod checked;
 
@@ -177,7 +177,7 @@ impl Searcher {
                 None => {
                     let mut top = Top::new(&order, wanted, after);
                     search.all(&mut top, &mut count, &mut aggregations)?;
-                    top.into_winners().map_err(unreadable)?
+                    top.into_winners().map_err(|error| run.unreadable(error))?
                 }
             };
         }
@@ -193,22 +193,38 @@ impl Searcher {
         }
         let last = winners.last().filter(|_| more);
         let next_page_token = last.map(|last| page::encode(origin, &last.standings));
-        let hits = winners.iter().skip(request.skip).map(|winner| Hit {
-            key: order.document_key(&winner.standings),
-            score: order.wants_scores().then_some(winner.score),
-            sort_values: order.sort_values(&winner.standings),
-            inner_hits: Vec::new(),
+        let mut held = run.allowance().grant();
+        let hits = winners.into_iter().skip(request.skip).map(|winner| {
+            let hit = Hit {
+                key: order.document_key(&winner.standings),
+                score: order.wants_scores().then_some(winner.score),
+                sort_values: order.sort_values(&winner.standings),
+                inner_hits: Vec::new(),
+            };
+            held.absorb(winner.standings.into_held());
+            hit
         });
         let mut hits: Vec<Hit> = hits.collect();
         let keys: Vec<&[u8]> = hits.iter().map(|hit| hit.key.as_slice()).collect();
-        let lists = inner_hits::collect(&inner_hits, layout, parents, &self.view.searcher, &keys, &run)?;
+        let lists = inner_hits::collect(
+            &inner_hits,
+            layout,
+            parents,
+            &self.view.searcher,
+            &keys,
+            &run,
+            &mut held,
+        )?;
         for (hit, lists) in hits.iter_mut().zip(lists) {
             hit.inner_hits = lists;
         }
+        // What ended quietly since, or before: an answer is whole, or an error.
+        run.outcome()?;
         profile.inner_hits = laps.lap();
         let profile = plan.trace.zip(recorder).map(|(trace, recorder)| Profile {
             query: trace.tree(None),
             segments: recorder.segments(&trace),
+            peak_bytes: run.allowance().peak() as u64,
             ..profile
         });
         Ok(SearchResult {
@@ -312,6 +328,7 @@ impl<'a> Pass<'a> {
         aggregations: Option<SegmentWalk<'_>>,
     ) -> Result<Access, Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
+        let unreadable = |error| self.run.unreadable(error);
         let walks = aggregations.is_some() || !self.counted(weight, reader, count).map_err(failed)?;
         if self.wanted == 0 && !walks {
             return Ok(Access::Counted);
@@ -566,3 +583,6 @@ impl<'t, 'b> Takers<'t, 'b, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,12 +17,10 @@
 //! | `leading` | the key that decides most comparisons, read in blocks |
 //! | `distance`, `nearest` | distances, and the nearest documents by the cells around a point |
 //! | `top` | the best documents |
-//! | `budget` | how much the sort values of the best may hold |
 //! | `heads` | the best documents of the best groups |
 //! | `tops` | the best documents of each of many groups |
 //! | `probe` | which documents to look at first |
 
-mod budget;
 mod check;
 mod column;
 mod contenders;
@@ -39,12 +37,11 @@ mod standing;
 mod top;
 mod tops;
 
-pub(crate) use budget::unreadable;
 pub(crate) use heads::{Heads, SegmentHeads};
 pub(crate) use order::Order;
 pub(crate) use probe::Matches;
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
-pub(crate) use standing::Standing;
+pub(crate) use standing::{Standing, Standings};
 pub(crate) use top::{SegmentTop, Top, Winner};
 pub(crate) use tops::GroupTops;
 

@@ -1,59 +1,186 @@
 //! Cuts texts around marks.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::tokens::Mark;
 use super::{Encoder, Fragment, FragmentOrder, Highlight};
+use crate::allowance::{AllowanceExceeded, Grant};
 use crate::analyze::inside_word;
+use crate::pace::Pace;
+use crate::run::Run;
 
-/// The fragments of one text around its marks, which are sorted.
-pub(super) fn cut(text: &str, value: usize, marks: &[Mark], highlight: &Highlight) -> Vec<Fragment> {
-    let spans = joined(marks);
-    let mut fragments = Vec::new();
-    let mut rest = spans.as_slice();
-    let mut floor = 0;
-    while let Some(first) = rest.first() {
-        let size = highlight.fragment_size;
-        let fits = |span: &&Range<usize>| chars(text, first.start..span.end) <= size;
-        let taken = rest.iter().take_while(fits).count().max(1);
-        let (inside, behind) = rest.split_at(taken);
-        let end = inside.last().map_or(first.end, |last| last.end);
-        let ceiling = behind.first().map_or(text.len(), |next| next.start);
-        let range = widened(text, first.start..end, floor..ceiling, size);
-        fragments.push(fragment(text, value, range.clone(), inside, marks, highlight));
-        floor = range.end;
-        rest = behind;
-    }
-    fragments
+/// Marks that are put into fragments between two looks at the deadline.
+const MARKS_PER_CHECK: u32 = 512;
+/// Bytes of the longest entity that a byte becomes.
+const LONGEST_ENTITY: usize = 6;
+
+/// The best fragments of a field's texts, while they are found.
+pub(super) struct Best<'t> {
+    highlight: &'t Highlight,
+    pieces: Vec<Piece<'t>>,
+    /// The rank of the last of enough pieces.
+    worst: Option<Rank>,
+    run: &'t Run,
 }
 
-/// As many of a field's fragments as are wanted, the best ones, in the order that is wanted.
-pub(super) fn best(mut fragments: Vec<Fragment>, highlight: &Highlight) -> Vec<Fragment> {
-    let place = |fragment: &Fragment| (fragment.value, fragment.range.start);
-    fragments.sort_by(|a, b| {
-        b.score
-            .total_cmp(&a.score)
-            .then(b.marks.len().cmp(&a.marks.len()))
-            .then(place(a).cmp(&place(b)))
-    });
-    fragments.truncate(highlight.number_of_fragments);
-    if highlight.order == FragmentOrder::Text {
-        fragments.sort_by_key(place);
+/// A fragment, before it is written.
+struct Piece<'t> {
+    text: &'t str,
+    value: usize,
+    range: Range<usize>,
+    /// What is marked in it, joined.
+    spans: Vec<Range<usize>>,
+    score: f32,
+    _held: Grant,
+}
+
+/// Where a fragment stands among others: lower is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rank {
+    score: f32,
+    spans: usize,
+    place: (usize, usize),
+}
+
+impl Rank {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other
+            .score
+            .total_cmp(&self.score)
+            .then(other.spans.cmp(&self.spans))
+            .then(self.place.cmp(&other.place))
     }
-    fragments
+}
+
+impl Piece<'_> {
+    fn place(&self) -> (usize, usize) {
+        (self.value, self.range.start)
+    }
+
+    fn rank(&self) -> Rank {
+        Rank {
+            score: self.score,
+            spans: self.spans.len(),
+            place: self.place(),
+        }
+    }
+}
+
+impl<'t> Best<'t> {
+    pub(super) fn new(highlight: &'t Highlight, run: &'t Run) -> Self {
+        Self {
+            highlight,
+            pieces: Vec::new(),
+            worst: None,
+            run,
+        }
+    }
+
+    /// Cuts the fragments of one text around its marks, which are sorted, and keeps the best.
+    pub(super) fn cut(&mut self, text: &'t str, value: usize, marks: &[Mark]) -> tantivy::Result<()> {
+        let mut pace = Pace::new(self.run, MARKS_PER_CHECK);
+        let mut held = self.run.allowance().grant();
+        let spans = joined(marks, &mut held)?;
+        let size = self.highlight.fragment_size;
+        let mut rest = spans.as_slice();
+        let mut floor = 0;
+        while let Some(first) = rest.first() {
+            let taken = fitting(text, rest, size);
+            pace.step(taken as u32)?;
+            let (inside, behind) = rest.split_at(taken);
+            let end = inside.last().map_or(first.end, |last| last.end);
+            let ceiling = behind.first().map_or(text.len(), |next| next.start);
+            let range = widened(text, first.start..end, floor..ceiling, size);
+            floor = range.end;
+            rest = behind;
+            let rank = Rank {
+                score: score(marks, &range),
+                spans: inside.len(),
+                place: (value, range.start),
+            };
+            if self.worst.is_none_or(|worst| rank.cmp(&worst).is_lt()) {
+                self.pieces.push(Piece {
+                    text,
+                    value,
+                    range,
+                    score: rank.score,
+                    _held: self
+                        .run
+                        .allowance()
+                        .take(size_of_val(inside) + size_of::<Piece<'_>>())?,
+                    spans: inside.to_vec(),
+                });
+                if self.pieces.len() >= 2 * self.highlight.number_of_fragments {
+                    self.crowd_out();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps as many as are wanted.
+    fn crowd_out(&mut self) {
+        self.pieces.sort_by(|a, b| a.rank().cmp(&b.rank()));
+        self.pieces.truncate(self.highlight.number_of_fragments);
+        self.worst = self.pieces.last().map(Piece::rank);
+    }
+
+    /// The best ones, in the order that is wanted. `held` takes their memory.
+    pub(super) fn write(mut self, held: &mut Grant) -> tantivy::Result<Vec<Fragment>> {
+        self.crowd_out();
+        if self.highlight.order == FragmentOrder::Text {
+            self.pieces.sort_by_key(Piece::place);
+        }
+        let mut fragments = Vec::with_capacity(self.pieces.len());
+        for piece in self.pieces {
+            self.run.check_inside()?;
+            fragments.push(fragment(piece, self.highlight, held)?);
+        }
+        Ok(fragments)
+    }
 }
 
 /// What the marks cover together: none overlaps or touches another.
-fn joined(marks: &[Mark]) -> Vec<Range<usize>> {
+fn joined(marks: &[Mark], held: &mut Grant) -> Result<Vec<Range<usize>>, AllowanceExceeded> {
     let mut spans: Vec<Range<usize>> = Vec::new();
     for mark in marks {
+        let (from, to) = (mark.from as usize, mark.to as usize);
         match spans.last_mut() {
-            Some(last) if mark.from <= last.end => last.end = last.end.max(mark.to),
-            _ => spans.push(mark.from..mark.to),
+            Some(last) if from <= last.end => last.end = last.end.max(to),
+            _ => held.push(&mut spans, from..to)?,
         }
     }
-    spans
+    Ok(spans)
+}
+
+/// How many of the spans, of which there is one, lie within `size` characters; at least one.
+fn fitting(text: &str, spans: &[Range<usize>], size: usize) -> usize {
+    let mut at = spans.first().map(|first| first.start).unwrap_or_default();
+    let mut room = size;
+    let fits = |span: &&Range<usize>| {
+        let more = text.get(at..span.end).unwrap_or_default();
+        let chars = more.chars().take(room + 1).count();
+        at = span.end;
+        let fits = chars <= room;
+        room = room.saturating_sub(chars);
+        fits
+    };
+    spans.iter().take_while(fits).count().max(1)
+}
+
+/// The weights of the different words with a mark in the range.
+fn score(marks: &[Mark], range: &Range<usize>) -> f32 {
+    let from = marks.partition_point(|mark| (mark.from as usize) < range.start);
+    let inside = marks.get(from..).unwrap_or_default();
+    let inside = inside.iter().take_while(|mark| (mark.from as usize) < range.end);
+    let mut weights: BTreeMap<u32, f32> = BTreeMap::new();
+    for mark in inside.filter(|mark| mark.to as usize <= range.end) {
+        let weight = weights.entry(mark.spelling).or_insert(mark.weight);
+        *weight = weight.max(mark.weight);
+    }
+    weights.values().copied().map(f64::from).sum::<f64>() as f32
 }
 
 fn chars(text: &str, range: Range<usize>) -> usize {
@@ -111,14 +238,21 @@ fn last_len(text: &str, at: usize) -> usize {
 }
 
 fn fragment(
-    text: &str,
-    value: usize,
-    range: Range<usize>,
-    spans: &[Range<usize>],
-    marks: &[Mark],
+    piece: Piece<'_>,
     highlight: &Highlight,
-) -> Fragment {
-    let mut shown = String::new();
+    held: &mut Grant,
+) -> Result<Fragment, AllowanceExceeded> {
+    let Piece {
+        text, range, spans, ..
+    } = &piece;
+    let longest = match highlight.encoder {
+        Encoder::Plain => 1,
+        Encoder::Html => LONGEST_ENTITY,
+    };
+    let tags = spans.len() * (highlight.pre_tag.len() + highlight.post_tag.len());
+    let most = range.len() * longest + tags;
+    let mut own = held.beside(most + size_of_val(spans.as_slice()) + size_of::<Fragment>())?;
+    let mut shown = String::with_capacity(most);
     let mut at = range.start;
     for span in spans {
         write(text, at..span.start, highlight.encoder, &mut shown);
@@ -128,21 +262,16 @@ fn fragment(
         at = span.end;
     }
     write(text, at..range.end, highlight.encoder, &mut shown);
-    let mut weights: BTreeMap<&str, f32> = BTreeMap::new();
-    let inside = marks
-        .iter()
-        .filter(|mark| range.start <= mark.from && mark.to <= range.end);
-    for mark in inside {
-        let weight = weights.entry(&mark.token).or_insert(mark.weight);
-        *weight = weight.max(mark.weight);
-    }
-    Fragment {
+    shown.shrink_to_fit();
+    own.shrink_to(shown.len() + size_of_val(spans.as_slice()) + size_of::<Fragment>());
+    held.absorb(own);
+    Ok(Fragment {
         text: shown,
-        value,
-        range,
-        marks: spans.to_vec(),
-        score: weights.values().sum(),
-    }
+        value: piece.value,
+        range: piece.range,
+        marks: piece.spans,
+        score: piece.score,
+    })
 }
 
 fn write(text: &str, range: Range<usize>, encoder: Encoder, shown: &mut String) {

@@ -58,7 +58,7 @@ impl Form {
 }
 
 /// A word of a `match`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Word {
     /// This token, or these parts of it one after the other.
     Parts(Vec<Placed>),

@@ -1,259 +1,382 @@
 //! The tokens of an object's texts as the index has them, and which of them are found.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use tantivy::TantivyError;
 
 use super::seek::{Phrase, Seek, What, Word};
-use crate::analyze::{Phase, analyze};
+use crate::allowance::{AllowanceExceeded, Grant};
+use crate::analyze::{Phase, Placed, each_token};
+use crate::bits::Bits;
+use crate::limits::MAX_TOKEN_BYTES;
+use crate::pace::Pace;
+use crate::phrase::{Occurrences, PhraseWord};
+use crate::run::Run;
 use crate::schema::Analyzer;
 
 /// Positions that the search library leaves free between two texts of a field.
 const GAP: usize = 1;
-/// Bytes above which the search library drops a token.
-const MAX_TOKEN_BYTES: usize = 65_530;
+/// Tokens, spellings and places of phrases that are looked at between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 1_024;
+/// Memory of a spelling besides its bytes: an entry of a hash table that has just grown, and its string's.
+const SPELLING_BYTES: usize = 128;
+/// What a token counts that wasn't found.
+const NOT_FOUND: f32 = f32::NEG_INFINITY;
 
 /// A token that was found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mark {
     /// First byte.
-    pub(super) from: usize,
+    pub(super) from: u32,
     /// Byte behind the last.
-    pub(super) to: usize,
-    /// How the index spells it.
-    pub(super) token: String,
+    pub(super) to: u32,
+    /// How the index spells it: the same for equal spellings of the same texts.
+    pub(super) spelling: u32,
     /// How much it counts.
     pub(super) weight: f32,
 }
 
-/// The marks in each of the texts that one object has in a field, in the order of the texts.
-pub(super) fn marks(analyzer: &Analyzer, seeks: &[Seek], texts: &[&str]) -> Vec<Vec<Mark>> {
-    let own = Tokens::new(analyzer, texts);
+/// The marks in each of the texts that one object has in a field, in the order of the texts. `held` takes their memory.
+pub(super) fn marks(
+    analyzer: &Analyzer,
+    seeks: &[Seek],
+    texts: &[&str],
+    run: &Arc<Run>,
+    held: &mut Grant,
+) -> tantivy::Result<Vec<Vec<Mark>>> {
+    let mut spellings = Spellings {
+        ids: HashMap::new(),
+        held: run.allowance().grant(),
+    };
+    let mut own = Tokens::new(analyzer, texts, &mut spellings, run)?;
     let mut others: HashMap<&Analyzer, Tokens> = HashMap::new();
-    let mut marks = vec![Vec::new(); texts.len()];
     for seek in seeks {
-        let (tokens, found) = match &seek.what {
-            What::Tokens(form) => (&own, own.of_spelling(|token| form.matches(token))),
-            What::Words { words, needed } => (&own, own.words(words, *needed)),
+        match &seek.what {
+            What::Tokens(form) => {
+                let found = own.of_spelling(&spellings, |token| form.matches(token))?;
+                own.mark(&found, seek.weight)?;
+            }
+            What::Words { words, needed } => {
+                let (there, found) = own.words(words, &spellings)?;
+                if there >= *needed {
+                    own.mark(&found, seek.weight)?;
+                }
+            }
             What::Phrase(phrase) => {
                 let tokens = match &phrase.analyzer {
-                    Some(analyzer) => &*others
-                        .entry(analyzer)
-                        .or_insert_with(|| Tokens::new(analyzer, texts)),
-                    None => &own,
+                    Some(analyzer) => {
+                        if !others.contains_key(analyzer) {
+                            let tokens = Tokens::new(analyzer, texts, &mut spellings, run)?;
+                            others.insert(analyzer, tokens);
+                        }
+                        others.get_mut(analyzer)
+                    }
+                    None => Some(&mut own),
                 };
-                (tokens, tokens.phrase(phrase))
+                let Some(tokens) = tokens else { continue };
+                let mut found = tokens.none()?;
+                let Phrase {
+                    words,
+                    slop,
+                    last_is_prefix,
+                    ..
+                } = phrase;
+                if tokens.phrase(words, *slop, *last_is_prefix, &spellings, &mut found)? {
+                    tokens.mark(&found, seek.weight)?;
+                }
             }
-        };
-        for token in found.into_iter().filter_map(|nth| tokens.tokens.get(nth)) {
-            if let Some(marks) = marks.get_mut(token.text) {
-                marks.push(Mark {
+        }
+    }
+    let mut marks = vec![Vec::new(); texts.len()];
+    for tokens in [&own].into_iter().chain(others.values()) {
+        let found = tokens.tokens.iter().zip(&tokens.weights);
+        for (token, weight) in found.filter(|(_, weight)| **weight > NOT_FOUND) {
+            if let Some(marks) = marks.get_mut(token.text as usize) {
+                let mark = Mark {
                     from: token.from,
                     to: token.to,
-                    token: token.spelling.clone(),
-                    weight: seek.weight,
-                });
+                    spelling: token.spelling,
+                    weight: *weight,
+                };
+                held.push(marks, mark)?;
             }
         }
     }
     for marks in &mut marks {
-        marks.sort_by(|a, b| {
-            (a.from, a.to, &a.token)
-                .cmp(&(b.from, b.to, &b.token))
-                .then(b.weight.total_cmp(&a.weight))
-        });
-        // The same token found by several clauses counts once, as the weightiest of them has it.
-        marks.dedup_by(|next, kept| (next.from, next.to, &next.token) == (kept.from, kept.to, &kept.token));
+        let place = |mark: &Mark| (mark.from, mark.to, mark.spelling);
+        marks.sort_unstable_by(|a, b| place(a).cmp(&place(b)).then(b.weight.total_cmp(&a.weight)));
+        // The same token found in two ways of analyzing the text counts once, as the weightier has it.
+        marks.dedup_by(|next, kept| place(next) == place(kept));
     }
-    marks
+    Ok(marks)
+}
+
+/// The different spellings of tokens, numbered as they appear.
+struct Spellings {
+    ids: HashMap<String, u32>,
+    held: Grant,
+}
+
+impl Spellings {
+    fn id(&mut self, spelling: &str) -> Result<u32, AllowanceExceeded> {
+        if let Some(id) = self.ids.get(spelling) {
+            return Ok(*id);
+        }
+        self.held.grow(spelling.len() + SPELLING_BYTES)?;
+        let id = self.ids.len() as u32;
+        self.ids.insert(spelling.to_owned(), id);
+        Ok(id)
+    }
 }
 
 /// One token of one of the texts.
 struct Token {
-    text: usize,
-    from: usize,
-    to: usize,
-    position: usize,
-    spelling: String,
+    text: u32,
+    from: u32,
+    to: u32,
+    position: u32,
+    spelling: u32,
 }
 
 /// All tokens of an object's texts.
 struct Tokens {
     /// In the order of the texts, by position.
     tokens: Vec<Token>,
-    /// Which tokens are spelled like this, in order.
-    by_spelling: HashMap<String, Vec<usize>>,
+    /// What each of them counts, as far as it was found.
+    weights: Vec<f32>,
+    /// The tokens of each spelling, in order, one spelling behind the other.
+    by_spelling: Vec<u32>,
+    /// Where those of each spelling begin.
+    begins: Vec<u32>,
+    pace: Pace<Arc<Run>>,
+    _held: Grant,
 }
 
 impl Tokens {
-    fn new(analyzer: &Analyzer, texts: &[&str]) -> Self {
-        let mut tokens = Vec::new();
-        let mut by_spelling: HashMap<String, Vec<usize>> = HashMap::new();
+    fn new(
+        analyzer: &Analyzer,
+        texts: &[&str],
+        spellings: &mut Spellings,
+        run: &Arc<Run>,
+    ) -> tantivy::Result<Self> {
+        let mut held = run.allowance().grant();
+        let mut pace = Pace::new(Arc::clone(run), STEPS_PER_CHECK);
+        let mut tokens: Vec<Token> = Vec::new();
         let mut base = 0;
         for (nth, text) in texts.iter().enumerate() {
             let mut end = base;
-            for token in analyze(analyzer, Phase::Index, text) {
+            each_token::<TantivyError>(analyzer, Phase::Index, text, |token| {
+                pace.step(1)?;
                 if token.text.len() > MAX_TOKEN_BYTES {
-                    continue;
+                    return Ok(());
                 }
                 let position = base + token.position;
                 end = end.max(position + token.position_length);
-                by_spelling
-                    .entry(token.text.clone())
-                    .or_default()
-                    .push(tokens.len());
-                tokens.push(Token {
-                    text: nth,
-                    from: token.from,
-                    to: token.to,
-                    position,
-                    spelling: token.text,
-                });
-            }
+                let token = Token {
+                    text: nth as u32,
+                    from: token.offset_from as u32,
+                    to: token.offset_to as u32,
+                    position: position as u32,
+                    spelling: spellings.id(&token.text)?,
+                };
+                Ok(held.push(&mut tokens, token)?)
+            })?;
             base = end + GAP;
         }
-        Self { tokens, by_spelling }
+        let kinds = spellings.ids.len();
+        held.grow(tokens.len() * (size_of::<u32>() + size_of::<f32>()) + (kinds + 2) * size_of::<u32>())?;
+        // First how many there are of each, two places on; then, while they are placed, where the next one goes.
+        let mut begins = vec![0; kinds + 2];
+        for token in &tokens {
+            if let Some(count) = begins.get_mut(token.spelling as usize + 2) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for begin in &mut begins {
+            sum += *begin;
+            *begin = sum;
+        }
+        let mut by_spelling = vec![0; tokens.len()];
+        for (nth, token) in tokens.iter().enumerate() {
+            if let Some(next) = begins.get_mut(token.spelling as usize + 1) {
+                if let Some(place) = by_spelling.get_mut(*next as usize) {
+                    *place = nth as u32;
+                }
+                *next += 1;
+            }
+        }
+        Ok(Self {
+            weights: vec![NOT_FOUND; tokens.len()],
+            tokens,
+            by_spelling,
+            begins,
+            pace,
+            _held: held,
+        })
     }
 
-    fn of_spelling(&self, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
-        let found = self.by_spelling.iter().filter(|(token, _)| wanted(token));
-        found.flat_map(|(_, tokens)| tokens.iter().copied()).collect()
+    /// The tokens of a spelling, in order.
+    fn of(&self, spelling: u32) -> &[u32] {
+        let spelling = spelling as usize;
+        let ends = self.begins.get(spelling).zip(self.begins.get(spelling + 1));
+        let ends = ends.map(|(from, to)| *from as usize..*to as usize);
+        ends.and_then(|ends| self.by_spelling.get(ends))
+            .unwrap_or_default()
     }
 
-    fn words(&self, words: &[Word], needed: usize) -> Vec<usize> {
-        let mut all = Vec::new();
+    /// The tokens of a word, in order.
+    fn of_word(&self, word: &str, spellings: &Spellings) -> &[u32] {
+        let spelling = spellings.ids.get(word);
+        spelling.map(|spelling| self.of(*spelling)).unwrap_or_default()
+    }
+
+    /// A set of tokens without any.
+    fn none(&self) -> Result<Bits, AllowanceExceeded> {
+        Bits::within(self.tokens.len() as u32, self.pace.run().allowance())
+    }
+
+    /// Notes that tokens were found by something that counts `weight`.
+    fn mark(&mut self, found: &Bits, weight: f32) -> tantivy::Result<()> {
+        let mut nth = found.next(0);
+        while let Some(known) = self.weights.get_mut(nth as usize) {
+            self.pace.step(1)?;
+            *known = known.max(weight);
+            nth = found.next(nth + 1);
+        }
+        Ok(())
+    }
+
+    /// Adds the tokens whose spelling is wanted; whether there is one.
+    fn add_spelled(
+        &mut self,
+        spellings: &Spellings,
+        wanted: impl Fn(&str) -> bool,
+        found: &mut Bits,
+    ) -> tantivy::Result<bool> {
+        let mut any = false;
+        for (token, spelling) in &spellings.ids {
+            self.pace.step(1)?;
+            if wanted(token) {
+                let tokens = self.of(*spelling);
+                tokens.iter().for_each(|nth| found.insert(*nth));
+                any |= !tokens.is_empty();
+            }
+        }
+        Ok(any)
+    }
+
+    fn of_spelling(&mut self, spellings: &Spellings, wanted: impl Fn(&str) -> bool) -> tantivy::Result<Bits> {
+        let mut found = self.none()?;
+        self.add_spelled(spellings, wanted, &mut found)?;
+        Ok(found)
+    }
+
+    /// How many of the words are there, and their tokens. A word that is repeated counts as often.
+    fn words(&mut self, words: &[Word], spellings: &Spellings) -> tantivy::Result<(usize, Bits)> {
+        let mut found = self.none()?;
+        let mut known: HashMap<&Word, bool> = HashMap::new();
         let mut there = 0;
         for word in words {
-            let found = match word {
-                Word::Parts(parts) => match parts.as_slice() {
-                    [(_, token)] => self.by_spelling.get(token).cloned().unwrap_or_default(),
-                    parts => self.adjacent(&self.placed(parts, false)),
-                },
-                Word::Near { word, edits, prefix } => {
-                    self.of_spelling(|token| Word::is_near(word, *edits, prefix, token))
+            let is_there = match known.get(word) {
+                Some(is_there) => *is_there,
+                None => {
+                    let is_there = self.word(word, spellings, &mut found)?;
+                    known.insert(word, is_there);
+                    is_there
                 }
             };
-            there += usize::from(!found.is_empty());
-            all.extend(found);
+            there += usize::from(is_there);
         }
-        all.sort_unstable();
-        all.dedup();
-        if there < needed { Vec::new() } else { all }
+        Ok((there, found))
     }
 
-    fn phrase(&self, phrase: &Phrase) -> Vec<usize> {
-        let words = self.placed(&phrase.words, phrase.last_is_prefix);
-        if phrase.slop == 0 || words.len() < 2 {
-            self.adjacent(&words)
-        } else {
-            near(phrase, &words)
+    /// Adds the tokens of a word; whether there is one.
+    fn word(&mut self, word: &Word, spellings: &Spellings, found: &mut Bits) -> tantivy::Result<bool> {
+        match word {
+            Word::Parts(parts) => match parts.as_slice() {
+                [(_, token)] => {
+                    let tokens = self.of_word(token, spellings);
+                    tokens.iter().for_each(|nth| found.insert(*nth));
+                    let count = tokens.len();
+                    self.pace.step(count as u32)?;
+                    Ok(count > 0)
+                }
+                parts => self.phrase(parts, 0, false, spellings, found),
+            },
+            Word::Near { word, edits, prefix } => {
+                let near = |token: &str| Word::is_near(word, *edits, prefix, token);
+                self.add_spelled(spellings, near, found)
+            }
         }
     }
 
-    /// Where the words of a phrase stand.
-    fn placed(&self, words: &[(usize, String)], last_is_prefix: bool) -> Vec<Standing> {
-        let last = words.len().saturating_sub(1);
-        let standing = |(nth, (place, word)): (usize, &(usize, String))| {
-            let mut found = if last_is_prefix && nth == last {
-                self.of_spelling(|token| token.starts_with(word.as_str()))
+    /// Adds the tokens of all occurrences of a phrase; whether there is one. Of each occurrence those nearest to its start
+    /// are taken.
+    fn phrase(
+        &mut self,
+        words: &[Placed],
+        slop: usize,
+        last_is_prefix: bool,
+        spellings: &Spellings,
+        found: &mut Bits,
+    ) -> tantivy::Result<bool> {
+        // The same word at several places needs as many tokens.
+        let mut places: BTreeMap<(&str, bool), Vec<u32>> = BTreeMap::new();
+        for (nth, (place, word)) in words.iter().enumerate() {
+            let is_prefix = last_is_prefix && nth + 1 == words.len();
+            places.entry((word, is_prefix)).or_default().push(*place as u32);
+        }
+        let mut held = self.pace.run().allowance().grant();
+        let mut standing = Vec::new();
+        for ((word, is_prefix), places) in &places {
+            let mut tokens = Vec::new();
+            if *is_prefix {
+                let begun = self.of_spelling(spellings, |token| token.starts_with(word))?;
+                let mut nth = begun.next(0);
+                while (nth as usize) < self.tokens.len() {
+                    held.push(&mut tokens, nth)?;
+                    nth = begun.next(nth + 1);
+                }
             } else {
-                self.by_spelling.get(word).cloned().unwrap_or_default()
-            };
-            found.sort_unstable();
-            let at = |nth: usize| self.tokens.get(nth).map(|token| (token.position, nth));
-            Standing {
-                place: *place,
-                at: found.into_iter().filter_map(at).collect(),
+                let spelled = self.of_word(word, spellings);
+                held.reserve(&mut tokens, spelled.len())?;
+                tokens.extend(spelled);
             }
-        };
-        words.iter().enumerate().map(standing).collect()
-    }
-
-    /// The tokens of all occurrences of a phrase whose words stand exactly at their places.
-    fn adjacent(&self, words: &[Standing]) -> Vec<usize> {
-        let Some(rarest) = words.iter().min_by_key(|word| word.at.len()) else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
-        for (position, _) in &rarest.at {
-            let Some(start) = position.checked_sub(rarest.place) else {
-                continue;
-            };
-            let before = found.len();
-            for word in words {
-                let here = word.standing_at(start + word.place);
-                if here.is_empty() {
-                    found.truncate(before);
-                    break;
+            if tokens.is_empty() {
+                return Ok(false);
+            }
+            self.pace.step(tokens.len() as u32)?;
+            let mut positions = Vec::new();
+            held.reserve(&mut positions, tokens.len())?;
+            let at = |nth: &u32| self.tokens.get(*nth as usize).map(|token| token.position);
+            positions.extend(tokens.iter().filter_map(at));
+            standing.push((places, tokens, positions));
+        }
+        standing.sort_by_key(|(_, tokens, _)| tokens.len());
+        let words: Vec<PhraseWord<'_>> = standing
+            .iter()
+            .map(|(places, _, positions)| PhraseWord { places, positions })
+            .collect();
+        let mut occurrences = Occurrences::new(&words, slop as u64);
+        let (mut from, mut any) = (0, false);
+        let pace = &mut self.pace;
+        while let Some(start) = occurrences.next(from, |steps| pace.step(steps))? {
+            any = true;
+            from = start + 1;
+            for (word, at) in occurrences.assigned() {
+                let Some((_, tokens, positions)) = standing.get(word) else {
+                    continue;
+                };
+                let here = positions.get(at);
+                let alike = positions.get(at..).unwrap_or_default();
+                let alike = alike.iter().take_while(|position| Some(*position) == here);
+                for (nth, _) in tokens.get(at..).unwrap_or_default().iter().zip(alike) {
+                    found.insert(*nth);
                 }
-                found.extend(here.iter().map(|(_, nth)| *nth));
             }
         }
-        found
+        Ok(any)
     }
-}
-
-/// Where one word of a phrase stands.
-struct Standing {
-    /// Its place in the phrase.
-    place: usize,
-    /// Positions in order, and which token each is.
-    at: Vec<(usize, usize)>,
-}
-
-impl Standing {
-    fn standing_at(&self, position: usize) -> &[(usize, usize)] {
-        let from = self.at.partition_point(|(at, _)| *at < position);
-        let to = self.at.partition_point(|(at, _)| *at <= position);
-        self.at.get(from..to).unwrap_or_default()
-    }
-}
-
-/// The tokens of all occurrences of a phrase whose words may be apart: an occurrence is a start such that, moved back by
-/// its place, each word stands between the start and `slop` positions behind it, no token standing for two words. Of
-/// each occurrence the tokens nearest to its start are taken.
-fn near(phrase: &Phrase, words: &[Standing]) -> Vec<usize> {
-    // The same word at several places needs as many tokens: those places together, in order.
-    let mut same: HashMap<&str, Vec<&Standing>> = HashMap::new();
-    for ((_, word), standing) in phrase.words.iter().zip(words) {
-        same.entry(word).or_default().push(standing);
-    }
-    let mut starts: Vec<usize> = words
-        .iter()
-        .flat_map(|word| word.at.iter().map(|(at, _)| at + phrase_end(words) - word.place))
-        .collect();
-    starts.sort_unstable();
-    starts.dedup();
-    let mut found = Vec::new();
-    for start in starts {
-        let before = found.len();
-        let all = same
-            .values()
-            .all(|places| assign(places, start, phrase_end(words), phrase.slop, &mut found));
-        if !all {
-            found.truncate(before);
-        }
-    }
-    found
-}
-
-/// The last place of a phrase: positions are moved up by it, so that moving them back stays above zero.
-fn phrase_end(words: &[Standing]) -> usize {
-    words.iter().map(|word| word.place).max().unwrap_or_default()
-}
-
-/// Takes the first free token for each place of a word, all within `slop` of the start; whether there is one for each.
-fn assign(places: &[&Standing], start: usize, moved: usize, slop: usize, found: &mut Vec<usize>) -> bool {
-    let mut free = places.first().map(|word| word.at.as_slice()).unwrap_or_default();
-    places.iter().all(|word| {
-        let from = start + word.place;
-        let skipped = free.partition_point(|(at, _)| at + moved < from);
-        free = free.get(skipped..).unwrap_or_default();
-        match free.split_first() {
-            Some(((at, nth), rest)) if at + moved <= from + slop => {
-                found.push(*nth);
-                free = rest;
-                true
-            }
-            _ => false,
-        }
-    })
 }

@@ -9,14 +9,18 @@ use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 
 use super::prepare::{List, Prepared};
 use super::{InnerHit, InnerHitList};
+use crate::allowance::Grant;
 use crate::bits::Bits;
 use crate::error::Error;
 use crate::join::ParentCache;
 use crate::layout::Layout;
+use crate::pace::Pace;
 use crate::run::Run;
 use crate::sort::{PreparedOrder, SegmentOrder};
 
 const LOOKING: &str = "looking for inner hits";
+/// Objects between two looks at the deadline.
+const OBJECTS_PER_CHECK: u32 = 256;
 
 /// The lists of one hit, by name.
 type Lists = Vec<(String, InnerHitList)>;
@@ -35,6 +39,7 @@ pub(crate) fn collect(
     searcher: &Searcher,
     keys: &[&[u8]],
     run: &Run,
+    held: &mut Grant,
 ) -> Result<Vec<Lists>, Error> {
     let mut found: Vec<Lists> = keys.iter().map(|_| Vec::new()).collect();
     let Some(root) = layout.root_kind() else {
@@ -61,7 +66,7 @@ pub(crate) fn collect(
         let roots = parents.get(reader, &root).map_err(failed)?;
         let placed = locate(layout, reader, &roots, keys, &mut missing).map_err(failed)?;
         if !placed.is_empty() {
-            page.segment(reader, &roots, &placed, &mut found)
+            page.segment(reader, &roots, &placed, &mut found, held)
                 .map_err(failed)?;
         }
     }
@@ -165,6 +170,7 @@ impl Page<'_> {
         roots: &Bits,
         placed: &[Placed],
         found: &mut [Lists],
+        held: &mut Grant,
     ) -> tantivy::Result<()> {
         let mut clauses = Vec::new();
         for nth in 0..self.prepared.clauses.len() {
@@ -177,7 +183,7 @@ impl Page<'_> {
         for (doc, nth) in placed {
             self.run.check_inside()?;
             let first = roots.before(*doc).map_or(0, |before| before + 1);
-            let matched = self.matched(&mut clauses, first, *doc);
+            let matched = self.matched(&mut clauses, first, *doc)?;
             let Some(lists) = found.get_mut(*nth) else {
                 continue;
             };
@@ -185,7 +191,7 @@ impl Page<'_> {
                 let objects = matched.get(list.clause).map(Vec::as_slice).unwrap_or_default();
                 let levels = clauses.get(list.clause).and_then(Option::as_ref);
                 let levels = levels.map(|clause| clause.levels.as_slice()).unwrap_or_default();
-                let shown = show(list, order, objects, levels)?;
+                let shown = show(list, order, objects, levels, held)?;
                 lists.push((list.name.clone(), shown));
             }
         }
@@ -225,7 +231,8 @@ impl Page<'_> {
         clauses: &mut [Option<OpenClause>],
         first: DocId,
         document: DocId,
-    ) -> Vec<Vec<Matched>> {
+    ) -> tantivy::Result<Vec<Vec<Matched>>> {
+        let mut pace = Pace::new(self.run, OBJECTS_PER_CHECK);
         let mut matched: Vec<Vec<Matched>> = Vec::with_capacity(clauses.len());
         for (clause, open) in self.prepared.clauses.iter().zip(clauses) {
             let mut objects = Vec::new();
@@ -235,6 +242,7 @@ impl Page<'_> {
                 }
                 let outer = clause.outer.and_then(|outer| matched.get(outer));
                 while scorer.doc() < document {
+                    pace.step(1)?;
                     let object = scorer.doc();
                     let inside = match (around.as_ref(), outer) {
                         (Some(around), Some(outer)) => {
@@ -253,7 +261,7 @@ impl Page<'_> {
             }
             matched.push(objects);
         }
-        matched
+        Ok(matched)
     }
 }
 
@@ -263,6 +271,7 @@ fn show(
     order: &mut SegmentOrder<'_>,
     objects: &[Matched],
     levels: &[Arc<Bits>],
+    held: &mut Grant,
 ) -> io::Result<InnerHitList> {
     let mut ranked: Vec<_> = objects
         .iter()
@@ -275,18 +284,21 @@ fn show(
     ranked.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     let shown: Vec<_> = ranked.iter().skip(list.offset).take(list.size).collect();
     let ranks: Vec<_> = shown.iter().map(|(ranks, ..)| ranks.as_slice()).collect();
-    let standings = order.standings(&ranks, [])?;
+    held.grow(shown.len() * (size_of::<InnerHit>() + levels.len() * size_of::<usize>()))?;
+    let standings = order.standings(&ranks)?;
     let hits = shown
         .into_iter()
         .zip(standings)
         .map(|((_, object, score), standings)| {
             let mut offsets = offsets(*object, levels);
-            InnerHit {
+            let hit = InnerHit {
                 offset: offsets.pop().unwrap_or_default(),
                 outer_offsets: offsets,
                 score: *score,
                 sort_values: list.order.sort_values(&standings),
-            }
+            };
+            held.absorb(standings.into_held());
+            hit
         });
     Ok(InnerHitList {
         total: objects.len() as u64,

@@ -16,8 +16,10 @@ use tantivy::{
 
 use super::gathered::Gathered;
 use super::no_match;
-use crate::cell_walk::{Cells, Pace, each_block, walk};
+use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::Area;
+use crate::limits::DOCUMENTS_PER_CHECK;
+use crate::pace::Pace;
 use crate::points::Points;
 use crate::run::Run;
 
@@ -84,11 +86,10 @@ impl AreaWeight {
 
 impl Weight for AreaWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let gathered = match self.found(reader)? {
-            Some(found) => found.gather()?,
-            None => Gathered::new(0),
-        };
-        Ok(gathered.into_scorer(boost))
+        Ok(match self.found(reader)? {
+            Some(found) => found.gather()?.into_scorer(boost)?,
+            None => Box::new(EmptyScorer),
+        })
     }
 
     /// Puts off gathering: the rest of the intersection may leave over fewer documents.
@@ -100,8 +101,8 @@ impl Weight for AreaWeight {
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let mut docs = match self.found(reader)? {
             Some(found) if found.cells.documents() > GATHERED_AT_ONCE => AreaDocSet::comparing(found),
-            Some(found) => AreaDocSet::gathered(found.gather()?),
-            None => AreaDocSet::gathered(Gathered::new(0)),
+            Some(found) => AreaDocSet::gathered(found.gather()?.into_scorer(1.0)?),
+            None => AreaDocSet::gathered(Box::new(EmptyScorer)),
         };
         let result = docs.seek_danger(target);
         Ok((result, Box::new(ConstScorer::new(docs, boost))))
@@ -114,7 +115,7 @@ impl Weight for AreaWeight {
             return Ok(0);
         };
         if !found.points.at_most_one() {
-            let mut scorer = found.gather()?.into_scorer(1.0);
+            let mut scorer = found.gather()?.into_scorer(1.0)?;
             return Ok(match reader.alive_bitset() {
                 Some(alive) => scorer.count(alive),
                 None => scorer.count_including_deleted(),
@@ -171,7 +172,7 @@ impl Found {
 
     /// Gives the documents of some lists to `take`, a block at a time.
     fn each(&self, lists: &[TermInfo], mut take: impl FnMut(&[DocId])) -> tantivy::Result<()> {
-        let mut pace = Pace::new(&self.run);
+        let mut pace = Pace::new(&*self.run, DOCUMENTS_PER_CHECK);
         let mut postings = None;
         for list in lists {
             pace.step(list.doc_freq)?;
@@ -181,7 +182,7 @@ impl Found {
     }
 
     fn gather(&self) -> tantivy::Result<Gathered> {
-        let mut gathered = Gathered::new(self.max_doc);
+        let mut gathered = Gathered::new(self.max_doc, self.run.allowance());
         self.each(&self.cells.inside, |docs| {
             docs.iter().for_each(|doc| gathered.insert(*doc))
         })?;
@@ -215,8 +216,7 @@ impl AreaDocSet {
         }
     }
 
-    fn gathered(gathered: Gathered) -> Self {
-        let gathered = gathered.into_scorer(1.0);
+    fn gathered(gathered: Box<dyn Scorer>) -> Self {
         Self {
             comparing: None,
             doc: 0,
@@ -229,11 +229,11 @@ impl AreaDocSet {
     /// Gathers the documents if that wasn't done; stands on the first from `doc` on.
     fn gather_from(&mut self, doc: DocId) -> DocId {
         if let Some(found) = self.comparing.take() {
-            let gathered = found.gather().unwrap_or_else(|error| {
+            let gathered = found.gather().and_then(|gathered| Ok(gathered.into_scorer(1.0)?));
+            self.gathered = gathered.unwrap_or_else(|error| {
                 found.run.leave("gathering the documents in an area", error);
-                Gathered::new(0)
+                Box::new(EmptyScorer)
             });
-            self.gathered = gathered.into_scorer(1.0);
             if self.gathered.doc() < doc {
                 self.gathered.seek(doc);
             }

@@ -16,7 +16,7 @@ use super::keyword_pattern::KeywordPattern;
 use super::keyword_range::KeywordRange;
 use super::pattern::beginning_with;
 use super::selection::Select;
-use super::terms::{having, having_any};
+use super::terms::having;
 use crate::attribute::{self, AttributeType};
 use crate::error::Reason;
 use crate::limits::MAX_TERMS;
@@ -164,7 +164,7 @@ impl<'a> Planner<'a> {
             .map(|(nth, value)| self.attribute_term(of, value, &format!("{at}[{nth}]")))
             .collect();
         let terms: Option<Vec<Term>> = terms.into_iter().collect();
-        Some(Clause::constant(having_any(terms?), weighed?))
+        Some(Clause::constant(self.having_any(terms?), weighed?))
     }
 
     fn attribute_bounds(

@@ -13,6 +13,7 @@ use super::union::{Together, UnionQuery};
 use crate::error::Reason;
 use crate::query::Query;
 use crate::run::Run;
+use crate::score::single;
 
 /// The clauses of a `bool`.
 pub(super) struct Parts<'a> {
@@ -197,5 +198,5 @@ fn constant_score(must: &[Clause], should: &[Clause], minimum: usize) -> Option<
             ClauseScore::Constant(score) => Some(sum + f64::from(score)),
             ClauseScore::Varies => None,
         });
-    sum.map(|sum| sum as f32)
+    sum.map(single)
 }

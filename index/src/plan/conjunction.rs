@@ -11,6 +11,7 @@ use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED,
 
 use super::no_match;
 use crate::run::Run;
+use crate::score::single;
 
 /// Candidates between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 4_096;
@@ -235,6 +236,6 @@ impl Scorer for ConjunctionScorer {
                 sum += f64::from(scorer.score());
             }
         }
-        sum as Score
+        single(sum)
     }
 }

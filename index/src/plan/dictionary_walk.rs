@@ -93,7 +93,7 @@ impl Weight for WalkWeight {
         let index = reader.inverted_index(*field)?;
         let (from, to) = walk_bounds(&bounds.0, &bounds.1);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
-        let mut gathered = Gathered::new(reader.max_doc());
+        let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
         let mut unaccounted = 0;
         while let Some((term, info)) = terms.next() {
             unaccounted += 1;
@@ -106,7 +106,7 @@ impl Weight for WalkWeight {
             }
         }
         run.walked(unaccounted)?;
-        Ok(gathered.into_scorer(boost))
+        Ok(gathered.into_scorer(boost)?)
     }
 
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {

@@ -34,7 +34,8 @@ impl Planner<'_> {
             );
             return None;
         }
-        let clauses = self.clauses(queries, scope, &format!("{at}.queries"))?;
+        let at = format!("{at}.queries");
+        let clauses = self.weighing(weighed, |inside| inside.clauses(queries, scope, &at))?;
         let weight = weighed.filter(|_| fine)?;
         let scores: Vec<ClauseScore> = clauses.iter().map(|clause| clause.score).collect();
         let any = || {
@@ -59,7 +60,7 @@ impl Planner<'_> {
         weight: f32,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let clause = self.clause(query, scope, at)?;
+        let clause = self.weighing(weighed, |inside| inside.clause(query, scope, at))?;
         let weight = weighed?;
         Some(match clause.score {
             ClauseScore::Constant(score) => Clause {

@@ -18,11 +18,35 @@ use super::keyword_range::walk_bounds;
 use super::no_match;
 use super::pattern::beginning_with;
 use super::phrase_score::{FieldStatistics, SCALE};
-use super::scored_list::ScoredList;
+use super::scored_list::ScoreSums;
+use crate::allowance::Grant;
 use crate::edit_distance::edits_within;
 use crate::error::Error;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_EXPANSIONS};
+use crate::pace::Pace;
 use crate::run::Run;
+
+/// Memory of a term with its weight, in two trees: one by term, and while it is made one by frequency.
+const BYTES_PER_TERM: usize = 2 * (size_of::<Bm25Weight>() + 2 * size_of::<Vec<u8>>());
+
+/// Bytes of an automaton above which terms are compared one by one: the library's has a table for each of its states, of
+/// which there are as many for each character of the word.
+const MAX_AUTOMATON_BYTES: usize = 8 << 20;
+/// The table of a state.
+const STATE_BYTES: usize = 256 * size_of::<u32>();
+/// Terms between two looks at the deadline.
+const TERMS_PER_CHECK: u32 = 64;
+
+/// About how large the automaton is that accepts what is up to `edits` from a word.
+fn automaton_bytes(word: &str, edits: u8) -> usize {
+    let characters = word.chars().count();
+    // States for each place in the word, as measured; between the bytes of a character there are more.
+    let states = if edits > 1 { 48 } else { 12 };
+    let longer = word.chars().filter(|character| !character.is_ascii()).count();
+    characters
+        .saturating_mul(states * STATE_BYTES)
+        .saturating_mul(1 + longer)
+}
 
 /// Which terms a word stands for.
 #[derive(Clone, Debug)]
@@ -46,8 +70,10 @@ impl Expansion {
         &self,
         field: Field,
         index: &InvertedIndexReader,
+        run: &Run,
         mut found: impl FnMut(&[u8], &TermInfo) -> tantivy::Result<()>,
     ) -> tantivy::Result<()> {
+        let mut pace = Pace::new(run, TERMS_PER_CHECK);
         let prefix = match self {
             Self::Prefix(prefix) | Self::Near { prefix, .. } => prefix,
         };
@@ -60,7 +86,18 @@ impl Expansion {
                     found(terms.key(), terms.value())?;
                 }
             }
+            Self::Near { word, edits, .. } if automaton_bytes(word, *edits) > MAX_AUTOMATON_BYTES => {
+                let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
+                while terms.advance() {
+                    pace.step(1)?;
+                    let term = std::str::from_utf8(terms.key()).unwrap_or_default();
+                    if edits_within(word, term, usize::from(*edits)).is_some() {
+                        found(terms.key(), terms.value())?;
+                    }
+                }
+            }
             Self::Near { word, edits, .. } => {
+                let _held = run.allowance().take(automaton_bytes(word, *edits))?;
                 let near = FuzzyTermQuery::new(Term::from_field_text(field, word), *edits, true);
                 let automaton = near.automaton()?;
                 let mut terms = index.terms().search(automaton).ge(from).lt(to).into_stream()?;
@@ -101,7 +138,7 @@ pub(super) fn expand(
     for reader in searcher.segment_readers() {
         run.check_inside()?;
         let index = reader.inverted_index(field)?;
-        expansion.each(field, &index, |term, info| {
+        expansion.each(field, &index, run, |term, info| {
             let documents = u64::from(info.doc_freq);
             if let Some(known) = terms.get_mut(term) {
                 *known += documents;
@@ -139,8 +176,11 @@ pub(super) struct ExpansionQuery {
 impl Query for ExpansionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let terms = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
+        let mut held = self.run.allowance().grant();
         let similarities = match scoring {
             EnableScoring::Enabled { searcher, .. } => {
+                let names: usize = terms.keys().map(Vec::len).sum();
+                held.grow(names + terms.len() * BYTES_PER_TERM)?;
                 let statistics = FieldStatistics::new(self.run.statistics(), searcher, self.field)?;
                 Some(self.similarities(&terms, &statistics)?)
             }
@@ -149,6 +189,7 @@ impl Query for ExpansionQuery {
         Ok(Box::new(ExpansionWeight {
             query: self.clone(),
             similarities,
+            _held: held,
         }))
     }
 }
@@ -186,6 +227,7 @@ impl ExpansionQuery {
 struct ExpansionWeight {
     query: ExpansionQuery,
     similarities: Option<BTreeMap<Vec<u8>, Bm25Weight>>,
+    _held: Grant,
 }
 
 impl Weight for ExpansionWeight {
@@ -198,35 +240,32 @@ impl Weight for ExpansionWeight {
         } = &self.query;
         let index = reader.inverted_index(*field)?;
         let Some(similarities) = &self.similarities else {
-            let mut gathered = Gathered::new(reader.max_doc());
-            expansion.each(*field, &index, |_, info| {
+            let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
+            expansion.each(*field, &index, run, |_, info| {
                 run.check_inside()?;
                 gathered.insert_term(&index, info, |_| true)
             })?;
-            return Ok(gathered.into_scorer(boost));
+            return Ok(gathered.into_scorer(boost)?);
         };
         let norms = reader.fieldnorms_readers().get_field(*field)?;
-        let mut scored: Vec<(DocId, Score)> = Vec::new();
-        let mut visited = 0_u32;
-        expansion.each(*field, &index, |term, info| {
+        let mut sums = ScoreSums::new(reader.max_doc(), run.allowance());
+        let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
+        expansion.each(*field, &index, run, |term, info| {
             let Some(similarity) = similarities.get(term) else {
                 return Ok(());
             };
             let similarity = similarity.boost_by(boost);
             let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
             while postings.doc() != TERMINATED {
-                visited = visited.wrapping_add(1);
-                if visited.is_multiple_of(DOCUMENTS_PER_CHECK) {
-                    run.check_inside()?;
-                }
+                pace.step(1)?;
                 let doc = postings.doc();
                 let norm = norms.as_ref().map_or(1, |norms| norms.fieldnorm_id(doc));
-                scored.push((doc, similarity.score(norm, postings.term_freq())));
+                sums.add(doc, similarity.score(norm, postings.term_freq()))?;
                 postings.advance();
             }
             Ok(())
         })?;
-        Ok(ScoredList::scorer(scored))
+        Ok(sums.into_scorer()?)
     }
 
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {

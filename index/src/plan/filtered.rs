@@ -84,7 +84,7 @@ impl Weight for FilteredWeight {
                 Opened::Nothing => return Ok(Box::new(EmptyScorer)),
                 Opened::Everything => {}
                 Opened::Values(selection) => checks.push(selection),
-                Opened::Documents(documents) => leads.push(documents.into_scorer(1.0)),
+                Opened::Documents(documents) => leads.push(documents.into_scorer(1.0)?),
             }
         }
         if let Some(weight) = &self.weight {
@@ -193,7 +193,10 @@ impl FilteredScorer {
 
     /// [`FilteredScorer::refill`]. A search that has to stop finds no more: it will be told.
     fn next_block(&mut self) -> DocId {
-        if self.refill().is_err() {
+        if let Err(error) = self.refill() {
+            if let Some(check) = self.checks.first() {
+                check.leave(error);
+            }
             self.docs.clear();
         }
         self.doc()

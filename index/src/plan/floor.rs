@@ -2,7 +2,10 @@
 
 use tantivy::Score;
 
-/// Part of a sum of scores that adding in another order may change: of a thousand words' double-precision scores.
+/// Part of a sum of scores that adding in another order may change. A sum of n numbers from 0 in double precision is off by
+/// less than n × 2^-53 of itself, in any order (Higham, "Accuracy and Stability of Numerical Algorithms", 4.2): for the
+/// 1,024 words of a text by less than 1.2e-13, and two such sums by less than 2.4e-13 of each other. That takes sums in
+/// which nothing was taken off again.
 const ROUNDING: f64 = 1e-12;
 
 /// Which scores are wanted.

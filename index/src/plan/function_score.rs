@@ -19,7 +19,7 @@ mod random;
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError, Term};
 
 use self::combine::Combine;
@@ -29,7 +29,13 @@ use super::clause::Clause;
 use super::{Planner, no_match};
 use crate::error::Reason;
 use crate::limits::MAX_SCORE_FUNCTIONS;
+use crate::pace::Pace;
 use crate::query::{Function, FunctionScore, ScoreFunction};
+use crate::run::Run;
+use crate::score::single;
+
+/// Values that are computed between two looks at the deadline.
+const VALUES_PER_CHECK: u32 = 1_024;
 
 /// The value of a document of one segment; `None` where the function doesn't count for it.
 type Value = Box<dyn FnMut(DocId) -> Option<f64> + Send>;
@@ -73,7 +79,10 @@ impl Planner<'_> {
         }
         let min = self.score_end(at, "min_score", scored.min_score);
         let max = self.score_end(at, "max_score", scored.max_score);
-        let query = self.clause(&scored.query, scope, &format!("{at}.query"));
+        // The score that is computed is finite, and only that is multiplied by the weights around.
+        let query = self.within(1.0, |inside| {
+            inside.clause(&scored.query, scope, &format!("{at}.query"))
+        });
         let functions: Vec<Option<PlannedFunction>> = scored
             .functions
             .iter()
@@ -94,6 +103,7 @@ impl Planner<'_> {
                 max_score: max_score.unwrap_or(f64::INFINITY),
             },
             min_score,
+            run: Arc::clone(self.run),
         };
         Some(Clause::scored(Box::new(query), 1.0))
     }
@@ -118,6 +128,7 @@ impl Planner<'_> {
         function: &ScoreFunction,
     ) -> Option<PlannedFunction> {
         let weight = self.number_from_zero(at, "weight", function.weight);
+        let weight = weight.filter(|weight| self.weights_fit(at, *weight));
         let formula: Option<Arc<dyn Formula>> = match &function.function {
             Function::One => Some(Arc::new(One)),
             Function::FieldValueFactor {
@@ -139,7 +150,9 @@ impl Planner<'_> {
         };
         let filter = match &function.filter {
             Some(filter) => self
-                .clause(filter, scope, &format!("{at}.filter"))
+                .within(1.0, |inside| {
+                    inside.clause(filter, scope, &format!("{at}.filter"))
+                })
                 .map(|clause| Some(Arc::from(clause.query))),
             None => Some(None),
         };
@@ -169,6 +182,7 @@ struct FunctionScoreQuery {
     functions: Vec<PlannedFunction>,
     combine: Combine,
     min_score: Option<f64>,
+    run: Arc<Run>,
 }
 
 impl fmt::Debug for FunctionScoreQuery {
@@ -205,6 +219,7 @@ impl PhysicalQuery for FunctionScoreQuery {
             inner: self.query.weight(enabled)?,
             combine: self.combine,
             min_score: self.min_score,
+            run: Arc::clone(&self.run),
         }))
     }
 
@@ -224,6 +239,7 @@ struct FunctionScoreWeight {
     functions: Vec<FunctionWeight>,
     combine: Combine,
     min_score: Option<f64>,
+    run: Arc<Run>,
 }
 
 impl FunctionScoreWeight {
@@ -247,6 +263,7 @@ impl FunctionScoreWeight {
             combine: self.combine,
             min_score: self.min_score,
             boost,
+            pace: Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK),
         })
     }
 }
@@ -296,9 +313,9 @@ impl OpenFunction {
                 return None;
             }
         }
-        // NaN counts as 0 too.
+        // NaN counts as 0 too, and so does an infinite value of no weight.
         let value = (self.value)(doc)?.max(0.0);
-        Some((value * self.weight, self.weight))
+        Some(((value * self.weight).max(0.0), self.weight))
     }
 }
 
@@ -308,6 +325,7 @@ struct FunctionScorer {
     combine: Combine,
     min_score: Option<f64>,
     boost: Score,
+    pace: Pace<Arc<Run>>,
 }
 
 impl FunctionScorer {
@@ -328,17 +346,27 @@ impl FunctionScorer {
         }
     }
 
-    /// Goes on to a document that scores enough, if this one doesn't.
+    /// Goes on to a document that scores enough, if this one doesn't. A search that has to stop finds no more: it will be
+    /// told.
     fn settle(&mut self) -> DocId {
         while self.inner.doc() != TERMINATED && !self.passes() {
+            if self.stops() {
+                self.inner = Box::new(EmptyScorer);
+                break;
+            }
             self.inner.advance();
         }
         self.inner.doc()
     }
 
+    fn stops(&mut self) -> bool {
+        self.pace.stops(1 + self.functions.len() as u32)
+    }
+
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
         if found == SeekDangerResult::Found && !self.passes() {
-            return SeekDangerResult::SeekLowerBound(target + 1);
+            let bound = if self.stops() { TERMINATED } else { target + 1 };
+            return SeekDangerResult::SeekLowerBound(bound);
         }
         found
     }
@@ -380,6 +408,6 @@ impl DocSet for FunctionScorer {
 
 impl Scorer for FunctionScorer {
     fn score(&mut self) -> Score {
-        combine::single(self.computed() * f64::from(self.boost))
+        single(self.computed() * f64::from(self.boost))
     }
 }

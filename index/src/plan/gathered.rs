@@ -5,6 +5,7 @@ use tantivy::query::{ConstScorer, EmptyScorer, Scorer};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, InvertedIndexReader, Score, TERMINATED};
 
+use crate::allowance::{Allowance, AllowanceExceeded, Grant};
 use crate::bits::{Bits, BitsDocSet};
 
 /// The part of a segment's documents up to which sorting a list is quicker than going through a bit for each document.
@@ -15,28 +16,42 @@ pub(crate) struct Gathered {
     max_doc: DocId,
     list: Vec<DocId>,
     bits: Option<Bits>,
+    allowance: Allowance,
+    held: Grant,
+    /// Why no more documents are taken; told at the end.
+    exceeded: Option<AllowanceExceeded>,
 }
 
 impl Gathered {
-    pub(crate) fn new(max_doc: DocId) -> Self {
+    pub(crate) fn new(max_doc: DocId, allowance: &Allowance) -> Self {
         Self {
             max_doc,
             list: Vec::new(),
             bits: None,
+            allowance: allowance.clone(),
+            held: allowance.grant(),
+            exceeded: None,
         }
     }
 
     pub(crate) fn insert(&mut self, doc: DocId) {
         if let Some(bits) = &mut self.bits {
             bits.insert(doc);
-            return;
+        } else if self.exceeded.is_none() {
+            self.exceeded = self.list(doc).err();
         }
-        self.list.push(doc);
+    }
+
+    fn list(&mut self, doc: DocId) -> Result<(), AllowanceExceeded> {
+        self.held.push(&mut self.list, doc)?;
         if self.list.len() > (self.max_doc / SPARSE) as usize {
-            let mut bits = Bits::new(self.max_doc);
-            self.list.drain(..).for_each(|doc| bits.insert(doc));
+            let mut bits = Bits::within(self.max_doc, &self.allowance)?;
+            let list = std::mem::take(&mut self.list);
+            list.into_iter().for_each(|doc| bits.insert(doc));
+            self.held.shrink_to(0);
             self.bits = Some(bits);
         }
+        Ok(())
     }
 
     /// About how many documents there are: while they are few, one that was added twice counts twice.
@@ -65,22 +80,29 @@ impl Gathered {
     }
 
     /// All of them in order, each with the same score.
-    pub(crate) fn into_scorer(mut self, score: Score) -> Box<dyn Scorer> {
+    ///
+    /// # Errors
+    /// [`AllowanceExceeded`] when there wasn't room for all.
+    pub(crate) fn into_scorer(mut self, score: Score) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
+        if let Some(exceeded) = self.exceeded {
+            return Err(exceeded);
+        }
         if let Some(bits) = self.bits {
-            return Box::new(ConstScorer::new(BitsDocSet::new(bits), score));
+            return Ok(Box::new(ConstScorer::new(BitsDocSet::new(bits), score)));
         }
         self.list.sort_unstable();
         self.list.dedup();
         if self.list.is_empty() {
-            return Box::new(EmptyScorer);
+            return Ok(Box::new(EmptyScorer));
         }
-        Box::new(ConstScorer::new(
+        Ok(Box::new(ConstScorer::new(
             ListDocSet {
                 list: self.list,
                 at: 0,
+                _held: self.held,
             },
             score,
-        ))
+        )))
     }
 }
 
@@ -88,6 +110,7 @@ impl Gathered {
 struct ListDocSet {
     list: Vec<DocId>,
     at: usize,
+    _held: Grant,
 }
 
 impl DocSet for ListDocSet {
@@ -123,9 +146,9 @@ mod tests {
         sorted.dedup();
         for max_doc in [1_000, 31_000_000 / 1_000 * 33] {
             for target in [0, 4, 77, 513, 999] {
-                let mut gathered = Gathered::new(max_doc);
+                let mut gathered = Gathered::new(max_doc, &Allowance::default());
                 docs.iter().for_each(|doc| gathered.insert(*doc));
-                let mut scorer = gathered.into_scorer(0.5);
+                let mut scorer = gathered.into_scorer(0.5).expect("there is room");
                 assert_eq!((scorer.doc(), scorer.score(), scorer.size_hint()), (0, 0.5, 6));
                 let expected = sorted.iter().copied().find(|doc| *doc >= target);
                 assert_eq!(scorer.seek(target), expected.unwrap_or(TERMINATED));
@@ -139,6 +162,21 @@ mod tests {
                 );
             }
         }
-        assert_eq!(Gathered::new(0).into_scorer(1.0).doc(), TERMINATED);
+        let none = Gathered::new(0, &Allowance::default()).into_scorer(1.0);
+        assert_eq!(none.expect("there is room").doc(), TERMINATED);
+    }
+
+    #[test]
+    fn documents_without_room_are_an_error_and_never_left_out() {
+        for max_doc in [1_000, 1_000_000] {
+            let allowance = Allowance::default();
+            let all = allowance
+                .take(crate::limits::MAX_SEARCH_BYTES - 200)
+                .expect("all but a little");
+            let mut gathered = Gathered::new(max_doc, &allowance);
+            (0..1_000).for_each(|doc| gathered.insert(doc));
+            assert_eq!(gathered.into_scorer(1.0).is_err(), max_doc > 1_000);
+            drop(all);
+        }
     }
 }

@@ -17,6 +17,7 @@ use super::dictionary_walk::Matcher;
 use super::gathered::Gathered;
 use super::keyword_range::ordinals_between;
 use super::selection::{Opened, Select, Selection, Values};
+use crate::allowance::{Allowance, AllowanceExceeded};
 use crate::bits::Bits;
 use crate::columns::StringColumn;
 use crate::run::Run;
@@ -52,14 +53,19 @@ struct Finding {
     terms: u32,
     few: Vec<(u32, Vec<u8>)>,
     many: Option<Bits>,
+    allowance: Allowance,
+    /// Why no more values are taken; told at the end.
+    exceeded: Option<AllowanceExceeded>,
 }
 
 impl Finding {
-    fn among(terms: usize) -> Self {
+    fn among(terms: usize, allowance: &Allowance) -> Self {
         Self {
             terms: u32::try_from(terms).unwrap_or(u32::MAX),
             few: Vec::new(),
             many: None,
+            allowance: allowance.clone(),
+            exceeded: None,
         }
     }
 
@@ -71,15 +77,26 @@ impl Finding {
             self.few.push((ordinal, value.to_vec()));
             return;
         }
-        let many = self.many.get_or_insert_with(|| Bits::new(self.terms));
-        self.few.drain(..).for_each(|(ordinal, _)| many.insert(ordinal));
-        many.insert(ordinal);
+        if self.many.is_none() && self.exceeded.is_none() {
+            match Bits::within(self.terms, &self.allowance) {
+                Ok(many) => self.many = Some(many),
+                Err(exceeded) => self.exceeded = Some(exceeded),
+            }
+        }
+        if let Some(many) = &mut self.many {
+            self.few.drain(..).for_each(|(ordinal, _)| many.insert(ordinal));
+            many.insert(ordinal);
+        }
     }
 
-    fn end(self) -> Found {
+    fn end(self) -> Result<Found, AllowanceExceeded> {
+        if let Some(exceeded) = self.exceeded {
+            return Err(exceeded);
+        }
         let few = || self.few.into_iter().map(|(_, value)| value).collect();
-        self.many
-            .map_or_else(|| Found::Few(few()), |many| Found::Many(Arc::new(many)))
+        Ok(self
+            .many
+            .map_or_else(|| Found::Few(few()), |many| Found::Many(Arc::new(many))))
     }
 }
 
@@ -145,7 +162,7 @@ impl KeywordPattern {
             Bound::Included(lower) | Bound::Excluded(lower) => Some(lower.as_bytes()),
             Bound::Unbounded => None,
         };
-        let mut found = Finding::among(strings.column.num_terms());
+        let mut found = Finding::among(strings.column.num_terms(), self.run.allowance());
         strings.matching(
             among,
             from,
@@ -154,12 +171,12 @@ impl KeywordPattern {
             |value| self.matches(value),
             |ordinal, value| found.add(ordinal, value),
         )?;
-        Ok(found.end())
+        Ok(found.end()?)
     }
 
     fn look_up(&self, values: &[Vec<u8>], reader: &SegmentReader) -> tantivy::Result<Gathered> {
         let index = reader.inverted_index(self.field)?;
-        let mut gathered = Gathered::new(reader.max_doc());
+        let mut gathered = Gathered::new(reader.max_doc(), self.run.allowance());
         for value in values {
             let Ok(text) = std::str::from_utf8(value) else {
                 continue;

@@ -51,7 +51,7 @@ impl KeywordRange {
         let index = reader.inverted_index(self.field)?;
         let (from, to) = walk_bounds(&self.lower, &self.upper);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
-        let mut gathered = Gathered::new(reader.max_doc());
+        let mut gathered = Gathered::new(reader.max_doc(), self.run.allowance());
         while terms.advance() {
             gathered.insert_term(&index, terms.value(), |_| true)?;
         }

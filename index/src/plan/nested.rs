@@ -50,7 +50,9 @@ impl Planner<'_> {
             inner_hits: asked.inner_hits.cloned(),
         });
         self.inside = Some(nth);
-        let child = self.clause(asked.query, Some(path), &format!("{at}.query"));
+        let child = self.weighing(weighed, |inside| {
+            inside.clause(asked.query, Some(path), &format!("{at}.query"))
+        });
         self.inside = outer;
         let child = child?;
         let (weight, parent_kind) = (weighed?, self.layout.kind_term(scope)?);

@@ -1,9 +1,9 @@
 //! `match_phrase_prefix`: documents with a phrase of which the last word may be unfinished.
 //!
-//! Where the whole words stand one after the other, the last one has to follow. All places at which it would have to
-//! stand are gathered first; then each term that begins with it is looked up at those places, one after the other, so
-//! that memory is held for places and not for terms. Nothing is cut off: above [`MAX_EXPANSIONS`] terms the search
-//! fails.
+//! Where the whole words stand one after the other, the last one has to follow. The places at which it would have to
+//! stand are gathered, a part of the segment at a time; then each term that begins with it is looked up at those places,
+//! one after the other, so that memory is held for some places, and not for terms. Nothing is cut off: above
+//! [`MAX_EXPANSIONS`] terms the search fails.
 //!
 //! [`MAX_EXPANSIONS`]: crate::limits::MAX_EXPANSIONS
 
@@ -18,11 +18,20 @@ use super::clause::Clause;
 use super::expansion::{Expansion, ExpansionQuery, expand};
 use super::glob::Form;
 use super::phrase_score::{FieldStatistics, SCALE};
-use super::scored_list::ScoredList;
+use super::scored_list::ScoreSums;
 use super::{Planner, no_match};
-use crate::limits::DOCUMENTS_PER_CHECK;
+use crate::allowance::{AllowanceExceeded, Grant};
+use crate::pace::Pace;
+use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
 use crate::schema::FieldKind;
+
+/// Places that are gathered before the terms are looked up at them; one document may have more.
+const PLACES_TOGETHER: usize = 1 << 20;
+/// Places, words and terms that are looked at between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 1_024;
+/// Positions that are read in the time of such a step.
+const POSITIONS_PER_STEP: u32 = 16;
 
 impl Planner<'_> {
     pub(super) fn match_phrase_prefix(
@@ -124,26 +133,9 @@ impl Weight for PhrasePrefixWeight {
             ..
         } = &self.query;
         let index = reader.inverted_index(*field)?;
-        let Some(mut beginnings) = Beginnings::open(&index, whole)? else {
+        let Some(mut beginnings) = Beginnings::open(&index, whole, run)? else {
             return Ok(Box::new(EmptyScorer));
         };
-        let mut open = OpenPlaces::default();
-        let mut visited = 0_u32;
-        while let Some(doc) = beginnings.next_doc() {
-            visited = visited.wrapping_add(1);
-            if visited.is_multiple_of(DOCUMENTS_PER_CHECK) {
-                run.check_inside()?;
-            }
-            open.add(doc, beginnings.starts().iter().map(|start| start + last_place));
-        }
-        let mut positions = Vec::new();
-        expansion.each(*field, &index, |_, info| {
-            run.check_inside()?;
-            let mut postings =
-                index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqsAndPositions)?;
-            open.fill(&mut postings, &mut positions);
-            Ok(())
-        })?;
         let norms = match self.similarity {
             Some(_) => reader.fieldnorms_readers().get_field(*field)?,
             None => None,
@@ -152,14 +144,32 @@ impl Weight for PhrasePrefixWeight {
             .similarity
             .as_ref()
             .map(|similarity| similarity.boost_by(boost * SCALE));
-        let score = |(doc, frequency)| {
+        let score = |doc, frequency| {
             let norm = norms.as_ref().map_or(1, |norms| norms.fieldnorm_id(doc));
-            let score = similarity
+            similarity
                 .as_ref()
-                .map_or(boost, |similarity| similarity.score(norm, frequency));
-            (doc, score)
+                .map_or(boost, |similarity| similarity.score(norm, frequency))
         };
-        Ok(ScoredList::scorer(open.filled().map(score).collect()))
+        let mut sums = ScoreSums::new(reader.max_doc(), run.allowance());
+        let mut open = OpenPlaces::new(run);
+        let mut positions = Vec::new();
+        let mut more = true;
+        while more {
+            open.clear();
+            more = beginnings.fill(&mut open, *last_place)?;
+            if open.docs.is_empty() {
+                break;
+            }
+            expansion.each(*field, &index, run, |_, info| {
+                let mut postings =
+                    index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqsAndPositions)?;
+                open.fill(&mut postings, &mut positions)
+            })?;
+            for (doc, frequency) in open.filled() {
+                sums.add(doc, score(doc, frequency))?;
+            }
+        }
+        Ok(sums.into_scorer()?)
     }
 
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
@@ -171,116 +181,155 @@ impl Weight for PhrasePrefixWeight {
     }
 }
 
-/// Where phrases of whole words begin.
+/// Where phrases of whole words stand.
 struct Beginnings {
-    /// Each word's place and documents; the rarest first.
-    words: Vec<(u32, SegmentPostings)>,
+    /// The rarest first.
+    words: Vec<Whole>,
     started: bool,
-    starts: Vec<u32>,
+    pace: Pace<Arc<Run>>,
+    held: Grant,
+}
+
+/// A whole word: its places in order, and its positions in the document.
+struct Whole {
+    places: Vec<u32>,
+    postings: SegmentPostings,
+    positions: Vec<u32>,
 }
 
 impl Beginnings {
     /// `None` when the segment lacks a word.
-    fn open(index: &InvertedIndexReader, whole: &[(u32, Term)]) -> tantivy::Result<Option<Self>> {
-        let mut words = Vec::with_capacity(whole.len());
-        for (place, term) in whole {
+    fn open(
+        index: &InvertedIndexReader,
+        whole: &[(u32, Term)],
+        run: &Arc<Run>,
+    ) -> tantivy::Result<Option<Self>> {
+        let mut sorted: Vec<&(u32, Term)> = whole.iter().collect();
+        sorted.sort_by(|(a_place, a), (b_place, b)| (a, a_place).cmp(&(b, b_place)));
+        let mut words = Vec::new();
+        for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
+            let Some((_, term)) = same.first() else { continue };
             let Some(postings) = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)? else {
                 return Ok(None);
             };
-            words.push((*place, postings));
+            words.push(Whole {
+                places: same.iter().map(|(place, _)| *place).collect(),
+                postings,
+                positions: Vec::new(),
+            });
         }
-        words.sort_by_key(|(_, postings)| postings.size_hint());
+        words.sort_by_key(|word| word.postings.size_hint());
+        let held = words.len() * size_of::<Whole>();
         Ok(Some(Self {
             words,
             started: false,
-            starts: Vec::new(),
+            pace: Pace::new(Arc::clone(run), STEPS_PER_CHECK),
+            held: run.allowance().take(held)?,
         }))
     }
 
-    /// The next document in which the words stand one after the other.
-    fn next_doc(&mut self) -> Option<DocId> {
-        loop {
-            let (_, first) = self.words.first_mut()?;
-            let mut candidate = if self.started {
-                first.advance()
-            } else {
-                first.doc()
+    /// Adds the places behind the whole words of the next documents, as many as are gathered together; whether there may
+    /// be more.
+    fn fill(&mut self, open: &mut OpenPlaces, last_place: u32) -> tantivy::Result<bool> {
+        while open.positions.len() < PLACES_TOGETHER {
+            let Some(doc) = self.next_doc()? else {
+                return Ok(false);
             };
-            self.started = true;
-            if !self.align(&mut candidate) {
-                return None;
+            let Self {
+                words, pace, held, ..
+            } = self;
+            for word in words.iter_mut() {
+                pace.step(word.postings.term_freq() / POSITIONS_PER_STEP)?;
+                word.positions.clear();
+                held.reserve(&mut word.positions, word.postings.term_freq() as usize)?;
+                word.postings.positions(&mut word.positions);
             }
-            self.read();
-            if !self.starts.is_empty() {
-                return Some(candidate);
+            let words: Vec<PhraseWord<'_>> = words
+                .iter()
+                .map(|word| PhraseWord {
+                    places: &word.places,
+                    positions: &word.positions,
+                })
+                .collect();
+            let mut found = Occurrences::new(&words, 0);
+            let (mut from, moved_by) = (0, found.moved_by());
+            while let Some(start) = found.next(from, |steps| pace.step(steps))? {
+                open.add(doc, (start + u64::from(last_place) - moved_by) as u32)?;
+                from = start + 1;
             }
         }
+        Ok(true)
     }
 
-    /// Moves all words to the first document from `candidate` on that has them all.
-    fn align(&mut self, candidate: &mut DocId) -> bool {
+    /// The next document that has all words.
+    fn next_doc(&mut self) -> tantivy::Result<Option<DocId>> {
+        let Some(first) = self.words.first_mut() else {
+            return Ok(None);
+        };
+        let mut candidate = if self.started {
+            first.postings.advance()
+        } else {
+            first.postings.doc()
+        };
+        self.started = true;
         let mut agreed = 0;
         while agreed < self.words.len() {
+            self.pace.step(agreed as u32)?;
             agreed = 0;
-            for (_, postings) in &mut self.words {
-                if postings.doc() < *candidate {
-                    postings.seek(*candidate);
+            for Whole { postings, .. } in &mut self.words {
+                if postings.doc() < candidate {
+                    postings.seek(candidate);
                 }
-                if postings.doc() != *candidate {
-                    *candidate = postings.doc();
+                if postings.doc() != candidate {
+                    candidate = postings.doc();
                     break;
                 }
                 agreed += 1;
             }
-            if *candidate == TERMINATED {
-                return false;
+            if candidate == TERMINATED {
+                return Ok(None);
             }
         }
-        true
-    }
-
-    /// Reads the beginnings in the document that all words are at.
-    fn read(&mut self) {
-        self.starts.clear();
-        let mut positions = Vec::new();
-        for (nth, (place, postings)) in self.words.iter_mut().enumerate() {
-            postings.positions(&mut positions);
-            let starts = positions
-                .iter()
-                .filter_map(|position| position.checked_sub(*place));
-            if nth == 0 {
-                self.starts.extend(starts);
-            } else {
-                let here: Vec<u32> = starts.collect();
-                self.starts.retain(|start| here.binary_search(start).is_ok());
-            }
-        }
-    }
-
-    /// The positions at which the phrase begins in the document.
-    fn starts(&self) -> &[u32] {
-        &self.starts
+        Ok(Some(candidate))
     }
 }
 
 /// The positions at which the last word is missing.
-#[derive(Default)]
 struct OpenPlaces {
     /// Each document, and where its positions begin.
     docs: Vec<(DocId, usize)>,
     /// Positions in order, document by document, and whether the last word was found there.
     positions: Vec<(u32, bool)>,
+    pace: Pace<Arc<Run>>,
+    held: Grant,
 }
 
 impl OpenPlaces {
-    /// Documents in order, positions in order.
-    fn add(&mut self, doc: DocId, positions: impl Iterator<Item = u32>) {
-        self.docs.push((doc, self.positions.len()));
-        self.positions.extend(positions.map(|position| (position, false)));
+    fn new(run: &Arc<Run>) -> Self {
+        Self {
+            docs: Vec::new(),
+            positions: Vec::new(),
+            pace: Pace::new(Arc::clone(run), STEPS_PER_CHECK),
+            held: run.allowance().grant(),
+        }
+    }
+
+    /// Forgets all of them, but not their room.
+    fn clear(&mut self) {
+        self.docs.clear();
+        self.positions.clear();
+    }
+
+    /// Documents in order, and positions in order.
+    fn add(&mut self, doc: DocId, position: u32) -> Result<(), AllowanceExceeded> {
+        if self.docs.last().is_none_or(|(last, _)| *last != doc) {
+            self.held.push(&mut self.docs, (doc, self.positions.len()))?;
+        }
+        self.held.push(&mut self.positions, (position, false))
     }
 
     /// Notes where a term stands at an open place.
-    fn fill(&mut self, term: &mut SegmentPostings, buffer: &mut Vec<u32>) {
+    fn fill(&mut self, term: &mut SegmentPostings, buffer: &mut Vec<u32>) -> tantivy::Result<()> {
         let mut nth = 0;
         while let Some((wanted, from)) = self.docs.get(nth).copied() {
             if term.doc() < wanted {
@@ -288,20 +337,25 @@ impl OpenPlaces {
             }
             let doc = term.doc();
             if doc == TERMINATED {
-                return;
+                break;
             }
             if doc > wanted {
+                self.pace.step(1)?;
                 let rest = self.docs.get(nth..).unwrap_or_default();
                 nth += rest.partition_point(|(other, _)| *other < doc);
                 continue;
             }
             let to = self.docs.get(nth + 1).map_or(self.positions.len(), |(_, to)| *to);
+            self.pace.step((to - from) as u32)?;
+            buffer.clear();
+            self.held.reserve(buffer, term.term_freq() as usize)?;
             term.positions(buffer);
             for (position, found) in self.positions.get_mut(from..to).unwrap_or_default() {
                 *found |= buffer.binary_search(position).is_ok();
             }
             nth += 1;
         }
+        self.pace.step(1)
     }
 
     /// The documents in which the whole phrase stands, and how often.

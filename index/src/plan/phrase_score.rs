@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tantivy::postings::SegmentPostings;
 use tantivy::query::{Bm25StatisticsProvider, BoostQuery, EnableScoring, PhraseQuery, Query, Weight};
 use tantivy::schema::Field;
 use tantivy::{Score, Searcher, Term};
 
+use super::paced::PacedWeight;
+use crate::run::Run;
 use crate::statistics::{Statistics, Texts};
 
 /// One over the library's factor.
@@ -17,16 +20,16 @@ pub(super) const SCALE: Score = 1.0 / 2.2;
 pub(super) struct ScoredPhraseQuery {
     field: Field,
     phrase: PhraseQuery,
-    statistics: Arc<Statistics>,
+    run: Arc<Run>,
 }
 
 impl ScoredPhraseQuery {
     /// At least two terms with their places.
-    pub(super) fn new(field: Field, terms: Vec<(usize, Term)>, statistics: Arc<Statistics>) -> Self {
+    pub(super) fn new(field: Field, terms: Vec<(usize, Term)>, run: &Arc<Run>) -> Self {
         Self {
             field,
             phrase: PhraseQuery::new_with_offset(terms),
-            statistics,
+            run: Arc::clone(run),
         }
     }
 }
@@ -39,12 +42,17 @@ impl fmt::Debug for ScoredPhraseQuery {
 
 impl Query for ScoredPhraseQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let EnableScoring::Enabled { searcher, .. } = scoring else {
-            return self.phrase.weight(scoring);
+        let weight = match scoring {
+            EnableScoring::Enabled { searcher, .. } => {
+                let provider = FieldStatistics::new(self.run.statistics(), searcher, self.field)?;
+                let scoring = EnableScoring::enabled_from_statistics_provider(&provider, searcher);
+                BoostQuery::new(Box::new(self.phrase.clone()), SCALE).weight(scoring)?
+            }
+            EnableScoring::Disabled { .. } => self.phrase.weight(scoring)?,
         };
-        let provider = FieldStatistics::new(&self.statistics, searcher, self.field)?;
-        let scoring = EnableScoring::enabled_from_statistics_provider(&provider, searcher);
-        BoostQuery::new(Box::new(self.phrase.clone()), SCALE).weight(scoring)
+        let held = self.phrase.phrase_terms().len() * size_of::<SegmentPostings>();
+        let held = self.run.allowance().take(held)?;
+        Ok(Box::new(PacedWeight::new(weight, &self.run, held)))
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tantivy::columnar::Cardinality;
 use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
 use super::gathered::Gathered;
 use super::no_match;
@@ -99,6 +99,11 @@ impl Selection {
     /// Fails when the search has to stop.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         self.run.check_inside()
+    }
+
+    /// Leaves an error where none can be returned.
+    pub(super) fn leave(&self, error: TantivyError) {
+        self.run.leave("reading a column", error);
     }
 
     /// About how many documents match, and how many have to be read to know which.
@@ -256,7 +261,10 @@ impl SelectionScorer {
                     self.selection.list(from, behind, &mut self.docs);
                     self.listed = from..behind;
                 }
-                Err(_) => return TERMINATED,
+                Err(error) => {
+                    self.selection.leave(error);
+                    return TERMINATED;
+                }
             }
         }
         TERMINATED
@@ -296,7 +304,10 @@ impl DocSet for SelectionScorer {
                 };
                 return SeekDangerResult::SeekLowerBound(bound);
             }
-            Err(_) => return SeekDangerResult::SeekLowerBound(TERMINATED),
+            Err(error) => {
+                self.selection.leave(error);
+                return SeekDangerResult::SeekLowerBound(TERMINATED);
+            }
         };
         if found {
             self.doc = target;
@@ -354,7 +365,7 @@ impl Weight for SelectionWeight {
         Ok(match self.0.open(reader)? {
             Opened::Nothing => Box::new(EmptyScorer),
             Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
-            Opened::Documents(documents) => documents.into_scorer(boost),
+            Opened::Documents(documents) => documents.into_scorer(boost)?,
             Opened::Values(selection) => Box::new(selection.scorer(None, boost)?),
         })
     }
@@ -370,7 +381,7 @@ impl Weight for SelectionWeight {
             Opened::Values(selection) => Box::new(selection.scorer(Some(target), boost)?),
             Opened::Nothing => Box::new(EmptyScorer),
             Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
-            Opened::Documents(documents) => documents.into_scorer(boost),
+            Opened::Documents(documents) => documents.into_scorer(boost)?,
         };
         let found = scorer.seek_danger(target);
         Ok((found, scorer))

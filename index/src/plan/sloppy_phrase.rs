@@ -1,12 +1,11 @@
-//! Documents with the tokens of a phrase near each other.
+//! Documents with the tokens of a phrase near each other (see [`crate::phrase`]).
 //!
-//! Moving each occurrence of a token back by the token's place in the phrase puts an exact phrase on one position. A
-//! document matches when it has an occurrence for each token such that these positions lie within `slop` of each
-//! other, and no occurrence stands for two tokens: the definition of Lucene's sloppy phrase. (The search library's own
-//! adds up distances between neighbours only, finds other documents for three and more tokens, and overflows at 256.)
+//! (The search library's own adds up distances between neighbours only, finds other documents for three and more tokens,
+//! and overflows at 256.)
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
@@ -14,24 +13,29 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::no_match;
+use crate::allowance::Grant;
 use crate::bm25::{Bm25, Norms, average, idf};
+use crate::pace::Pace;
+use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
 
-/// Candidates between two looks at the deadline: with the longest phrase one may take 0.2 ms.
-const LOOKS_PER_CHECK: u32 = 128;
+/// Lists that are moved on, and places that are looked at, between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 2_048;
+/// Positions that are read in the time of such a step.
+const POSITIONS_PER_STEP: u32 = 16;
 
 /// The documents with all of some terms, each at its place give or take `slop`.
 #[derive(Clone, Debug)]
 pub(super) struct SloppyPhraseQuery {
     field: Field,
-    terms: Vec<(u64, Term)>,
+    terms: Vec<(u32, Term)>,
     slop: u64,
     run: Arc<Run>,
 }
 
 impl SloppyPhraseQuery {
     /// At least two terms with their places.
-    pub(super) fn new(field: Field, terms: Vec<(u64, Term)>, slop: u64, run: &Arc<Run>) -> Self {
+    pub(super) fn new(field: Field, terms: Vec<(u32, Term)>, slop: u64, run: &Arc<Run>) -> Self {
         Self {
             field,
             terms,
@@ -78,8 +82,8 @@ struct SloppyPhraseWeight {
 impl Weight for SloppyPhraseWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let index = reader.inverted_index(self.query.field)?;
-        let mut tokens: Vec<Occurrences> = Vec::new();
-        let mut sorted: Vec<&(u64, Term)> = self.query.terms.iter().collect();
+        let mut tokens: Vec<Token> = Vec::new();
+        let mut sorted: Vec<&(u32, Term)> = self.query.terms.iter().collect();
         sorted.sort_by(|(a_place, a), (b_place, b)| (a, a_place).cmp(&(b, b_place)));
         for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
             let Some((_, term)) = same.first() else { continue };
@@ -87,13 +91,14 @@ impl Weight for SloppyPhraseWeight {
                 return Ok(Box::new(EmptyScorer));
             };
             let places = same.iter().map(|(place, _)| *place).collect();
-            tokens.push(Occurrences {
+            tokens.push(Token {
                 postings,
                 places,
                 positions: Vec::new(),
             });
         }
         tokens.sort_by_key(|token| token.postings.size_hint());
+        let held = tokens.len() * size_of::<Token>();
         let norms = match self.similarity {
             Some(_) => reader.fieldnorms_readers().get_field(self.query.field)?,
             None => None,
@@ -102,8 +107,8 @@ impl Weight for SloppyPhraseWeight {
             tokens,
             slop: self.query.slop,
             doc: 0,
-            looks: 0,
-            run: Arc::clone(&self.query.run),
+            pace: Pace::new(Arc::clone(&self.query.run), STEPS_PER_CHECK),
+            held: self.query.run.allowance().take(held)?,
             frequency: 0,
             norms: norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1)),
             similarity: self
@@ -125,20 +130,20 @@ impl Weight for SloppyPhraseWeight {
 }
 
 /// A term, its places in the phrase in order, and its positions in the document in order.
-struct Occurrences {
+struct Token {
     postings: SegmentPostings,
-    places: Vec<u64>,
+    places: Vec<u32>,
     positions: Vec<u32>,
 }
 
 struct SloppyPhraseScorer {
     /// The rarest first.
-    tokens: Vec<Occurrences>,
+    tokens: Vec<Token>,
     slop: u64,
     doc: DocId,
-    /// To look at the deadline now and then.
-    looks: u32,
-    run: Arc<Run>,
+    pace: Pace<Arc<Run>>,
+    /// The memory of the positions.
+    held: Grant,
     frequency: u32,
     norms: FieldNormReader,
     similarity: Option<Bm25>,
@@ -148,8 +153,18 @@ impl SloppyPhraseScorer {
     /// Goes to the first match from `target` on. A search that has to stop finds no more: it will be told.
     fn settle(&mut self, target: DocId) -> DocId {
         self.doc = self.align(target);
-        while self.doc != TERMINATED && !self.matches() {
-            self.doc = self.align(self.doc + 1);
+        while self.doc != TERMINATED {
+            match self.count() {
+                Ok(0) => self.doc = self.align(self.doc + 1),
+                Ok(frequency) => {
+                    self.frequency = frequency;
+                    break;
+                }
+                Err(error) => {
+                    self.pace.run().leave("looking for a phrase", error);
+                    self.doc = TERMINATED;
+                }
+            }
         }
         self.doc
     }
@@ -158,11 +173,10 @@ impl SloppyPhraseScorer {
     fn align(&mut self, mut candidate: DocId) -> DocId {
         let mut agreed = 0;
         while agreed < self.tokens.len() {
-            agreed = 0;
-            self.looks = self.looks.wrapping_add(1);
-            if self.looks.is_multiple_of(LOOKS_PER_CHECK) && self.run.check_inside().is_err() {
+            if self.pace.stops(agreed as u32) {
                 return TERMINATED;
             }
+            agreed = 0;
             for token in &mut self.tokens {
                 let doc = match token.postings.doc() {
                     doc if doc < candidate => token.postings.seek(candidate),
@@ -181,76 +195,42 @@ impl SloppyPhraseScorer {
         candidate
     }
 
-    fn matches(&mut self) -> bool {
+    /// How often the phrase occurs in the document, without overlaps; at most once where nobody asks for scores.
+    fn count(&mut self) -> tantivy::Result<u32> {
         for token in &mut self.tokens {
+            let count = token.postings.term_freq();
+            self.pace.step(count / POSITIONS_PER_STEP)?;
+            token.positions.clear();
+            self.held.reserve(&mut token.positions, count as usize)?;
             token.postings.positions(&mut token.positions);
         }
-        let parts: Vec<(&[u64], &[u32])> = self
-            .tokens
-            .iter()
-            .map(|token| (token.places.as_slice(), token.positions.as_slice()))
-            .collect();
+        let words = self.tokens.iter().map(|token| PhraseWord {
+            places: &token.places,
+            positions: &token.positions,
+        });
+        let words: SmallVec<[PhraseWord<'_>; 8]> = words.collect();
         let enough = if self.similarity.is_some() { u32::MAX } else { 1 };
-        self.frequency = occurrences(&parts, self.slop, enough);
-        self.frequency > 0
+        let pace = &mut self.pace;
+        occurrences(&words, self.slop, enough, |steps| pace.step(steps))
     }
 }
 
-/// How often a phrase occurs, without overlaps, counting up to `enough`: its terms, each with its places and positions.
-fn occurrences(terms: &[(&[u64], &[u32])], slop: u64, enough: u32) -> u32 {
-    // All positions are moved up by the last place, so that moving them back stays above zero.
-    let last = terms
-        .iter()
-        .flat_map(|(places, _)| places.iter())
-        .copied()
-        .max()
-        .unwrap_or_default();
-    let mut starts: Vec<u64> = terms
-        .iter()
-        .flat_map(|(places, positions)| {
-            places.iter().flat_map(move |place| {
-                positions
-                    .iter()
-                    .map(move |position| u64::from(*position) + last - place)
-            })
-        })
-        .collect();
-    starts.sort_unstable();
-    starts.dedup();
-    let mut count = 0;
-    let mut free_from = 0;
-    for start in starts {
-        if start < free_from {
-            continue;
-        }
-        if terms.iter().all(|term| placed(term, start, last, slop)) {
-            count += 1;
-            if count >= enough {
-                break;
-            }
-            free_from = start + slop + 1;
-        }
+/// How often a phrase occurs, without overlaps, counting up to `enough`.
+fn occurrences<E>(
+    words: &[PhraseWord<'_>],
+    slop: u64,
+    enough: u32,
+    mut work: impl FnMut(u32) -> Result<(), E>,
+) -> Result<u32, E> {
+    let mut found = Occurrences::new(words, slop);
+    let (mut count, mut from) = (0, 0);
+    while count < enough
+        && let Some(start) = found.next(from, &mut work)?
+    {
+        count += 1;
+        from = start + slop + 1;
     }
-    count
-}
-
-/// Whether a term has a position of its own for each of its places, moved back to between `start` and `start + slop`.
-/// The intervals that the positions have to lie in are equally long, so taking the first free position for each in order
-/// finds an assignment if there is one.
-fn placed((places, positions): &(&[u64], &[u32]), start: u64, last: u64, slop: u64) -> bool {
-    let mut free = *positions;
-    places.iter().all(|place| {
-        let from = start + place;
-        let skipped = free.partition_point(|position| u64::from(*position) + last < from);
-        free = free.get(skipped..).unwrap_or_default();
-        match free.split_first() {
-            Some((position, rest)) => {
-                free = rest;
-                u64::from(*position) + last <= from + slop
-            }
-            None => false,
-        }
-    })
+    Ok(count)
 }
 
 impl DocSet for SloppyPhraseScorer {

@@ -4,11 +4,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use tantivy::columnar::Column;
-use tantivy::query::{BooleanQuery, EmptyQuery, Query, RangeQuery, TermQuery, TermSetQuery};
+use tantivy::query::{BooleanQuery, EmptyQuery, Query, RangeQuery, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, Score, SegmentReader, Term};
 
 use super::Planner;
+use super::any_term::AnyTermQuery;
 use super::clause::Clause;
 use super::number::Number;
 use super::verify::{Check, Verify, VerifyQuery};
@@ -109,7 +110,7 @@ impl Planner<'_> {
         } else if !doubles.is_empty() {
             self.doubles(field, &doubles)?
         } else {
-            having_any(terms)
+            self.having_any(terms)
         };
         Some(Clause::constant(query, weight))
     }
@@ -237,7 +238,7 @@ impl Planner<'_> {
         sorted.sort_unstable();
         sorted.dedup();
         let term = |number: &i64| Term::from_field_i64(single, *number);
-        Some(in_column(sorted, term, |sorted| {
+        Some(self.in_column(sorted, term, |sorted| {
             Values::Integers(field.path.clone(), sorted)
         }))
     }
@@ -248,49 +249,53 @@ impl Planner<'_> {
         sorted.sort_by(f64::total_cmp);
         sorted.dedup();
         let term = |number: &f64| Term::from_field_f64(single, *number);
-        Some(in_column(sorted, term, |sorted| {
-            Values::Doubles(field.path.clone(), sorted)
-        }))
+        Some(self.in_column(sorted, term, |sorted| Values::Doubles(field.path.clone(), sorted)))
+    }
+
+    /// The documents with one of the terms, which are of one field.
+    pub(super) fn having_any(&self, mut terms: Vec<Term>) -> Box<dyn Query> {
+        terms.sort_unstable();
+        terms.dedup();
+        match terms.len() {
+            0 => Box::new(EmptyQuery),
+            1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
+            _ => Box::new(AnyTermQuery::new(terms, self.run)),
+        }
+    }
+
+    /// The documents of which the column has one of the sorted values.
+    fn in_column<V>(
+        &self,
+        sorted: Vec<V>,
+        term: impl Fn(&V) -> Term,
+        values: impl FnOnce(Vec<V>) -> Values,
+    ) -> Box<dyn Query> {
+        let between = |from: &V, to: &V| -> Box<dyn Query> {
+            Box::new(RangeQuery::new(
+                Bound::Included(term(from)),
+                Bound::Included(term(to)),
+            ))
+        };
+        match (sorted.first(), sorted.last()) {
+            (Some(_), Some(_)) if sorted.len() <= FEW_VALUES => Box::new(BooleanQuery::union(
+                sorted.iter().map(|value| between(value, value)).collect(),
+            )),
+            (Some(first), Some(last)) => {
+                let approximation = Arc::from(between(first, last));
+                Box::new(VerifyQuery::new(
+                    approximation,
+                    Arc::new(values(sorted)),
+                    self.run,
+                ))
+            }
+            _ => Box::new(EmptyQuery),
+        }
     }
 }
 
 /// The documents with a term.
 pub(super) fn having(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::Basic))
-}
-
-pub(super) fn having_any(mut terms: Vec<Term>) -> Box<dyn Query> {
-    terms.sort_unstable();
-    terms.dedup();
-    match terms.len() {
-        0 => Box::new(EmptyQuery),
-        1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
-        _ => Box::new(TermSetQuery::new(terms)),
-    }
-}
-
-/// The documents of which the column has one of the sorted values.
-fn in_column<V>(
-    sorted: Vec<V>,
-    term: impl Fn(&V) -> Term,
-    values: impl FnOnce(Vec<V>) -> Values,
-) -> Box<dyn Query> {
-    let between = |from: &V, to: &V| -> Box<dyn Query> {
-        Box::new(RangeQuery::new(
-            Bound::Included(term(from)),
-            Bound::Included(term(to)),
-        ))
-    };
-    match (sorted.first(), sorted.last()) {
-        (Some(_), Some(_)) if sorted.len() <= FEW_VALUES => Box::new(BooleanQuery::union(
-            sorted.iter().map(|value| between(value, value)).collect(),
-        )),
-        (Some(first), Some(last)) => {
-            let approximation = Arc::from(between(first, last));
-            Box::new(VerifyQuery::new(approximation, Arc::new(values(sorted))))
-        }
-        _ => Box::new(EmptyQuery),
-    }
 }
 
 /// A column's name, and the sorted values that it may have.

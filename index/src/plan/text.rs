@@ -5,7 +5,6 @@
 //! fields of min_word and max_word are looked up in their single characters (see [`phrase_analyzer`]).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use tantivy::query::Query;
 use tantivy::schema::Field as PhysicalField;
@@ -23,6 +22,10 @@ use crate::error::Reason;
 use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
 use crate::query::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
+
+/// Words of a phrase that the library's scorer is asked for: it reads all positions of each word of a document at once, also
+/// of a word that is repeated.
+const MAX_LIBRARY_PHRASE: usize = 16;
 
 /// How many of a text's tokens have to match.
 pub(super) struct Combine {
@@ -112,7 +115,7 @@ impl<'a> Planner<'a> {
         }
         let terms = placed
             .into_iter()
-            .map(|(at, token)| (at as u64, Term::from_field_text(single, &token)))
+            .map(|(at, token)| (at as u32, Term::from_field_text(single, &token)))
             .collect();
         Some(Clause::scored(
             Box::new(SloppyPhraseQuery::new(
@@ -127,12 +130,7 @@ impl<'a> Planner<'a> {
 
     /// The documents with one token, scored.
     pub(super) fn word(&self, field: PhysicalField, token: &str) -> Box<dyn Query> {
-        Box::new(WordsQuery::new(
-            field,
-            &[token],
-            1,
-            Arc::clone(self.run.statistics()),
-        ))
+        Box::new(WordsQuery::new(field, &[token], 1, self.run))
     }
 
     /// The documents with these tokens at these distances.
@@ -143,10 +141,12 @@ impl<'a> Planner<'a> {
         let first = placed.iter().map(|(at, _)| *at).min().unwrap_or_default();
         let terms = placed
             .iter()
-            .map(|(at, token)| (at - first, Term::from_field_text(field, token)))
-            .collect();
-        let statistics = Arc::clone(self.run.statistics());
-        Box::new(ScoredPhraseQuery::new(field, terms, statistics))
+            .map(|(at, token)| (at - first, Term::from_field_text(field, token)));
+        if placed.len() > MAX_LIBRARY_PHRASE {
+            let terms = terms.map(|(at, term)| (at as u32, term)).collect();
+            return Box::new(SloppyPhraseQuery::new(field, terms, 0, self.run));
+        }
+        Box::new(ScoredPhraseQuery::new(field, terms.collect(), self.run))
     }
 
     /// The documents with `needed` of some words, each of one or several parts. A word that is repeated counts as often.
@@ -157,8 +157,7 @@ impl<'a> Planner<'a> {
         };
         if let Some(tokens) = words.iter().map(whole).collect::<Option<Vec<String>>>() {
             let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-            let statistics = Arc::clone(self.run.statistics());
-            return Box::new(WordsQuery::new(field, &tokens, needed as u32, statistics));
+            return Box::new(WordsQuery::new(field, &tokens, needed as u32, self.run));
         }
         let mut words: Vec<Box<dyn Query>> = words.into_iter().map(|word| self.exact(field, word)).collect();
         if words.len() == 1

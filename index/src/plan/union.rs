@@ -19,6 +19,7 @@ use super::clause::{Clause, ClauseScore};
 use super::no_match;
 use super::selection::{Opened, Select};
 use crate::run::Run;
+use crate::score::single;
 use tally::{Part, Scoring, Tally};
 
 /// What the scores of the matching clauses make.
@@ -33,8 +34,8 @@ pub(super) enum Together {
 impl Together {
     fn of(self, sum: f64, best: f64) -> Score {
         match self {
-            Self::Sum => sum as Score,
-            Self::Best(part) => (best + (sum - best) * part) as Score,
+            Self::Sum => single(sum),
+            Self::Best(part) => single(best + (sum - best) * part),
         }
     }
 }
@@ -141,7 +142,7 @@ impl WeighedClause {
                 Opened::Documents(documents) => {
                     let matches = documents.len();
                     Some((
-                        Part::constant(documents.into_scorer(score), score),
+                        Part::constant(documents.into_scorer(score)?, score),
                         u64::from(matches),
                     ))
                 }

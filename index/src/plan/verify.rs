@@ -4,10 +4,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
 
 use super::no_match;
+use crate::pace::Pace;
+use crate::run::Run;
+
+/// Checks between two looks at the deadline.
+const CHECKS_PER_LOOK: u32 = 1_024;
 
 /// Whether a document of one segment passes.
 pub(super) type Check = Box<dyn FnMut(DocId) -> bool + Send>;
@@ -22,13 +27,15 @@ pub(super) trait Verify: fmt::Debug + Send + Sync + 'static {
 pub(super) struct VerifyQuery {
     approximation: Arc<dyn Query>,
     verify: Arc<dyn Verify>,
+    run: Arc<Run>,
 }
 
 impl VerifyQuery {
-    pub(super) fn new(approximation: Arc<dyn Query>, verify: Arc<dyn Verify>) -> Self {
+    pub(super) fn new(approximation: Arc<dyn Query>, verify: Arc<dyn Verify>, run: &Arc<Run>) -> Self {
         Self {
             approximation,
             verify,
+            run: Arc::clone(run),
         }
     }
 }
@@ -45,6 +52,7 @@ impl Query for VerifyQuery {
         Ok(Box::new(VerifyWeight {
             approximation,
             verify: Arc::clone(&self.verify),
+            run: Arc::clone(&self.run),
         }))
     }
 
@@ -56,15 +64,23 @@ impl Query for VerifyQuery {
 struct VerifyWeight {
     approximation: Box<dyn Weight>,
     verify: Arc<dyn Verify>,
+    run: Arc<Run>,
+}
+
+impl VerifyWeight {
+    fn over(&self, inner: Box<dyn Scorer>, reader: &SegmentReader) -> tantivy::Result<VerifyScorer> {
+        Ok(VerifyScorer {
+            inner,
+            check: self.verify.open(reader)?,
+            pace: Pace::new(Arc::clone(&self.run), CHECKS_PER_LOOK),
+        })
+    }
 }
 
 impl Weight for VerifyWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let inner = self.approximation.scorer(reader, boost)?;
-        let mut scorer = VerifyScorer {
-            inner,
-            check: self.verify.open(reader)?,
-        };
+        let mut scorer = self.over(inner, reader)?;
         scorer.settle();
         Ok(Box::new(scorer))
     }
@@ -77,10 +93,7 @@ impl Weight for VerifyWeight {
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let (found, inner) = self.approximation.scorer_danger(reader, target, boost)?;
-        let mut scorer = VerifyScorer {
-            inner,
-            check: self.verify.open(reader)?,
-        };
+        let mut scorer = self.over(inner, reader)?;
         let found = scorer.verified(found, target);
         Ok((found, Box::new(scorer)))
     }
@@ -96,21 +109,30 @@ impl Weight for VerifyWeight {
 struct VerifyScorer {
     inner: Box<dyn Scorer>,
     check: Check,
+    pace: Pace<Arc<Run>>,
 }
 
 impl VerifyScorer {
-    /// Goes on to a document that passes, if this one doesn't.
+    /// Goes on to a document that passes, if this one doesn't. A search that has to stop finds no more: it will be told.
     fn settle(&mut self) -> DocId {
-        let mut doc = self.inner.doc();
-        while doc != TERMINATED && !(self.check)(doc) {
-            doc = self.inner.advance();
+        while self.inner.doc() != TERMINATED && !(self.check)(self.inner.doc()) {
+            if self.pace.stops(1) {
+                self.inner = Box::new(EmptyScorer);
+                break;
+            }
+            self.inner.advance();
         }
-        doc
+        self.inner.doc()
     }
 
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
         if found == SeekDangerResult::Found && !(self.check)(target) {
-            return SeekDangerResult::SeekLowerBound(target + 1);
+            let bound = if self.pace.stops(1) {
+                TERMINATED
+            } else {
+                target + 1
+            };
+            return SeekDangerResult::SeekLowerBound(bound);
         }
         found
     }

@@ -29,8 +29,14 @@ use self::any::AnyWords;
 use self::cursor::Cursor;
 use super::floor::Floor;
 use super::no_match;
+use super::paced::HeldWeight;
+use crate::allowance::{AllowanceExceeded, Grant};
 use crate::bm25::{Norms, average, idf};
-use crate::statistics::Statistics;
+use crate::pace::Pace;
+use crate::run::Run;
+
+/// Documents that are passed over between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 1_024;
 
 /// Tells a scorer which scores are wanted from now on. It may then pass over documents with others; it doesn't have to.
 pub(super) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
@@ -50,12 +56,12 @@ pub(super) struct WordsQuery {
     /// Different words, and how often each counts.
     words: Vec<(Term, u32)>,
     needed: u32,
-    statistics: Arc<Statistics>,
+    run: Arc<Run>,
 }
 
 impl WordsQuery {
     /// At least one word; repeated ones count as often. `needed` is at least 1.
-    pub(super) fn new(field: Field, words: &[&str], needed: u32, statistics: Arc<Statistics>) -> Self {
+    pub(super) fn new(field: Field, words: &[&str], needed: u32, run: &Arc<Run>) -> Self {
         let mut counted: Vec<(Term, u32)> = Vec::new();
         let mut places = std::collections::HashMap::new();
         for word in words {
@@ -69,8 +75,14 @@ impl WordsQuery {
             field,
             words: counted,
             needed,
-            statistics,
+            run: Arc::clone(run),
         }
+    }
+
+    /// The memory of the cursors on a segment.
+    fn held(&self) -> Result<Grant, AllowanceExceeded> {
+        let cursors: u32 = self.words.iter().map(|(_, count)| *count).sum();
+        self.run.allowance().take(cursors as usize * size_of::<Cursor>())
     }
 
     /// What matches, without scores: the library's own scorers, which know bit sets.
@@ -90,10 +102,11 @@ impl WordsQuery {
     }
 
     fn scored(&self, searcher: &Searcher) -> tantivy::Result<WordsWeight> {
-        let texts = self.statistics.texts(searcher, self.field)?;
+        let statistics = self.run.statistics();
+        let texts = statistics.texts(searcher, self.field)?;
         let average = average(texts.documents, texts.tokens);
         let words = self.words.iter().map(|(word, count)| {
-            let having = self.statistics.having(searcher, word)?;
+            let having = statistics.having(searcher, word)?;
             Ok(WeighedWord {
                 word: word.clone(),
                 count: *count,
@@ -106,7 +119,8 @@ impl WordsQuery {
             needed: self.needed,
             average,
             norms: Norms::new(average),
-            statistics: Arc::clone(&self.statistics),
+            run: Arc::clone(&self.run),
+            _held: self.held()?,
         })
     }
 }
@@ -121,7 +135,11 @@ impl Query for WordsQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         match scoring {
             EnableScoring::Enabled { searcher, .. } => Ok(Box::new(self.scored(searcher)?)),
-            EnableScoring::Disabled { .. } => self.unscored().weight(scoring),
+            EnableScoring::Disabled { .. } => {
+                let held = self.held()?;
+                let weight = self.unscored().weight(scoring)?;
+                Ok(Box::new(HeldWeight::new(weight, held)))
+            }
         }
     }
 
@@ -142,7 +160,14 @@ struct WordsWeight {
     needed: u32,
     average: Score,
     norms: Norms,
-    statistics: Arc<Statistics>,
+    run: Arc<Run>,
+    _held: Grant,
+}
+
+impl WordsWeight {
+    fn pace(&self) -> Pace<Arc<Run>> {
+        Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK)
+    }
 }
 
 impl Weight for WordsWeight {
@@ -161,7 +186,7 @@ impl Weight for WordsWeight {
                         reader: reader.clone(),
                         word: word.word.clone(),
                         average: self.average,
-                        statistics: Arc::clone(&self.statistics),
+                        statistics: Arc::clone(self.run.statistics()),
                     },
                 );
                 let bm25 = self.norms.weigh(weight);
@@ -174,9 +199,9 @@ impl Weight for WordsWeight {
             return Ok(Box::new(EmptyScorer));
         }
         Ok(if there - least < self.needed {
-            Box::new(AllWords::new(cursors))
+            Box::new(AllWords::new(cursors, self.pace()))
         } else {
-            Box::new(AnyWords::new(cursors, self.needed))
+            Box::new(AnyWords::new(cursors, self.needed, self.pace()))
         })
     }
 
@@ -199,3 +224,6 @@ impl Weight for WordsWeight {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,9 @@ use tantivy::Score;
 use super::order::Order;
 use super::rank::Rank;
 use super::segment::SegmentOrder;
-use super::standing::Standing;
+use super::standing::{Standing, Standings};
 use super::top::{Entry, Winner};
+use crate::allowance::Grant;
 
 /// A document that made it so far.
 struct Contender {
@@ -23,7 +24,7 @@ struct Contender {
     ranks: Vec<Rank>,
     score: Score,
     /// Under the keys before the first string; under all, once its strings are read.
-    standings: Vec<Standing>,
+    standings: Standings,
 }
 
 /// The first `size` documents of an order, of the segments taken so far.
@@ -33,6 +34,8 @@ pub(super) struct Contenders<'a> {
     segments: Vec<SegmentOrder<'a>>,
     /// In order.
     kept: Vec<Contender>,
+    /// The memory of `kept` but for what their standings hold themselves.
+    held: Option<Grant>,
 }
 
 impl<'a> Contenders<'a> {
@@ -42,6 +45,7 @@ impl<'a> Contenders<'a> {
             size,
             segments: Vec::new(),
             kept: Vec::new(),
+            held: None,
         }
     }
 
@@ -49,7 +53,7 @@ impl<'a> Contenders<'a> {
     pub(super) fn last(&self) -> Option<&[Standing]> {
         let full = self.kept.len() >= self.size;
         let last = self.kept.last().filter(|_| full);
-        last.map(|last| last.standings.as_slice())
+        last.map(|last| &*last.standings)
     }
 
     /// Takes the best documents of a segment, which come in order.
@@ -60,8 +64,11 @@ impl<'a> Contenders<'a> {
         if best.is_empty() {
             return Ok(());
         }
+        let each = size_of::<Contender>() + segment.rank_bytes();
+        let held = self.held.get_or_insert_with(|| segment.run.allowance().grant());
+        held.grow(best.len() * each)?;
         let ranks: Vec<&[Rank]> = best.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let numbers = segment.standings_of(0..self.order.numbers(), &ranks, [])?;
+        let numbers = segment.standings_of(0..self.order.numbers(), &ranks)?;
         let nth = self.segments.len();
         self.segments.push(segment);
         let contenders = best
@@ -76,6 +83,9 @@ impl<'a> Contenders<'a> {
         self.kept.extend(contenders);
         self.sort()?;
         self.kept.truncate(self.size);
+        if let Some(held) = &mut self.held {
+            held.shrink_to(self.kept.len() * each);
+        }
         // The next segment is told in its own terms what it has to beat.
         let kept = self.kept.len();
         if kept >= self.size {
@@ -146,8 +156,7 @@ impl<'a> Contenders<'a> {
             if ranks.is_empty() {
                 continue;
             }
-            let held = self.kept.iter().map(|each| each.standings.as_slice());
-            let strings = segment.standings_of(keys.clone(), &ranks, held)?;
+            let strings = segment.standings_of(keys.clone(), &ranks)?;
             let among = self.kept.get_mut(places.clone()).unwrap_or_default();
             let unread = among.iter_mut().filter(|each| unread(&&**each));
             for (each, strings) in unread.zip(strings) {

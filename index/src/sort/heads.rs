@@ -10,8 +10,9 @@ use super::leading::Leading;
 use super::order::Order;
 use super::rank::Rank;
 use super::segment::{PreparedOrder, SegmentOrder};
-use super::standing::Standing;
+use super::standing::{Standing, Standings};
 use super::top::Winner;
+use crate::allowance::Grant;
 use crate::collapse::{Local, SegmentGroups};
 
 /// Keeps the heads of the first `size` groups of an order.
@@ -19,7 +20,7 @@ pub(crate) struct Heads<'a> {
     order: &'a Order,
     size: usize,
     /// In order, each with its group.
-    heads: Vec<(Winner, Standing)>,
+    heads: Vec<(Winner, Standings)>,
 }
 
 impl<'a> Heads<'a> {
@@ -45,10 +46,13 @@ impl<'a> Heads<'a> {
         let before = last
             .map(|(last, _)| order.ranks_of(&last.standings))
             .transpose()?;
+        let each = 2 * (size_of::<Vec<Rank>>() + order.rank_bytes()) + size_of::<(Head, Local, Winner)>();
+        let kept = order.run.allowance().take(order.at_most(self.size) * each)?;
         Ok(SegmentHeads {
             order,
             groups,
             size: self.size,
+            _kept: kept,
             after,
             before,
             passed,
@@ -67,20 +71,25 @@ impl<'a> Heads<'a> {
         }
         let ranks: Vec<&[Rank]> = held.keys().map(Vec::as_slice).collect();
         let locals: Vec<Local> = held.values().map(|head| head.group).collect();
-        let beside = self.heads.iter().map(|(winner, _)| winner.standings.as_slice());
         let winners = order
-            .standings(&ranks, beside)?
+            .standings(&ranks)?
             .into_iter()
             .zip(held.values())
             .map(|(standings, head)| Winner {
                 standings,
                 score: head.score,
             });
-        self.heads.extend(winners.zip(groups.values(&locals)?));
+        self.heads.extend(winners.zip(groups.values(&locals, order.run)?));
         self.heads
             .sort_by(|(one, _), (other, _)| self.order.compare(&one.standings, &other.standings));
         let mut seen = HashSet::new();
-        self.heads.retain(|(_, group)| seen.insert(group.clone()));
+        let first: Vec<bool> = self
+            .heads
+            .iter()
+            .map(|(_, group)| seen.insert(&**group))
+            .collect();
+        let mut first = first.into_iter();
+        self.heads.retain(|_| first.next().unwrap_or_default());
         self.heads.truncate(self.size);
         Ok(())
     }
@@ -111,6 +120,8 @@ pub(crate) struct SegmentHeads<'a> {
     held: BTreeMap<Vec<Rank>, Head>,
     /// The rank of each group that is held.
     by_group: HashMap<Local, Vec<Rank>>,
+    /// The memory of both.
+    _kept: Grant,
 }
 
 impl SegmentHeads<'_> {

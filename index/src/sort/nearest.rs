@@ -19,8 +19,10 @@ use super::distance::{Distances, Targets, Windows};
 use super::probe::Matches;
 use super::rank::Rank;
 use super::top::SegmentTop;
-use crate::cell_walk::{Cells, Pace, each_block, walk};
+use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::{Band, Circle, Rectangle, Region, Relation};
+use crate::limits::DOCUMENTS_PER_CHECK;
+use crate::pace::Pace;
 use crate::plan::Gathered;
 use crate::run::Run;
 
@@ -97,8 +99,8 @@ impl Nearest {
 
     /// The documents of some cells.
     fn gather(&self, cells: &[Cells], reader: &SegmentReader, run: &Run) -> tantivy::Result<Box<dyn Scorer>> {
-        let mut gathered = Gathered::new(reader.max_doc());
-        let (mut pace, mut postings) = (Pace::new(run), None);
+        let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
+        let (mut pace, mut postings) = (Pace::new(run, DOCUMENTS_PER_CHECK), None);
         for list in cells
             .iter()
             .flat_map(|cells| cells.inside.iter().chain(&cells.boundary))
@@ -108,7 +110,7 @@ impl Nearest {
                 docs.iter().for_each(|doc| gathered.insert(*doc));
             })?;
         }
-        Ok(gathered.into_scorer(0.0))
+        Ok(gathered.into_scorer(0.0)?)
     }
 }
 
@@ -201,7 +203,7 @@ impl SegmentTop<'_> {
         score: Score,
         run: &Run,
     ) -> tantivy::Result<()> {
-        let mut pace = Pace::new(run);
+        let mut pace = Pace::new(run, DOCUMENTS_PER_CHECK);
         let mut block = Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN);
         let mut doc = ring.doc();
         let first = scorer.doc();

@@ -10,7 +10,6 @@ use tantivy::columnar::TermOrdHit;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, SegmentReader};
 
-use super::budget::Budget;
 use super::column::{self, Nothing, Scores, Values};
 use super::distance::{Distances, Targets};
 use super::leading::Leading;
@@ -18,7 +17,8 @@ use super::nearest::Nearest;
 use super::objects::Objects;
 use super::order::{Absent, Key, NestedObjects, Order, Source};
 use super::rank::{self, Rank};
-use super::standing::Standing;
+use super::standing::{Standing, Standings};
+use crate::allowance::AllowanceExceeded;
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
 use crate::join::ParentCache;
@@ -26,6 +26,9 @@ use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::points::Points;
 use crate::run::Run;
+
+/// Strings that are read between two looks at the deadline.
+const STRINGS_PER_CHECK: usize = 512;
 
 /// How many columns' worth of work the objects of a document are.
 const WORK_OF_OBJECTS: usize = 16;
@@ -39,6 +42,7 @@ pub(crate) struct PreparedOrder<'a> {
     layout: &'a Layout,
     parents: &'a ParentCache,
     columns: &'a ColumnCache,
+    run: &'a Run,
     /// The filters of nested keys.
     filters: Vec<Option<Box<dyn Weight>>>,
 }
@@ -79,6 +83,7 @@ impl<'a> PreparedOrder<'a> {
             layout,
             parents,
             columns: run.columns(),
+            run,
             filters: filters.collect::<tantivy::Result<_>>()?,
         })
     }
@@ -103,6 +108,8 @@ impl<'a> PreparedOrder<'a> {
             None => None,
         };
         Ok(SegmentOrder {
+            run: self.run,
+            max_doc: reader.max_doc(),
             ranks: Vec::with_capacity(keys.len()),
             keys,
             leading,
@@ -312,38 +319,61 @@ impl SegmentKey<'_> {
         Ok(rank::before_ordinal(next, against_substitute))
     }
 
-    /// The values behind ranks of this segment.
-    fn standings(&self, ranks: impl Iterator<Item = Rank>, budget: &mut Budget) -> io::Result<Vec<Standing>> {
+    /// Adds the values behind ranks of this segment, those of the key `nth`.
+    fn standings(
+        &self,
+        nth: usize,
+        documents: &[&[Rank]],
+        standings: &mut [Standings],
+        run: &Run,
+    ) -> io::Result<()> {
         let mut ordinals = Vec::new();
-        let mut standings = Vec::new();
-        for (nth, rank) in ranks.enumerate() {
-            standings.push(match (rank.value(self.key.descending), &self.key.absent) {
-                (Some(_), Absent::As(substitute)) if rank == self.missing => substitute.clone(),
-                (None, _) => Standing::Missing,
-                (Some(position), _) if self.strings.is_some() => {
-                    ordinals.extend(rank::ordinal(position).map(|ordinal| (ordinal, nth)));
-                    Standing::Bytes(Vec::new())
+        for (place, (ranks, own)) in documents.iter().zip(standings.iter_mut()).enumerate() {
+            let Some(rank) = ranks.get(nth) else { continue };
+            match (rank.value(self.key.descending), &self.key.absent) {
+                (Some(_), Absent::As(substitute)) if *rank == self.missing => {
+                    own.push(Standing::Missing);
+                    if let Standing::Bytes(bytes) = substitute {
+                        own.spell(bytes)?;
+                    } else {
+                        own.replace(substitute.clone());
+                    }
                 }
-                (Some(number), _) => Standing::Number(number),
-            });
+                (None, _) => own.push(Standing::Missing),
+                (Some(position), _) if self.strings.is_some() => {
+                    ordinals.extend(rank::ordinal(position).map(|ordinal| (ordinal, place)));
+                    own.push(Standing::Bytes(Vec::new()));
+                }
+                (Some(number), _) => own.push(Standing::Number(number)),
+            }
         }
-        if let Some(strings) = &self.strings {
-            ordinals.sort_unstable();
-            let sorted: Vec<u64> = ordinals.iter().map(|(ordinal, _)| *ordinal).collect();
-            let mut places = ordinals.iter().map(|(_, nth)| *nth);
+        let Some(strings) = &self.strings else {
+            return Ok(());
+        };
+        ordinals.sort_unstable();
+        for part in ordinals.chunks(STRINGS_PER_CHECK) {
+            run.check_reading()?;
+            let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
+            let mut places = part.iter().map(|(_, place)| *place);
+            let mut exceeded: Option<AllowanceExceeded> = None;
             strings.each_string(&sorted, |bytes| {
-                if let Some(standing) = places.next().and_then(|nth| standings.get_mut(nth)) {
-                    *standing = Standing::Bytes(budget.copy(bytes));
+                let own = places.next().and_then(|place| standings.get_mut(place));
+                if let (Some(own), None) = (own, exceeded) {
+                    exceeded = own.spell(bytes).err();
                 }
             })?;
-            budget.check()?;
+            if let Some(exceeded) = exceeded {
+                return Err(exceeded.into());
+            }
         }
-        Ok(standings)
+        Ok(())
     }
 }
 
 /// An order on one segment, standing on one document. Ranks are computed when they are first needed.
 pub(crate) struct SegmentOrder<'a> {
+    pub(super) run: &'a Run,
+    max_doc: DocId,
     keys: Vec<SegmentKey<'a>>,
     /// The key that decides most comparisons, where it can be read in blocks.
     pub(super) leading: Option<Leading>,
@@ -426,31 +456,37 @@ impl SegmentOrder<'_> {
             .collect()
     }
 
-    /// The values behind the ranks of several documents: one list a document. `beside` are values that are held too.
-    pub(crate) fn standings<'s>(
-        &self,
-        documents: &[&[Rank]],
-        beside: impl IntoIterator<Item = &'s [Standing]>,
-    ) -> io::Result<Vec<Vec<Standing>>> {
-        self.standings_of(0..self.keys.len(), documents, beside)
+    /// The memory of the ranks of a document.
+    pub(super) fn rank_bytes(&self) -> usize {
+        self.keys.len() * size_of::<Rank>()
+    }
+
+    /// How many documents of the segment are among the first `size` at most.
+    pub(super) fn at_most(&self, size: usize) -> usize {
+        size.min(self.max_doc as usize)
+    }
+
+    /// The values behind the ranks of several documents.
+    ///
+    /// # Errors
+    /// When a column can't be read, there is no memory for the values, or the search has to stop; see
+    /// [`Run::unreadable`].
+    pub(crate) fn standings(&self, documents: &[&[Rank]]) -> io::Result<Vec<Standings>> {
+        self.standings_of(0..self.keys.len(), documents)
     }
 
     /// [`SegmentOrder::standings`], under some of the keys.
-    pub(super) fn standings_of<'s>(
+    pub(super) fn standings_of(
         &self,
         keys: Range<usize>,
         documents: &[&[Rank]],
-        beside: impl IntoIterator<Item = &'s [Standing]>,
-    ) -> io::Result<Vec<Vec<Standing>>> {
-        let mut budget = Budget::beside(beside);
-        let room = || Vec::with_capacity(self.keys.len());
-        let mut standings: Vec<_> = documents.iter().map(|_| room()).collect();
+    ) -> io::Result<Vec<Standings>> {
+        let allowance = self.run.allowance();
+        let room = documents.iter().map(|_| Standings::new(keys.len(), allowance));
+        let mut standings = room.collect::<Result<Vec<_>, _>>()?;
         let opened = self.keys.iter().enumerate();
         for (nth, key) in opened.take(keys.end).skip(keys.start) {
-            let ranks = documents.iter().filter_map(|ranks| ranks.get(nth).copied());
-            for (document, standing) in standings.iter_mut().zip(key.standings(ranks, &mut budget)?) {
-                document.push(standing);
-            }
+            key.standings(nth, documents, &mut standings, self.run)?;
         }
         Ok(standings)
     }

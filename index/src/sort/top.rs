@@ -12,7 +12,8 @@ use super::leading::Leading;
 use super::order::Order;
 use super::rank::Rank;
 use super::segment::{BEHIND_SCORE, SegmentOrder};
-use super::standing::Standing;
+use super::standing::{Standing, Standings};
+use crate::allowance::Grant;
 use crate::plan::Floor;
 use crate::run::Run;
 
@@ -20,9 +21,9 @@ use crate::run::Run;
 pub(super) const OFFERED_TOGETHER: usize = 1024;
 
 /// A document that made it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Winner {
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) standings: Standings,
     pub(crate) score: Score,
 }
 
@@ -50,9 +51,13 @@ impl<'a> Top<'a> {
             .transpose()?;
         let last = self.contenders.last();
         let before = last.map(|last| order.ranks_of(last)).transpose()?;
+        let size = self.contenders.size;
+        let each = size_of::<Entry>() + order.rank_bytes();
+        let held = order.run.allowance().take(order.at_most(size) * each)?;
         Ok(SegmentTop {
             order,
-            size: self.contenders.size,
+            size,
+            _held: held,
             after,
             before,
             heap: BinaryHeap::new(),
@@ -63,7 +68,7 @@ impl<'a> Top<'a> {
     /// Ends a segment: its best documents meet those of the others.
     pub(crate) fn take(&mut self, segment: SegmentTop<'a>) -> io::Result<()> {
         let SegmentTop { order, heap, .. } = segment;
-        // Sorted by numbers, so that strings are compared only with those of other segments.
+        // What is left is held by the contenders. Sorted by numbers, so that strings are compared only with those of other segments.
         self.contenders.take(order, heap.into_sorted_vec())
     }
 
@@ -127,6 +132,8 @@ pub(crate) struct SegmentTop<'a> {
     heap: BinaryHeap<Entry>,
     /// Room for a block of documents.
     ranked: Vec<(Rank, DocId)>,
+    /// The memory of the heap.
+    _held: Grant,
 }
 
 impl SegmentTop<'_> {

@@ -63,7 +63,7 @@ impl<'a> GroupTops<'a> {
         let counts: Vec<usize> = self.heaps.iter().map(BinaryHeap::len).collect();
         let entries: Vec<Entry> = self.heaps.into_iter().flat_map(BinaryHeap::into_vec).collect();
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let standings = self.order.standings(&ranks, std::iter::empty())?;
+        let standings = self.order.standings(&ranks)?;
         let mut winners = standings
             .into_iter()
             .zip(&entries)

@@ -6,13 +6,14 @@ use tantivy::TantivyDocument;
 use tantivy::indexer::UserOperation;
 
 use super::parcel::Parcel;
+use crate::analyze::long_tokens;
 use crate::attribute;
 use crate::document::{Document, FieldValue, Object};
 use crate::geo::{GeoPoint, point_cells};
 use crate::layout::{Handle, Layout, ROOT_KIND};
 use crate::limits::{
     MAX_ARRAY_ELEMENTS, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_BLOCK_DOCUMENTS, MAX_KEYWORD_BYTES,
-    MAX_NESTED_ROWS, MAX_TEXT_BYTES,
+    MAX_NESTED_ROWS, MAX_TEXT_BYTES, MAX_TOKEN_BYTES,
 };
 use crate::misfit::{Misfit, MisfitLog, MisfitReason};
 use crate::schema::{Field, FieldKind};
@@ -213,9 +214,15 @@ impl Block<'_> {
                 }
                 fits
             }
-            (FieldKind::Text(_), FieldValue::String(text), Handle::Single(field)) => {
+            (FieldKind::Text(analyzer), FieldValue::String(text), Handle::Single(field)) => {
                 let fits = self.fits(path, text, MAX_TEXT_BYTES);
                 if fits {
+                    for bytes in long_tokens(analyzer, text) {
+                        let message = format!(
+                            "a token of {bytes} bytes, {MAX_TOKEN_BYTES} allowed; the rest of the text is found"
+                        );
+                        self.misfit(path, MisfitReason::TooLong, message);
+                    }
                     physical.add_text(field, text);
                     if let Some(characters) = self.layout.characters(path) {
                         physical.add_text(characters, text);

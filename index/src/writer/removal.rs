@@ -10,6 +10,7 @@ use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Score, SegmentReader};
 
+use crate::allowance::Allowance;
 use crate::held::Held;
 use crate::plan::{Gathered, no_match};
 
@@ -64,9 +65,9 @@ impl Query for Removal {
 
 impl Weight for Removal {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let mut gathered = Gathered::new(reader.max_doc());
+        let mut gathered = Gathered::new(reader.max_doc(), &Allowance::unbounded());
         self.each(reader, |docs| docs.iter().for_each(|doc| gathered.insert(*doc)))?;
-        Ok(gathered.into_scorer(boost))
+        Ok(gathered.into_scorer(boost)?)
     }
 
     fn explain(&self, _: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {

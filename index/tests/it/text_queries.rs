@@ -6,8 +6,8 @@ use fastrand::Rng;
 use souk_index::analyze::{AnalyzedToken, Phase, analyze};
 use souk_index::limits::MAX_EXPANSIONS;
 use souk_index::{
-    Analyzer, Cancellation, Error, Field, Fuzziness, Index, IndexOptions, Object, Operator, Query, Schema,
-    SearchRequest, Sort,
+    Analyzer, Cancellation, Error, Field, Fuzziness, Index, IndexOptions, MisfitReason, Object, Operator,
+    Query, Schema, SearchRequest, Sort,
 };
 
 use crate::{commit, find, keys, random_numbers, upsert};
@@ -312,4 +312,44 @@ fn a_word_that_stands_for_too_many_terms_is_refused() {
         }
     }
     assert_eq!(keys(&index, begun("t1234")).len(), 1);
+}
+
+#[test]
+fn tokens_that_are_too_long_are_listed_and_the_rest_is_found() {
+    let text = |bytes: usize| format!("before {} after", "x".repeat(bytes));
+    let delimited = Analyzer::Split {
+        delimiter: Some(",".to_owned()),
+        case_sensitive: false,
+    };
+    // In lower case it takes three bytes in place of two.
+    let grown = format!("before {} after", "\u{23a}".repeat(22_000));
+    let two = format!("{0} before {0} after", "x".repeat(65_531));
+    for (analyzer, text, long) in [
+        (Analyzer::single_word(), text(65_530), 0),
+        (Analyzer::single_word(), text(65_531), 1),
+        (Analyzer::single_word(), two, 2),
+        (Analyzer::single_word(), grown, 1),
+        (Analyzer::MaxWord, text(70_000), 1),
+        (Analyzer::MinWord, text(70_000), 1),
+        (Analyzer::single_word().stemmed(), text(70_000), 1),
+        (delimited, format!("before,{},after", "x ".repeat(40_000)), 1),
+    ] {
+        let index = indexed(&analyzer, &[text], 1);
+        let misfits = index.misfits();
+        let listed: Vec<_> = misfits
+            .recent
+            .iter()
+            .filter(|misfit| misfit.field == "text")
+            .map(|misfit| (misfit.key.as_slice(), misfit.reason))
+            .collect();
+        assert_eq!(
+            listed,
+            vec![(&b"00-0000"[..], MisfitReason::TooLong); long],
+            "{analyzer:?}"
+        );
+        for word in ["before", "after"] {
+            let found = keys(&index, Query::match_text("text", word));
+            assert_eq!(found, ["00-0000"], "{analyzer:?} {word}");
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! One score of many values, as Elasticsearch's `FunctionScoreQuery` computes it, in double precision.
 
-use tantivy::Score;
-
 use crate::query::{CombineMode, FunctionScoreMode};
 
 /// How values and a score become one.
@@ -52,9 +50,4 @@ impl Combine {
             }
         }
     }
-}
-
-/// The score as it is kept.
-pub(super) fn single(score: f64) -> Score {
-    score.clamp(0.0, f64::from(Score::MAX)) as Score
 }

@@ -1,9 +1,18 @@
 use super::*;
 
+fn count(terms: &[(&[u32], &[u32])], slop: u64, enough: u32) -> u32 {
+    let words = terms
+        .iter()
+        .map(|(places, positions)| PhraseWord { places, positions });
+    let words: Vec<_> = words.collect();
+    let Ok(count) = occurrences(&words, slop, enough, |_| Ok::<_, std::convert::Infallible>(()));
+    count
+}
+
 /// The definition, slowly: every assignment of positions to places.
-fn by_definition(slots: &[(u64, usize)], texts: &[Vec<u32>], slop: u64) -> bool {
+fn by_definition(slots: &[(u32, usize)], texts: &[Vec<u32>], slop: u64) -> bool {
     fn go(
-        slots: &[(u64, usize)],
+        slots: &[(u32, usize)],
         texts: &[Vec<u32>],
         taken: &mut Vec<(usize, u32)>,
         moved: &mut Vec<i64>,
@@ -18,7 +27,7 @@ fn by_definition(slots: &[(u64, usize)], texts: &[Vec<u32>], slop: u64) -> bool 
                 return false;
             }
             taken.push((term, *position));
-            moved.push(i64::from(*position) - place as i64);
+            moved.push(i64::from(*position) - i64::from(place));
             let found = go(rest, texts, taken, moved, slop);
             taken.pop();
             moved.pop();
@@ -39,14 +48,14 @@ fn agrees_with_the_definition() {
         for position in 0..random.u32(0..12) {
             texts[random.usize(0..kinds)].push(position);
         }
-        let slots: Vec<(u64, usize)> = (0..random.u64(2..5))
-            .map(|place| (place * random.u64(1..3), random.usize(0..kinds)))
+        let slots: Vec<(u32, usize)> = (0..random.u32(2..5))
+            .map(|place| (place * random.u32(1..3), random.usize(0..kinds)))
             .collect();
         let mut slots = slots;
         slots.sort_unstable();
         slots.dedup();
         let slop = random.u64(0..5);
-        let terms: Vec<(Vec<u64>, &[u32])> = (0..kinds)
+        let terms: Vec<(Vec<u32>, &[u32])> = (0..kinds)
             .map(|kind| {
                 let places = slots
                     .iter()
@@ -55,20 +64,20 @@ fn agrees_with_the_definition() {
                     .collect();
                 (places, texts[kind].as_slice())
             })
-            .filter(|(places, _): &(Vec<u64>, &[u32])| !places.is_empty())
+            .filter(|(places, _): &(Vec<u32>, &[u32])| !places.is_empty())
             .collect();
-        let terms: Vec<(&[u64], &[u32])> = terms
+        let terms: Vec<(&[u32], &[u32])> = terms
             .iter()
             .map(|(places, positions)| (places.as_slice(), *positions))
             .collect();
         let expected = by_definition(&slots, &texts, slop);
         assert_eq!(
-            occurrences(&terms, slop, 1) > 0,
+            count(&terms, slop, 1) > 0,
             expected,
             "{slots:?} {texts:?} slop {slop} ({seed})"
         );
         assert_eq!(
-            occurrences(&terms, slop, u32::MAX) > 0,
+            count(&terms, slop, u32::MAX) > 0,
             expected,
             "{slots:?} {texts:?} ({seed})"
         );
@@ -84,10 +93,86 @@ fn agrees_with_the_definition() {
 fn counts_without_overlaps() {
     // a b . a b: twice; swapped, it takes a slop of two.
     let (a, b): (&[u32], &[u32]) = (&[0, 3], &[1, 4]);
-    assert_eq!(occurrences(&[(&[0], a), (&[1], b)], 0, u32::MAX), 2);
-    assert_eq!(occurrences(&[(&[1], a), (&[0], b)], 1, u32::MAX), 1);
-    assert_eq!(occurrences(&[(&[1], &[0]), (&[0], &[1])], 1, u32::MAX), 0);
-    assert_eq!(occurrences(&[(&[1], &[0]), (&[0], &[1])], 2, u32::MAX), 1);
+    assert_eq!(count(&[(&[0], a), (&[1], b)], 0, u32::MAX), 2);
+    assert_eq!(count(&[(&[1], a), (&[0], b)], 1, u32::MAX), 1);
+    assert_eq!(count(&[(&[1], &[0]), (&[0], &[1])], 1, u32::MAX), 0);
+    assert_eq!(count(&[(&[1], &[0]), (&[0], &[1])], 2, u32::MAX), 1);
     // One `a` can't be two.
-    assert_eq!(occurrences(&[(&[0, 1], &[5])], 9, u32::MAX), 0);
+    assert_eq!(count(&[(&[0, 1], &[5])], 9, u32::MAX), 0);
+}
+
+/// Every start by itself: those at which some position stands, each tried, and none within an occurrence.
+#[test]
+fn counts_what_trying_every_start_counts() {
+    let seed = souk_seeds::seed();
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..20_000 {
+        let mut places: Vec<Vec<u32>> = vec![Vec::new(); 2];
+        for place in 0..random.u32(1..5) {
+            places[random.usize(0..2)].push(place);
+        }
+        let texts: Vec<Vec<u32>> = (0..2)
+            .map(|_| (0..16).filter(|_| random.bool()).collect())
+            .collect();
+        let slop = random.u64(0..4);
+        let last = i64::from(places.iter().flatten().copied().max().unwrap_or_default());
+        let slots = || {
+            let of = |nth: usize| places[nth].iter().map(move |place| (*place, nth));
+            of(0).chain(of(1)).collect::<Vec<_>>()
+        };
+        let within = |start: i64| {
+            let texts: Vec<Vec<u32>> = (0..2).map(|nth| texts[nth].clone()).collect();
+            let fits = |place: u32, position: u32| {
+                let moved = i64::from(position) - i64::from(place);
+                (start..=start + slop as i64).contains(&moved)
+            };
+            assigned(&slots(), &texts, &fits, &mut Vec::new())
+        };
+        let starts = -last..20;
+        let is_start = |start: &i64| {
+            slots().iter().any(|(place, nth)| {
+                let position = start + i64::from(*place);
+                texts[*nth].iter().any(|at| i64::from(*at) == position)
+            })
+        };
+        let (mut expected, mut free_from) = (0, i64::MIN);
+        for start in starts.filter(is_start) {
+            if start >= free_from && within(start) {
+                expected += 1;
+                free_from = start + slop as i64 + 1;
+            }
+        }
+        let terms: Vec<(&[u32], &[u32])> = places
+            .iter()
+            .zip(&texts)
+            .filter(|(places, _)| !places.is_empty())
+            .map(|(places, text)| (places.as_slice(), text.as_slice()))
+            .collect();
+        assert_eq!(
+            count(&terms, slop, u32::MAX),
+            expected,
+            "{places:?} {texts:?} slop {slop} ({seed})"
+        );
+    }
+}
+
+/// Whether each slot has a position of its own that fits.
+fn assigned(
+    slots: &[(u32, usize)],
+    texts: &[Vec<u32>],
+    fits: &impl Fn(u32, u32) -> bool,
+    taken: &mut Vec<(usize, u32)>,
+) -> bool {
+    let Some((&(place, nth), rest)) = slots.split_first() else {
+        return true;
+    };
+    texts[nth].iter().any(|position| {
+        if taken.contains(&(nth, *position)) || !fits(place, *position) {
+            return false;
+        }
+        taken.push((nth, *position));
+        let found = assigned(rest, texts, fits, taken);
+        taken.pop();
+        found
+    })
 }

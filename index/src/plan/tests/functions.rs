@@ -126,6 +126,50 @@ fn numbers_with_modifiers() {
 }
 
 #[test]
+fn an_infinite_value_of_no_weight_scores_nothing() {
+    let modes = [
+        (FunctionScoreMode::Multiply, 0.0, 0.0),
+        (FunctionScoreMode::Sum, 0.0, 3.0),
+        (FunctionScoreMode::First, 0.0, 0.0),
+        (FunctionScoreMode::Max, 0.0, 3.0),
+        (FunctionScoreMode::Min, 0.0, 0.0),
+        // An average of no weight at all is 1.
+        (FunctionScoreMode::Avg, 1.0, 1.0),
+    ];
+    for (mode, alone, beside) in modes {
+        let unweighted = || ScoreFunction {
+            weight: 0.0,
+            ..factor("price", Modifier::Reciprocal, None)
+        };
+        let of = |functions, combine_mode| {
+            scored(functions, |scored| {
+                scored.score_mode = mode;
+                scored.combine_mode = combine_mode;
+            })
+        };
+        let one = of(vec![unweighted()], CombineMode::Replace);
+        check(&one, [alone, alone, alone, 1.0]);
+        check(
+            &of(vec![unweighted()], CombineMode::Sum),
+            [2.0 + alone, 2.0 + alone, 2.0 + alone, 3.0],
+        );
+        let two = of(vec![unweighted(), weight(3.0, None)], CombineMode::Replace);
+        let of_one_function = if mode == FunctionScoreMode::Avg { 1.0 } else { 3.0 };
+        check(&two, [beside, beside, beside, of_one_function]);
+        // Nor does a computed score of which the weight outside leaves nothing.
+        let infinite = of(
+            vec![factor("price", Modifier::Reciprocal, None)],
+            CombineMode::Replace,
+        );
+        let none = Query::Weighted {
+            query: Box::new(infinite),
+            weight: 0.0,
+        };
+        check(&none, [0.0; 4]);
+    }
+}
+
+#[test]
 fn distances_fall_to_the_decay_at_the_scale() {
     let only = |function: ScoreFunction| {
         scored(vec![function], |scored| {

@@ -418,3 +418,70 @@ fn nodes_are_counted_over_all_trees_of_a_search() {
         matches!(second, Err(Error::InvalidQuery(found)) if found.to_string().contains("MAX_QUERY_NODES"))
     );
 }
+
+#[test]
+fn weights_multiply_to_a_limit() {
+    let text = |weight| Query::Match {
+        field: "name".to_owned(),
+        text: "tea".to_owned(),
+        operator: Operator::Or,
+        minimum_should_match: None,
+        weight,
+    };
+    let weighted = |weight, query| Query::Weighted {
+        query: Box::new(Query::all(vec![query])),
+        weight,
+    };
+    let exceeded = |query: &Query, paths: &[&str]| {
+        let expected: Vec<_> = paths
+            .iter()
+            .map(|path| ((*path).to_owned(), "LIMIT_EXCEEDED"))
+            .collect();
+        assert_eq!(violations(query), expected, "{query:?}");
+    };
+    // Each may be large, not all together; what is small outside doesn't help what overflows inside.
+    exceeded(&text(1e18), &[]);
+    exceeded(&text(2e18), &["query.match.weight"]);
+    exceeded(&weighted(1e9, text(1e9)), &[]);
+    exceeded(&weighted(1e9, text(2e9)), &["query.bool.must[0].match.weight"]);
+    exceeded(
+        &weighted(1e-30, weighted(1e9, weighted(1e3, text(1e7)))),
+        &["query.bool.must[0].bool.must[0].bool.must[0].match.weight"],
+    );
+    exceeded(
+        &weighted(1e30, text(1e30)),
+        &["query.weight", "query.bool.must[0].match.weight"],
+    );
+    exceeded(&weighted(0.0, text(1e18)), &[]);
+    let best = Query::DisMax {
+        queries: vec![text(1.0), text(1e10)],
+        tie_breaker: 0.5,
+        weight: 1e10,
+    };
+    exceeded(&best, &["query.dis_max.queries[1].match.weight"]);
+    let objects = Query::Nested {
+        path: "tags".to_owned(),
+        query: Box::new(Query::ConstScore {
+            filter: Box::new(Query::term("tags.tag", "x")),
+            weight: 1e10,
+        }),
+        score_mode: ScoreMode::Total,
+        weight: 1e10,
+        inner_hits: None,
+    };
+    exceeded(&objects, &["query.nested.query.const_score.weight"]);
+    // What a function_score computes is finite, so that weights begin anew inside of it.
+    let functions = |weight| {
+        let function = crate::query::ScoreFunction {
+            weight,
+            ..crate::query::ScoreFunction::new(crate::query::Function::One)
+        };
+        let scored = crate::query::FunctionScore::new(text(1e10), vec![function]);
+        weighted(1e10, Query::FunctionScore(Box::new(scored)))
+    };
+    exceeded(&functions(1e8), &[]);
+    exceeded(
+        &functions(1e9),
+        &["query.bool.must[0].function_score.functions[0].weight"],
+    );
+}

@@ -226,7 +226,8 @@ impl Tally {
                 return TERMINATED;
             }
             self.span = self.span.saturating_mul(SPAN_GROWTH).min(SPAN_MAX);
-            if self.run.check_inside().and_then(|()| self.tally()).is_err() {
+            if let Err(error) = self.run.check_inside().and_then(|()| self.tally()) {
+                self.run.leave("reading a column", error);
                 self.found.clear();
                 self.window = self.max_doc..self.max_doc;
                 return TERMINATED;

@@ -1,10 +1,14 @@
 //! Documents that have every word.
 
+use std::sync::Arc;
+
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::cursor::{CODES, Cursor, first_too_long};
+use crate::pace::Pace;
 use crate::plan::floor::Floor;
+use crate::run::Run;
 
 /// The intersection of words: the rarest leads.
 ///
@@ -19,6 +23,7 @@ pub(super) struct AllWords {
     /// What the scores of a document's words have to be in all.
     floor: Option<f64>,
     window: Window,
+    pace: Pace<Arc<Run>>,
 }
 
 /// Documents up to one of which the same bounds apply: a block of the leading word.
@@ -39,14 +44,14 @@ impl Window {
 
 impl AllWords {
     /// At least one word.
-    pub(super) fn new(cursors: Vec<Cursor>) -> Self {
-        let mut all = Self::standing_on(0, cursors);
+    pub(super) fn new(cursors: Vec<Cursor>, pace: Pace<Arc<Run>>) -> Self {
+        let mut all = Self::standing_on(0, cursors, pace);
         all.settle(0);
         all
     }
 
     /// Goes on from a document, which need not have all words.
-    pub(super) fn standing_on(doc: DocId, cursors: Vec<Cursor>) -> Self {
+    pub(super) fn standing_on(doc: DocId, cursors: Vec<Cursor>, pace: Pace<Arc<Run>>) -> Self {
         let mut order: Vec<usize> = (0..cursors.len()).collect();
         order.sort_by_key(|nth| cursors.get(*nth).map(Cursor::len));
         Self {
@@ -55,6 +60,7 @@ impl AllWords {
             doc,
             floor: None,
             window: Window::WHOLE,
+            pace,
         }
     }
 
@@ -65,10 +71,10 @@ impl AllWords {
         Ok(())
     }
 
-    /// Goes to the first match from `target` on.
+    /// Goes to the first match from `target` on. A search that has to stop finds no more: it will be told.
     fn settle(&mut self, target: DocId) -> DocId {
         let mut candidate = target;
-        while candidate < TERMINATED {
+        while candidate < TERMINATED && !self.pace.stops(1) {
             if candidate > self.window.last {
                 self.window = self.window_from(candidate);
             }

@@ -1,12 +1,16 @@
 //! Documents that have some of the words: block-max WAND (Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max
 //! Indexes", 2011), which without a floor is a plain union.
 
+use std::sync::Arc;
+
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::all::AllWords;
 use super::cursor::{Cursor, first_too_long};
+use crate::pace::Pace;
 use crate::plan::floor::Floor;
+use crate::run::Run;
 
 /// The union of words, of which `needed` have to be there.
 pub(super) struct AnyWords {
@@ -20,6 +24,7 @@ pub(super) struct AnyWords {
     floor: Option<f64>,
     /// What goes on with the cursors when every word is needed to reach the floor.
     all: Option<AllWords>,
+    pace: Pace<Arc<Run>>,
 }
 
 /// The documents that come next: those that stand before `end` in the order are at `doc` or before it.
@@ -30,7 +35,7 @@ struct Pivot {
 
 impl AnyWords {
     /// At least one word.
-    pub(super) fn new(cursors: Vec<Cursor>, needed: u32) -> Self {
+    pub(super) fn new(cursors: Vec<Cursor>, needed: u32, pace: Pace<Arc<Run>>) -> Self {
         let order = cursors
             .iter()
             .enumerate()
@@ -44,6 +49,7 @@ impl AnyWords {
             doc: 0,
             floor: None,
             all: None,
+            pace,
         };
         any.settle();
         any
@@ -56,10 +62,9 @@ impl AnyWords {
         self.cursors.iter_mut().try_for_each(Cursor::measure)?;
         let least = floor.sum();
         self.floor = Some(least);
-        let together: f64 = self.cursors.iter().map(Cursor::highest).sum();
-        let needed = |cursor: &Cursor| together - cursor.highest() < least;
-        if self.cursors.iter().all(needed) {
-            let mut all = AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors));
+        if self.without_the_lowest() < least {
+            let mut all =
+                AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors), self.pace.again());
             all.raise_floor(floor)?;
             self.all = Some(all);
             return Ok(());
@@ -75,10 +80,25 @@ impl AnyWords {
         Ok(())
     }
 
-    /// Goes to the first match that the cursors haven't passed.
+    /// What any document without the word that scores least scores at most. Added up, not taken off the sum of all: a
+    /// word that is repeated may score a billion times what one in every document does, whose score would be lost in the
+    /// rounding of that sum.
+    fn without_the_lowest(&self) -> f64 {
+        let highest = || self.cursors.iter().map(Cursor::highest);
+        let lowest = highest()
+            .enumerate()
+            .min_by(|(_, one), (_, other)| one.total_cmp(other));
+        let others = highest()
+            .enumerate()
+            .filter(|(nth, _)| lowest.is_none_or(|(lowest, _)| lowest != *nth));
+        others.map(|(_, highest)| highest).sum()
+    }
+
+    /// Goes to the first match that the cursors haven't passed. A search that has to stop finds no more: it will be told.
     fn settle(&mut self) -> DocId {
         loop {
-            let Some(pivot) = self.pivot() else {
+            let pivot = self.pivot().filter(|pivot| !self.pace.stops(pivot.end as u32));
+            let Some(pivot) = pivot else {
                 self.doc = TERMINATED;
                 return TERMINATED;
             };

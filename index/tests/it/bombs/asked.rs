@@ -3,8 +3,9 @@
 use std::ops::Bound;
 
 use souk_index::{
-    Aggregation, ArrayMode, Figure, GeoPoint, Missing, NestedSort, Operator, Query, QueryValue, ScoreMode,
-    SearchRequest, Sort, TotalRequest, limits,
+    Aggregation, ArrayMode, Figure, Function, FunctionScore, Fuzziness, GeoPoint, InnerHits, Missing,
+    Modifier, NestedSort, Operator, Query, QueryValue, ScoreFunction, ScoreMode, SearchRequest, Sort,
+    TotalRequest, limits,
 };
 
 /// What has to come of a search.
@@ -22,7 +23,7 @@ use Expected::{Done, Either, Refused};
 
 type Bomb = (&'static str, SearchRequest, Expected);
 
-fn any_of(should: Vec<Query>) -> Query {
+pub(super) fn any_of(should: Vec<Query>) -> Query {
     Query::Bool {
         must: Vec::new(),
         filter: Vec::new(),
@@ -146,18 +147,196 @@ fn trees() -> Vec<Bomb> {
     ]
 }
 
-fn patterns() -> Vec<Bomb> {
-    let wildcard = |pattern: &str| Query::wildcard("words", pattern);
-    let slop = |text: &str, slop| Query::MatchPhrase {
+pub(super) fn phrase(text: &str, slop: u32) -> Query {
+    Query::MatchPhrase {
         field: "text".to_owned(),
         text: text.to_owned(),
         slop,
         weight: 1.0,
+    }
+}
+
+pub(super) fn phrase_prefix(text: &str) -> Query {
+    Query::MatchPhrasePrefix {
+        field: "text".to_owned(),
+        text: text.to_owned(),
+        weight: 1.0,
+    }
+}
+
+pub(super) fn words_of(count: usize) -> String {
+    let words: Vec<String> = (0..count).map(|nth| format!("w{nth}")).collect();
+    words.join(" ")
+}
+
+/// Phrases, and words of the text of a million times the same.
+fn phrases() -> Vec<Bomb> {
+    let same = "a ".repeat(limits::MAX_MATCH_TOKENS);
+    let unscored = |query| counted(Query::all(vec![query])).sorted(vec![Sort::field("n", true)]);
+    let slow = Either("DEADLINE");
+    vec![
+        (
+            "a phrase of 1,024 times a word, slop 1",
+            counted(phrase(&same, 1)),
+            slow,
+        ),
+        ("the same, as a filter", unscored(phrase(&same, 1)), slow),
+        (
+            "the same, slop 256",
+            counted(phrase(&same, limits::MAX_SLOP)),
+            slow,
+        ),
+        ("the same without slop", counted(phrase(&same, 0)), slow),
+        ("the same unfinished", counted(phrase_prefix(&same)), slow),
+        (
+            "a word 1,024 times",
+            counted(Query::match_text("text", same.clone())),
+            Done,
+        ),
+        (
+            "100 phrases of common words",
+            counted(any_of((0..100).map(|nth| phrase("b c a b", nth % 3)).collect())),
+            slow,
+        ),
+        (
+            "an unfinished common word",
+            counted(phrase_prefix("w")),
+            Either("MAX_EXPANSIONS"),
+        ),
+        (
+            "a common phrase, unfinished",
+            counted(phrase_prefix("a b c w")),
+            Either("MAX_EXPANSIONS"),
+        ),
+        (
+            "1,000 unfinished words",
+            counted(any_of((0..1_000).map(|_| phrase_prefix("w1")).collect())),
+            Either("MAX_SEARCH_BYTES"),
+        ),
+        (
+            "64 misspelled words",
+            counted(Query::MatchFuzzy {
+                field: "text".to_owned(),
+                text: words_of(limits::MAX_FUZZY_WORDS),
+                operator: Operator::Or,
+                minimum_should_match: None,
+                fuzziness: Fuzziness::Edits(limits::MAX_FUZZY_EDITS),
+                prefix_length: 0,
+                weight: 1.0,
+            }),
+            slow,
+        ),
+        (
+            "a misspelled value of 1,300 different characters",
+            counted(Query::MatchFuzzy {
+                field: "words".to_owned(),
+                text: (0..1_300)
+                    .filter_map(|nth| char::from_u32(0x4e00 + nth))
+                    .collect(),
+                operator: Operator::Or,
+                minimum_should_match: None,
+                fuzziness: Fuzziness::Edits(limits::MAX_FUZZY_EDITS),
+                prefix_length: 0,
+                weight: 1.0,
+            }),
+            Done,
+        ),
+        (
+            "1,000 prefixes of a word",
+            counted(any_of((0..1_000).map(|_| Query::prefix("text", "w")).collect())),
+            slow,
+        ),
+        (
+            "the best of 1,000 clauses",
+            counted(Query::DisMax {
+                queries: (0..1_000)
+                    .map(|nth| Query::match_text("text", format!("a w{nth}")))
+                    .collect(),
+                tie_breaker: 0.5,
+                weight: 1.0,
+            }),
+            slow,
+        ),
+    ]
+}
+
+/// Scores that leave nothing over.
+fn functions() -> Vec<Bomb> {
+    let values = |nth: usize| {
+        ScoreFunction::new(Function::FieldValueFactor {
+            field: ["n", "price"][nth % 2].to_owned(),
+            factor: 1.0,
+            modifier: Modifier::Log1p,
+            missing: None,
+        })
     };
-    let words = |count: usize| {
-        let words: Vec<String> = (0..count).map(|nth| format!("w{nth}")).collect();
-        words.join(" ")
+    let nothing = |query: Query| {
+        let functions = (0..limits::MAX_SCORE_FUNCTIONS).map(values).collect();
+        let mut scored = FunctionScore::new(query, functions);
+        scored.min_score = Some(1e30);
+        Query::FunctionScore(Box::new(scored))
     };
+    vec![
+        (
+            "32 functions that leave nothing over",
+            counted(nothing(Query::MatchAll)),
+            Either("DEADLINE"),
+        ),
+        (
+            "the same 20 times inside each other",
+            counted((0..20).fold(Query::MatchAll, |inside, _| nothing(inside))),
+            Either("DEADLINE"),
+        ),
+        (
+            "the same as a filter of another",
+            counted(Query::all(vec![
+                Query::term("kind", "kind7"),
+                nothing(Query::MatchAll),
+            ])),
+            Either("DEADLINE"),
+        ),
+    ]
+}
+
+/// The objects of hits.
+fn objects() -> Vec<Bomb> {
+    let shown = |nth: usize, query: Query| Query::Nested {
+        path: "parts".to_owned(),
+        query: Box::new(query),
+        score_mode: ScoreMode::Avg,
+        weight: 1.0,
+        inner_hits: Some(InnerHits {
+            name: Some(format!("list{nth}")),
+            sort: vec![Sort::field("parts.name", nth.is_multiple_of(2)); limits::MAX_SORTS],
+            size: limits::MAX_INNER_HITS,
+            offset: 0,
+        }),
+    };
+    let lists = |query: &dyn Fn() -> Query| {
+        let lists = (0..limits::MAX_INNER_HIT_LISTS).map(|nth| shown(nth, query()));
+        SearchRequest::new(any_of(lists.collect())).page_size(60)
+    };
+    vec![
+        (
+            "objects by 32 long keys",
+            SearchRequest::new(shown(0, Query::exists("parts.name"))).page_size(1_000),
+            Refused("MAX_SEARCH_BYTES"),
+        ),
+        (
+            "16 lists of objects by 32 long keys",
+            lists(&|| Query::exists("parts.name")),
+            Refused("MAX_SEARCH_BYTES"),
+        ),
+        (
+            "16 lists of objects with a phrase",
+            lists(&|| Query::match_phrase("parts.title", "b a b a b a b a b a b a b a b a b")),
+            Refused("MAX_SEARCH_BYTES"),
+        ),
+    ]
+}
+
+fn patterns() -> Vec<Bomb> {
+    let wildcard = |pattern: &str| Query::wildcard("words", pattern);
     let text = |text: String| Query::Match {
         field: "text".to_owned(),
         text,
@@ -197,15 +376,15 @@ fn patterns() -> Vec<Bomb> {
             counted(Query::prefix("words", "f")),
             Done,
         ),
-        ("800 words", counted(text(words(800))), Done),
+        ("800 words", counted(text(words_of(800))), Done),
         (
             "5,000 words",
-            counted(text(words(5_000))),
+            counted(text(words_of(5_000))),
             Refused("MAX_MATCH_TEXT_BYTES"),
         ),
         (
             "a phrase of the same words with slop",
-            counted(slop("a b c a b c a b c a b c a b c a b c a b c a b c", 256)),
+            counted(phrase("a b c a b c a b c a b c a b c a b c a b c a b c", 256)),
             Done,
         ),
     ]
@@ -282,6 +461,23 @@ fn orders() -> Vec<Bomb> {
                 .page_size(1_000),
             Done,
         ),
+        (
+            "page behind 100,000 hits by 32 keys",
+            SearchRequest {
+                sort: keys(32),
+                ..skipping.clone()
+            },
+            Refused("MAX_SEARCH_BYTES"),
+        ),
+        (
+            "groups behind 100,000 hits by 32 keys",
+            SearchRequest {
+                sort: keys(32),
+                collapse: Some("n".to_owned()),
+                ..skipping.clone()
+            },
+            Refused("MAX_SEARCH_BYTES"),
+        ),
         ("page behind 100,000 hits", skipping, Done),
         ("page behind 100,001 hits", beyond, Refused("MAX_SKIP")),
         (
@@ -345,5 +541,15 @@ fn aggregations() -> Vec<Bomb> {
 
 /// Name, search, and what has to come of it.
 pub(super) fn all() -> Vec<Bomb> {
-    [trees(), patterns(), places(), orders(), aggregations()].concat()
+    [
+        trees(),
+        patterns(),
+        phrases(),
+        functions(),
+        places(),
+        orders(),
+        objects(),
+        aggregations(),
+    ]
+    .concat()
 }

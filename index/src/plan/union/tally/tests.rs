@@ -45,9 +45,9 @@ fn sample(random: &mut fastrand::Rng, max_doc: DocId, alike: bool) -> Sample {
     let share = [0.001, 0.02, 0.5, 0.97][random.usize(..4)];
     let docs: Vec<DocId> = (0..max_doc).filter(|_| random.f64() < share).collect();
     if alike || random.bool() {
-        let mut gathered = Gathered::new(max_doc);
+        let mut gathered = Gathered::new(max_doc, &crate::allowance::Allowance::default());
         docs.iter().for_each(|doc| gathered.insert(*doc));
-        let part = Part::constant(gathered.into_scorer(score), score);
+        let part = Part::constant(gathered.into_scorer(score).expect("there is room"), score);
         return (part, docs.into_iter().map(|doc| (doc, score)).collect());
     }
     let docs: Vec<(DocId, Score)> = docs.into_iter().map(|doc| (doc, random.f32())).collect();

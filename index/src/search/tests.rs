@@ -1,0 +1,252 @@
+//! A search that has to stop ends in the reason, at whichever look it finds out: never with half an answer.
+
+use crate::inner_hits::InnerHits;
+use crate::query::{
+    CombineMode, Function, FunctionScore, Fuzziness, Modifier, Operator, Query, QueryValue, ScoreFunction,
+    ScoreMode,
+};
+use crate::request::{SearchRequest, Sort, TotalRequest};
+use crate::{
+    Aggregation, Analyzer, Cancellation, Document, Error, Field, Figure, GeoPoint, Highlight, Highlighter,
+    Index, IndexOptions, Object, Operation, Schema,
+};
+
+fn schema() -> Schema {
+    let fields = vec![
+        Field::text("text", Analyzer::single_word()),
+        Field::keyword("kind"),
+        Field::long("n"),
+        Field::geo_point("spot"),
+        Field::nested(
+            "items",
+            vec![
+                Field::text("title", Analyzer::single_word()),
+                Field::keyword("sku"),
+            ],
+        ),
+    ];
+    Schema::new(fields).expect("the schema is valid")
+}
+
+fn document(nth: usize) -> Document {
+    let item = |part: usize| {
+        Object::new()
+            .with("title", format!("red {} fox {}", "a ".repeat(part % 7), nth % 5))
+            .with("sku", format!("sku{}", (nth + part) % 50))
+    };
+    let spot = GeoPoint::new((nth % 170) as f64 - 85.0, (nth % 350) as f64 - 170.0);
+    let fields = Object::new()
+        .with(
+            "text",
+            format!("word{} a b a {} c{}", nth % 300, "a ".repeat(nth % 40), nth % 3),
+        )
+        .with("kind", format!("kind{}", nth % 400))
+        .with("n", nth as i64)
+        .with("spot", spot.expect("in range"))
+        .with(
+            "items",
+            crate::FieldValue::Objects((0..nth % 4).map(item).collect()),
+        );
+    Document {
+        key: nth.to_be_bytes().to_vec(),
+        fields,
+    }
+}
+
+fn index() -> Index {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    for (sequence, from) in [0, 250].into_iter().enumerate() {
+        let upserts = (from..from + 250).map(|nth| Operation::Upsert(document(nth)));
+        writer.apply(upserts.collect()).expect("taken in");
+        writer.commit(sequence as u64 + 1).expect("committed");
+    }
+    index
+}
+
+fn phrase(field: &str, text: &str, slop: u32) -> Query {
+    Query::MatchPhrase {
+        field: field.to_owned(),
+        text: text.to_owned(),
+        slop,
+        weight: 1.0,
+    }
+}
+
+fn shown(query: Query) -> Query {
+    Query::Nested {
+        path: "items".to_owned(),
+        query: Box::new(query),
+        score_mode: ScoreMode::Avg,
+        weight: 1.0,
+        inner_hits: Some(InnerHits {
+            size: 5,
+            sort: vec![Sort::field("items.sku", false)],
+            ..InnerHits::default()
+        }),
+    }
+}
+
+fn by_functions(query: Query, min_score: f64) -> Query {
+    let reciprocal = ScoreFunction::new(Function::FieldValueFactor {
+        field: "n".to_owned(),
+        factor: 1.0,
+        modifier: Modifier::Reciprocal,
+        missing: None,
+    });
+    let mut scored = FunctionScore::new(query, vec![reciprocal]);
+    scored.combine_mode = CombineMode::Replace;
+    scored.min_score = Some(min_score);
+    Query::FunctionScore(Box::new(scored))
+}
+
+fn queries() -> Vec<Query> {
+    let some = |field: &str, text: &str| Query::Match {
+        field: field.to_owned(),
+        text: text.to_owned(),
+        operator: Operator::Or,
+        minimum_should_match: None,
+        weight: 1.0,
+    };
+    let any = |should: Vec<Query>| Query::Bool {
+        must: Vec::new(),
+        filter: Vec::new(),
+        should,
+        must_not: vec![Query::term("kind", "kind7")],
+        minimum_should_match: Some(1),
+    };
+    vec![
+        any(vec![some("text", "word1 word2 a"), Query::term("kind", "kind3")]),
+        Query::all(vec![some("text", "a b"), Query::prefix("kind", "kind1")]),
+        phrase("text", "a b", 0),
+        phrase("text", "a b a a", 3),
+        phrase("text", &"a ".repeat(30), 0),
+        Query::MatchPhrasePrefix {
+            field: "text".to_owned(),
+            text: "b a w".to_owned(),
+            weight: 1.0,
+        },
+        Query::MatchPhrasePrefix {
+            field: "text".to_owned(),
+            text: "wor".to_owned(),
+            weight: 1.0,
+        },
+        Query::MatchFuzzy {
+            field: "text".to_owned(),
+            text: "wrd1 ward22".to_owned(),
+            operator: Operator::Or,
+            minimum_should_match: None,
+            fuzziness: Fuzziness::Edits(2),
+            prefix_length: 1,
+            weight: 1.0,
+        },
+        Query::wildcard("kind", "*1*"),
+        Query::terms("n", (0..450).map(|n| n * 2)),
+        by_functions(Query::MatchAll, 0.01),
+        Query::GeoDistance {
+            field: "spot".to_owned(),
+            center: GeoPoint::new(10.0, 20.0).expect("in range"),
+            distance_meters: 3_000_000.0,
+        },
+        Query::Range {
+            field: "n".to_owned(),
+            lower: std::ops::Bound::Included(QueryValue::Integer(100)),
+            upper: std::ops::Bound::Unbounded,
+        },
+        shown(Query::Bool {
+            must: Vec::new(),
+            filter: Vec::new(),
+            should: vec![some("items.title", "red fox"), Query::term("items.sku", "sku3")],
+            must_not: Vec::new(),
+            minimum_should_match: Some(1),
+        }),
+        shown(phrase("items.title", "red fox", 6)),
+        shown(Query::prefix("items.title", "re")),
+    ]
+}
+
+fn requests() -> Vec<SearchRequest> {
+    let groups = Aggregation::Terms {
+        field: "kind".to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations: vec![(
+            "n".to_owned(),
+            Aggregation::Figure {
+                field: "n".to_owned(),
+                figure: Figure::DistinctCount,
+                missing: None,
+            },
+        )],
+    };
+    let ways = |query: Query| {
+        let plain = SearchRequest::new(query).page_size(30);
+        let mut collapsed = plain.clone();
+        collapsed.collapse = Some("kind".to_owned());
+        [
+            plain.clone().total(TotalRequest::Exact),
+            plain.clone().sorted(vec![Sort::field("n", true)]),
+            plain.clone().sorted(vec![Sort::field("kind", true)]),
+            plain.aggregations(vec![("groups".to_owned(), groups.clone())]),
+            collapsed,
+        ]
+    };
+    queries().into_iter().flat_map(ways).collect()
+}
+
+#[test]
+fn a_search_that_has_to_stop_never_gives_half_an_answer() {
+    let index = index();
+    let searcher = index.searcher();
+    let mut stopped = 0;
+    for request in requests() {
+        let many = 1_000_000;
+        let cancellation = Cancellation::after_looks(many);
+        let whole = searcher
+            .search(&request, &cancellation)
+            .expect("nothing stops it");
+        let looks = many - cancellation.looks_left();
+        // Searches find things out for those that follow: these look less often.
+        for nth in 0..looks {
+            let cancellation = Cancellation::after_looks(nth);
+            match searcher.search(&request, &cancellation) {
+                Err(Error::Cancelled) => stopped += 1,
+                Ok(found) => {
+                    assert_eq!(found, whole, "{request:?}");
+                    assert!(
+                        cancellation.looks_left() >= 0,
+                        "stopped at look {nth}: {request:?}"
+                    );
+                }
+                Err(other) => panic!("{other}: {request:?}"),
+            }
+        }
+    }
+    assert!(stopped > 1_000, "{stopped} searches were stopped");
+}
+
+#[test]
+fn highlights_that_have_to_stop_never_give_half_an_answer() {
+    let text = "a b red a fox ".repeat(300);
+    let document = Object::new().with("text", text.as_str());
+    for query in [
+        Query::match_text("text", "a fox"),
+        phrase("text", "red a fox", 2),
+        Query::prefix("text", "r"),
+    ] {
+        let highlight = Highlight::new(vec!["text".to_owned()]);
+        let highlighter = Highlighter::new(&schema(), &query, highlight).expect("a highlighter");
+        let cancellation = Cancellation::after_looks(1_000_000);
+        highlighter
+            .fragments(&document, &cancellation)
+            .expect("nothing stops it");
+        let looks = 1_000_000 - cancellation.looks_left();
+        assert!(looks > 2, "{looks}");
+        for nth in 0..looks {
+            let stopped = highlighter.fragments(&document, &Cancellation::after_looks(nth));
+            assert!(matches!(stopped, Err(Error::Cancelled)), "{nth}: {query:?}");
+        }
+    }
+}

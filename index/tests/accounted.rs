@@ -1,0 +1,278 @@
+//! What searches really hold, by an allocator that counts, is at most half as much again as what they account for.
+//!
+//! A program of its own: its allocator counts what every thread of it holds, so it runs its cases one after the other.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that can't go on says why and fails"
+)]
+
+use peak_alloc::PeakAlloc;
+use souk_index::{
+    Analyzer, Cancellation, Document, Error, Field, FieldValue, Fuzziness, Highlight, Highlighter, Index,
+    IndexOptions, InnerHits, Object, Operation, Operator, Query, Schema, ScoreMode, SearchRequest, Sort,
+    limits,
+};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// What a search holds that no request makes large: scorers, buffers, the answer of a page without values.
+const FIXED_BYTES: usize = 6 << 20;
+const DOCUMENTS: usize = 20_000;
+/// Bytes of a value that is sorted by.
+const LONG: usize = 2_000;
+/// Documents with such a value, each with objects that have one too.
+const WITH_LONG: usize = 1_500;
+const OBJECTS: usize = 60;
+
+fn index() -> Index {
+    let items = Field::nested("items", vec![Field::keyword("sku")]);
+    let schema = Schema::new(vec![
+        Field::text("text", Analyzer::single_word()),
+        Field::keyword("kind"),
+        Field::keyword("word"),
+        items,
+    ]);
+    let index = Index::create_in_ram(schema.expect("the schema is valid"), IndexOptions::default());
+    let index = index.expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let long = |nth: usize| format!("{nth:08}{}", "x".repeat(LONG - 8));
+    let document = |nth: usize| {
+        let mut fields = Object::new()
+            .with("text", format!("a b w{nth} w{}", nth % 9_000))
+            .with("word", format!("word{nth}"));
+        if nth < WITH_LONG {
+            fields.push("kind", long(nth));
+        }
+        if nth < 40 {
+            let objects = (0..OBJECTS).map(|part| Object::new().with("sku", long(nth * OBJECTS + part)));
+            fields.push("items", objects.collect::<Vec<_>>());
+        }
+        if nth == 0 {
+            fields = Object::new().with("text", "a ".repeat(1_000_000));
+        }
+        Document {
+            key: nth.to_be_bytes().to_vec(),
+            fields,
+        }
+    };
+    for from in (0..DOCUMENTS).step_by(5_000) {
+        let inserts = (from..from + 5_000).map(|nth| Operation::Insert(document(nth)));
+        writer.apply(inserts.collect()).expect("taken in");
+    }
+    writer.commit(1).expect("committed");
+    writer.close().expect("closed");
+    index
+}
+
+fn phrase(text: &str, slop: u32) -> Query {
+    Query::MatchPhrase {
+        field: "text".to_owned(),
+        text: text.to_owned(),
+        slop,
+        weight: 1.0,
+    }
+}
+
+fn phrase_prefix(text: &str) -> Query {
+    Query::MatchPhrasePrefix {
+        field: "text".to_owned(),
+        text: text.to_owned(),
+        weight: 1.0,
+    }
+}
+
+fn misspelled(text: &str) -> Query {
+    Query::MatchFuzzy {
+        field: "word".to_owned(),
+        text: text.to_owned(),
+        operator: Operator::Or,
+        minimum_should_match: None,
+        fuzziness: Fuzziness::Edits(2),
+        prefix_length: 0,
+        weight: 1.0,
+    }
+}
+
+fn any(count: usize, query: impl Fn(usize) -> Query) -> Query {
+    Query::Bool {
+        must: Vec::new(),
+        filter: Vec::new(),
+        should: (0..count).map(query).collect(),
+        must_not: Vec::new(),
+        minimum_should_match: Some(1),
+    }
+}
+
+fn sorted(field: &str, keys: usize) -> Vec<Sort> {
+    vec![Sort::field(field, false); keys]
+}
+
+fn searches() -> Vec<(&'static str, SearchRequest)> {
+    let search = |query| SearchRequest::new(query).page_size(10);
+    let mut skipping = search(Query::MatchAll).sorted(sorted("kind", 20));
+    skipping.skip = WITH_LONG - 100;
+    let mut beyond = search(Query::MatchAll)
+        .sorted(sorted("kind", 32))
+        .page_size(1_000);
+    beyond.skip = WITH_LONG;
+    let mut collapsed = skipping.clone();
+    collapsed.collapse = Some("kind".to_owned());
+    let mut many = search(Query::MatchAll).sorted(sorted("word", 32));
+    many.skip = DOCUMENTS - 10;
+    let objects = |size, keys| {
+        let inner_hits = InnerHits {
+            size,
+            sort: sorted("items.sku", keys),
+            ..InnerHits::default()
+        };
+        search(Query::Nested {
+            path: "items".to_owned(),
+            query: Box::new(Query::exists("items.sku")),
+            score_mode: ScoreMode::None,
+            weight: 1.0,
+            inner_hits: Some(inner_hits),
+        })
+        .page_size(40)
+    };
+    vec![
+        ("sort by 20 long values behind many hits", skipping),
+        ("sort by 32 long values behind too many hits", beyond),
+        ("sort by 32 short values behind many hits", many),
+        ("collapse by long values", collapsed),
+        ("objects by 16 long values", objects(50, 16)),
+        ("objects by 32 long values", objects(60, 32)),
+        (
+            "words that begin with a letter",
+            search(any(100, |_| phrase_prefix("w2"))),
+        ),
+        (
+            "phrases that end in a letter",
+            search(any(20, |_| phrase_prefix("a b w2"))),
+        ),
+        (
+            "a long phrase of one word, unfinished",
+            search(phrase_prefix(&"a ".repeat(200))),
+        ),
+        ("a long phrase of one word", search(phrase(&"a ".repeat(200), 0))),
+        (
+            "the same with a slop",
+            search(any(4, |_| phrase(&"a ".repeat(200), 1))),
+        ),
+        (
+            "a misspelled word of 150 letters",
+            search(misspelled(&"abcdefghij".repeat(15))),
+        ),
+        (
+            "a misspelled word of 12 characters",
+            search(misspelled("奶茶中国人民共和科学咖啡")),
+        ),
+        (
+            "a misspelled word of 1,300 characters",
+            search(misspelled(&"奶茶中国人民共和科学咖啡店".repeat(100))),
+        ),
+        (
+            "patterns",
+            search(any(500, |nth| Query::wildcard("word", format!("*{nth}*")))),
+        ),
+        (
+            "prefixes of words",
+            search(any(500, |_| Query::prefix("text", "w"))),
+        ),
+    ]
+}
+
+fn highlights() -> Vec<(&'static str, Query, String)> {
+    let one_word = || "a ".repeat(1_000_000);
+    let words = || (0..250_000).map(|nth| format!("w{nth} ")).collect::<String>();
+    vec![
+        (
+            "a word a thousand times",
+            Query::match_text("text", "a ".repeat(1_024)),
+            one_word(),
+        ),
+        ("a phrase of a word", phrase(&"a ".repeat(30), 0), one_word()),
+        ("a phrase with a slop", phrase(&"a ".repeat(30), 1), one_word()),
+        ("prefixes", any(50, |_| Query::prefix("text", "w")), words()),
+        (
+            "a phrase and all words",
+            any(2, |_| phrase_prefix("w1 w")),
+            words(),
+        ),
+    ]
+}
+
+/// What was held at most while `work` went on, beyond what was held before.
+fn held<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let done = work();
+    (done, MEMORY.peak_usage().saturating_sub(before))
+}
+
+#[test]
+fn what_is_held_is_accounted_for() {
+    let index = index();
+    let searcher = index.searcher();
+    let mut wrong = Vec::new();
+    let mut largest = 0;
+    let mut check = |name, accounted: usize, held: usize| {
+        let allowed = accounted + accounted / 2 + FIXED_BYTES;
+        println!(
+            "| {name} | {:.1} | {:.1} |",
+            accounted as f64 / 1e6,
+            held as f64 / 1e6
+        );
+        if held > allowed {
+            wrong.push(name);
+        }
+        largest = largest.max(accounted);
+    };
+    let limit = |result: &Error| match result {
+        Error::LimitExceeded {
+            limit: "MAX_SEARCH_BYTES",
+            ..
+        } => limits::MAX_SEARCH_BYTES,
+        other => panic!("{other}"),
+    };
+    for (name, request) in searches() {
+        let mut request = request;
+        // What searches find out of columns stays for the next one.
+        drop(searcher.search(&request, &Cancellation::none()));
+        request.profile = true;
+        let (result, held) = held(|| searcher.search(&request, &Cancellation::none()));
+        let accounted = match &result {
+            Ok(found) => found.profile.as_ref().expect("a profile").peak_bytes as usize,
+            Err(error) => limit(error),
+        };
+        check(name, accounted, held);
+    }
+    for (name, query, text) in highlights() {
+        let document = Object::new().with("text", FieldValue::from(text.as_str()));
+        let schema = Schema::new(vec![Field::text("text", Analyzer::single_word())]);
+        let highlight = Highlight {
+            number_of_fragments: 500,
+            fragment_size: 10_000,
+            ..Highlight::new(vec!["text".to_owned()])
+        };
+        let schema = schema.expect("the schema is valid");
+        let highlighter = Highlighter::new(&schema, &query, highlight).expect("a highlighter");
+        let (result, held) = held(|| highlighter.fragments(&document, &Cancellation::none()));
+        let accounted = match &result {
+            Ok(found) => {
+                assert!(!found.is_empty(), "{name}");
+                highlighter.peak_bytes() as usize
+            }
+            Err(error) => limit(error),
+        };
+        check(name, accounted, held);
+    }
+    assert_eq!(
+        wrong,
+        Vec::<&str>::new(),
+        "see the table: megabytes accounted and held"
+    );
+    assert!(largest > 10 * FIXED_BYTES, "nothing large was held");
+}
