@@ -22,6 +22,7 @@ fn index() -> Index {
         Field::keyword("brand"),
         Field::keyword("buyer"),
         Field::long("cents").column_only(),
+        Field::double("weight"),
         Field::date("created"),
     ])
     .expect("the schema is valid");
@@ -44,6 +45,7 @@ fn order(rng: &mut fastrand::Rng, n: u32) -> Document {
         .with("brand", format!("brand-{}", kind * 10 + rng.u32(..10)))
         .with("buyer", format!("buyer-{}", rng.u32(..100_000)))
         .with("cents", rng.i64(1..1_000_000))
+        .with("weight", rng.f64() * 1_000.0)
         .with(
             "created",
             souk_index::FieldValue::Date(i64::from(n) * 1_000_000_000),
@@ -58,6 +60,14 @@ fn figure(field: &str, figure: Figure) -> Aggregation {
     Aggregation::Figure {
         field: field.to_owned(),
         figure,
+        missing: None,
+    }
+}
+
+fn median(field: &str) -> Aggregation {
+    Aggregation::Percentiles {
+        field: field.to_owned(),
+        percentages: vec![50.0],
         missing: None,
     }
 }
@@ -112,6 +122,29 @@ fn aggregations(criterion: &mut Criterion) {
         "stats",
         ORDERS,
         only(Query::MatchAll, one(figure("cents", Figure::Stats))),
+    );
+    run(
+        "stats of doubles",
+        ORDERS,
+        only(Query::MatchAll, one(figure("weight", Figure::Stats))),
+    );
+    run(
+        "sum of doubles by brand",
+        ORDERS,
+        only(
+            Query::MatchAll,
+            one(terms("brand", one(figure("weight", Figure::Sum)))),
+        ),
+    );
+    run(
+        "sum by brand in types",
+        ORDERS,
+        only(Query::MatchAll, one(terms("type", by_brand()))),
+    );
+    run(
+        "median by brand",
+        ORDERS,
+        only(Query::MatchAll, one(terms("brand", one(median("cents"))))),
     );
     run(
         "distinct buyers",

@@ -5,9 +5,9 @@
 //! in arrays by these numbers. Within a segment values are numbers, ordinals of its dictionaries in place of strings; at
 //! the end of a segment groups are named by their values and added to those of the segments before.
 //!
-//! Counts and whole sums are exact. Distinct values and percentiles are exact up to
-//! [`crate::limits::MAX_EXACT_BYTES`], the counts of `terms` up to [`crate::limits::MAX_AGGREGATION_GROUPS`] different
-//! values, and then say by how much they may be off.
+//! Counts, sums and means are exact. Distinct values and percentiles are exact up to [`crate::limits::MAX_EXACT_BYTES`],
+//! and then say by how much they may be off; which groups of `terms` have the highest counts is exact up to
+//! [`crate::limits::MAX_AGGREGATION_GROUPS`] different values. All memory is that of the search, taken before it is used.
 //!
 //! # Nested objects
 //! An aggregation of a field inside NESTED takes the objects of the matching documents, all of them, whichever made the
@@ -27,14 +27,15 @@
 //! | `keys`, `slots` | the groups of a block of documents, and their numbers |
 //! | `ranges`, `histogram`, `calendar` | groups that are made of values |
 //! | `composite` | groups of several keys, by pages |
-//! | `frequent` | groups by a column with very many values |
-//! | `numbers`, `distinct`, `sketch`, `quantiles`, `centroid` | figures while they grow |
+//! | `breadth_first` | groups that are chosen before anything inside them is aggregated |
+//! | `numbers`, `sum`, `distinct`, `sketch`, `quantiles`, `centroid` | figures while they grow |
 //! | `budget` | what all aggregations of a request may hold |
 //! | `gathered` | groups and figures over all segments |
 //! | `conclude` | from what was gathered to results: order, size, what is left out |
 
 mod aggregation;
 mod branch;
+mod breadth_first;
 mod budget;
 mod calendar;
 mod centroid;
@@ -43,7 +44,6 @@ mod column;
 mod composite;
 mod conclude;
 mod distinct;
-mod frequent;
 mod gathered;
 mod histogram;
 mod keys;
@@ -55,6 +55,7 @@ mod result;
 mod sketch;
 mod slots;
 mod step;
+mod sum;
 mod walk;
 
 pub use aggregation::{

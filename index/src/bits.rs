@@ -3,6 +3,7 @@
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
 use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use crate::limits::MAX_BLOCK_DOCUMENTS;
 
 /// A fixed-size bit set.
 #[derive(Debug)]
@@ -60,30 +61,54 @@ impl Bits {
 
     /// The first document from `doc` on, or [`TERMINATED`].
     pub(crate) fn next(&self, doc: DocId) -> DocId {
+        self.next_below(doc, TERMINATED)
+    }
+
+    /// The first document from `doc` on that is below `end`, or [`TERMINATED`]. Looks at no word behind `end`.
+    pub(crate) fn next_below(&self, doc: DocId, end: DocId) -> DocId {
         let first = (doc >> 6) as usize;
         let mut mask = !0_u64 << (doc & 63);
-        for (at, word) in self.words.iter().enumerate().skip(first) {
+        let words = self.words.iter().enumerate();
+        for (at, word) in words.take((end as usize).div_ceil(64)).skip(first) {
             let word = word & mask;
             if word != 0 {
-                return (at as u32) * 64 + word.trailing_zeros();
+                let next = (at as u32) * 64 + word.trailing_zeros();
+                return if next < end { next } else { TERMINATED };
             }
             mask = !0;
         }
         TERMINATED
     }
 
-    /// The last document before `doc`.
-    pub(crate) fn before(&self, doc: DocId) -> Option<DocId> {
-        let last = doc.min(self.max_doc).checked_sub(1)?;
+    /// Fills `block` with the documents from `doc` on, as many as are collected at a time; the document behind them, or
+    /// [`TERMINATED`].
+    pub(crate) fn block(&self, doc: DocId, block: &mut Vec<DocId>) -> DocId {
+        block.clear();
+        let mut next = self.next(doc);
+        while next != TERMINATED && block.len() < COLLECT_BLOCK_BUFFER_LEN {
+            block.push(next);
+            next = self.next(next + 1);
+        }
+        next
+    }
+
+    /// Of parents in blocks (see [`crate::join`]): where the objects begin of the first parent from `doc` on. Looks back
+    /// no further than a block is long, so it may be too low where nothing lies before.
+    pub(crate) fn block_start(&self, doc: DocId) -> DocId {
+        let doc = doc.min(self.max_doc);
+        let lowest = doc.saturating_sub(MAX_BLOCK_DOCUMENTS as u32);
+        let Some(last) = doc.checked_sub(1) else {
+            return 0;
+        };
         let mut mask = !0_u64 >> (63 - (last & 63));
-        for at in (0..=(last >> 6) as usize).rev() {
-            let word = self.words.get(at)? & mask;
+        for at in ((lowest >> 6) as usize..=(last >> 6) as usize).rev() {
+            let word = self.words.get(at).copied().unwrap_or_default() & mask;
             if word != 0 {
-                return Some((at as u32) * 64 + 63 - word.leading_zeros());
+                return ((at as u32) * 64 + 64 - word.leading_zeros()).max(lowest);
             }
             mask = !0;
         }
-        None
+        lowest
     }
 }
 
@@ -174,14 +199,19 @@ mod tests {
         bits.insert(100_000);
         assert_eq!(bits.len(), members.len() as u32);
         for doc in 0..=300 {
-            let next = members
-                .iter()
-                .copied()
-                .find(|member| *member >= doc)
-                .unwrap_or(TERMINATED);
+            let next = members.iter().copied().find(|member| *member >= doc);
             let before = members.iter().copied().rev().find(|member| *member < doc);
-            assert_eq!((bits.next(doc), bits.before(doc)), (next, before), "{doc}");
+            assert_eq!(bits.next(doc), next.unwrap_or(TERMINATED), "{doc}");
+            assert_eq!(
+                bits.block_start(doc),
+                before.map_or(0, |before| before + 1),
+                "{doc}"
+            );
             assert_eq!(bits.contains(doc), members.contains(&doc), "{doc}");
+            for end in 0..=300 {
+                let below = next.filter(|next| *next < end).unwrap_or(TERMINATED);
+                assert_eq!(bits.next_below(doc, end), below, "{doc}..{end}");
+            }
         }
         let mut set = BitsDocSet::new(bits);
         let mut found = vec![set.doc()];
@@ -193,11 +223,20 @@ mod tests {
     }
 
     #[test]
+    fn a_block_is_no_longer_than_documents_may_be() {
+        let mut bits = Bits::new(1_000_000);
+        bits.insert(3);
+        for (doc, start) in [(4, 4), (4_000, 4), (900_000, 895_904), (TERMINATED, 995_904)] {
+            assert_eq!(bits.block_start(doc), start, "{doc}");
+        }
+    }
+
+    #[test]
     fn an_empty_segment_has_no_documents() {
         let bits = Bits::new(0);
         assert_eq!(
-            (bits.next(0), bits.before(0), bits.before(5)),
-            (TERMINATED, None, None)
+            (bits.next(0), bits.block_start(0), bits.block_start(5)),
+            (TERMINATED, 0, 0)
         );
         assert_eq!(BitsDocSet::new(bits).doc(), TERMINATED);
     }

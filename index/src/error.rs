@@ -299,6 +299,14 @@ impl Error {
     }
 
     /// A failure of the search library, sorted into what it means here.
+    /// A limit of the part of the request at `path`; other errors stay as they are.
+    pub(crate) fn at(mut self, place: &str) -> Self {
+        if let Self::LimitExceeded { path, .. } = &mut self {
+            place.clone_into(path);
+        }
+        self
+    }
+
     pub(crate) fn engine(doing: &'static str, source: tantivy::TantivyError) -> Self {
         use tantivy::TantivyError;
         use tantivy::directory::error::{OpenDirectoryError, OpenReadError};

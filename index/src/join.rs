@@ -197,7 +197,7 @@ impl DocSet for JoinScorer {
         if self.doc >= target {
             return self.doc;
         }
-        let first_object = self.parents.before(target).map_or(0, |parent| parent + 1);
+        let first_object = self.parents.block_start(target);
         if self.child.doc() < first_object {
             self.child.seek(first_object);
         }

@@ -122,12 +122,8 @@ pub const MAX_TOP_HITS: usize = 100;
 pub const MAX_DOCUMENT_KEYS: usize = 65_536;
 /// Groups that all aggregations of one search may gather, shown or not.
 pub const MAX_AGGREGATION_GROUPS: usize = 200_000;
-/// Groups that a segment keeps of a `terms` aggregation when all of them don't fit: the most frequent ones.
-pub const KEPT_SEGMENT_GROUPS: usize = 8_192;
-/// Bytes of the groups that all aggregations of one search may gather.
-pub const MAX_AGGREGATION_BYTES: usize = 64 * 1024 * 1024;
-/// Bytes of distinct values (32 each) and of the values of percentiles (8 each) up to which all those of one search are
-/// exact.
+/// Bytes of distinct values (17 to 39 each) and of the values of percentiles (8 to 10 each) up to which all those of one
+/// search are exact.
 pub const MAX_EXACT_BYTES: usize = 32 * 1024 * 1024;
 /// Violations that one error lists; further ones are counted.
 pub const MAX_VIOLATIONS: usize = 64;

@@ -17,7 +17,8 @@ pub enum Aggregation {
         /// The value of documents without one; absent leaves them out.
         missing: Option<QueryValue>,
     },
-    /// For each percentage the lowest value that at least so many of all values are not above; for 0 the lowest.
+    /// For each percentage the lowest value that at least so many of all values are not above; for 0 the lowest. A
+    /// percentage counts as the shortest decimal that reads as the double: 99.9 % of 1,000 values are 999.
     Percentiles {
         /// The field: LONG, DOUBLE or DATE.
         field: String,
@@ -94,7 +95,7 @@ pub enum Aggregation {
         min_doc_count: u64,
         /// The value of documents without one; absent leaves them out.
         missing: Option<QueryValue>,
-        /// Leaves out groups that don't overlap this.
+        /// Leaves out groups that don't overlap this, as ranges of real numbers whatever the field's numbers are.
         bounds: ValueRange,
         /// The order of the groups; empty is by key ascending.
         order: Vec<GroupOrder>,
@@ -154,14 +155,14 @@ pub enum Aggregation {
 pub enum Figure {
     /// How many there are.
     Count,
-    /// Their sum, of LONG or DOUBLE. Of LONG it is exact, and a double when it is beyond 64 bits. Of DOUBLE it stops
-    /// at the greatest finite number.
+    /// Their sum, of LONG or DOUBLE, exact: of LONG a double when it is beyond 64 bits, of DOUBLE the nearest double to
+    /// the true sum, and the greatest finite one beyond.
     Sum,
     /// The lowest, of LONG, DOUBLE or DATE.
     Min,
     /// The highest, of LONG, DOUBLE or DATE.
     Max,
-    /// The mean, of LONG, DOUBLE or DATE.
+    /// The mean, of LONG, DOUBLE or DATE: the nearest double to the true mean; of DATE rounded down to a nanosecond.
     Avg,
     /// All of the above.
     Stats,

@@ -1,29 +1,29 @@
 //! One aggregation on one segment, and those inside it.
 
+use std::sync::Arc;
+
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
 use super::Figure;
-use super::budget::Budget;
+use super::breadth_first::{SegmentValues, depth_first_values};
+use super::budget::{Account, Budget};
 use super::centroid::{self, Centroid};
 use super::column::{Buffer, Kind, Values};
 use super::composite::SegmentComposite;
-use super::distinct::SegmentDifferent;
-use super::frequent::Frequent;
+use super::distinct::{Different, SegmentDifferent};
 use super::keys::Keys;
 use super::node::{By, Node, Shape};
 use super::numbers::{self, Numbers};
 use super::quantiles::Quantiles;
 use super::slots::Slots;
 use super::step::Step;
+use super::sum::ExactSum;
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::run::Run;
-use crate::sort::{GroupTops, PreparedOrder};
-
-/// Bytes of the numbers of a group itself.
-const GROUP_BYTES: usize = 32;
+use crate::sort::{GroupTops, PreparedOrder, Winner};
 
 /// An aggregation that is ready for the segments of one searcher.
 pub(super) struct Armed<'a> {
@@ -31,6 +31,8 @@ pub(super) struct Armed<'a> {
     filters: Vec<Box<dyn Weight>>,
     order: Option<PreparedOrder<'a>>,
     pub(super) inside: Vec<Armed<'a>>,
+    /// Whether groups are chosen over all segments before documents are given to what is inside.
+    pub(super) breadth_first: bool,
 }
 
 impl<'a> Armed<'a> {
@@ -73,7 +75,21 @@ impl<'a> Armed<'a> {
             filters: filters.collect::<tantivy::Result<_>>()?,
             order,
             inside: Self::all(&node.inside, layout, parents, run, searcher)?,
+            breadth_first: false,
         })
+    }
+
+    /// Chooses how the groups of an aggregation at the first level are found.
+    pub(super) fn at_first_level(mut self, run: &Run, searcher: &Searcher) -> tantivy::Result<Self> {
+        let (Shape::Groups(grouping), Some(few)) = (&self.node.shape, depth_first_values(self.node)) else {
+            return Ok(self);
+        };
+        let mut values = 0_usize;
+        for reader in searcher.segment_readers() {
+            values = values.saturating_add(Keys::open(&grouping.by, &[], reader, run)?.most());
+        }
+        self.breadth_first = values > few;
+        Ok(self)
     }
 }
 
@@ -84,10 +100,12 @@ pub(super) struct Context<'a> {
     /// The documents of the block, ascending, and their scores where they differ.
     pub(super) docs: &'a [DocId],
     pub(super) scores: &'a [Score],
+    /// The same, where all documents of a segment are gone through again.
+    pub(super) scored: Option<&'a Arc<Scored>>,
     /// The score of all documents where they don't differ.
     pub(super) constant: Score,
-    /// How many groups a segment may add where others have to find room too.
-    pub(super) room: usize,
+    /// Whether there is only one segment.
+    pub(super) alone: bool,
     /// Documents taken since the last look at the deadline.
     pub(super) visited: &'a mut u32,
 }
@@ -103,17 +121,9 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The same with the scores of other documents.
-    pub(super) fn with<'c>(&'c mut self, scored: &'c Scored) -> Context<'c> {
-        Context {
-            run: self.run,
-            budget: self.budget,
-            docs: &scored.docs,
-            scores: &scored.scores,
-            constant: self.constant,
-            room: self.room,
-            visited: self.visited,
-        }
+    /// What an aggregation holds.
+    pub(super) fn account<'c>(&'c mut self, node: &'c Node) -> Account<'c> {
+        self.budget.of(node, self.run)
     }
 
     fn score(&self, doc: DocId) -> Score {
@@ -125,17 +135,34 @@ impl Context<'_> {
 /// The documents of a segment, ascending, and their scores; nothing where scores don't differ.
 #[derive(Default)]
 pub(super) struct Scored {
-    docs: Vec<DocId>,
-    scores: Vec<Score>,
+    pub(super) docs: Vec<DocId>,
+    pub(super) scores: Vec<Score>,
 }
 
 impl Scored {
-    /// Remembers the documents of a block.
-    pub(super) fn add(&mut self, context: &Context<'_>) {
-        if !context.scores.is_empty() {
-            self.docs.extend_from_slice(context.docs);
-            self.scores.extend_from_slice(context.scores);
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.docs.capacity() * (size_of::<DocId>() + size_of::<Score>())
+    }
+
+    /// Adds the documents of a block.
+    pub(super) fn extend(
+        &mut self,
+        docs: &[DocId],
+        scores: &[Score],
+        account: &mut Account<'_>,
+    ) -> tantivy::Result<()> {
+        let before = self.docs.capacity();
+        if self.docs.len() + docs.len() > before {
+            // The next segments may need as much room: these lists stay until all groups are known.
+            let more = docs.len().max(before / 4);
+            account.hold(more * (size_of::<DocId>() + size_of::<Score>()))?;
+            self.docs.reserve_exact(before - self.docs.len() + more);
+            self.scores.reserve_exact(before - self.scores.len() + more);
         }
+        self.docs.extend_from_slice(docs);
+        self.scores.extend_from_slice(scores);
+        Ok(())
     }
 }
 
@@ -171,9 +198,13 @@ pub(super) enum Work<'a> {
         centroids: Vec<Centroid>,
         room: Buffer,
     },
-    TopHits(GroupTops<'a>),
+    TopHits {
+        tops: GroupTops<'a>,
+        /// Hits that are accounted for.
+        known: usize,
+    },
     Groups(Box<Groups<'a>>),
-    Frequent(Box<Frequent<'a>>),
+    BreadthFirst(Box<SegmentValues<'a>>),
     Composite(Box<SegmentComposite<'a>>),
 }
 
@@ -182,8 +213,10 @@ pub(super) struct Groups<'a> {
     pub(super) keys: Keys<'a>,
     pub(super) slots: Slots,
     pub(super) inside: Vec<Branch<'a>>,
-    /// Groups that the budget knows of.
+    /// Groups that are accounted for.
     known: usize,
+    /// Whether they count as groups of the search: those of which only some are looked at don't.
+    counted: bool,
     numbers: Vec<u32>,
     pub(super) room: [Buffer; 2],
 }
@@ -202,27 +235,36 @@ pub(super) struct Around<'s> {
 }
 
 impl<'a> Branch<'a> {
-    pub(super) fn all(armed: &'a [Armed<'a>], around: Around<'_>) -> tantivy::Result<Vec<Self>> {
-        armed.iter().map(|armed| Self::open(armed, around)).collect()
+    /// Whether documents are gone through again when all are known.
+    pub(super) fn goes_again(&self) -> bool {
+        matches!(self.work, Work::BreadthFirst(_) | Work::Composite(_))
     }
 
-    fn open(armed: &'a Armed<'a>, around: Around<'_>) -> tantivy::Result<Self> {
+    pub(super) fn all(
+        armed: &'a [Armed<'a>],
+        around: Around<'_>,
+        budget: &mut Budget,
+    ) -> tantivy::Result<Vec<Self>> {
+        armed
+            .iter()
+            .map(|armed| Self::open(armed, around, budget))
+            .collect()
+    }
+
+    fn open(armed: &'a Armed<'a>, around: Around<'_>, budget: &mut Budget) -> tantivy::Result<Self> {
         let (node, reader) = (armed.node, around.reader);
         let scope = node.scope.as_deref();
-        let inside = || {
-            let around = Around {
-                scope,
-                alone: false,
-                ..around
-            };
-            Self::all(&armed.inside, around)
+        let within = Around {
+            scope,
+            alone: false,
+            ..around
         };
         let work = match &node.shape {
             Shape::Figure { field, figure } => {
                 let values = Values::open(reader, field, around.run)?;
                 if *figure == Figure::DistinctCount {
                     Work::Different {
-                        different: SegmentDifferent::new(&values, around.alone),
+                        different: SegmentDifferent::new(&values, around.alone, around.run)?,
                         values,
                         room: Buffer::default(),
                     }
@@ -247,7 +289,10 @@ impl<'a> Branch<'a> {
                 room: Buffer::default(),
             },
             Shape::TopHits { size, .. } => match &armed.order {
-                Some(order) => Work::TopHits(GroupTops::new(order.open(reader, true)?, *size)),
+                Some(order) => Work::TopHits {
+                    tops: GroupTops::new(order.open(reader, true)?, *size),
+                    known: 0,
+                },
                 None => {
                     return Err(tantivy::TantivyError::InternalError(
                         "an order was not prepared".to_owned(),
@@ -256,28 +301,22 @@ impl<'a> Branch<'a> {
             },
             Shape::Groups(grouping) => {
                 let keys = Keys::open(&grouping.by, &armed.filters, reader, around.run)?;
-                let many = around.alone && keys.many();
-                let groups = Groups {
-                    slots: Slots::new(keys.span().filter(|_| !many)),
-                    keys,
-                    inside: inside()?,
-                    known: 0,
-                    numbers: Vec::new(),
-                    room: Default::default(),
-                };
-                if many {
-                    Work::Frequent(Box::new(Frequent::new(groups, reader)))
+                if armed.breadth_first {
+                    Work::BreadthFirst(Box::new(SegmentValues::open(keys, node, reader, around.run)?))
                 } else {
-                    Work::Groups(Box::new(groups))
+                    let slots = Slots::new(keys.span());
+                    let inside = Self::all(&armed.inside, within, budget)?;
+                    Work::Groups(Box::new(Groups {
+                        counted: !(around.alone && depth_first_values(node).is_some()),
+                        ..Groups::of_segment(keys, slots, inside)
+                    }))
                 }
             }
-            Shape::Composite(composite) => Work::Composite(Box::new(SegmentComposite::open(
-                composite,
-                &node.path,
-                reader,
-                inside()?,
-                around.run,
-            )?)),
+            Shape::Composite(composite) => {
+                let inside = Self::all(&armed.inside, within, budget)?;
+                let composite = SegmentComposite::open(composite, &node.path, reader, inside, around.run)?;
+                Work::Composite(Box::new(composite))
+            }
         };
         Ok(Self {
             node,
@@ -295,16 +334,34 @@ impl<'a> Branch<'a> {
         groups: usize,
         context: &mut Context<'_>,
     ) -> tantivy::Result<()> {
-        let (docs, slots) = if self.step.is_same() {
-            (docs, slots)
-        } else {
-            self.step.take(docs, slots, groups, &mut self.stepped);
-            (self.stepped.docs.as_slice(), self.stepped.slots.as_slice())
-        };
-        context.visit(docs.len())?;
-        let node = self.node;
-        match &mut self.work {
-            Work::Numbers {
+        debug_assert!(docs.is_sorted(), "filters and orders walk only forward");
+        let Self {
+            node,
+            step,
+            stepped,
+            work,
+        } = self;
+        let node = *node;
+        let taken = step.each(docs, slots, groups, stepped, |docs, slots| {
+            context.visit(docs.len())?;
+            work.take(docs, slots, groups, node, context)
+        });
+        stepped.trim();
+        taken
+    }
+}
+
+impl Work<'_> {
+    fn take(
+        &mut self,
+        docs: &[DocId],
+        slots: &[u32],
+        groups: usize,
+        node: &Node,
+        context: &mut Context<'_>,
+    ) -> tantivy::Result<()> {
+        match self {
+            Self::Numbers {
                 values,
                 kind,
                 figure,
@@ -314,18 +371,29 @@ impl<'a> Branch<'a> {
                 if numbers.len() < groups {
                     numbers.resize(groups, Numbers::default());
                 }
-                numbers::add(numbers, values.read(docs, slots, false, room), *kind, *figure);
+                let block = values.read(docs, slots, false, room);
+                context.visit(block.values.len())?;
+                let widened = numbers::add(numbers, block, *kind, *figure);
+                if widened > 0 {
+                    context
+                        .account(node)
+                        .hold_for_segment(widened * ExactSum::WIDE_BYTES)?;
+                }
+                room.trim();
                 Ok(())
             }
-            Work::Different {
+            Self::Different {
                 values,
                 different,
                 room,
             } => {
                 let block = values.read(docs, slots, false, room);
-                different.take(block, groups, values, context.budget, node, context.run)
+                context.visit(block.values.len())?;
+                different.take(block, groups, values, &mut context.account(node))?;
+                room.trim();
+                Ok(())
             }
-            Work::Quantiles {
+            Self::Quantiles {
                 values,
                 quantiles,
                 room,
@@ -334,18 +402,17 @@ impl<'a> Branch<'a> {
                     quantiles.resize_with(groups, Quantiles::default);
                 }
                 let block = values.read(docs, slots, false, room);
-                let exact = context.budget.exact(size_of_val(block.values));
+                context.visit(block.values.len())?;
+                let account = &mut context.account(node);
                 for (value, slot) in block.values.iter().zip(block.slots) {
                     if let Some(quantiles) = quantiles.get_mut(*slot as usize) {
-                        quantiles.push(*value);
-                        if !exact {
-                            quantiles.shrink(context.budget);
-                        }
+                        quantiles.push(*value, account)?;
                     }
                 }
+                room.trim();
                 Ok(())
             }
-            Work::Centroids {
+            Self::Centroids {
                 values,
                 centroids,
                 room,
@@ -353,29 +420,43 @@ impl<'a> Branch<'a> {
                 if centroids.len() < groups {
                     centroids.resize(groups, Centroid::default());
                 }
-                centroid::add(centroids, values.read(docs, slots, false, room));
+                let block = values.read(docs, slots, false, room);
+                context.visit(block.values.len())?;
+                centroid::add(centroids, block);
+                room.trim();
                 Ok(())
             }
-            Work::TopHits(tops) => {
+            Self::TopHits { tops, known } => {
                 for (doc, slot) in docs.iter().zip(slots) {
                     tops.offer(*doc, context.score(*doc), *slot);
                 }
-                Ok(())
+                let new = tops.entries() - std::mem::replace(known, tops.entries());
+                context.account(node).hold_for_segment(new * tops.entry_bytes())
             }
-            Work::Groups(own) => own.take(docs, slots, node, context),
-            Work::Frequent(own) => {
-                own.take(docs, context);
-                Ok(())
-            }
-            Work::Composite(composite) => {
-                composite.take(docs, context);
+            Self::Groups(own) => own.take(docs, slots, node, context),
+            Self::BreadthFirst(own) => own.take(docs, slots, &mut context.account(node)),
+            Self::Composite(composite) => {
+                composite.take(docs);
                 Ok(())
             }
         }
     }
 }
 
-impl Groups<'_> {
+impl<'a> Groups<'a> {
+    /// Groups with what is inside them.
+    pub(super) fn of_segment(keys: Keys<'a>, slots: Slots, inside: Vec<Branch<'a>>) -> Self {
+        Self {
+            keys,
+            slots,
+            inside,
+            known: 0,
+            counted: true,
+            numbers: Vec::new(),
+            room: Default::default(),
+        }
+    }
+
     fn take(
         &mut self,
         docs: &[DocId],
@@ -384,30 +465,42 @@ impl Groups<'_> {
         context: &mut Context<'_>,
     ) -> tantivy::Result<()> {
         let block = self.keys.read(docs, slots, &mut self.room);
-        self.slots.number(block.values, block.slots, &mut self.numbers);
+        context.visit(block.values.len())?;
+        let account = &mut context.account(node);
+        self.slots
+            .number(block.values, block.slots, &mut self.numbers, account);
         let groups = self.slots.groups.len();
         if groups > self.known {
-            context
-                .budget
-                .segment_groups(groups - self.known, group_bytes(node), node)
-                .map_err(|error| context.run.give_up(error))?;
+            let new = groups - self.known;
+            if self.counted {
+                account.segment_groups(new)?;
+            }
+            account.hold_for_segment(new * (Slots::GROUP_BYTES + inside_bytes(node)))?;
             self.known = groups;
         }
         for branch in &mut self.inside {
             branch.take(block.docs, &self.numbers, groups, context)?;
         }
+        self.room.iter_mut().for_each(Buffer::trim);
         Ok(())
     }
 }
 
-/// Bytes that a group takes, its key and what grows with the documents left out.
-pub(super) fn group_bytes(node: &Node) -> usize {
-    let inside = node.inside.iter().map(|inside| match &inside.shape {
-        Shape::Figure { figure, .. } if *figure != Figure::DistinctCount => size_of::<Numbers>(),
-        Shape::Figure { .. } | Shape::Percentiles { .. } => size_of::<Quantiles>(),
-        Shape::Centroid { .. } => size_of::<Centroid>(),
-        Shape::TopHits { size, .. } => size * 64,
-        Shape::Groups(_) | Shape::Composite(_) => 0,
+/// Bytes that a group takes for what is inside it, without what grows with the documents.
+pub(super) fn inside_bytes(node: &Node) -> usize {
+    let inside = node.inside.iter().map(|inside| {
+        let own = match &inside.shape {
+            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => size_of::<Different>(),
+            Shape::Figure { .. } => size_of::<Numbers>(),
+            Shape::Percentiles { .. } => size_of::<Quantiles>(),
+            Shape::Centroid { .. } => size_of::<Centroid>(),
+            Shape::TopHits { .. } => size_of::<Vec<Winner>>(),
+            Shape::Groups(_) | Shape::Composite(_) => 0,
+        };
+        // Those about other objects remember the last one of each group.
+        let last = usize::from(inside.scope != node.scope) * size_of::<Option<DocId>>();
+        // Lists double.
+        3 * (own + last) / 2
     });
-    GROUP_BYTES + inside.sum::<usize>()
+    inside.sum()
 }

@@ -1,94 +1,208 @@
 //! What all aggregations of a request may hold.
 
 use super::node::Node;
+use crate::allowance::{Allowance, AllowanceExceeded, Grant};
 use crate::error::Error;
-use crate::limits::{MAX_AGGREGATION_BYTES, MAX_AGGREGATION_GROUPS, MAX_EXACT_BYTES};
+use crate::limits::{MAX_AGGREGATION_GROUPS, MAX_EXACT_BYTES};
+use crate::run::Run;
 
-/// What all aggregations of a request hold. A segment's groups are counted beside those of all segments.
-#[derive(Default)]
+/// Bytes that a segment holds up to which there is room for what only saves time.
+const SPARE_BYTES: usize = 48 * 1024 * 1024;
+
+/// What all aggregations of a request hold of the search's allowance. A segment's part is held beside that of all
+/// segments, until the next one begins.
 pub(super) struct Budget {
     groups: usize,
     segment_groups: usize,
-    bytes: usize,
-    segment_bytes: usize,
+    held: Held,
+    segment: Held,
     /// Of distinct values and percentiles that are exact so far.
-    exact: usize,
+    exact: Held,
+}
+
+/// A part of it.
+struct Held {
+    grant: Grant,
+    bytes: usize,
+}
+
+impl Held {
+    fn new(allowance: &Allowance) -> Self {
+        Self {
+            grant: allowance.grant(),
+            bytes: 0,
+        }
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), AllowanceExceeded> {
+        self.grant.grow(bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn release(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.grant.shrink_to(self.bytes);
+    }
 }
 
 impl Budget {
-    /// Begins a segment.
+    pub(super) fn new(allowance: &Allowance) -> Self {
+        Self {
+            groups: 0,
+            segment_groups: 0,
+            held: Held::new(allowance),
+            segment: Held::new(allowance),
+            exact: Held::new(allowance),
+        }
+    }
+
+    /// Begins a segment, or what comes behind the last one: nothing is held for one.
     pub(super) fn segment(&mut self) {
-        (self.segment_groups, self.segment_bytes) = (0, 0);
+        self.segment_groups = 0;
+        self.segment.release(self.segment.bytes);
     }
 
-    /// How many groups may be added, with room for so many others.
-    pub(super) fn room(&self, others: usize) -> usize {
-        MAX_AGGREGATION_GROUPS
-            .saturating_sub(self.groups)
-            .saturating_sub(others)
-    }
-
-    /// Accounts for new groups of a segment, of `each` bytes.
-    pub(super) fn segment_groups(&mut self, groups: usize, each: usize, node: &Node) -> Result<(), Error> {
-        self.segment_groups += groups;
-        self.segment_bytes += groups * each;
-        within(self.segment_groups, self.segment_bytes, node)
-    }
-
-    /// Accounts for a new group.
-    pub(super) fn group(&mut self, bytes: usize, node: &Node) -> Result<(), Error> {
-        self.groups += 1;
-        self.bytes += bytes;
-        within(self.groups, self.bytes, node)
-    }
-
-    /// Accounts for empty groups that are shown.
-    pub(super) fn empty_groups(&mut self, groups: usize, node: &Node) -> Result<(), Error> {
-        self.groups = self.groups.saturating_add(groups);
-        within(self.groups, self.bytes, node)
-    }
-
-    /// Accounts for what is held besides groups.
-    pub(super) fn bytes(&mut self, bytes: usize, node: &Node) -> Result<(), Error> {
-        self.bytes += bytes;
-        within(self.groups, self.bytes, node)
-    }
-
-    /// Accounts for bytes that exact figures take; whether there is room for more.
-    pub(super) fn exact(&mut self, bytes: usize) -> bool {
-        self.exact += bytes;
-        self.exact <= MAX_EXACT_BYTES
-    }
-
-    /// Bytes of exact figures that are free again.
+    /// Gives back bytes that were held until the request is answered.
     pub(super) fn release(&mut self, bytes: usize) {
-        self.exact = self.exact.saturating_sub(bytes);
+        self.held.release(bytes);
+    }
+
+    /// The account of one aggregation.
+    pub(super) fn of<'a>(&'a mut self, node: &'a Node, run: &'a Run) -> Account<'a> {
+        Account {
+            budget: self,
+            node,
+            run,
+        }
     }
 }
 
-fn within(groups: usize, bytes: usize, node: &Node) -> Result<(), Error> {
-    let (limit, max, actual, advice) = if groups > MAX_AGGREGATION_GROUPS {
-        (
-            "MAX_AGGREGATION_GROUPS",
-            MAX_AGGREGATION_GROUPS,
-            groups,
-            "narrow the query, group by a field with fewer different values, or page through the groups of a composite",
-        )
-    } else if bytes > MAX_AGGREGATION_BYTES {
-        (
-            "MAX_AGGREGATION_BYTES",
-            MAX_AGGREGATION_BYTES,
-            bytes,
-            "narrow the query, or aggregate a field with fewer different values",
-        )
-    } else {
-        return Ok(());
-    };
-    Err(Error::LimitExceeded {
-        path: node.path.clone(),
-        limit,
-        max: max as u64,
-        actual: actual as u64,
-        advice,
-    })
+/// What one aggregation holds. Its methods fail before more is held than a search may.
+pub(super) struct Account<'a> {
+    budget: &'a mut Budget,
+    node: &'a Node,
+    run: &'a Run,
+}
+
+impl Account<'_> {
+    /// Fails when the search has to stop.
+    pub(super) fn check(&self) -> tantivy::Result<()> {
+        self.run.check_inside()
+    }
+
+    /// Accounts for so many new groups of a segment.
+    pub(super) fn segment_groups(&mut self, groups: usize) -> tantivy::Result<()> {
+        self.budget.segment_groups += groups;
+        self.within(self.budget.segment_groups)
+    }
+
+    /// Accounts for so many new groups.
+    pub(super) fn groups(&mut self, groups: usize) -> tantivy::Result<()> {
+        self.budget.groups = self.budget.groups.saturating_add(groups);
+        self.within(self.budget.groups)
+    }
+
+    fn within(&self, groups: usize) -> tantivy::Result<()> {
+        if groups <= MAX_AGGREGATION_GROUPS {
+            return Ok(());
+        }
+        Err(self.run.give_up(Error::LimitExceeded {
+            path: self.node.path.clone(),
+            limit: "MAX_AGGREGATION_GROUPS",
+            max: MAX_AGGREGATION_GROUPS as u64,
+            actual: groups as u64,
+            advice: "narrow the query, group by a field with fewer different values, or page through the groups of a \
+                     composite",
+        }))
+    }
+
+    /// Holds bytes until the request is answered.
+    pub(super) fn hold(&mut self, bytes: usize) -> tantivy::Result<()> {
+        let held = self.budget.held.grow(bytes);
+        self.granted(held)
+    }
+
+    /// Gives them back before.
+    pub(super) fn release(&mut self, bytes: usize) {
+        self.budget.release(bytes);
+    }
+
+    /// Holds bytes until the segment ends.
+    pub(super) fn hold_for_segment(&mut self, bytes: usize) -> tantivy::Result<()> {
+        let held = self.budget.segment.grow(bytes);
+        self.granted(held)
+    }
+
+    /// The same where it only saves time, if there is room to spare; whether there is.
+    pub(super) fn try_hold_for_segment(&mut self, bytes: usize) -> bool {
+        let segment = &mut self.budget.segment;
+        segment.bytes.saturating_add(bytes) <= SPARE_BYTES && segment.grow(bytes).is_ok()
+    }
+
+    /// Gives back bytes that were held for the segment.
+    pub(super) fn release_of_segment(&mut self, bytes: usize) {
+        self.budget.segment.release(bytes);
+    }
+
+    /// Holds bytes of exact figures; what share of what they may hold all together do, 1 when it is all.
+    pub(super) fn exact(&mut self, bytes: usize) -> tantivy::Result<f64> {
+        let held = self.budget.exact.grow(bytes);
+        self.granted(held)?;
+        Ok(self.pressure())
+    }
+
+    /// What share of what exact figures may hold they hold.
+    pub(super) fn pressure(&self) -> f64 {
+        self.budget.exact.bytes as f64 / MAX_EXACT_BYTES as f64
+    }
+
+    /// Gives back bytes of exact figures.
+    pub(super) fn release_exact(&mut self, bytes: usize) {
+        self.budget.exact.release(bytes);
+    }
+
+    fn granted(&self, held: Result<(), AllowanceExceeded>) -> tantivy::Result<()> {
+        held.map_err(|exceeded| self.run.give_up(exceeded.at(&self.node.path)))
+    }
+}
+
+/// Bytes of a hash table with room for so many: a power of two of places, of which an eighth stays free, and a byte of
+/// control for each.
+pub(super) fn table_bytes<T>(entries: usize) -> usize {
+    match entries {
+        0 => 0,
+        entries => (entries * 8).div_ceil(7).next_power_of_two().max(4) * (size_of::<T>() + 1),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+    use crate::aggregate::Figure;
+    use crate::aggregate::column::Kind;
+    use crate::aggregate::node::{FieldOf, Shape};
+    use crate::cancel::Cancellation;
+
+    /// Gives the account of a search that holds nothing yet.
+    pub(in crate::aggregate) fn with_account(take: impl FnOnce(&mut Account<'_>)) {
+        let field = FieldOf {
+            path: "n".to_owned(),
+            kind: Kind::Long,
+            attribute: None,
+            missing: None,
+        };
+        let node = Node {
+            name: "a".to_owned(),
+            path: "aggregations".to_owned(),
+            scope: None,
+            shape: Shape::Figure {
+                field,
+                figure: Figure::DistinctCount,
+            },
+            inside: Vec::new(),
+        };
+        let run = Run::new(Cancellation::none());
+        take(&mut Budget::new(run.allowance()).of(&node, &run));
+    }
 }

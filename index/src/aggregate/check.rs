@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::column::Kind;
 use super::node::{FieldOf, Grouping, Node, Prepared, Shape};
+use super::quantiles::Percentage;
 use super::{Aggregation, Figure, GroupOrder, GroupOrderBy};
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::join::ParentCache;
@@ -210,7 +211,7 @@ impl Check<'_> {
             }
         }
         let (field, scope) = field.filter(|_| fits)?;
-        let percentages = percentages.to_vec();
+        let percentages = percentages.iter().map(|own| Percentage::new(*own)).collect();
         Some((Shape::Percentiles { field, percentages }, scope))
     }
 

@@ -87,6 +87,9 @@ pub(super) struct Block<'b> {
     pub(super) slots: &'b [u32],
 }
 
+/// Rows of a [`Buffer`] that are kept for the next block: an aggregation may be one of hundreds.
+const KEPT_ROWS: usize = 1_024;
+
 /// Room for a [`Block`].
 #[derive(Default)]
 pub(super) struct Buffer {
@@ -101,6 +104,13 @@ impl Buffer {
         self.values.clear();
         self.docs.clear();
         self.slots.clear();
+    }
+
+    /// Gives memory back that a large block took.
+    pub(super) fn trim(&mut self) {
+        if self.docs.capacity().max(self.values.capacity()) > KEPT_ROWS {
+            *self = Self::default();
+        }
     }
 
     pub(super) fn push(&mut self, value: u64, doc: DocId, slot: u32) {
@@ -232,16 +242,30 @@ impl Values {
         Some((low.min(missing), high.max(missing)))
     }
 
-    /// Whether there may be more than so many different values.
-    pub(super) fn many(&self, limit: usize) -> bool {
+    /// How many different values there are at most.
+    pub(super) fn most(&self) -> usize {
         let values = match &self.column {
-            Source::Nothing | Source::Points(..) => return false,
+            Source::Nothing | Source::Points(..) => 0,
             Source::Full(column) | Source::Column(column) | Source::Among(column, _) => {
                 column.values.num_vals() as usize
             }
         };
-        let keys = self.span().map_or(0, |(lowest, highest)| highest - lowest);
-        values > limit && keys > limit as u64
+        let keys = self
+            .span()
+            .map_or(0, |(lowest, highest)| (highest - lowest).saturating_add(1));
+        values
+            .saturating_add(usize::from(self.missing.is_some()))
+            .min(usize::try_from(keys).unwrap_or(usize::MAX))
+    }
+
+    /// The number of a value by its name, if it occurs.
+    pub(super) fn number_of(&self, name: &Raw) -> tantivy::Result<Option<u64>> {
+        Ok(match (name, &self.strings) {
+            (Raw::Number(number), _) => Some(*number),
+            (Raw::Bytes(bytes), _) if self.stranger.as_ref() == Some(bytes) => self.missing,
+            (Raw::Bytes(bytes), Some(strings)) => strings.column.dictionary().term_ord(bytes)?,
+            (Raw::Bytes(_), None) => None,
+        })
     }
 
     /// The values of documents, which may repeat. With `different` each value of a document comes once, in order.

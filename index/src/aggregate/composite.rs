@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader, TERMINATED};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::branch::{Branch, Context, Scored};
+use super::branch::{Branch, Context, inside_bytes};
 use super::column::Raw;
 use super::gathered::Gathered;
 use super::node::{Composite, Node};
@@ -52,7 +52,6 @@ pub(super) struct SegmentComposite<'a> {
     sources: Vec<OpenSource<'a>>,
     after: Option<Vec<u128>>,
     documents: Bits,
-    scored: Scored,
     inside: Vec<Branch<'a>>,
 }
 
@@ -80,15 +79,13 @@ impl<'a> SegmentComposite<'a> {
             path,
             sources,
             after: after.transpose()?,
-            documents: Bits::new(reader.max_doc()),
-            scored: Scored::default(),
+            documents: Bits::within(reader.max_doc(), run.allowance())?,
             inside,
         })
     }
 
-    pub(super) fn take(&mut self, docs: &[DocId], context: &Context<'_>) {
+    pub(super) fn take(&mut self, docs: &[DocId]) {
         docs.iter().for_each(|doc| self.documents.insert(*doc));
-        self.scored.add(context);
     }
 
     /// The positions of the lowest groups behind the page before, with their counts.
@@ -131,11 +128,7 @@ impl<'a> SegmentComposite<'a> {
         let mut combination: Vec<u128> = Vec::with_capacity(self.sources.len());
         let mut positions = vec![Vec::new(); COLLECT_BLOCK_BUFFER_LEN * self.sources.len()];
         while next != TERMINATED {
-            block.clear();
-            while next != TERMINATED && block.len() < COLLECT_BLOCK_BUFFER_LEN {
-                block.push(next);
-                next = self.documents.next(next + 1);
-            }
+            next = self.documents.block(next, &mut block);
             context.visit(block.len())?;
             positions.iter_mut().for_each(Vec::clear);
             let sources = self.sources.len();
@@ -249,7 +242,6 @@ impl Pages {
             let mut gathering = Gathering {
                 docs: Vec::new(),
                 slots: Vec::new(),
-                scored: std::mem::take(&mut segment.scored),
                 groups: slots.len(),
             };
             segment.each(context, |positions, doc, context| {
@@ -276,15 +268,11 @@ impl Pages {
             let at = match known {
                 Ok(at) => at,
                 Err(at) => {
-                    let bytes: usize = names
-                        .iter()
-                        .flatten()
-                        .map(|name| name.behind() + size_of::<Raw>())
-                        .sum();
-                    context
-                        .budget
-                        .group(bytes + super::branch::group_bytes(node), node)
-                        .map_err(|error| context.run.give_up(error))?;
+                    let own = names.iter().flatten().map(Raw::behind).sum::<usize>();
+                    let bytes = own + size_of::<Page>() + names.len() * size_of::<Option<Raw>>();
+                    let account = &mut context.account(node);
+                    account.groups(1)?;
+                    account.hold(bytes + inside_bytes(node))?;
                     let place = self.places;
                     self.places += 1;
                     self.groups.insert(
@@ -363,15 +351,13 @@ impl Composite {
 struct Gathering {
     docs: Vec<DocId>,
     slots: Vec<u32>,
-    scored: Scored,
     groups: usize,
 }
 
 impl Gathering {
     fn flush(&mut self, inside: &mut [Branch<'_>], context: &mut Context<'_>) -> tantivy::Result<()> {
-        let mut context = context.with(&self.scored);
         for branch in inside {
-            branch.take(&self.docs, &self.slots, self.groups, &mut context)?;
+            branch.take(&self.docs, &self.slots, self.groups, context)?;
         }
         self.docs.clear();
         self.slots.clear();

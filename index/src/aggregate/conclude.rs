@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::budget::Budget;
+use super::budget::{Account, Budget};
 use super::column::{Kind, Raw};
 use super::gathered::{Gathered, GatheredGroups};
 use super::node::{By, Grouping, Node, Shape, Size};
@@ -12,11 +12,16 @@ use super::numbers::Numbers;
 use super::{AggregationResult, Datum, Figure, Group, GroupOrder, GroupOrderBy, TopHit};
 use crate::error::Error;
 use crate::run::Run;
+use crate::sort::{SortValue, Standing};
+
+/// Results that are made, or groups compared, between two looks at the deadline.
+const RESULTS_PER_CHECK: usize = 64;
 
 /// Makes results.
 pub(super) struct Conclusion<'a> {
-    pub(super) budget: &'a mut Budget,
-    pub(super) run: &'a Run,
+    budget: &'a mut Budget,
+    run: &'a Run,
+    results: usize,
 }
 
 /// A group that may be shown.
@@ -41,23 +46,31 @@ struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    fn all(nodes: &'a [Node], gathered: &'a [Gathered]) -> Vec<Self> {
+    fn all(
+        nodes: &'a [Node],
+        gathered: &'a [Gathered],
+        budget: &mut Budget,
+        run: &Run,
+    ) -> tantivy::Result<Vec<Self>> {
         let levels = nodes.iter().zip(gathered);
         levels
-            .map(|(node, gathered)| Self {
-                node,
-                gathered,
-                sorted: match gathered {
+            .map(|(node, gathered)| {
+                let sorted = match gathered {
                     Gathered::Groups(groups) => Some(Sorted {
-                        groups: groups.sorted(),
-                        inside: Self::all(&node.inside, &groups.inside),
+                        groups: groups.sorted(&mut budget.of(node, run))?,
+                        inside: Self::all(&node.inside, &groups.inside, budget, run)?,
                     }),
                     Gathered::Composite(pages) => Some(Sorted {
                         groups: Vec::new(),
-                        inside: Self::all(&node.inside, &pages.inside),
+                        inside: Self::all(&node.inside, &pages.inside, budget, run)?,
                     }),
                     _ => None,
-                },
+                };
+                Ok(Self {
+                    node,
+                    gathered,
+                    sorted,
+                })
             })
             .collect()
     }
@@ -65,25 +78,45 @@ impl<'a> Level<'a> {
 
 type Results = Vec<(String, AggregationResult)>;
 
-impl Conclusion<'_> {
+impl<'a> Conclusion<'a> {
+    pub(super) fn new(budget: &'a mut Budget, run: &'a Run) -> Self {
+        Self {
+            budget,
+            run,
+            results: 0,
+        }
+    }
+
     /// The results of all aggregations of a request.
-    pub(super) fn all(&mut self, nodes: &[Node], gathered: &[Gathered]) -> Result<Results, Error> {
-        self.level(&Level::all(nodes, gathered), Some(0))
+    pub(super) fn all(&mut self, nodes: &[Node], gathered: &[Gathered]) -> tantivy::Result<Results> {
+        let levels = Level::all(nodes, gathered, self.budget, self.run)?;
+        self.level(&levels, Some(0))
     }
 
     /// The results inside one group; an empty one has gathered nothing.
-    fn level(&mut self, levels: &[Level<'_>], place: Option<u32>) -> Result<Results, Error> {
-        levels
-            .iter()
-            .map(|level| Ok((level.node.name.clone(), self.result(level, place)?)))
-            .collect()
+    fn level(&mut self, levels: &[Level<'_>], place: Option<u32>) -> tantivy::Result<Results> {
+        let mut results = Vec::with_capacity(levels.len());
+        for level in levels {
+            self.results += 1;
+            if self.results.is_multiple_of(RESULTS_PER_CHECK) {
+                self.run.check_inside()?;
+            }
+            let bytes = size_of::<(String, AggregationResult)>() + level.node.name.len();
+            self.account(level.node).hold(bytes)?;
+            results.push((level.node.name.clone(), self.result(level, place)?));
+        }
+        Ok(results)
     }
 
-    fn result(&mut self, level: &Level<'_>, place: Option<u32>) -> Result<AggregationResult, Error> {
+    fn account<'c>(&'c mut self, node: &'c Node) -> Account<'c> {
+        self.budget.of(node, self.run)
+    }
+
+    fn result(&mut self, level: &Level<'_>, place: Option<u32>) -> tantivy::Result<AggregationResult> {
         let at = place.map_or(usize::MAX, |place| place as usize);
         Ok(match (&level.node.shape, level.gathered, &level.sorted) {
             (Shape::Figure { field, figure }, Gathered::Numbers(all), _) => {
-                figures(&all.get(at).copied().unwrap_or_default(), field.kind, *figure)
+                figures(all.get(at), field.kind, *figure)
             }
             (_, Gathered::Different(all), _) => {
                 let (count, error_bound) = all.get(at).map_or((0, 0.0), |different| different.count());
@@ -96,12 +129,18 @@ impl Conclusion<'_> {
             }
             (Shape::Percentiles { field, percentages }, Gathered::Quantiles(all), _) => {
                 let found = all.get(at);
-                let values = found.map_or_else(Vec::new, |quantiles| quantiles.at(percentages));
+                self.account(level.node)
+                    .hold(percentages.len() * size_of::<Datum>())?;
+                let mut values = Vec::with_capacity(percentages.len());
+                for percentage in percentages {
+                    let number = found.and_then(|quantiles| quantiles.at(percentage));
+                    values.extend(number.map(|number| Raw::Number(number).datum(field.kind)));
+                    if found.is_some_and(|quantiles| quantiles.is_large()) {
+                        self.run.check_inside()?;
+                    }
+                }
                 AggregationResult::Percentiles {
-                    values: values
-                        .into_iter()
-                        .map(|number| Raw::Number(number).datum(field.kind))
-                        .collect(),
+                    values,
                     count: found.map_or(0, |quantiles| quantiles.count()),
                     rank_error_bound: found.map_or(0.0, |quantiles| quantiles.rank_error_bound()),
                 }
@@ -115,6 +154,13 @@ impl Conclusion<'_> {
             }
             (Shape::TopHits { order, .. }, Gathered::TopHits(all), _) => {
                 let winners = all.get(at).map_or(&[][..], Vec::as_slice);
+                let standings = winners.iter().flat_map(|winner| winner.standings.iter());
+                let bytes = standings.map(|standing| match standing {
+                    Standing::Bytes(bytes) => size_of::<SortValue>() + bytes.len(),
+                    Standing::Missing | Standing::Number(_) => size_of::<SortValue>(),
+                });
+                let bytes = bytes.sum::<usize>() + winners.len() * size_of::<TopHit>();
+                self.account(level.node).hold(bytes)?;
                 let hits = winners.iter().map(|winner| TopHit {
                     key: order.document_key(&winner.standings),
                     score: order.wants_scores().then_some(winner.score),
@@ -128,6 +174,7 @@ impl Conclusion<'_> {
             (Shape::Composite(composite), Gathered::Composite(pages), Some(sorted)) => {
                 let mut shown = Vec::new();
                 for (keys, place, count) in pages.shown(composite) {
+                    self.account(level.node).hold(group_bytes(&keys))?;
                     shown.push(Group {
                         keys,
                         count,
@@ -152,13 +199,24 @@ impl Conclusion<'_> {
         groups: &GatheredGroups,
         sorted: &Sorted<'_>,
         around: Option<u32>,
-    ) -> Result<AggregationResult, Error> {
-        self.run.check()?;
+    ) -> tantivy::Result<AggregationResult> {
         let own = around.map_or(&[][..], |around| {
             let first = sorted.groups.partition_point(|(other, ..)| *other < around);
             let end = sorted.groups.partition_point(|(other, ..)| *other <= around);
             sorted.groups.get(first..end).unwrap_or_default()
         });
+        let names: usize = own.iter().map(|(_, name, _)| name.behind()).sum();
+        let every = match grouping.size {
+            Size::Each(every) => every,
+            Size::First(_) | Size::All(_) => 0,
+        };
+        let most = own.len().max(every);
+        // Each is moved into a list that is sorted.
+        let held = names + 2 * most * size_of::<Candidate>();
+        let account = &mut self.account(node);
+        account.check()?;
+        account.hold(held)?;
+        account.groups(every.saturating_sub(own.len()))?;
         let own = own.iter().map(|(_, name, place)| Candidate {
             name: (*name).clone(),
             place: Some(*place),
@@ -174,22 +232,27 @@ impl Conclusion<'_> {
             self.fill(node, grouping, &mut candidates)?;
         }
         match grouping.size {
-            Size::All(most) if candidates.len() > most => return Err(too_many(node, most, candidates.len())),
+            Size::All(most) if candidates.len() > most => {
+                return Err(self.run.give_up(too_many(node, most, candidates.len())));
+            }
             _ => {}
         }
-        order(&mut candidates, &grouping.order, &sorted.inside);
+        self.order(&mut candidates, node, &grouping.order, &sorted.inside)?;
         if let Size::First(size) = grouping.size {
             candidates.truncate(size);
         }
         let in_shown: u64 = candidates.iter().map(|candidate| candidate.count).sum();
         let mut shown = Vec::with_capacity(candidates.len());
         for candidate in candidates {
+            let keys = grouping.by.keys(&candidate.name);
+            self.account(node).hold(group_bytes(&keys))?;
             shown.push(Group {
-                keys: grouping.by.keys(&candidate.name),
+                keys,
                 count: candidate.count,
                 aggregations: self.level(&sorted.inside, candidate.place)?,
             });
         }
+        self.account(node).release(held);
         Ok(AggregationResult::Groups {
             groups: shown,
             other_count: all - in_shown + groups.left_out,
@@ -199,16 +262,16 @@ impl Conclusion<'_> {
     }
 
     /// Adds the empty groups between the bounds of a histogram that has both.
-    fn fill(&mut self, node: &Node, grouping: &Grouping, own: &mut Vec<Candidate>) -> Result<(), Error> {
+    fn fill(&mut self, node: &Node, grouping: &Grouping, own: &mut Vec<Candidate>) -> tantivy::Result<()> {
         let (By::Steps { steps, bounds, .. }, Size::All(most)) = (&grouping.by, grouping.size) else {
             return Ok(());
         };
-        let (Some(first), Some(end)) = (bounds.first, bounds.end) else {
+        if !bounds.closed {
             return Ok(());
-        };
+        }
         let mut filled = Vec::new();
         let mut present = std::mem::take(own).into_iter().peekable();
-        let mut next = Some(first).filter(|first| *first < end);
+        let mut next = Some(bounds.first).filter(|first| bounds.hold(*first));
         while let Some(key) = next {
             let name = Raw::Number(key);
             while let Some(group) = present.next_if(|group| group.name <= name) {
@@ -222,16 +285,86 @@ impl Conclusion<'_> {
                 });
             }
             if filled.len() > most {
-                return Err(too_many(node, most, filled.len()));
+                return Err(self.run.give_up(too_many(node, most, filled.len())));
             }
-            next = steps.next(key).filter(|next| *next < end);
+            next = steps.next(key).filter(|next| bounds.hold(*next));
         }
         filled.extend(present);
         let empty = filled.iter().filter(|group| group.place.is_none()).count();
-        self.budget.empty_groups(empty, node)?;
+        self.account(node).groups(empty)?;
         *own = filled;
         Ok(())
     }
+
+    /// Sorts groups, which come in the order of their keys: ties end in the key.
+    fn order(
+        &mut self,
+        groups: &mut Vec<Candidate>,
+        node: &Node,
+        order: &[GroupOrder],
+        inside: &[Level<'_>],
+    ) -> tantivy::Result<()> {
+        let keyed = order.iter().position(|key| key.by == GroupOrderBy::Key);
+        // No two keys are equal, so what follows one doesn't matter.
+        let before_key = order.get(..keyed.unwrap_or(order.len())).unwrap_or(order);
+        if keyed
+            .and_then(|at| order.get(at))
+            .is_some_and(|key| key.descending)
+        {
+            groups.reverse();
+        }
+        if before_key.is_empty() {
+            return Ok(());
+        }
+        let valued_bytes = size_of::<Valued>() + before_key.len() * size_of::<Option<Datum>>();
+        let held = groups.len() * valued_bytes;
+        self.account(node).hold(held)?;
+        let mut valued: Vec<Valued> = Vec::with_capacity(groups.len());
+        for (nth, group) in groups.drain(..).enumerate() {
+            if nth.is_multiple_of(RESULTS_PER_CHECK) {
+                self.run.check_inside()?;
+            }
+            let values = before_key.iter().map(|key| match &key.by {
+                GroupOrderBy::Key => None,
+                GroupOrderBy::Count => Some(Datum::Long(whole(group.count))),
+                GroupOrderBy::Aggregation(name) => value(inside, name, group.place),
+            });
+            valued.push((values.collect(), group));
+        }
+        valued.sort_by(|(one, _), (other, _)| {
+            let by_key = before_key.iter().zip(one.iter().zip(other));
+            by_key
+                .map(|(key, values)| match values {
+                    (Some(one), Some(other)) => {
+                        let ordering = compare(one, other);
+                        if key.descending {
+                            ordering.reverse()
+                        } else {
+                            ordering
+                        }
+                    }
+                    (one, other) => one.is_none().cmp(&other.is_none()),
+                })
+                .find(|ordering| ordering.is_ne())
+                .unwrap_or(Ordering::Equal)
+        });
+        groups.extend(valued.into_iter().map(|(_, group)| group));
+        self.account(node).release(held);
+        self.run.check_inside()
+    }
+}
+
+/// A group with what it is sorted by.
+type Valued = (Vec<Option<Datum>>, Candidate);
+
+/// Bytes of a group in a result, but for what is inside it.
+fn group_bytes(keys: &[Option<Datum>]) -> usize {
+    let behind = keys.iter().map(|key| match key {
+        Some(Datum::String(text)) => text.len(),
+        Some(Datum::Bytes(bytes)) => bytes.len(),
+        _ => 0,
+    });
+    size_of::<Group>() + size_of_val(keys) + behind.sum::<usize>()
 }
 
 /// One candidate for each range or filter.
@@ -259,58 +392,13 @@ fn too_many(node: &Node, most: usize, actual: usize) -> Error {
     }
 }
 
-/// Sorts groups, which come in the order of their keys: ties end in the key.
-fn order(groups: &mut Vec<Candidate>, order: &[GroupOrder], inside: &[Level<'_>]) {
-    let keyed = order.iter().position(|key| key.by == GroupOrderBy::Key);
-    // No two keys are equal, so what follows one doesn't matter.
-    let before_key = order.get(..keyed.unwrap_or(order.len())).unwrap_or(order);
-    if keyed
-        .and_then(|at| order.get(at))
-        .is_some_and(|key| key.descending)
-    {
-        groups.reverse();
-    }
-    if before_key.is_empty() {
-        return;
-    }
-    let mut valued: Vec<(Vec<Option<Datum>>, Candidate)> = groups
-        .drain(..)
-        .map(|group| {
-            let values = before_key.iter().map(|key| match &key.by {
-                GroupOrderBy::Key => None,
-                GroupOrderBy::Count => Some(Datum::Long(whole(group.count))),
-                GroupOrderBy::Aggregation(name) => value(inside, name, group.place),
-            });
-            (values.collect(), group)
-        })
-        .collect();
-    valued.sort_by(|(one, _), (other, _)| {
-        let by_key = before_key.iter().zip(one.iter().zip(other));
-        by_key
-            .map(|(key, values)| match values {
-                (Some(one), Some(other)) => {
-                    let ordering = compare(one, other);
-                    if key.descending {
-                        ordering.reverse()
-                    } else {
-                        ordering
-                    }
-                }
-                (one, other) => one.is_none().cmp(&other.is_none()),
-            })
-            .find(|ordering| ordering.is_ne())
-            .unwrap_or(Ordering::Equal)
-    });
-    groups.extend(valued.into_iter().map(|(_, group)| group));
-}
-
 /// The figure of an aggregation inside a group.
 fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> {
     let level = inside.iter().find(|level| level.node.name == name)?;
     let at = place.map_or(usize::MAX, |place| place as usize);
     match (&level.node.shape, level.gathered) {
         (Shape::Figure { field, figure }, Gathered::Numbers(all)) => {
-            match figures(&all.get(at).copied().unwrap_or_default(), field.kind, *figure) {
+            match figures(all.get(at), field.kind, *figure) {
                 AggregationResult::Value(value) => value,
                 _ => None,
             }
@@ -343,19 +431,23 @@ fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn figures(numbers: &Numbers, kind: Kind, figure: Figure) -> AggregationResult {
+fn figures(numbers: Option<&Numbers>, kind: Kind, figure: Figure) -> AggregationResult {
+    let none = Numbers::default();
+    let numbers = numbers.unwrap_or(&none);
     let some = numbers.count > 0;
     let sum = || match kind {
-        Kind::Double => Datum::Double(numbers.double),
-        _ => i64::try_from(numbers.whole).map_or(Datum::Double(numbers.whole as f64), Datum::Long),
+        Kind::Double => Datum::Double(numbers.sum.divided(1)),
+        _ => {
+            let whole = numbers.sum.whole();
+            i64::try_from(whole).map_or(Datum::Double(whole as f64), Datum::Long)
+        }
     };
     let avg = || match kind {
-        Kind::Double => Datum::Double(numbers.double / numbers.count as f64),
         // A mean of 64-bit numbers is one.
         Kind::Date => Datum::Date(
-            i64::try_from(numbers.whole.div_euclid(i128::from(numbers.count))).unwrap_or(i64::MAX),
+            i64::try_from(numbers.sum.whole().div_euclid(i128::from(numbers.count))).unwrap_or(i64::MAX),
         ),
-        _ => Datum::Double(numbers.whole as f64 / numbers.count as f64),
+        _ => Datum::Double(numbers.sum.divided(numbers.count)),
     };
     let extreme = |number: u64| Raw::Number(number).datum(kind);
     let min = numbers.extremes().map(|(lowest, _)| extreme(lowest));

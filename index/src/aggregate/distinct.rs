@@ -3,19 +3,21 @@
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::budget::Budget;
+use super::budget::{Account, table_bytes};
 use super::column::{Block, Values};
-use super::node::Node;
 use super::sketch::{ERROR_BOUND, SKETCH_BYTES, Sketch};
 use crate::bits::Bits;
-use crate::error::Error;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::run::Run;
 
-/// Bytes that one value takes in a set.
-const VALUE_BYTES: usize = 2 * size_of::<u128>();
 /// Values of a segment that are kept before their strings are looked up.
-const MAX_PENDING: usize = 1 << 20;
+const MAX_PENDING: usize = 400_000;
+/// Values of a segment for which there is always room before their strings are looked up.
+const MIN_PENDING: usize = 200;
+/// Parts in which pending values are sorted, so that none takes long.
+const PENDING_PARTS: u64 = 128;
+/// Values that are taken between two looks at the deadline.
+const VALUES_PER_CHECK: usize = DOCUMENTS_PER_CHECK as usize;
 
 /// Different values: numbers themselves, or the 128-bit hashes of strings.
 pub(super) enum Different {
@@ -38,47 +40,62 @@ impl Different {
         }
     }
 
-    fn insert(&mut self, value: u128, budget: &mut Budget, node: &Node) -> Result<(), Error> {
-        match self {
-            Self::Sketch(sketch) => sketch.insert(hash(value)),
-            Self::Exact(values) => {
-                if !values.insert(value) {
-                    return Ok(());
-                }
-                // A small set takes less than a sketch.
-                if !budget.exact(VALUE_BYTES) && values.len() > SKETCH_BYTES / VALUE_BYTES {
-                    self.estimate(budget, node)?;
-                }
+    fn insert(&mut self, value: u128, account: &mut Account<'_>) -> tantivy::Result<()> {
+        if let Self::Exact(values) = self {
+            if values.len() < values.capacity() || values.contains(&value) {
+                values.insert(value);
+                return Ok(());
             }
+            let (now, grown) = (bytes(values), table_bytes::<u128>(values.len() + 1));
+            let pressure = account.exact(grown - now)?;
+            // A small set takes less than a sketch.
+            if pressure <= 1.0 || grown <= SKETCH_BYTES {
+                values.insert(value);
+                return Ok(());
+            }
+            account.release_exact(grown - now);
+            self.estimate(account)?;
+        }
+        if let Self::Sketch(sketch) = self {
+            sketch.insert(hash(value));
         }
         Ok(())
     }
 
-    fn estimate(&mut self, budget: &mut Budget, node: &Node) -> Result<(), Error> {
+    fn estimate(&mut self, account: &mut Account<'_>) -> tantivy::Result<()> {
         if let Self::Exact(values) = self {
-            budget.release(values.len() * VALUE_BYTES);
-            budget.bytes(SKETCH_BYTES, node)?;
+            account.hold(SKETCH_BYTES)?;
             let mut sketch = Sketch::new();
-            values.iter().for_each(|value| sketch.insert(hash(*value)));
+            for (nth, value) in values.iter().enumerate() {
+                if nth.is_multiple_of(VALUES_PER_CHECK) {
+                    account.check()?;
+                }
+                sketch.insert(hash(*value));
+            }
+            account.release_exact(bytes(values));
             *self = Self::Sketch(sketch);
         }
         Ok(())
     }
 
-    pub(super) fn merge(&mut self, other: Self, budget: &mut Budget, node: &Node) -> Result<(), Error> {
+    pub(super) fn merge(&mut self, other: Self, account: &mut Account<'_>) -> tantivy::Result<()> {
         if matches!(self, Self::Exact(values) if values.is_empty()) {
             *self = other;
             return Ok(());
         }
         match other {
             Self::Exact(values) => {
-                budget.release(values.len() * VALUE_BYTES);
-                for value in values {
-                    self.insert(value, budget, node)?;
+                let held = bytes(&values);
+                for (nth, value) in values.into_iter().enumerate() {
+                    if nth.is_multiple_of(VALUES_PER_CHECK) {
+                        account.check()?;
+                    }
+                    self.insert(value, account)?;
                 }
+                account.release_exact(held);
             }
             Self::Sketch(other) => {
-                self.estimate(budget, node)?;
+                self.estimate(account)?;
                 if let Self::Sketch(sketch) = self {
                     sketch.merge(&other);
                 }
@@ -88,6 +105,10 @@ impl Different {
     }
 }
 
+fn bytes(values: &FxHashSet<u128>) -> usize {
+    table_bytes::<u128>(values.capacity())
+}
+
 fn hash(value: u128) -> u64 {
     xxh3_64(&value.to_le_bytes())
 }
@@ -95,23 +116,26 @@ fn hash(value: u128) -> u64 {
 /// The different values of each group on one segment.
 #[derive(Default)]
 pub(super) struct SegmentDifferent {
-    /// Numbers of the segment that were not looked up yet, with their groups.
+    /// Ordinals of the segment that were not looked up yet, with their groups.
     pending: FxHashSet<(u64, u32)>,
-    /// The same, of the only group, where numbers are ordinals.
+    /// The same, of the only group.
     ordinals: Option<Bits>,
     groups: Vec<Different>,
 }
 
 impl SegmentDifferent {
     /// `alone` when there is only one group.
-    pub(super) fn new(values: &Values, alone: bool) -> Self {
+    pub(super) fn new(values: &Values, alone: bool, run: &Run) -> tantivy::Result<Self> {
         let terms = values.strings().map(|strings| strings.num_terms());
         // One more for a string that the dictionary lacks.
         let terms = terms.and_then(|terms| u32::try_from(terms + 1).ok());
-        Self {
-            ordinals: terms.filter(|_| alone).map(Bits::new),
+        let ordinals = terms.filter(|_| alone);
+        Ok(Self {
+            ordinals: ordinals
+                .map(|terms| Bits::within(terms, run.allowance()))
+                .transpose()?,
             ..Self::default()
-        }
+        })
     }
 
     /// Takes a block; groups are numbered below `groups`.
@@ -120,9 +144,7 @@ impl SegmentDifferent {
         block: Block<'_>,
         groups: usize,
         values: &Values,
-        budget: &mut Budget,
-        node: &Node,
-        run: &Run,
+        account: &mut Account<'_>,
     ) -> tantivy::Result<()> {
         if self.groups.len() < groups {
             self.groups.resize_with(groups, Different::default);
@@ -133,10 +155,33 @@ impl SegmentDifferent {
             }
             return Ok(());
         }
-        self.pending
-            .extend(block.values.iter().copied().zip(block.slots.iter().copied()));
-        if self.pending.len() >= MAX_PENDING {
-            self.look_up(values, budget, node, run)?;
+        if !values.has_strings() {
+            for (value, slot) in block.values.iter().zip(block.slots) {
+                if let Some(group) = self.groups.get_mut(*slot as usize) {
+                    group.insert(u128::from(*value), account)?;
+                }
+            }
+            return Ok(());
+        }
+        for pending in block.values.iter().copied().zip(block.slots.iter().copied()) {
+            if self.pending.len() == self.pending.capacity() && !self.pending.contains(&pending) {
+                self.make_room(values, account)?;
+            }
+            self.pending.insert(pending);
+        }
+        Ok(())
+    }
+
+    /// Makes room for one more that is pending: by memory, or by looking up what is.
+    fn make_room(&mut self, values: &Values, account: &mut Account<'_>) -> tantivy::Result<()> {
+        let pending = self.pending.len();
+        let now = table_bytes::<(u64, u32)>(self.pending.capacity());
+        let more = table_bytes::<(u64, u32)>(pending + 1).saturating_sub(now);
+        if pending < MIN_PENDING {
+            return account.hold_for_segment(more);
+        }
+        if pending >= MAX_PENDING || !account.try_hold_for_segment(more) {
+            self.look_up(values, account)?;
         }
         Ok(())
     }
@@ -145,9 +190,7 @@ impl SegmentDifferent {
     pub(super) fn end(
         mut self,
         values: &Values,
-        budget: &mut Budget,
-        node: &Node,
-        run: &Run,
+        account: &mut Account<'_>,
     ) -> tantivy::Result<Vec<Different>> {
         if let Some(ordinals) = self.ordinals.take() {
             let mut part = Vec::new();
@@ -155,39 +198,36 @@ impl SegmentDifferent {
             while next != tantivy::TERMINATED {
                 part.push((u64::from(next), 0));
                 next = ordinals.next(next + 1);
-                if part.len() >= DOCUMENTS_PER_CHECK as usize {
-                    self.strings(&part, values, budget, node, run)?;
+                if part.len() >= VALUES_PER_CHECK {
+                    self.strings(&part, values, account)?;
                     part.clear();
                 }
             }
-            self.strings(&part, values, budget, node, run)?;
+            self.strings(&part, values, account)?;
         }
-        self.look_up(values, budget, node, run)?;
+        self.look_up(values, account)?;
         Ok(self.groups)
     }
 
-    fn look_up(
-        &mut self,
-        values: &Values,
-        budget: &mut Budget,
-        node: &Node,
-        run: &Run,
-    ) -> tantivy::Result<()> {
-        let mut pending: Vec<_> = self.pending.drain().collect();
-        if values.has_strings() {
+    fn look_up(&mut self, values: &Values, account: &mut Account<'_>) -> tantivy::Result<()> {
+        let list = 2 * self.pending.len() * size_of::<(u64, u32)>();
+        account.hold_for_segment(list)?;
+        let highest = self.pending.iter().map(|(ordinal, _)| *ordinal).max();
+        let width = highest.unwrap_or_default() / PENDING_PARTS + 1;
+        let mut parts = vec![Vec::new(); PENDING_PARTS as usize];
+        for (ordinal, slot) in self.pending.drain() {
+            if let Some(part) = parts.get_mut((ordinal / width) as usize) {
+                part.push((ordinal, slot));
+            }
+        }
+        for mut pending in parts {
+            account.check()?;
             pending.sort_unstable();
-            for part in pending.chunks(DOCUMENTS_PER_CHECK as usize) {
-                self.strings(part, values, budget, node, run)?;
-            }
-            return Ok(());
-        }
-        for part in pending.chunks(DOCUMENTS_PER_CHECK as usize) {
-            run.check_inside()?;
-            for (value, slot) in part {
-                self.insert(u128::from(*value), *slot, budget, node)
-                    .map_err(|error| run.give_up(error))?;
+            for part in pending.chunks(VALUES_PER_CHECK) {
+                self.strings(part, values, account)?;
             }
         }
+        account.release_of_segment(list);
         Ok(())
     }
 
@@ -196,82 +236,74 @@ impl SegmentDifferent {
         &mut self,
         part: &[(u64, u32)],
         values: &Values,
-        budget: &mut Budget,
-        node: &Node,
-        run: &Run,
+        account: &mut Account<'_>,
     ) -> tantivy::Result<()> {
-        run.check_inside()?;
+        account.check()?;
         let mut ordinals: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
         ordinals.dedup();
         let mut hashes = Vec::with_capacity(ordinals.len());
         values.each_string(&ordinals, |bytes| hashes.push(xxh3_128(bytes)))?;
-        let hashes: Vec<(u64, u128)> = ordinals.into_iter().zip(hashes).collect();
+        let mut named = ordinals.iter().zip(hashes).peekable();
         for (ordinal, slot) in part {
-            let at = hashes.partition_point(|(own, _)| own < ordinal);
-            if let Some((_, hash)) = hashes.get(at) {
-                self.insert(*hash, *slot, budget, node)
-                    .map_err(|error| run.give_up(error))?;
+            while named.peek().is_some_and(|(own, _)| *own < ordinal) {
+                named.next();
+            }
+            if let (Some((_, hash)), Some(group)) = (named.peek(), self.groups.get_mut(*slot as usize)) {
+                group.insert(*hash, account)?;
             }
         }
         Ok(())
-    }
-
-    fn insert(&mut self, value: u128, slot: u32, budget: &mut Budget, node: &Node) -> Result<(), Error> {
-        match self.groups.get_mut(slot as usize) {
-            Some(group) => group.insert(value, budget, node),
-            None => Ok(()),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregate::Figure;
-    use crate::aggregate::column::Kind;
-    use crate::aggregate::node::{FieldOf, Shape};
+    use crate::aggregate::budget::testing;
     use crate::limits::MAX_EXACT_BYTES;
 
     #[test]
     fn without_room_it_is_an_estimate_that_says_so() {
-        let field = FieldOf {
-            path: "n".to_owned(),
-            kind: Kind::Long,
-            attribute: None,
-            missing: None,
-        };
-        let node = Node {
-            name: "a".to_owned(),
-            path: "aggregations".to_owned(),
-            scope: None,
-            shape: Shape::Figure {
-                field,
-                figure: Figure::DistinctCount,
-            },
-            inside: Vec::new(),
-        };
-        let mut budget = Budget::default();
-        let mut one = Different::default();
-        for value in 0..20_000 {
-            one.insert(value, &mut budget, &node).expect("there is room");
-        }
-        assert_eq!(one.count(), (20_000, 0.0));
-        budget.exact(MAX_EXACT_BYTES);
-        let mut other = Different::default();
-        for value in 10_000..40_000 {
-            other.insert(value, &mut budget, &node).expect("there is room");
-        }
-        one.merge(other, &mut budget, &node).expect("there is room");
-        let (count, bound) = one.count();
-        assert!(
-            bound > 0.0 && (count as f64 / 40_000.0 - 1.0).abs() <= bound,
-            "{count}"
-        );
-        // A small set stays exact even then.
-        let mut small = Different::default();
-        for value in 0..100 {
-            small.insert(value, &mut budget, &node).expect("there is room");
-        }
-        assert_eq!(small.count(), (100, 0.0));
+        testing::with_account(|account| {
+            let mut one = Different::default();
+            for value in 0..20_000 {
+                one.insert(value, account).expect("there is room");
+            }
+            assert_eq!(one.count(), (20_000, 0.0));
+            account.exact(MAX_EXACT_BYTES).expect("there is room");
+            let mut other = Different::default();
+            for value in 10_000..40_000 {
+                other.insert(value, account).expect("there is room");
+            }
+            one.merge(other, account).expect("there is room");
+            let (count, bound) = one.count();
+            assert!(
+                bound > 0.0 && (count as f64 / 40_000.0 - 1.0).abs() <= bound,
+                "{count}"
+            );
+            // A small set stays exact even then.
+            let mut small = Different::default();
+            for value in 0..100 {
+                small.insert(value, account).expect("there is room");
+            }
+            assert_eq!(small.count(), (100, 0.0));
+        });
+    }
+
+    #[test]
+    fn small_sets_that_can_not_shrink_are_refused_beyond_the_allowance() {
+        testing::with_account(|account| {
+            let mut sets = 0;
+            let refused = loop {
+                let mut small = Different::default();
+                sets += 1;
+                if let Err(refused) = (0..400).try_for_each(|value| small.insert(value, account)) {
+                    break refused;
+                }
+            };
+            assert!(refused.to_string().contains("MAX_SEARCH_BYTES"), "{refused}");
+            // Of 512 places for 128 bits and a byte each.
+            assert!((15_000..20_000).contains(&sets), "{sets}");
+        });
     }
 }

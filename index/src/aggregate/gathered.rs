@@ -4,7 +4,9 @@ use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
 
 use super::Figure;
-use super::branch::{Branch, Context, Groups, Work, group_bytes};
+use super::branch::{Branch, Context, Groups, Work, inside_bytes};
+use super::breadth_first::{Candidates, depth_first_values};
+use super::budget::Account;
 use super::centroid::Centroid;
 use super::column::Raw;
 use super::composite::Pages;
@@ -12,7 +14,11 @@ use super::distinct::Different;
 use super::node::{Node, Shape};
 use super::numbers::Numbers;
 use super::quantiles::Quantiles;
+use super::sum::ExactSum;
 use crate::sort::Winner;
+
+/// Groups that are gone through between two looks at the deadline.
+const GROUPS_PER_CHECK: usize = 1_024;
 
 /// What one aggregation has gathered so far, by the numbers of the groups around it.
 pub(super) enum Gathered {
@@ -27,10 +33,15 @@ pub(super) enum Gathered {
 
 impl Gathered {
     pub(super) fn all(nodes: &[Node]) -> Vec<Self> {
-        nodes.iter().map(Self::new).collect()
+        nodes.iter().map(|node| Self::new(node, false)).collect()
     }
 
-    fn new(node: &Node) -> Self {
+    /// Those at the first level, of which each is the only group around.
+    pub(super) fn first_level(nodes: &[Node]) -> Vec<Self> {
+        nodes.iter().map(|node| Self::new(node, true)).collect()
+    }
+
+    fn new(node: &Node, first_level: bool) -> Self {
         match &node.shape {
             Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => Self::Different(Vec::new()),
             Shape::Figure { .. } => Self::Numbers(Vec::new()),
@@ -39,6 +50,7 @@ impl Gathered {
             Shape::TopHits { .. } => Self::TopHits(Vec::new()),
             Shape::Groups(_) => Self::Groups(Box::new(GatheredGroups {
                 inside: Self::all(&node.inside),
+                counted: !(first_level && depth_first_values(node).is_some()),
                 ..GatheredGroups::default()
             })),
             Shape::Composite(_) => Self::Composite(Box::new(Pages::new(Self::all(&node.inside)))),
@@ -57,10 +69,17 @@ impl Gathered {
         match (self, branch.work) {
             (Self::Numbers(all), Work::Numbers { numbers, .. }) => {
                 all.resize(groups.max(all.len()), Numbers::default());
-                for (numbers, place) in numbers.iter().zip(places) {
-                    if let Some(own) = all.get_mut(*place as usize) {
-                        own.merge(numbers);
+                for (nth, (numbers, place)) in numbers.iter().zip(places).enumerate() {
+                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
+                        context.run.check_inside()?;
                     }
+                    let Some(own) = all.get_mut(*place as usize) else {
+                        continue;
+                    };
+                    if !own.sum.is_wide() && numbers.sum.is_wide() {
+                        context.account(node).hold(ExactSum::WIDE_BYTES)?;
+                    }
+                    own.merge(numbers);
                 }
                 Ok(())
             }
@@ -71,41 +90,56 @@ impl Gathered {
                 },
             ) => {
                 all.resize_with(groups.max(all.len()), Different::default);
-                let (run, budget) = (context.run, &mut *context.budget);
-                let different = different.end(&values, budget, node, run)?;
-                for (different, place) in different.into_iter().zip(places) {
-                    if let Some(own) = all.get_mut(*place as usize) {
-                        own.merge(different, budget, node)
-                            .map_err(|error| run.give_up(error))?;
+                let account = &mut context.account(node);
+                let different = different.end(&values, account)?;
+                for (nth, (different, place)) in different.into_iter().zip(places).enumerate() {
+                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
+                        account.check()?;
                     }
-                    context.run.check_inside()?;
+                    if let Some(own) = all.get_mut(*place as usize) {
+                        own.merge(different, account)?;
+                    }
                 }
                 Ok(())
             }
             (Self::Quantiles(all), Work::Quantiles { quantiles, .. }) => {
                 all.resize_with(groups.max(all.len()), Quantiles::default);
-                for (quantiles, place) in quantiles.into_iter().zip(places) {
+                let account = &mut context.account(node);
+                for (nth, (quantiles, place)) in quantiles.into_iter().zip(places).enumerate() {
+                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
+                        account.check()?;
+                    }
                     if let Some(own) = all.get_mut(*place as usize) {
-                        own.merge(quantiles, context.budget);
+                        own.merge(quantiles, account)?;
                     }
                 }
                 Ok(())
             }
             (Self::Centroids(all), Work::Centroids { centroids, .. }) => {
                 all.resize(groups.max(all.len()), Centroid::default());
-                for (centroid, place) in centroids.iter().zip(places) {
+                for (nth, (centroid, place)) in centroids.iter().zip(places).enumerate() {
+                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
+                        context.run.check_inside()?;
+                    }
                     if let Some(own) = all.get_mut(*place as usize) {
                         own.merge(centroid);
                     }
                 }
                 Ok(())
             }
-            (Self::TopHits(all), Work::TopHits(tops)) => {
+            (Self::TopHits(all), Work::TopHits { tops, .. }) => {
                 all.resize_with(groups.max(all.len()), Vec::new);
                 let Shape::TopHits { order, size } = &node.shape else {
                     return Err(mismatch());
                 };
-                for (winners, place) in tops.into_winners()?.into_iter().zip(places) {
+                let run = context.run;
+                let winners = tops
+                    .into_winners()
+                    .map_err(|error| run.give_up(run.unreadable(error).at(&node.path)))?;
+                for (nth, (winners, place)) in winners.into_iter().zip(places).enumerate() {
+                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
+                        context.run.check_inside()?;
+                    }
                     if let Some(own) = all.get_mut(*place as usize) {
                         order.keep_first(own, winners, *size);
                     }
@@ -113,14 +147,30 @@ impl Gathered {
                 Ok(())
             }
             (Self::Groups(all), Work::Groups(groups)) => all.add(*groups, node, places, context),
-            (Self::Groups(all), Work::Frequent(frequent)) => {
-                let settled = frequent.settle(node, context)?;
-                all.left_out += settled.left_out;
-                all.error += settled.error;
-                all.add(settled.groups, node, places, context)
+            (Self::Groups(all), Work::BreadthFirst(values)) => {
+                let candidates = all.candidates.get_or_insert_default();
+                candidates.add(*values, node, context)
             }
             (Self::Composite(all), Work::Composite(segment)) => all.add(*segment, node, context),
             _ => Err(mismatch()),
+        }
+    }
+
+    /// Sorts what results are looked up in.
+    pub(super) fn sort(&mut self, account: &Account<'_>) -> tantivy::Result<()> {
+        match self {
+            Self::Quantiles(all) => {
+                for (nth, quantiles) in all.iter_mut().enumerate() {
+                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
+                        account.check()?;
+                    }
+                    quantiles.sort(account)?;
+                }
+                Ok(())
+            }
+            Self::Groups(groups) => groups.inside.iter_mut().try_for_each(|own| own.sort(account)),
+            Self::Composite(pages) => pages.inside.iter_mut().try_for_each(|own| own.sort(account)),
+            Self::Numbers(_) | Self::Different(_) | Self::Centroids(_) | Self::TopHits(_) => Ok(()),
         }
     }
 }
@@ -129,6 +179,9 @@ fn mismatch() -> TantivyError {
     TantivyError::InternalError("an aggregation changed its kind between segments".to_owned())
 }
 
+/// Bytes of a group: its name and number in a hash table, and its count in a list that doubles.
+const GROUP_BYTES: usize = 3 * size_of::<((u32, Raw), u32, u64)>() / 2;
+
 /// The groups of a grouping over all segments.
 #[derive(Default)]
 pub(super) struct GatheredGroups {
@@ -136,13 +189,17 @@ pub(super) struct GatheredGroups {
     pub(super) counts: Vec<u64>,
     /// The sum of the counts of groups that are not here.
     pub(super) left_out: u64,
-    /// How much lower than the true one a count may be.
+    /// How much higher than known the count of a group may be that is not here.
     pub(super) error: u64,
     pub(super) inside: Vec<Gathered>,
+    /// Where groups are found breadth-first: what is known of them so far.
+    pub(super) candidates: Option<Box<Candidates>>,
+    /// Whether they count as groups of the search.
+    counted: bool,
 }
 
 impl GatheredGroups {
-    fn add(
+    pub(super) fn add(
         &mut self,
         segment: Groups<'_>,
         node: &Node,
@@ -152,6 +209,10 @@ impl GatheredGroups {
         let Groups {
             keys, slots, inside, ..
         } = segment;
+        // The order of keys, and where each group is here.
+        context
+            .account(node)
+            .hold_for_segment(slots.groups.len() * 2 * size_of::<u32>())?;
         let mut by_key: Vec<u32> = (0..slots.groups.len() as u32).collect();
         let key = |slot: &u32| slots.groups.get(*slot as usize).map_or(0, |(_, key)| *key);
         by_key.sort_unstable_by_key(key);
@@ -172,7 +233,7 @@ impl GatheredGroups {
                     return Err(mismatch());
                 };
                 let outer = around.get(*outer as usize).copied().unwrap_or_default();
-                let place = self.place(outer, name, node, context)?;
+                let place = self.place(outer, name, node, &mut context.account(node))?;
                 let count = slots.counts.get(*slot as usize).copied().unwrap_or_default();
                 if let Some(own) = self.counts.get_mut(place as usize) {
                     *own += count;
@@ -193,29 +254,47 @@ impl GatheredGroups {
         around: u32,
         name: &Raw,
         node: &Node,
-        context: &mut Context<'_>,
+        account: &mut Account<'_>,
     ) -> tantivy::Result<u32> {
         let key = (around, name.clone());
         if let Some(place) = self.by_name.get(&key) {
             return Ok(*place);
         }
         let place = self.counts.len() as u32;
-        context
-            .budget
-            .group(group_bytes(node) + 2 * size_of::<Raw>() + name.behind(), node)
-            .map_err(|error| context.run.give_up(error))?;
+        if self.counted {
+            account.groups(1)?;
+        }
+        account.hold(GROUP_BYTES + inside_bytes(node) + name.behind())?;
         self.by_name.insert(key, place);
         self.counts.push(0);
         Ok(place)
     }
 
+    /// Adds a group at the first level, with nothing inside.
+    pub(super) fn insert(
+        &mut self,
+        name: &Raw,
+        count: u64,
+        node: &Node,
+        account: &mut Account<'_>,
+    ) -> tantivy::Result<()> {
+        let place = self.place(0, name, node, account)?;
+        if let Some(own) = self.counts.get_mut(place as usize) {
+            *own += count;
+        }
+        Ok(())
+    }
+
     /// The groups by the group around them, then by name.
-    pub(super) fn sorted(&self) -> Vec<(u32, &Raw, u32)> {
+    pub(super) fn sorted(&self, account: &mut Account<'_>) -> tantivy::Result<Vec<(u32, &Raw, u32)>> {
+        account.hold(self.by_name.len() * size_of::<(u32, &Raw, u32)>())?;
         let groups = self.by_name.iter();
         let mut sorted: Vec<_> = groups
             .map(|((around, name), place)| (*around, name, *place))
             .collect();
+        account.check()?;
         sorted.sort_unstable();
-        sorted
+        account.check()?;
+        Ok(sorted)
     }
 }

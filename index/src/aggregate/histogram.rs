@@ -2,8 +2,11 @@
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::Datum;
 use super::calendar::Calendar;
+use super::column::Kind;
+use super::ranges::{OPEN, first_from};
+use super::{Datum, ValueRange};
+use crate::query::QueryValue;
 
 /// How values become intervals.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,25 +40,27 @@ impl Steps {
     pub(super) fn key(&self, number: u64) -> u64 {
         match self {
             Self::Whole { interval, offset } => {
-                let from_offset = i128::from(i64::from_u64(number)) - i128::from(*offset);
-                let step = from_offset.div_euclid(i128::from(*interval));
-                let begin = step * i128::from(*interval) + i128::from(*offset);
+                let begin = whole_begin(i64::from_u64(number).into(), *interval, *offset);
                 i64::try_from(begin).unwrap_or(i64::MIN).to_u64()
             }
-            Self::Real {
-                interval,
-                offset,
-                long,
-            } => {
+            Self::Real { long, .. } => {
                 let value = if *long {
                     i64::from_u64(number) as f64
                 } else {
                     f64::from_u64(number)
                 };
-                self.real_begin(((value - offset) / interval).floor()).to_u64()
+                self.real_key(value)
             }
             Self::Calendar(calendar) => calendar.begin(i64::from_u64(number)).to_u64(),
         }
+    }
+
+    fn real_key(&self, value: f64) -> u64 {
+        let step = match self {
+            Self::Real { interval, offset, .. } => ((value - offset) / interval).floor(),
+            Self::Whole { .. } | Self::Calendar(_) => value,
+        };
+        self.real_begin(step).to_u64()
     }
 
     fn real_begin(&self, step: f64) -> f64 {
@@ -88,18 +93,57 @@ impl Steps {
     }
 }
 
-/// Which intervals are shown: those that overlap a range. Ends are mapped numbers, absent where open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where the interval of a whole number begins.
+fn whole_begin(number: i128, interval: i64, offset: i64) -> i128 {
+    let (interval, offset) = (i128::from(interval), i128::from(offset));
+    (number - offset).div_euclid(interval) * interval + offset
+}
+
+/// Which intervals are shown: those that overlap a range of real numbers, whichever numbers the field can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// The first key.
-    pub(super) first: Option<u64>,
-    /// Keys from here on are outside.
-    pub(super) end: Option<u64>,
+    pub(super) first: u64,
+    /// The first key behind; [`OPEN`] when there is none.
+    end: u128,
+    /// Whether the range has both ends.
+    pub(super) closed: bool,
 }
 
 impl Bounds {
+    /// The intervals of a field's numbers that overlap `range`, whose ends were checked.
+    pub(super) fn new(steps: &Steps, kind: Kind, range: &ValueRange) -> Self {
+        // Keys of real intervals are doubles, whatever the numbers in them are.
+        let of_keys = match steps {
+            Steps::Real { .. } => Kind::Double,
+            Steps::Whole { .. } | Steps::Calendar(_) => kind,
+        };
+        let first_from = |value: &QueryValue| first_from(of_keys, value).map_or(OPEN, |(first, _)| first);
+        let number = |first: u128| u64::try_from(first).unwrap_or(u64::MAX);
+        // The interval that holds the lower end; none that begins behind all numbers.
+        let first = match (steps, &range.from) {
+            (_, None) => Some(0),
+            (Steps::Whole { interval, offset }, Some(QueryValue::Double(from))) => {
+                let begin = whole_begin(from.floor() as i128, *interval, *offset);
+                let lowest = begin.max(i64::MIN.into());
+                i64::try_from(lowest).ok().map(MonotonicallyMappableToU64::to_u64)
+            }
+            (Steps::Real { .. }, Some(from)) => Some(steps.real_key(f64::from_u64(number(first_from(from))))),
+            (_, Some(from)) => Some(steps.key(number(first_from(from)))),
+        };
+        Self {
+            first: first.unwrap_or(u64::MAX),
+            end: match (first, &range.to) {
+                (None, _) => 0,
+                (Some(_), None) => OPEN,
+                (Some(_), Some(to)) => first_from(to),
+            },
+            closed: range.from.is_some() && range.to.is_some(),
+        }
+    }
+
     pub(super) fn hold(&self, key: u64) -> bool {
-        self.first.is_none_or(|first| key >= first) && self.end.is_none_or(|end| key < end)
+        key >= self.first && u128::from(key) < self.end
     }
 }
 
@@ -159,6 +203,64 @@ mod tests {
             );
         }
         assert_eq!(steps.next(steps.key(i64::MAX.to_u64())), None);
+    }
+
+    fn shown(
+        steps: &Steps,
+        kind: Kind,
+        range: (Option<QueryValue>, Option<QueryValue>),
+        keys: &[u64],
+    ) -> Vec<Datum> {
+        let (from, to) = range;
+        let bounds = Bounds::new(steps, kind, &ValueRange { from, to });
+        let shown = keys.iter().filter(|key| bounds.hold(**key));
+        shown.map(|key| steps.datum(*key)).collect()
+    }
+
+    #[test]
+    fn intervals_are_shown_that_overlap_a_range() {
+        let whole = Steps::of_long(10.0, 0.0);
+        let real = Steps::of_long(2.5, 0.0);
+        let long = |from: Option<QueryValue>, to: Option<QueryValue>, keys: &[i64]| {
+            let keys: Vec<u64> = keys.iter().map(|key| key.to_u64()).collect();
+            shown(&whole, Kind::Long, (from, to), &keys)
+        };
+        let double = |from: Option<QueryValue>, to: Option<QueryValue>| {
+            let keys: Vec<u64> = [2.5, 5.0, 7.5, 10.0].map(|key: f64| key.to_u64()).to_vec();
+            let shown = shown(&real, Kind::Long, (from, to), &keys);
+            shown.iter().map(double_of).collect::<Vec<_>>()
+        };
+        // Seven and a bit: the interval from 7.5 doesn't overlap it, though eight is the next whole number.
+        assert_eq!(double(None, Some(7.2.into())), [2.5, 5.0]);
+        assert_eq!(double(None, Some(7.6.into())), [2.5, 5.0, 7.5]);
+        assert_eq!(double(Some(7.2.into()), None), [5.0, 7.5, 10.0]);
+        assert_eq!(double(Some(7.into()), Some(8.into())), [5.0, 7.5]);
+        let tens = [0, 10, 20];
+        assert_eq!(long(Some(9.5.into()), None, &tens).len(), 3);
+        assert_eq!(
+            long(Some(10.0.into()), Some(10.5.into()), &tens),
+            [Datum::Long(10)]
+        );
+        assert_eq!(long(None, Some(10.0.into()), &tens), [Datum::Long(0)]);
+        // 2⁶³ is behind every number.
+        let (end, ends) = (9_223_372_036_854_775_808.0, [i64::MIN, i64::MAX]);
+        let ones = Steps::of_long(1.0, 0.0);
+        let one = |from: Option<QueryValue>, to: Option<QueryValue>| {
+            shown(&ones, Kind::Long, (from, to), &ends.map(|key| key.to_u64()))
+        };
+        assert_eq!(one(None, Some(end.into())), ends.map(Datum::Long));
+        assert_eq!(one(Some((-end).into()), Some(end.into())), ends.map(Datum::Long));
+        assert_eq!(one(Some(end.into()), None), []);
+        assert_eq!(one(None, Some((-end).into())), []);
+        assert_eq!(one(None, Some(i64::MAX.into())), [Datum::Long(i64::MIN)]);
+        assert_eq!(one(Some(i64::MAX.into()), None), [Datum::Long(i64::MAX)]);
+    }
+
+    fn double_of(datum: &Datum) -> f64 {
+        match datum {
+            Datum::Double(number) => *number,
+            other => panic!("no double: {other:?}"),
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@ use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, SegmentReader};
 
 use super::column::{Block, Buffer, Points, Raw, Values};
-use super::frequent::MANY;
 use super::histogram::{Bounds, Recent, Steps};
 use super::node::{By, Range};
 use crate::geo::GeoPoint;
@@ -75,9 +74,28 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether there may be very many, each a value.
-    pub(super) fn many(&self) -> bool {
-        matches!(self, Self::Values(values) if values.many(MANY))
+    /// How many there may be at most, where each is a value.
+    pub(super) fn most(&self) -> usize {
+        match self {
+            Self::Values(values) => values.most(),
+            _ => 0,
+        }
+    }
+
+    /// The key of a string that the dictionary lacks: it doesn't tell the string's place.
+    pub(super) fn stranger(&self) -> Option<u64> {
+        match self {
+            Self::Values(values) => values.stranger().map(|(number, _)| number),
+            _ => None,
+        }
+    }
+
+    /// The key of a value by its name, if it occurs.
+    pub(super) fn number_of(&self, name: &Raw) -> tantivy::Result<Option<u64>> {
+        match self {
+            Self::Values(values) => values.number_of(name),
+            _ => Ok(None),
+        }
     }
 
     /// The keys of documents, in the order of the documents; each key of a document comes once.

@@ -4,6 +4,7 @@ use tantivy::query::Query as PhysicalQuery;
 
 use super::column::{Kind, Raw};
 use super::histogram::{Bounds, Steps};
+use super::quantiles::Percentage;
 use super::{Datum, Figure, GroupOrder};
 use crate::geo::GeoPoint;
 use crate::page::Origin;
@@ -53,10 +54,21 @@ impl Node {
 
 /// What an aggregation makes of the documents.
 pub(super) enum Shape {
-    Figure { field: FieldOf, figure: Figure },
-    Percentiles { field: FieldOf, percentages: Vec<f64> },
-    Centroid { field: FieldOf },
-    TopHits { order: Box<Order>, size: usize },
+    Figure {
+        field: FieldOf,
+        figure: Figure,
+    },
+    Percentiles {
+        field: FieldOf,
+        percentages: Vec<Percentage>,
+    },
+    Centroid {
+        field: FieldOf,
+    },
+    TopHits {
+        order: Box<Order>,
+        size: usize,
+    },
     Groups(Grouping),
     Composite(Composite),
 }

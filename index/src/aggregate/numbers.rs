@@ -4,14 +4,13 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::Figure;
 use super::column::{Block, Kind};
+use super::sum::ExactSum;
 
 /// What is known of the numbers that were taken.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Numbers {
     pub(super) count: u64,
-    /// Of whole numbers: exact, since 2⁶⁴ of them fit.
-    pub(super) whole: i128,
-    pub(super) double: f64,
+    pub(super) sum: ExactSum,
     /// Only valid with a count.
     lowest: u64,
     highest: u64,
@@ -28,12 +27,10 @@ impl Numbers {
             return;
         }
         if self.count == 0 {
-            *self = *other;
-            return;
+            (self.lowest, self.highest) = (other.lowest, other.highest);
         }
         self.count += other.count;
-        self.whole += other.whole;
-        self.double = bounded(self.double + other.double);
+        self.sum.merge(&other.sum);
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
     }
@@ -48,12 +45,9 @@ impl Numbers {
     }
 }
 
-fn bounded(sum: f64) -> f64 {
-    sum.clamp(f64::MIN, f64::MAX)
-}
-
-/// Adds a block to the numbers of its groups: no more of it than the figure needs.
-pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure: Figure) {
+/// Adds a block to the numbers of its groups: no more of it than the figure needs. How many sums became wide.
+pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure: Figure) -> usize {
+    let mut widened = 0;
     let each = |numbers: &mut [Numbers], step: fn(&mut Numbers, u64)| {
         for (value, slot) in block.values.iter().zip(block.slots) {
             if let Some(numbers) = numbers.get_mut(*slot as usize) {
@@ -73,7 +67,7 @@ pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure:
             for (value, slot) in block.values.iter().zip(block.slots) {
                 if let Some(numbers) = numbers.get_mut(*slot as usize) {
                     numbers.count += 1;
-                    numbers.double = bounded(numbers.double + f64::from_u64(*value));
+                    widened += usize::from(numbers.sum.add(f64::from_u64(*value)));
                 }
             }
         }
@@ -81,7 +75,7 @@ pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure:
             for (value, slot) in block.values.iter().zip(block.slots) {
                 if let Some(numbers) = numbers.get_mut(*slot as usize) {
                     numbers.count += 1;
-                    numbers.whole += i128::from(i64::from_u64(*value));
+                    numbers.sum.add_whole(i64::from_u64(*value));
                 }
             }
         }
@@ -89,15 +83,20 @@ pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure:
             numbers.bound(value);
             numbers.count += 1;
         }),
-        (Figure::Stats, Kind::Double) => each(numbers, |numbers, value| {
-            numbers.bound(value);
-            numbers.count += 1;
-            numbers.double = bounded(numbers.double + f64::from_u64(value));
-        }),
+        (Figure::Stats, Kind::Double) => {
+            for (value, slot) in block.values.iter().zip(block.slots) {
+                if let Some(numbers) = numbers.get_mut(*slot as usize) {
+                    numbers.bound(*value);
+                    numbers.count += 1;
+                    widened += usize::from(numbers.sum.add(f64::from_u64(*value)));
+                }
+            }
+        }
         (Figure::Stats, _) => each(numbers, |numbers, value| {
             numbers.bound(value);
             numbers.count += 1;
-            numbers.whole += i128::from(i64::from_u64(value));
+            numbers.sum.add_whole(i64::from_u64(value));
         }),
     }
+    widened
 }

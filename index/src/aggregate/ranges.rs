@@ -43,14 +43,6 @@ pub(super) fn first_from(kind: Kind, value: &QueryValue) -> Option<(u128, Datum)
     })
 }
 
-/// A number of a field as a double.
-pub(super) fn double(kind: Kind, number: u64) -> f64 {
-    match kind {
-        Kind::Double => f64::from_u64(number),
-        _ => i64::from_u64(number) as f64,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,7 +23,7 @@ pub enum Datum {
 /// The answer to one aggregation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AggregationResult {
-    /// One figure, exact but for the rounding of doubles; absent when no document has a value.
+    /// One figure, exact, and rounded once where it is a double; absent when no document has a value.
     Value(Option<Datum>),
     /// One figure that was estimated.
     Estimate {
@@ -70,8 +70,9 @@ pub enum AggregationResult {
         groups: Vec<Group>,
         /// The sum of the counts of the groups that are not shown. Not known of a composite: 0.
         other_count: u64,
-        /// Each count is at most this much too low: 0 when all are exact. Other counts only belong to `terms` of fields with
-        /// more different values than [`crate::limits::MAX_AGGREGATION_GROUPS`].
+        /// Which groups are shown is decided by counts that are at most this much too low: 0 when all are exact, as the
+        /// counts that are shown always are. Other counts only belong to `terms` by count of fields with more different
+        /// values than [`crate::limits::MAX_AGGREGATION_GROUPS`].
         count_error_bound: u64,
         /// Of a composite: the token of the next page; absent on the last one.
         next_page_token: Option<String>,

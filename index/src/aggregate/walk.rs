@@ -1,9 +1,12 @@
 //! What the walk over all matches gives documents to.
 
+use std::sync::Arc;
+
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
 use super::AggregationResult;
-use super::branch::{Armed, Around, Branch, Context};
+use super::branch::{Armed, Around, Branch, Context, Scored};
+use super::breadth_first::SecondPass;
 use super::budget::Budget;
 use super::conclude::Conclusion;
 use super::gathered::Gathered;
@@ -11,7 +14,6 @@ use super::node::Prepared;
 use crate::error::Error;
 use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::KEPT_SEGMENT_GROUPS;
 use crate::run::Run;
 
 /// The aggregations of one search.
@@ -25,8 +27,8 @@ pub(crate) struct Walk<'a> {
     constant: Score,
     gathered: Vec<Gathered>,
     budget: Budget,
-    /// Segments that were not begun.
-    segments: usize,
+    /// Whether there is only one segment.
+    alone: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -38,16 +40,18 @@ impl<'a> Walk<'a> {
         run: &'a Run,
         constant: Score,
     ) -> tantivy::Result<Self> {
+        let armed = Armed::all(&prepared.nodes, layout, parents, run, searcher)?;
+        let armed = armed.into_iter().map(|own| own.at_first_level(run, searcher));
         Ok(Self {
-            armed: Armed::all(&prepared.nodes, layout, parents, run, searcher)?,
-            gathered: Gathered::all(&prepared.nodes),
+            armed: armed.collect::<tantivy::Result<_>>()?,
+            gathered: Gathered::first_level(&prepared.nodes),
             prepared,
             layout,
             parents,
             run,
             constant,
-            budget: Budget::default(),
-            segments: searcher.segment_readers().len(),
+            budget: Budget::new(run.allowance()),
+            alone: searcher.segment_readers().len() == 1,
         })
     }
 
@@ -57,8 +61,6 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         self.budget.segment();
-        self.segments = self.segments.saturating_sub(1);
-        let others = self.segments * KEPT_SEGMENT_GROUPS;
         let around = Around {
             reader,
             layout: self.layout,
@@ -68,12 +70,13 @@ impl<'a> Walk<'a> {
             alone: true,
         };
         Ok(Some(SegmentWalk {
-            branches: Branch::all(&self.armed, around)?,
+            branches: Branch::all(&self.armed, around, &mut self.budget)?,
             gathered: &mut self.gathered,
             budget: &mut self.budget,
             run: self.run,
             constant: self.constant,
-            others,
+            alone: self.alone,
+            scored: Scored::default(),
             visited: 0,
             zeros: Vec::new(),
         }))
@@ -82,13 +85,33 @@ impl<'a> Walk<'a> {
     /// The answers.
     ///
     /// # Errors
-    /// [`Error::LimitExceeded`], [`Error::DeadlineExceeded`], [`Error::Cancelled`].
+    /// [`Error::LimitExceeded`], [`Error::DeadlineExceeded`], [`Error::Cancelled`], [`Error::Io`].
     pub(crate) fn conclude(mut self) -> Result<Vec<(String, AggregationResult)>, Error> {
-        let mut conclusion = Conclusion {
-            budget: &mut self.budget,
-            run: self.run,
-        };
-        conclusion.all(&self.prepared.nodes, &self.gathered)
+        let run = self.run;
+        self.results().map_err(|error| run.reason("aggregating", error))
+    }
+
+    fn results(&mut self) -> tantivy::Result<Vec<(String, AggregationResult)>> {
+        for (armed, gathered) in self.armed.iter().zip(&mut self.gathered) {
+            let mut second = SecondPass {
+                run: self.run,
+                budget: &mut self.budget,
+                layout: self.layout,
+                parents: self.parents,
+                constant: self.constant,
+                visited: 0,
+            };
+            if let Gathered::Groups(groups) = gathered
+                && let Some(candidates) = groups.candidates.take()
+            {
+                candidates.settle(armed, groups, &mut second)?;
+            }
+        }
+        self.budget.segment();
+        for (node, gathered) in self.prepared.nodes.iter().zip(&mut self.gathered) {
+            gathered.sort(&self.budget.of(node, self.run))?;
+        }
+        Conclusion::new(&mut self.budget, self.run).all(&self.prepared.nodes, &self.gathered)
     }
 }
 
@@ -99,8 +122,9 @@ pub(crate) struct SegmentWalk<'a> {
     budget: &'a mut Budget,
     run: &'a Run,
     constant: Score,
-    /// Groups that the segments to come may need.
-    others: usize,
+    alone: bool,
+    /// All documents, where some aggregation goes through them again and scores differ.
+    scored: Scored,
     visited: u32,
     /// All documents are of group 0.
     zeros: Vec<u32>,
@@ -112,14 +136,21 @@ impl SegmentWalk<'_> {
         if docs.is_empty() {
             return Ok(());
         }
+        if !scores.is_empty()
+            && let Some(again) = self.branches.iter().find(|branch| branch.goes_again())
+        {
+            self.scored
+                .extend(docs, scores, &mut self.budget.of(again.node, self.run))?;
+        }
         self.zeros.resize(docs.len(), 0);
         let mut context = Context {
             run: self.run,
             budget: self.budget,
             docs,
             scores,
+            scored: None,
             constant: self.constant,
-            room: 0,
+            alone: self.alone,
             visited: &mut self.visited,
         };
         for branch in &mut self.branches {
@@ -130,18 +161,23 @@ impl SegmentWalk<'_> {
 
     /// Ends the segment.
     pub(crate) fn end(mut self) -> tantivy::Result<()> {
-        let room = self.budget.room(self.others);
+        let scored = Arc::new(self.scored);
         let mut context = Context {
             run: self.run,
             budget: self.budget,
-            docs: &[],
-            scores: &[],
+            docs: &scored.docs,
+            scores: &scored.scores,
+            scored: Some(&scored),
             constant: self.constant,
-            room,
+            alone: self.alone,
             visited: &mut self.visited,
         };
         for (gathered, branch) in self.gathered.iter_mut().zip(self.branches) {
             gathered.add(branch, &[0], 1, &mut context)?;
+        }
+        let bytes = scored.bytes();
+        if Arc::into_inner(scored).is_some() {
+            self.budget.release(bytes);
         }
         Ok(())
     }

@@ -182,8 +182,7 @@ impl Page<'_> {
         }
         for (doc, nth) in placed {
             self.run.check_inside()?;
-            let first = roots.before(*doc).map_or(0, |before| before + 1);
-            let matched = self.matched(&mut clauses, first, *doc)?;
+            let matched = self.matched(&mut clauses, roots.block_start(*doc), *doc)?;
             let Some(lists) = found.get_mut(*nth) else {
                 continue;
             };
@@ -312,7 +311,7 @@ fn offsets(object: DocId, levels: &[Arc<Bits>]) -> Vec<usize> {
     let mut object = object;
     for (own, outer) in levels.iter().zip(levels.iter().skip(1)) {
         // Objects lie before what they are part of, in their order.
-        let mut sibling = own.next(outer.before(object).map_or(0, |before| before + 1));
+        let mut sibling = own.next(outer.block_start(object));
         let mut place = 0;
         while sibling < object {
             place += 1;

@@ -50,7 +50,7 @@ impl Objects {
 
     /// Passes over the objects of earlier documents.
     pub(super) fn seek(&mut self, document: DocId) {
-        let first = self.documents.before(document).map_or(0, |before| before + 1);
+        let first = self.documents.block_start(document);
         if self.objects.doc() < first {
             self.objects.seek(first);
         }

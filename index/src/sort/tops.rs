@@ -18,6 +18,8 @@ pub(crate) struct GroupTops<'a> {
     on: Option<DocId>,
     /// The last of the best of each group on top.
     heaps: Vec<BinaryHeap<Entry>>,
+    /// Documents in all heaps.
+    entries: usize,
 }
 
 impl<'a> GroupTops<'a> {
@@ -27,7 +29,18 @@ impl<'a> GroupTops<'a> {
             size,
             on: None,
             heaps: Vec::new(),
+            entries: 0,
         }
+    }
+
+    /// How many documents are held.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes of one of them, in a list that doubles.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        3 * size_of::<Entry>() / 2 + self.order.rank_bytes()
     }
 
     /// Looks at a document for a group; documents come in ascending order, and may come for several groups.
@@ -44,6 +57,7 @@ impl<'a> GroupTops<'a> {
             return;
         };
         if heap.len() < self.size {
+            self.entries += 1;
             heap.push(Entry {
                 ranks: self.order.ranks().to_vec(),
                 score,

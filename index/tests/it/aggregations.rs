@@ -3,7 +3,10 @@
 pub(crate) mod ask;
 mod check;
 mod entities;
+mod exact;
 mod groups;
+mod limits;
+mod nested;
 
 use std::collections::BTreeMap;
 

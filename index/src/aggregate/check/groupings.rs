@@ -1,7 +1,6 @@
 //! Groupings.
 
 use h3o::Resolution;
-use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::field::Wanted;
 use super::{Check, Grouped, Level, Placed, is_number};
@@ -9,7 +8,7 @@ use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
-use crate::aggregate::ranges::{OPEN, double, first_from};
+use crate::aggregate::ranges::{OPEN, first_from};
 use crate::aggregate::{Aggregation, ValueRange};
 use crate::error::{Error, Reason};
 use crate::limits::{MAX_CELL_GROUPS, MAX_HISTOGRAM_GROUPS, MAX_RANGES, MAX_TERMS_GROUPS};
@@ -311,17 +310,8 @@ impl Check<'_> {
         bounds: &ValueRange,
         at: &str,
     ) -> Option<(By, Option<String>)> {
-        let range = self.range(bounds, field.kind, &format!("{at}.bounds"))?;
-        let number = |first: u128| u64::try_from(first).unwrap_or(u64::MAX);
-        let first = bounds.from.is_some().then(|| steps.key(number(range.low)));
-        let end = bounds.to.is_some().then(|| {
-            let end = number(range.high);
-            match &steps {
-                Steps::Real { .. } => double(field.kind, end).to_u64(),
-                Steps::Whole { .. } | Steps::Calendar(_) => end,
-            }
-        });
-        let bounds = Bounds { first, end };
+        self.range(bounds, field.kind, &format!("{at}.bounds"))?;
+        let bounds = Bounds::new(&steps, field.kind, bounds);
         Some((By::Steps { field, steps, bounds }, scope))
     }
 }

@@ -124,10 +124,22 @@ fn percentiles_fit(
         return values.is_empty() && *count == 0;
     }
     let expected = percentages.iter().map(|percentage| {
-        let place = (percentage / 100.0 * sorted.len() as f64).ceil() as usize;
-        sorted[place.clamp(1, sorted.len()) - 1].clone()
+        let covered = |rank: &usize| covers(*rank, sorted.len(), *percentage);
+        let rank = (1..=sorted.len()).find(covered).expect("all of them are 100 %");
+        sorted[rank - 1].clone()
     });
     *count == sorted.len() as u64 && *rank_error_bound == 0.0 && *values == expected.collect::<Vec<_>>()
+}
+
+/// Whether `part` of `all` are at least so many percent: in whole numbers, of the percentage as it is written.
+fn covers(part: usize, all: usize, percentage: f64) -> bool {
+    let written = percentage.to_string();
+    let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
+    // 20 digits behind the point are enough for what these tests ask.
+    let padded = format!("{whole}{fraction:0<20}");
+    assert!(fraction.len() <= 20, "{written}");
+    let percent = 10_u128.pow(20);
+    part as u128 * 100 * percent >= padded.parse::<u128>().expect("digits") * all as u128
 }
 
 /// The middle of points by sums of doubles.
@@ -421,6 +433,17 @@ fn close(one: f64, other: f64, scale: f64) -> bool {
     (one - other).abs() <= scale * 1e-9 + f64::MIN_POSITIVE || one == other
 }
 
+/// Whether no other double is nearer to a mean of whole numbers, of which there are few: compared as whole numbers, with
+/// the points half way to its neighbours.
+fn is_nearest_mean(found: f64, sum: i128, count: i128) -> bool {
+    let bits = if found.abs() < 1_048_576.0 { 80 } else { 40 };
+    let fixed = |number: f64| (number * 2_f64.powi(bits)) as i128;
+    let below = fixed(found.next_down()) + fixed(found);
+    let above = fixed(found) + fixed(found.next_up());
+    let twice = 2 * (sum << bits);
+    below * count <= twice && twice <= above * count
+}
+
 fn figure_fits(figure: Figure, values: &[Datum], result: &AggregationResult) -> bool {
     let count = values.len() as i64;
     let whole: i128 = values
@@ -454,7 +477,9 @@ fn figure_fits(figure: Figure, values: &[Datum], result: &AggregationResult) -> 
         (Some(Datum::Double(found)), Some(Datum::Double(_))) => {
             close(*found, double / count as f64, scale / count as f64)
         }
-        (Some(Datum::Double(found)), Some(Datum::Long(_))) => *found == whole as f64 / count as f64,
+        (Some(Datum::Double(found)), Some(Datum::Long(_))) => {
+            is_nearest_mean(*found, whole, i128::from(count))
+        }
         (Some(Datum::Date(found)), Some(Datum::Date(_))) => {
             i128::from(*found) == whole.div_euclid(i128::from(count))
         }

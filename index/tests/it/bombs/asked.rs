@@ -529,14 +529,82 @@ fn aggregations() -> Vec<Bomb> {
         (
             "different terms",
             aggregated(distinct("words")),
-            Either("MAX_AGGREGATION_BYTES"),
+            Either("MAX_SEARCH_BYTES"),
         ),
         (
             "different numbers in each group",
             aggregated(groups("kind", 100, distinct("n"))),
-            Either("MAX_AGGREGATION_BYTES"),
+            Either("MAX_SEARCH_BYTES"),
+        ),
+        (
+            "155 groupings of one document by all terms",
+            SearchRequest::new(Query::term("n", 8))
+                .page_size(0)
+                .aggregations(level(1, &|_| groups("words", 10, Vec::new()))),
+            Done,
+        ),
+        (
+            "different terms in groups of three levels",
+            aggregated(level(1, &|level| match level {
+                3 => repeated(2, &distinct("words")),
+                _ => groups("kind", 100, Vec::new()),
+            })),
+            Either("MAX_SEARCH_BYTES"),
+        ),
+        (
+            "percentiles in groups in groups",
+            aggregated(groups(
+                "kind",
+                100,
+                groups("items.sku", 2_000, repeated(10, &percentiles("n"))),
+            )),
+            Either("MAX_SEARCH_BYTES"),
+        ),
+        (
+            "ranges in ranges in ranges",
+            aggregated(ranges(ranges(ranges(Vec::new())))),
+            Refused("MAX_AGGREGATION_GROUPS"),
         ),
     ]
+}
+
+/// Five groupings at each of three levels, as `make` gives them for the level, each with what it has inside.
+fn level(number: usize, make: &dyn Fn(usize) -> Vec<(String, Aggregation)>) -> Vec<(String, Aggregation)> {
+    let mut own = make(number);
+    if number < 3 {
+        let further = level(number + 1, make);
+        for (_, aggregation) in &mut own {
+            if let Aggregation::Terms { aggregations, .. } = aggregation {
+                aggregations.extend(further.iter().cloned());
+            }
+        }
+    }
+    repeated(5, &own)
+}
+
+/// The same aggregations several times, by names of their own.
+fn repeated(times: usize, aggregations: &[(String, Aggregation)]) -> Vec<(String, Aggregation)> {
+    let all = (0..times).flat_map(|nth| aggregations.iter().map(move |own| (nth, own)));
+    all.map(|(nth, (name, own))| (format!("{name}-{nth}"), own.clone()))
+        .collect()
+}
+
+fn percentiles(field: &str) -> Vec<(String, Aggregation)> {
+    let percentiles = Aggregation::Percentiles {
+        field: field.to_owned(),
+        percentages: vec![50.0, 99.0],
+        missing: None,
+    };
+    vec![("percentiles".to_owned(), percentiles)]
+}
+
+fn ranges(inside: Vec<(String, Aggregation)>) -> Vec<(String, Aggregation)> {
+    let ranges = Aggregation::Range {
+        field: "n".to_owned(),
+        ranges: vec![souk_index::ValueRange::default(); 100],
+        aggregations: inside,
+    };
+    vec![("ranges".to_owned(), ranges)]
 }
 
 /// Name, search, and what has to come of it.

@@ -1,0 +1,153 @@
+//! Figures and groups whose answers are known by hand, in one segment and in several.
+
+use souk_index::{
+    Aggregation, AggregationResult, Datum, Figure, Index, IndexOptions, Object, QueryValue, ValueRange,
+};
+
+use super::super::{commit, schema, upsert};
+use super::single;
+
+/// The documents, each part in a segment of its own.
+fn index(parts: &[Vec<Object>]) -> Index {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let mut key = 0;
+    for (nth, part) in parts.iter().enumerate() {
+        let operations = part.iter().map(|document| {
+            key += 1;
+            upsert(&format!("k{key:04}"), document.clone())
+        });
+        commit(&mut writer, operations.collect(), nth as u64 + 1);
+    }
+    index
+}
+
+fn figure(field: &str, figure: Figure) -> Aggregation {
+    Aggregation::Figure {
+        field: field.to_owned(),
+        figure,
+        missing: None,
+    }
+}
+
+#[test]
+fn percentiles_are_of_the_nearest_rank_of_the_percentage_as_it_is_written() {
+    let numbers = |count: i64| index(&[(1..=count).map(|n| Object::new().with_all("n", [n])).collect()]);
+    let percentiles = |index: &Index, percentages: &[f64]| {
+        let asked = Aggregation::Percentiles {
+            field: "n".to_owned(),
+            percentages: percentages.to_vec(),
+            missing: None,
+        };
+        match single(index, asked).expect("it is valid") {
+            AggregationResult::Percentiles { values, .. } => values,
+            other => panic!("no percentiles: {other:?}"),
+        }
+    };
+    let longs = |numbers: &[i64]| numbers.iter().copied().map(Datum::Long).collect::<Vec<_>>();
+    assert_eq!(
+        percentiles(
+            &numbers(100),
+            &[7.0, 14.0, 28.0, 55.0, 56.0, 57.0, 0.0, 0.1, 100.0]
+        ),
+        longs(&[7, 14, 28, 55, 56, 57, 1, 1, 100])
+    );
+    assert_eq!(
+        percentiles(&numbers(50), &[2.0, 14.0, 28.0, 56.0, 56.1, 58.0]),
+        longs(&[1, 7, 14, 28, 29, 29])
+    );
+    assert_eq!(
+        percentiles(&numbers(1_000), &[0.1, 0.3, 0.7, 99.9, 99.95, 4.35]),
+        longs(&[1, 3, 7, 999, 1_000, 44])
+    );
+}
+
+#[test]
+fn sums_and_means_of_doubles_are_exact_however_documents_lie() {
+    let price = |number: f64| Object::new().with_all("price", [number]);
+    let figures = |parts: &[Vec<f64>]| {
+        let parts: Vec<Vec<Object>> = parts
+            .iter()
+            .map(|part| part.iter().copied().map(price).collect())
+            .collect();
+        let index = index(&parts);
+        let one = |asked| match single(&index, figure("price", asked)) {
+            Ok(AggregationResult::Value(Some(Datum::Double(number)))) => number,
+            other => panic!("no double: {other:?}"),
+        };
+        let (sum, avg) = (one(Figure::Sum), one(Figure::Avg));
+        match single(&index, figure("price", Figure::Stats)) {
+            Ok(AggregationResult::Stats {
+                sum: of_stats,
+                avg: mean,
+                ..
+            }) => assert_eq!(
+                (of_stats, mean),
+                (Some(Datum::Double(sum)), Some(Datum::Double(avg)))
+            ),
+            other => panic!("no stats: {other:?}"),
+        }
+        (sum, avg)
+    };
+    assert_eq!(figures(&[vec![1e308, 1e308]]), (f64::MAX, 1e308));
+    assert_eq!(figures(&[vec![1e308], vec![1e308]]), (f64::MAX, 1e308));
+    assert_eq!(figures(&[vec![1e308, 1e308, -1e308]]), (1e308, 1e308 / 3.0));
+    // In doubles, from the left: 0, and 2 from the right.
+    let lost = [1e17, 1.0, -1e17, 1.0];
+    for parts in [
+        vec![lost.to_vec()],
+        vec![vec![1e17, 1.0], vec![-1e17, 1.0]],
+        vec![vec![1.0], vec![1e17], vec![1.0], vec![-1e17]],
+        vec![vec![1.0, 1.0, 1e17, -1e17]],
+    ] {
+        assert_eq!(figures(&parts), (2.0, 0.5), "{parts:?}");
+    }
+    // Ten times the double next to 0.1 is nearest to 1, where additions of doubles lose the last bit.
+    assert_eq!(figures(&[vec![0.1; 10]]), (1.0, 0.1));
+    assert_eq!(figures(&[vec![0.1; 3], vec![0.1; 7]]), (1.0, 0.1));
+}
+
+/// The beginnings of the groups of a histogram with these bounds.
+fn begins(index: &Index, interval: f64, from: Option<QueryValue>, to: Option<QueryValue>) -> Vec<f64> {
+    let histogram = Aggregation::Histogram {
+        field: "n".to_owned(),
+        interval,
+        offset: 0.0,
+        min_doc_count: 1,
+        missing: None,
+        bounds: ValueRange { from, to },
+        order: Vec::new(),
+        aggregations: Vec::new(),
+    };
+    let AggregationResult::Groups { groups, .. } = single(index, histogram).expect("it is valid") else {
+        panic!("no groups");
+    };
+    let begin = |keys: &[Option<Datum>]| match keys {
+        [Some(Datum::Double(begin))] => *begin,
+        [Some(Datum::Long(begin))] => *begin as f64,
+        other => panic!("no number: {other:?}"),
+    };
+    groups.iter().map(|group| begin(&group.keys)).collect()
+}
+
+#[test]
+fn bounds_of_a_histogram_of_whole_numbers_show_the_intervals_that_overlap_them() {
+    let few = index(&[vec![Object::new().with_all("n", [3, 5, 8, 11])]]);
+    // 8 is the first whole number behind 7.2, but its interval begins at 7.5.
+    assert_eq!(begins(&few, 2.5, None, Some(7.2.into())), [2.5, 5.0]);
+    assert_eq!(begins(&few, 2.5, None, Some(7.5.into())), [2.5, 5.0]);
+    assert_eq!(begins(&few, 2.5, None, Some(7.6.into())), [2.5, 5.0, 7.5]);
+    assert_eq!(begins(&few, 2.5, Some(7.2.into()), None), [5.0, 7.5, 10.0]);
+    assert_eq!(begins(&few, 5.0, Some(9.5.into()), None), [5.0, 10.0]);
+    assert_eq!(begins(&few, 5.0, Some(5.0.into()), Some(9.5.into())), [5.0]);
+
+    let (least, most) = (i64::MIN as f64, -(i64::MIN as f64));
+    let ends = index(&[vec![Object::new().with_all("n", [i64::MIN, 0, i64::MAX])]]);
+    assert_eq!(begins(&ends, 1.0, None, Some(most.into())), [least, 0.0, most]);
+    assert_eq!(begins(&ends, 1.0, Some(0.into()), Some(most.into())), [0.0, most]);
+    assert_eq!(begins(&ends, 1.0, None, Some(i64::MAX.into())), [least, 0.0]);
+    assert_eq!(begins(&ends, 1.0, Some(i64::MAX.into()), None), [most]);
+    assert!(begins(&ends, 1.0, Some(most.into()), None).is_empty());
+    assert!(begins(&ends, 1.0, None, Some(least.into())).is_empty());
+    assert_eq!(begins(&ends, 1.0, Some(least.into()), Some(0.into())), [least]);
+}

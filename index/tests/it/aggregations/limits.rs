@@ -1,0 +1,259 @@
+//! What aggregations are refused for depends on documents and request, not on how documents lie in segments.
+
+use souk_index::{
+    Aggregation, AggregationResult, Cancellation, Datum, Document, Error, Field, Figure, GroupOrder,
+    GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest, Sort, ValueRange,
+};
+
+use super::super::{commit, upsert};
+use super::single;
+
+/// Keywords of a segment that no other has.
+const UNIQUE: usize = 90_000;
+
+/// Three segments of unique keywords; each has ten more that all have.
+fn unique_keywords() -> Index {
+    let schema = Schema::new(vec![Field::keyword("word"), Field::long("n").column_only()]);
+    let index = Index::create_in_ram(schema.expect("a schema"), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    for segment in 0..3 {
+        let unique = (0..UNIQUE).map(|nth| format!("{segment}-{nth:05}"));
+        let common = (0..10).map(|nth| format!("common-{nth}"));
+        let operations = unique.chain(common).enumerate().map(|(nth, word)| {
+            Operation::Insert(Document {
+                key: format!("{segment}-{nth}").into_bytes(),
+                fields: Object::new().with("word", word).with("n", nth as i64 + 1),
+            })
+        });
+        let operations: Vec<_> = operations.collect();
+        for part in operations.chunks(30_000) {
+            writer.apply(part.to_vec()).expect("the documents are taken in");
+        }
+        writer.commit(segment + 1).expect("the commit works");
+    }
+    index
+}
+
+fn by_count(descending_key: bool) -> Vec<GroupOrder> {
+    vec![
+        GroupOrder {
+            by: GroupOrderBy::Count,
+            descending: true,
+        },
+        GroupOrder {
+            by: GroupOrderBy::Key,
+            descending: descending_key,
+        },
+    ]
+}
+
+fn words(size: usize, order: Vec<GroupOrder>) -> Aggregation {
+    let sum = Aggregation::Figure {
+        field: "n".to_owned(),
+        figure: Figure::Sum,
+        missing: None,
+    };
+    Aggregation::Terms {
+        field: "word".to_owned(),
+        size,
+        min_doc_count: 1,
+        order,
+        missing: None,
+        aggregations: vec![("sum".to_owned(), sum)],
+    }
+}
+
+/// The key, the count and the sum of each group, and how many are in others.
+fn answer(index: &Index, aggregation: Aggregation) -> Result<(Vec<(String, u64, i64)>, u64), String> {
+    match single(index, aggregation) {
+        Ok(AggregationResult::Groups {
+            groups, other_count, ..
+        }) => {
+            let groups = groups.into_iter().map(|group| {
+                let sum = &group.aggregations[0].1;
+                match (&group.keys[0], sum) {
+                    (Some(Datum::String(key)), AggregationResult::Value(Some(Datum::Long(sum)))) => {
+                        (key.clone(), group.count, *sum)
+                    }
+                    other => panic!("no group of this test: {other:?}"),
+                }
+            });
+            Ok((groups.collect(), other_count))
+        }
+        Err(Error::LimitExceeded { limit, .. }) => Err(limit.to_owned()),
+        other => panic!("neither groups nor a limit: {other:?}"),
+    }
+}
+
+#[test]
+fn groups_by_count_are_the_same_in_one_segment_and_in_three() {
+    let index = unique_keywords();
+    let by_key = |descending| {
+        vec![GroupOrder {
+            by: GroupOrderBy::Key,
+            descending,
+        }]
+    };
+    let by_sum = vec![GroupOrder {
+        by: GroupOrderBy::Aggregation("sum".to_owned()),
+        descending: true,
+    }];
+    let asked = [
+        words(12, Vec::new()),
+        words(12, by_count(true)),
+        words(5, by_key(false)),
+        words(5, by_key(true)),
+        words(5, by_sum),
+    ];
+    let all = 3 * (UNIQUE as u64 + 10);
+    let common = |nth: usize| (format!("common-{nth}"), 3, 3 * (UNIQUE + nth + 1) as i64);
+    let unique = |segment: usize, nth: usize| (format!("{segment}-{nth:05}"), 1, nth as i64 + 1);
+    let common_up = (0..10).map(common);
+    let common_down = (0..10).rev().map(common);
+    let last = UNIQUE - 1;
+    let expected = [
+        Ok((
+            common_up.chain([unique(0, 0), unique(0, 1)]).collect::<Vec<_>>(),
+            all - 32,
+        )),
+        Ok((
+            common_down
+                .chain([unique(2, last), unique(2, last - 1)])
+                .collect(),
+            all - 32,
+        )),
+        Ok(((0..5).map(|nth| unique(0, nth)).collect(), all - 5)),
+        Ok(((5..10).rev().map(common).collect(), all - 15)),
+        Err("MAX_AGGREGATION_GROUPS".to_owned()),
+    ];
+    for merged in [false, true] {
+        if merged {
+            let mut writer = index.writer().expect("the writer");
+            writer.merge_all().expect("the merge works");
+            writer.close().expect("the writer closes");
+        }
+        for (asked, expected) in asked.iter().zip(&expected) {
+            assert_eq!(
+                &answer(&index, asked.clone()),
+                expected,
+                "merged: {merged}, {asked:?}"
+            );
+        }
+    }
+}
+
+/// A value that stands for missing ones has its place among the others, though no dictionary has it.
+#[test]
+fn a_stand_in_among_very_many_values_has_its_place() {
+    let index = unique_keywords();
+    let mut writer = index.writer().expect("the writer");
+    let without = |nth| upsert(&format!("without-{nth}"), Object::new().with("n", 1));
+    commit(&mut writer, (0..5).map(without).collect(), 4);
+    let standing_in = |order: Vec<GroupOrder>| match words(2, order) {
+        Aggregation::Terms {
+            field,
+            size,
+            min_doc_count,
+            order,
+            aggregations,
+            ..
+        } => Aggregation::Terms {
+            field,
+            size,
+            min_doc_count,
+            order,
+            missing: Some("0-00000a".into()),
+            aggregations,
+        },
+        other => other,
+    };
+    let stand_in = ("0-00000a".to_owned(), 5, 5);
+    let first = ("0-00000".to_owned(), 1, 1);
+    let most = ("common-0".to_owned(), 3, 3 * (UNIQUE as i64 + 1));
+    let all = 3 * (UNIQUE as u64 + 10) + 5;
+    let by_key = GroupOrder {
+        by: GroupOrderBy::Key,
+        descending: false,
+    };
+    for _ in 0..2 {
+        assert_eq!(
+            answer(&index, standing_in(vec![by_key.clone()])),
+            Ok((vec![first.clone(), stand_in.clone()], all - 6))
+        );
+        assert_eq!(
+            answer(&index, standing_in(Vec::new())),
+            Ok((vec![stand_in.clone(), most.clone()], all - 8))
+        );
+        writer.merge_all().expect("the merge works");
+    }
+}
+
+#[test]
+fn empty_groups_of_ranges_in_ranges_are_counted() {
+    let schema = Schema::new(vec![Field::long("n")]).expect("a schema");
+    let index = Index::create_in_ram(schema, IndexOptions::default()).expect("an index");
+    let ranges = |aggregations| Aggregation::Range {
+        field: "n".to_owned(),
+        ranges: vec![ValueRange::default(); 100],
+        aggregations,
+    };
+    let inside = |aggregation: Aggregation| vec![("inside".to_owned(), aggregation)];
+    assert!(single(&index, ranges(inside(ranges(Vec::new())))).is_ok());
+    let refused = single(&index, ranges(inside(ranges(inside(ranges(Vec::new()))))));
+    assert!(
+        matches!(
+            refused,
+            Err(Error::LimitExceeded {
+                limit: "MAX_AGGREGATION_GROUPS",
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn top_hits_above_their_memory_are_refused_by_name() {
+    let names = ["a", "b", "c", "d"];
+    let mut fields: Vec<Field> = names.iter().map(|name| Field::keyword(*name)).collect();
+    fields.push(Field::keyword("tags").array());
+    let schema = Schema::new(fields).expect("a schema");
+    let index = Index::create_in_ram(schema, IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let document = |nth: usize| {
+        let tags = (0..256).map(|tag| format!("tag-{tag}"));
+        let document = Object::new().with_all("tags", tags);
+        names.iter().fold(document, |document, name| {
+            document.with(*name, format!("{name}-{nth:04}-{}", "x".repeat(4_000)))
+        })
+    };
+    let documents = (0..100).map(|nth| upsert(&format!("k{nth}"), document(nth)));
+    commit(&mut writer, documents.collect(), 1);
+    let best = |size| Aggregation::Terms {
+        field: "tags".to_owned(),
+        size: 256,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations: vec![(
+            "best".to_owned(),
+            Aggregation::TopHits {
+                size,
+                sort: names.iter().map(|name| Sort::field(*name, false)).collect(),
+            },
+        )],
+    };
+    assert!(single(&index, best(2)).is_ok());
+    let request = SearchRequest::new(Query::MatchAll).aggregations(vec![("tags".to_owned(), best(100))]);
+    let refused = index.searcher().search(&request, &Cancellation::none());
+    let Err(Error::LimitExceeded { path, limit, .. }) = &refused else {
+        panic!("not refused: {:?}", refused.map(|found| found.hits.len()));
+    };
+    assert_eq!(
+        (path.as_str(), *limit),
+        (
+            r#"aggregations["tags"].terms.aggregations["best"].top_hits"#,
+            "MAX_SEARCH_BYTES"
+        )
+    );
+}
