@@ -1,0 +1,189 @@
+//! The figures of aggregations: exact numbers of all values, and the doubles nearest to them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use num_bigint::BigInt;
+use souk_index::{AggregationResult, Datum, FieldValue, Figure, GeoPoint};
+
+use crate::exact;
+use crate::geo;
+
+/// What a figure is: a value, and how far a double may be from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Figured {
+    pub(crate) datum: Datum,
+    slack: f64,
+}
+
+impl Figured {
+    fn exactly(datum: Datum) -> Self {
+        Self { datum, slack: 0.0 }
+    }
+
+    fn is(expected: Option<&Self>, found: Option<&Datum>) -> bool {
+        match (expected, found) {
+            (None, None) => true,
+            (Some(expected), Some(found)) => match (&expected.datum, found) {
+                (Datum::Double(own), Datum::Double(found)) => (own - found).abs() <= expected.slack || own == found,
+                (own, found) => own == found,
+            },
+            _ => false,
+        }
+    }
+
+    /// Where it stands against a shown figure; `None` where roundings decide.
+    pub(crate) fn against(&self, found: &Datum) -> Option<Ordering> {
+        let ordering = compare(&self.datum, found);
+        let apart = (real(&self.datum) - real(found)).abs();
+        if self.slack > 0.0 && apart <= self.slack { None } else { Some(ordering) }
+    }
+}
+
+fn real(datum: &Datum) -> f64 {
+    match datum {
+        Datum::Long(number) | Datum::Date(number) => *number as f64,
+        Datum::Double(number) => *number,
+        other => panic!("no figure: {other:?}"),
+    }
+}
+
+/// Compares two figures.
+pub(crate) fn compare(one: &Datum, other: &Datum) -> Ordering {
+    let exactly = |datum: &Datum| match datum {
+        Datum::Long(number) | Datum::Date(number) => exact::integer(*number),
+        Datum::Double(number) => exact::double(*number),
+        other => panic!("no figure: {other:?}"),
+    };
+    exactly(one).cmp(&exactly(other))
+}
+
+fn sum(values: &[FieldValue]) -> BigInt {
+    values.iter().map(exact::of_field).sum()
+}
+
+fn slack(values: &[FieldValue], part: u64) -> f64 {
+    let sizes = values.iter().map(|value| exact::of_field(value).magnitude().clone()).sum::<num_bigint::BigUint>();
+    exact::nearest(&sizes.into(), part).min(f64::MAX) * crate::SUM_ROUNDING
+}
+
+/// A figure of values that aren't points; `None` where there is none.
+pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Figured> {
+    let count = values.len() as u64;
+    let extreme = |lowest: bool| {
+        let by = |value: &&FieldValue| exact::of_field(value);
+        let value = if lowest { values.iter().min_by_key(by) } else { values.iter().max_by_key(by) };
+        value.map(|value| {
+            Figured::exactly(match value {
+                FieldValue::Long(number) => Datum::Long(*number),
+                FieldValue::Date(time) => Datum::Date(*time),
+                FieldValue::Double(number) => Datum::Double(number + 0.0),
+                other => panic!("no number: {other:?}"),
+            })
+        })
+    };
+    match figure {
+        Figure::Count => Some(Figured::exactly(Datum::Long(count as i64))),
+        Figure::DistinctCount => Some(Figured::exactly(Datum::Long(distinct(values)))),
+        Figure::Min => extreme(true),
+        Figure::Max => extreme(false),
+        Figure::Sum => {
+            let whole = matches!(values.first()?, FieldValue::Long(_)).then(|| sum(values) >> 1_074);
+            let long = whole.and_then(|whole| i64::try_from(whole).ok());
+            let double = || exact::nearest(&sum(values), 1).clamp(f64::MIN, f64::MAX);
+            Some(match long {
+                Some(long) => Figured::exactly(Datum::Long(long)),
+                None => Figured { datum: Datum::Double(double()), slack: slack(values, 1) },
+            })
+        }
+        Figure::Avg => Some(match values.first()? {
+            // The mean of times ends with a whole nanosecond.
+            FieldValue::Date(_) => {
+                let (whole, count) = (sum(values) >> 1_074_u32, BigInt::from(count));
+                let mut mean = &whole / &count;
+                if &mean * &count > whole {
+                    mean -= 1;
+                }
+                Figured::exactly(Datum::Date(i64::try_from(mean).expect("a time between others")))
+            }
+            _ => Figured { datum: Datum::Double(exact::nearest(&sum(values), count)), slack: slack(values, count) },
+        }),
+        Figure::Stats => panic!("several figures"),
+    }
+}
+
+fn distinct(values: &[FieldValue]) -> i64 {
+    let names = values.iter().map(|value| match value {
+        FieldValue::Double(number) => format!("{:?}", number + 0.0),
+        other => format!("{other:?}"),
+    });
+    names.collect::<BTreeSet<String>>().len() as i64
+}
+
+/// Whether an answer is the figure of these values.
+pub(crate) fn check(asked: Figure, values: &[FieldValue], found: &AggregationResult) -> bool {
+    match (asked, found) {
+        (Figure::Stats, AggregationResult::Stats { count, sum, avg, min, max }) => {
+            let is = |of: Figure, found: Option<&Datum>| Figured::is(figure(of, values).as_ref(), found);
+            let dates = matches!(values.first(), Some(FieldValue::Date(_)));
+            *count == values.len() as u64
+                && (if dates { sum.is_none() } else { is(Figure::Sum, sum.as_ref()) })
+                && is(Figure::Avg, avg.as_ref())
+                && is(Figure::Min, min.as_ref())
+                && is(Figure::Max, max.as_ref())
+        }
+        (Figure::Stats, _) => false,
+        (_, AggregationResult::Value(found)) => Figured::is(figure(asked, values).as_ref(), found.as_ref()),
+        _ => false,
+    }
+}
+
+/// Whether percentiles are right: each the lowest value that at least so many of all values are not above.
+pub(crate) fn check_percentiles(percentages: &[f64], values: &[FieldValue], found: &AggregationResult) -> bool {
+    let AggregationResult::Percentiles { values: shown, count, rank_error_bound } = found else { return false };
+    let mut sorted: Vec<BigInt> = values.iter().map(exact::of_field).collect();
+    sorted.sort();
+    let number = |datum: &Datum| match datum {
+        Datum::Long(number) | Datum::Date(number) => exact::integer(*number),
+        Datum::Double(number) => exact::double(*number),
+        other => panic!("no number: {other:?}"),
+    };
+    let enough = |not_above: usize, percentage: f64| {
+        BigInt::from(not_above) * exact::integer(100) >= exact::double(percentage) * BigInt::from(sorted.len())
+    };
+    let expected = percentages.iter().filter_map(|percentage| {
+        let nth = (0..sorted.len()).find(|nth| enough(nth + 1, *percentage));
+        nth.map(|nth| sorted[nth].clone())
+    });
+    *count == values.len() as u64
+        && *rank_error_bound == 0.0
+        && shown.iter().map(number).eq(expected)
+        && shown.iter().all(|datum| match values.first() {
+            Some(FieldValue::Long(_)) => matches!(datum, Datum::Long(_)),
+            Some(FieldValue::Date(_)) => matches!(datum, Datum::Date(_)),
+            _ => matches!(datum, Datum::Double(_)),
+        })
+}
+
+/// Whether a point is in the middle of others.
+pub(crate) fn check_centroid(points: &[GeoPoint], found: &AggregationResult) -> bool {
+    let AggregationResult::Centroid { point, count } = found else { return false };
+    let mut middle = [0.0; 3];
+    for point in points {
+        for (sum, part) in middle.iter_mut().zip(geo::direction(*point)) {
+            *sum += part;
+        }
+    }
+    let length = geo::length(middle);
+    let fits = match point {
+        None => length < 1e-6 * (1.0 + points.len() as f64),
+        // Directions that nearly cancel each other out tell little.
+        Some(_) if length < 1e-6 * points.len() as f64 => !points.is_empty(),
+        Some(found) => {
+            let direction = geo::direction(*found);
+            let apart = [0, 1, 2].map(|part| direction[part] - middle[part] / length);
+            geo::length(apart) < 2e-8 + 1e-13 * points.len() as f64 / length
+        }
+    };
+    fits && *count == points.len() as u64
+}

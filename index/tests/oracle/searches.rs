@@ -1,0 +1,124 @@
+//! Random searches of random indexes, each compared with the oracle's answer.
+//!
+//! An index and its searches depend on one seed alone: `SOUK_SEED=n` runs the one of a seed. `SOUK_LONG=1` runs two million
+//! searches on two threads, for a build with `--release`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::thread;
+
+use fastrand::Rng;
+use souk_index::{SearchRequest, TotalRequest};
+
+use crate::matching::Oracle;
+use crate::questions::Questions;
+use crate::tally::Tally;
+use crate::universe::{Kind, once_in, pick};
+use crate::world::{World, answer};
+
+/// Searches of a normal run and of a long one.
+const SEARCHES: [u64; 2] = [5_000, 2_000_000];
+/// Searches of one index.
+const SEARCHES_OF_INDEX: u64 = 50;
+/// Threads of a long run.
+const THREADS: u64 = 2;
+
+/// A random search.
+pub(crate) fn request(questions: &mut Questions<'_>) -> SearchRequest {
+    let depth = questions.rng.u32(..4);
+    let mut query = questions.query("", depth);
+    if once_in(questions.rng, 3) {
+        questions.with_inner_hits(&mut query, &mut 0);
+    }
+    let sort = questions.sorts();
+    let aggregations = if questions.rng.u8(..5) < 2 { questions.aggregations("", 1) } else { Vec::new() };
+    let collapsible = |kind: Kind| matches!(kind, Kind::Keyword | Kind::Long | Kind::Double);
+    let collapse = once_in(questions.rng, 6)
+        .then(|| questions.field("", |leaf| collapsible(leaf.kind) && !leaf.array))
+        .flatten();
+    let total = match questions.rng.u8(..3) {
+        0 => TotalRequest::None,
+        1 => TotalRequest::Exact,
+        _ => TotalRequest::AtLeast(questions.rng.u64(..20)),
+    };
+    let mut request = SearchRequest::new(query)
+        .sorted(sort)
+        .page_size(*pick(questions.rng, &[0, 1, 3, 10, 10, 100]))
+        .total(total)
+        .aggregations(aggregations);
+    request.skip = *pick(questions.rng, &[0, 0, 0, 1, 7]);
+    request.collapse = collapse.map(|leaf| leaf.path);
+    request
+}
+
+/// One index and its searches.
+fn run(seed: u64, tally: &mut Tally) {
+    let mut rng = Rng::with_seed(seed);
+    let world = World::new(&mut rng);
+    let oracle = Oracle::new(&world.universe, &world.documents);
+    let searcher = world.index.searcher();
+    assert_eq!(searcher.count().expect("counting works"), world.documents.len() as u64);
+    for _ in 0..SEARCHES_OF_INDEX {
+        let request = request(&mut Questions { rng: &mut rng, universe: &world.universe });
+        let result = answer(&searcher, &request);
+        let outcome = oracle.check(&request, &result);
+        if oracle.was_in_doubt() {
+            tally.doubtful += 1;
+            continue;
+        }
+        if let Err(wrong) = outcome {
+            panic!("{wrong}\n{request:#?}\n{} documents", world.documents.len());
+        }
+        tally.count(&request, !result.hits.is_empty());
+    }
+}
+
+/// Runs an index after the other, and names the seed of the one that fails.
+fn run_all(first: u64, indexes: impl Iterator<Item = u64>, tally: &mut Tally, progress: impl Fn(u64)) {
+    for nth in indexes {
+        let seed = first.wrapping_add(nth);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(seed, tally))) {
+            println!("failed; to repeat: SOUK_SEED={seed} cargo test -p souk-index --test oracle searches");
+            resume_unwind(panic);
+        }
+        progress(nth);
+    }
+}
+
+#[test]
+fn random_searches_get_the_answers_of_the_definitions() {
+    let mut tally = Tally::default();
+    if let Some(seed) = souk_seeds::given() {
+        run_all(seed, 0..1, &mut tally, |_| {});
+        println!("{tally}");
+        return;
+    }
+    let first = souk_seeds::seed();
+    let long = std::env::var_os("SOUK_LONG").is_some();
+    let indexes = SEARCHES[usize::from(long)] / SEARCHES_OF_INDEX;
+    if !long {
+        run_all(first, 0..indexes, &mut tally, |_| {});
+        println!("{tally}");
+        return;
+    }
+    let all = Mutex::new(tally);
+    let done = AtomicU64::new(0);
+    let began = std::time::Instant::now();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (all, done) = (&all, &done);
+            scope.spawn(move || {
+                let mut tally = Tally::default();
+                run_all(first, (thread..indexes).step_by(THREADS as usize), &mut tally, |_| {
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    if done.is_multiple_of(1_000) {
+                        println!("{} searches in {:?}", done * SEARCHES_OF_INDEX, began.elapsed());
+                    }
+                });
+                all.lock().expect("no thread failed").add_all(&tally);
+            });
+        }
+    });
+    println!("{}", all.into_inner().expect("no thread failed"));
+}
