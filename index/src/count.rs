@@ -23,7 +23,8 @@ impl Count {
             asked,
             enough,
             found: 0,
-            relation: Relation::Equal,
+            // Who counts up to none leaves all out.
+            relation: if asked && enough == 0 { Relation::AtLeast } else { Relation::Equal },
         }
     }
 

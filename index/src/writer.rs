@@ -6,6 +6,8 @@ mod removal;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
 
 use tantivy::TantivyError;
 use tantivy::indexer::IndexWriterOptions;
@@ -22,6 +24,8 @@ use crate::misfit::MisfitLog;
 
 /// How often [`IndexWriter::merge_all`] lets merges under way go first; each leaves fewer segments.
 const MAX_MERGE_ATTEMPTS: u32 = 64;
+/// How long [`IndexWriter::merge_all`] waits for a merge under way before it looks again.
+const MERGE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Commits while merges are under way, above which it is better to wait for these: the library keeps what was removed by
 /// each commit since a merge began in a chain, and lets go of it by a recursion as deep as the chain is long. The stack of a
@@ -312,8 +316,10 @@ impl IndexWriter {
                 break;
             }
             match self.physical()?.merge(&segments).wait() {
-                // A merge under way has taken some of the segments. It has ended now, so there are fewer.
-                Err(TantivyError::InvalidArgument(_)) if attempt < MAX_MERGE_ATTEMPTS => {}
+                // A merge under way has taken some of the segments: when it has ended there are fewer.
+                Err(TantivyError::InvalidArgument(_)) if attempt < MAX_MERGE_ATTEMPTS => {
+                    thread::sleep(MERGE_PAUSE);
+                }
                 merged => {
                     merged.map_err(|error| self.fail("merging", error))?;
                 }

@@ -114,17 +114,18 @@ impl<'a> Oracle<'a> {
         let mut expected = self.groups(aggregation, own, scope);
         let inside = aggregation.inside();
         let (order, size, least) = match aggregation {
-            Aggregation::Range { ranges, .. } => {
+            Aggregation::Range { field, ranges, .. } => {
+                let kind = self.universe.leaf(field).kind;
                 let ends: Vec<Vec<Option<BigInt>>> = ranges
                     .iter()
-                    .map(|range| [&range.from, &range.to].map(|end| end.as_ref().map(exact::of_query)).to_vec())
+                    .map(|range| [&range.from, &range.to].map(|end| end.as_ref().map(|end| shown(end, kind))).to_vec())
                     .collect();
                 return self.each(aggregation, groups, &expected, scope, &ends);
             }
             Aggregation::GeoDistance { ranges, .. } => {
                 let ends: Vec<Vec<Option<BigInt>>> = ranges
                     .iter()
-                    .map(|(from, to)| [*from, *to].map(|end| end.map(exact::double)).to_vec())
+                    .map(|(from, to)| [Some(from.unwrap_or(0.0)), *to].map(|end| end.map(exact::double)).to_vec())
                     .collect();
                 return self.each(aggregation, groups, &expected, scope, &ends);
             }
@@ -310,6 +311,14 @@ impl<'a> Oracle<'a> {
         let points = leaf.kind == Kind::Point;
         debug_assert!(!points || matches!(figure, Figure::Count | Figure::DistinctCount));
         figures::figure(*figure, &values)
+    }
+}
+
+/// The end of a range as it is shown: of a DOUBLE as the nearest double.
+fn shown(end: &QueryValue, kind: Kind) -> BigInt {
+    match end {
+        QueryValue::Integer(number) if kind == Kind::Double => exact::double(*number as f64),
+        _ => exact::of_query(end),
     }
 }
 

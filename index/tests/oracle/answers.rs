@@ -184,7 +184,7 @@ fn check_total(asked: TotalRequest, found: Option<Total>, matches: u64) -> Resul
     let right = match asked {
         TotalRequest::None => found.is_none(),
         TotalRequest::Exact => found == exact,
-        TotalRequest::AtLeast(least) if matches <= least => found == exact,
+        TotalRequest::AtLeast(least) if matches < least => found == exact,
         TotalRequest::AtLeast(least) => found.is_some_and(|found| {
             found == Total { value: matches, relation: Relation::Equal }
                 || found.relation == Relation::AtLeast && found.value >= least && found.value <= matches

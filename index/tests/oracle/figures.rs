@@ -64,7 +64,11 @@ fn sum(values: &[FieldValue]) -> BigInt {
 
 fn slack(values: &[FieldValue], part: u64) -> f64 {
     let sizes = values.iter().map(|value| exact::of_field(value).magnitude().clone()).sum::<num_bigint::BigUint>();
-    exact::nearest(&sizes.into(), part).min(f64::MAX) * crate::SUM_ROUNDING
+    let sizes: BigInt = sizes.into();
+    if exact::nearest(&sizes, 1) > crate::LARGEST_SUM {
+        return f64::INFINITY;
+    }
+    exact::nearest(&sizes, part) * crate::SUM_ROUNDING
 }
 
 /// A figure of values that aren't points; `None` where there is none.

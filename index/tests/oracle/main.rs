@@ -9,6 +9,7 @@
 //! | `matching`, `texts`, `tokens`, `functions`, `geo` | what matches, and its score |
 //! | `orders`, `answers` | hits, totals, inner hits |
 //! | `groups`, `calendar`, `figures`, `aggregations` | aggregations |
+//! | `weights` | which searches are refused for their weights |
 //! | `exact`, `interval` | exact numbers, and scores between two ends |
 //! | `searches`, `tally` | random searches against the oracle, and how many of each kind |
 
@@ -33,9 +34,12 @@ mod tally;
 mod texts;
 mod tokens;
 mod universe;
+mod weights;
 mod world;
 
 /// NOT YET: sums of doubles are rounded at each step.
 pub(crate) const SUM_ROUNDING: f64 = 1e-9;
+/// NOT YET: sums of doubles end at the greatest at each step.
+pub(crate) const LARGEST_SUM: f64 = 1e307;
 /// NOT YET: bounds of a histogram of whole numbers may be fractions.
 pub(crate) const FRACTIONAL_ENDS: bool = false;

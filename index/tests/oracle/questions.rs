@@ -393,7 +393,7 @@ impl Questions<'_> {
         };
         ScoreFunction {
             function,
-            weight: *pick(self.rng, &[1.0, 1.0, 0.5, 3.0, 0.0, 1e-300, 1e30]),
+            weight: *pick(self.rng, &[1.0, 1.0, 0.5, 3.0, 0.0, 1e-300, 1e18]),
             filter: once_in(self.rng, 3).then(|| self.query(scope, depth.min(1))),
         }
     }

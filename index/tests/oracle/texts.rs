@@ -141,7 +141,9 @@ impl Texts {
                 enough(&asked, &scores.collect::<Vec<_>>(), *operator, *minimum_should_match)
             }
             Query::MatchPhrase { slop, .. } => {
-                let often = self.phrases(universe, object, field, &asked, i64::from(*slop));
+                // A single word is no phrase.
+                let slop = if asked.len() == 1 { 0 } else { i64::from(*slop) };
+                let often = self.phrases(universe, object, field, &asked, slop);
                 let rarity = asked.iter().map(|word| self.rarity(universe, field, word)).sum();
                 (often > 0).then(|| self.bm25(universe, object, field, rarity, often))
             }

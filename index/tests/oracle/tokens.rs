@@ -43,6 +43,11 @@ fn single(text: &str, apart: bool) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last: Option<char> = None;
     for c in text.chars() {
+        // An accent that is written apart belongs to its letter.
+        if matches!(c, '\u{300}'..='\u{36f}') && last.is_some_and(|last| last.is_alphanumeric() && !chinese(last)) {
+            words.last_mut().expect("a letter").push(c);
+            continue;
+        }
         if c.is_alphanumeric() {
             let joined = last.is_some_and(|last| {
                 last.is_alphanumeric()

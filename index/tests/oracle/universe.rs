@@ -109,7 +109,20 @@ fn some<T: Clone>(rng: &mut Rng, of: &[T], count: usize) -> Vec<T> {
 impl Universe {
     pub(crate) fn new(rng: &mut Rng) -> Self {
         let mut leaves = Vec::new();
-        let fields = fields(rng, "", &mut leaves);
+        let mut fields = fields(rng, "", &mut leaves);
+        // A field that is the key is for schemas without objects.
+        if !leaves.iter().any(|leaf| leaf.kind == Kind::Nested) && once_in(rng, 2) {
+            fields.push(Field::keyword("id").key());
+            leaves.push(Leaf {
+                path: "id".to_owned(),
+                scope: String::new(),
+                name: "id".to_owned(),
+                kind: Kind::Keyword,
+                array: false,
+                key: true,
+                view: false,
+            });
+        }
         let schema = Schema::new(fields).expect("the schema is valid");
         let count = rng.usize(2..8);
         let mut keywords = some(rng, &KEYWORDS.map(str::to_owned), count);
@@ -177,7 +190,9 @@ impl Universe {
         };
         if once_in(rng, 400) {
             // One token of great length.
-            return "w".repeat(rng.usize(200..60_000));
+            // A view of it as a KEYWORD has to be shorter.
+            let viewed = self.leaves.iter().any(|leaf| leaf.view && leaf.kind == Kind::Keyword);
+            return "w".repeat(rng.usize(200..if viewed { 4_000 } else { 65_000 }));
         }
         let count = match rng.u8(..16) {
             0 => 0,
@@ -263,7 +278,7 @@ fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut add = |rng: &mut Rng, leaves: &mut Vec<Leaf>, name: &str, kind: Kind| {
         let array = rng.bool();
-        let mut leaf = Leaf {
+        let leaf = Leaf {
             path: path(name),
             scope: scope.to_owned(),
             name: name.to_owned(),
@@ -273,10 +288,7 @@ fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
             view: false,
         };
         let mut field = Field::new(name, field_kind(kind));
-        if kind == Kind::Keyword && name == "id" {
-            field = field.key();
-            (leaf.key, leaf.array) = (true, false);
-        } else if array {
+        if array {
             field = field.array();
         }
         if kind == Kind::Long && rng.bool() {
@@ -284,7 +296,7 @@ fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
         }
         let view = match kind {
             Kind::Text(_) if rng.bool() => Some(("raw", Kind::Keyword)),
-            Kind::Keyword if name != "id" && once_in(rng, 3) => Some(("words", Kind::Text(words(rng)))),
+            Kind::Keyword if once_in(rng, 3) => Some(("words", Kind::Text(words(rng)))),
             _ => None,
         };
         leaves.push(leaf.clone());
@@ -294,9 +306,6 @@ fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
         }
         fields.push(field);
     };
-    if depth == 0 && once_in(rng, 3) {
-        add(rng, leaves, "id", Kind::Keyword);
-    }
     for (name, kind, rare) in [
         ("k0", Kind::Keyword, 1),
         ("k1", Kind::Keyword, 2),
