@@ -24,7 +24,11 @@ impl Count {
             enough,
             found: 0,
             // Who counts up to none leaves all out.
-            relation: if asked && enough == 0 { Relation::AtLeast } else { Relation::Equal },
+            relation: if asked && enough == 0 {
+                Relation::AtLeast
+            } else {
+                Relation::Equal
+            },
         }
     }
 

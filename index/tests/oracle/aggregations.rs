@@ -26,7 +26,11 @@ impl<'a> Oracle<'a> {
         given: &[Place<'a>],
         scope: &str,
     ) -> Outcome {
-        if !asked.iter().map(|(name, _)| name).eq(answers.iter().map(|(name, _)| name)) {
+        if !asked
+            .iter()
+            .map(|(name, _)| name)
+            .eq(answers.iter().map(|(name, _)| name))
+        {
             return Err("other names".to_owned());
         }
         for ((name, aggregation), (_, answer)) in asked.iter().zip(answers) {
@@ -66,29 +70,44 @@ impl<'a> Oracle<'a> {
         let own = go(given, scope, &own_scope);
         let all = |field: &str, missing: Option<&QueryValue>| {
             let leaf = self.universe.leaf(field);
-            own.iter().flat_map(|place| data(place, leaf, missing)).collect::<Vec<_>>()
+            own.iter()
+                .flat_map(|place| data(place, leaf, missing))
+                .collect::<Vec<_>>()
         };
         let right = match aggregation {
-            Aggregation::Figure { field, figure, missing } => {
-                figures::check(*figure, &all(field, missing.as_ref()), answer)
-            }
-            Aggregation::Percentiles { field, percentages, missing } => {
-                figures::check_percentiles(percentages, &all(field, missing.as_ref()), answer)
-            }
+            Aggregation::Figure {
+                field,
+                figure,
+                missing,
+            } => figures::check(*figure, &all(field, missing.as_ref()), answer),
+            Aggregation::Percentiles {
+                field,
+                percentages,
+                missing,
+            } => figures::check_percentiles(percentages, &all(field, missing.as_ref()), answer),
             Aggregation::GeoCentroid { field } => {
                 let leaf = self.universe.leaf(field);
-                let points: Vec<_> = own.iter().flat_map(|place| points(place.object(), leaf)).collect();
+                let points: Vec<_> = own
+                    .iter()
+                    .flat_map(|place| points(place.object(), leaf))
+                    .collect();
                 figures::check_centroid(&points, answer)
             }
             Aggregation::TopHits { size, sort } => {
-                let AggregationResult::TopHits(hits) = answer else { return Err("no top hits".to_owned()) };
+                let AggregationResult::TopHits(hits) = answer else {
+                    return Err("no top hits".to_owned());
+                };
                 let sorts = effective(sort);
                 let candidates: Vec<Candidate> = own
                     .iter()
-                    .map(|place| self.candidate(&sorts, (place.of.key, place.of.document, ""), place.of.score))
+                    .map(|place| {
+                        self.candidate(&sorts, (place.of.key, place.of.document, ""), place.of.score)
+                    })
                     .collect();
-                let hits: Vec<Found> =
-                    hits.iter().map(|hit| found(&hit.key, hit.score, &hit.sort_values, sort)).collect();
+                let hits: Vec<Found> = hits
+                    .iter()
+                    .map(|hit| found(&hit.key, hit.score, &hit.sort_values, sort))
+                    .collect();
                 return orders::check(&sorts, &candidates, &hits, (0, *size));
             }
             _ => return self.check_groups(aggregation, answer, &own, &own_scope),
@@ -107,7 +126,13 @@ impl<'a> Oracle<'a> {
         own: &[Place<'a>],
         scope: &str,
     ) -> Outcome {
-        let AggregationResult::Groups { groups, other_count, count_error_bound, next_page_token } = answer else {
+        let AggregationResult::Groups {
+            groups,
+            other_count,
+            count_error_bound,
+            next_page_token,
+        } = answer
+        else {
             return Err("no groups".to_owned());
         };
         let wrong = |why: &str| Err(format!("{why}: {aggregation:?} answered {answer:?}"));
@@ -118,19 +143,33 @@ impl<'a> Oracle<'a> {
                 let kind = self.universe.leaf(field).kind;
                 let ends: Vec<Vec<Option<BigInt>>> = ranges
                     .iter()
-                    .map(|range| [&range.from, &range.to].map(|end| end.as_ref().map(|end| shown(end, kind))).to_vec())
+                    .map(|range| {
+                        [&range.from, &range.to]
+                            .map(|end| end.as_ref().map(|end| shown(end, kind)))
+                            .to_vec()
+                    })
                     .collect();
                 return self.each(aggregation, groups, &expected, scope, &ends);
             }
             Aggregation::GeoDistance { ranges, .. } => {
                 let ends: Vec<Vec<Option<BigInt>>> = ranges
                     .iter()
-                    .map(|(from, to)| [Some(from.unwrap_or(0.0)), *to].map(|end| end.map(exact::double)).to_vec())
+                    .map(|(from, to)| {
+                        [Some(from.unwrap_or(0.0)), *to]
+                            .map(|end| end.map(exact::double))
+                            .to_vec()
+                    })
                     .collect();
                 return self.each(aggregation, groups, &expected, scope, &ends);
             }
             Aggregation::Filters { filters, .. } => {
-                return self.each(aggregation, groups, &expected, scope, &vec![Vec::new(); filters.len()]);
+                return self.each(
+                    aggregation,
+                    groups,
+                    &expected,
+                    scope,
+                    &vec![Vec::new(); filters.len()],
+                );
             }
             Aggregation::Composite { size, .. } => {
                 if next_page_token.is_some() != (expected.len() > *size) {
@@ -138,19 +177,44 @@ impl<'a> Oracle<'a> {
                 }
                 return self.composite(aggregation, groups, &expected, scope);
             }
-            Aggregation::Terms { order, size, min_doc_count, .. } => (order.clone(), *size, *min_doc_count),
+            Aggregation::Terms {
+                order,
+                size,
+                min_doc_count,
+                ..
+            } => (order.clone(), *size, *min_doc_count),
             Aggregation::GeoCell { size, .. } => (Vec::new(), *size, 1),
-            Aggregation::Histogram { order, min_doc_count, bounds, .. }
-            | Aggregation::DateHistogram { order, min_doc_count, bounds, .. } => {
+            Aggregation::Histogram {
+                order,
+                min_doc_count,
+                bounds,
+                ..
+            }
+            | Aggregation::DateHistogram {
+                order,
+                min_doc_count,
+                bounds,
+                ..
+            } => {
                 let steps = Steps::of(self, aggregation).expect("a histogram");
                 self.bound(&steps, bounds, *min_doc_count, &mut expected);
-                let by_key = GroupOrder { by: GroupOrderBy::Key, descending: false };
-                let order = if order.is_empty() { vec![by_key] } else { order.clone() };
+                let by_key = GroupOrder {
+                    by: GroupOrderBy::Key,
+                    descending: false,
+                };
+                let order = if order.is_empty() {
+                    vec![by_key]
+                } else {
+                    order.clone()
+                };
                 (order, usize::MAX, *min_doc_count)
             }
             other => return Err(format!("no grouping: {other:?}")),
         };
-        let by_count = GroupOrder { by: GroupOrderBy::Count, descending: true };
+        let by_count = GroupOrder {
+            by: GroupOrderBy::Count,
+            descending: true,
+        };
         let order = if order.is_empty() { vec![by_count] } else { order };
         let all: u64 = expected.values().map(|(_, members)| members.len() as u64).sum();
         let shown: u64 = groups.iter().map(|group| group.count).sum();
@@ -160,11 +224,15 @@ impl<'a> Oracle<'a> {
             return wrong("other groups");
         }
         let mut known: Vec<(&Rank, &Group)> = Vec::new();
-        let mut left: Vec<(&[Key], &[Place<'a>])> =
-            expected.values().map(|(keys, places)| (keys.as_slice(), places.as_slice())).collect();
+        let mut left: Vec<(&[Key], &[Place<'a>])> = expected
+            .values()
+            .map(|(keys, places)| (keys.as_slice(), places.as_slice()))
+            .collect();
         for group in groups {
             let at = left.iter().position(|(keys, _)| is_of(keys, group));
-            let Some(at) = at else { return wrong(&format!("no group {:?}", group.keys)) };
+            let Some(at) = at else {
+                return wrong(&format!("no group {:?}", group.keys));
+            };
             let (keys, places) = left.remove(at);
             if group.count != places.len() as u64 {
                 return wrong(&format!("{} in {:?}", places.len(), group.keys));
@@ -177,7 +245,9 @@ impl<'a> Oracle<'a> {
         }
         if let Some(last) = known.last() {
             for (keys, places) in left {
-                if places.len() as u64 >= least && self.before(&keys[0].rank, places, scope, *last, &order, inside) {
+                if places.len() as u64 >= least
+                    && self.before(&keys[0].rank, places, scope, *last, &order, inside)
+                {
                     return wrong(&format!("{keys:?} was left out"));
                 }
             }
@@ -212,7 +282,10 @@ impl<'a> Oracle<'a> {
                 })
                 .collect();
             if group.count != places.len() as u64 || keys != *ends {
-                return Err(format!("{nth} with {}: {aggregation:?} answered {groups:?}", places.len()));
+                return Err(format!(
+                    "{nth} with {}: {aggregation:?} answered {groups:?}",
+                    places.len()
+                ));
             }
             self.check_aggregations(aggregation.inside(), &group.aggregations, places, scope)?;
         }
@@ -227,14 +300,27 @@ impl<'a> Oracle<'a> {
         expected: &Groups<'a>,
         scope: &str,
     ) -> Outcome {
-        let Aggregation::Composite { sources, size, aggregations, .. } = aggregation else {
+        let Aggregation::Composite {
+            sources,
+            size,
+            aggregations,
+            ..
+        } = aggregation
+        else {
             return Err("no composite".to_owned());
         };
         let mut sorted: Vec<(&Vec<Rank>, &Members<'a>)> = expected.iter().collect();
         sorted.sort_by(|(one, _), (other, _)| {
-            let by_source = sources.iter().zip(one.iter().zip(other.iter())).map(|(source, (one, other))| {
-                if source.descending { other.cmp(one) } else { one.cmp(other) }
-            });
+            let by_source = sources
+                .iter()
+                .zip(one.iter().zip(other.iter()))
+                .map(|(source, (one, other))| {
+                    if source.descending {
+                        other.cmp(one)
+                    } else {
+                        one.cmp(other)
+                    }
+                });
             by_source.fold(Ordering::Equal, Ordering::then)
         });
         sorted.truncate(*size);
@@ -252,7 +338,10 @@ impl<'a> Oracle<'a> {
 
     /// Takes intervals away that don't overlap the bounds, and adds empty ones where they are asked for.
     fn bound(&self, steps: &Steps, bounds: &ValueRange, least: u64, groups: &mut Groups<'a>) {
-        let first = bounds.from.as_ref().map(|from| steps.index(self, &exact::of_query(from)));
+        let first = bounds
+            .from
+            .as_ref()
+            .map(|from| steps.index(self, &exact::of_query(from)));
         let end = bounds.to.as_ref().map(exact::of_query);
         let shown = |index: &BigInt| {
             first.as_ref().is_none_or(|first| index >= first)
@@ -263,7 +352,9 @@ impl<'a> Oracle<'a> {
             let mut index = first.clone();
             while shown(&index) {
                 let key = steps.key(index.clone());
-                groups.entry(vec![key.rank.clone()]).or_insert_with(|| (vec![key], Vec::new()));
+                groups
+                    .entry(vec![key.rank.clone()])
+                    .or_insert_with(|| (vec![key], Vec::new()));
                 index += 1;
             }
         }
@@ -303,11 +394,26 @@ impl<'a> Oracle<'a> {
     }
 
     /// The figure that an aggregation comes to.
-    fn figure(&self, aggregation: &Aggregation, given: &[Place<'a>], scope: &str) -> Option<figures::Figured> {
-        let Aggregation::Figure { field, figure, missing } = aggregation else { panic!("no figure") };
+    fn figure(
+        &self,
+        aggregation: &Aggregation,
+        given: &[Place<'a>],
+        scope: &str,
+    ) -> Option<figures::Figured> {
+        let Aggregation::Figure {
+            field,
+            figure,
+            missing,
+        } = aggregation
+        else {
+            panic!("no figure")
+        };
         let leaf = self.universe.leaf(field);
         let own = go(given, scope, &leaf.scope);
-        let values: Vec<_> = own.iter().flat_map(|place| data(place, leaf, missing.as_ref())).collect();
+        let values: Vec<_> = own
+            .iter()
+            .flat_map(|place| data(place, leaf, missing.as_ref()))
+            .collect();
         let points = leaf.kind == Kind::Point;
         debug_assert!(!points || matches!(figure, Figure::Count | Figure::DistinctCount));
         figures::figure(*figure, &values)
@@ -323,7 +429,11 @@ fn shown(end: &QueryValue, kind: Kind) -> BigInt {
 }
 
 fn is_of(keys: &[Key], group: &Group) -> bool {
-    keys.len() == group.keys.len() && keys.iter().zip(&group.keys).all(|(key, found)| key.is(found.as_ref()))
+    keys.len() == group.keys.len()
+        && keys
+            .iter()
+            .zip(&group.keys)
+            .all(|(key, found)| key.is(found.as_ref()))
 }
 
 fn figure_of(group: &Group, name: &str) -> Option<Datum> {

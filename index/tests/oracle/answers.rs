@@ -1,8 +1,8 @@
 //! Whether a whole answer is one that the definitions allow.
 
 use souk_index::{
-    FieldValue, InnerHitList, InnerHits, Object, Query, Relation, SearchRequest, SearchResult, Sort, SortValue, Total,
-    TotalRequest,
+    FieldValue, InnerHitList, InnerHits, Object, Query, Relation, SearchRequest, SearchResult, Sort,
+    SortValue, Total, TotalRequest,
 };
 
 use crate::groups::Place;
@@ -25,7 +25,11 @@ pub(crate) fn found(key: &[u8], score: Option<f32>, values: &[SortValue], sorts:
         ([], Some(score)) => vec![SortValue::Double(f64::from(score))],
         _ => values.to_vec(),
     };
-    Found { key: key.to_vec(), score, values }
+    Found {
+        key: key.to_vec(),
+        score,
+        values,
+    }
 }
 
 impl<'a> Oracle<'a> {
@@ -99,10 +103,16 @@ impl<'a> Oracle<'a> {
             return Err(format!("{} lists, not {}", lists.len(), asked.len()));
         }
         for (name, list, matched, path) in asked {
-            let (_, found_list) =
-                lists.iter().find(|(own, _)| *own == name).ok_or_else(|| format!("no list {name}"))?;
+            let (_, found_list) = lists
+                .iter()
+                .find(|(own, _)| *own == name)
+                .ok_or_else(|| format!("no list {name}"))?;
             if found_list.total != matched.len() as u64 {
-                return Err(format!("{name}: {} objects, not {}", found_list.total, matched.len()));
+                return Err(format!(
+                    "{name}: {} objects, not {}",
+                    found_list.total,
+                    matched.len()
+                ));
             }
             let sorts = effective(&list.sort);
             let candidates: Vec<Candidate> = matched
@@ -126,10 +136,25 @@ impl<'a> Oracle<'a> {
     }
 
     /// Gathers the objects of each `nested` query with inner hits: those that match it inside of `around`.
-    fn nested<'q, 'd>(&self, query: &'q Query, around: &[(Vec<usize>, &'d Object)], scope: &str, asked: &mut Asked<'q, 'd>) {
+    fn nested<'q, 'd>(
+        &self,
+        query: &'q Query,
+        around: &[(Vec<usize>, &'d Object)],
+        scope: &str,
+        asked: &mut Asked<'q, 'd>,
+    ) {
         match query {
-            Query::Nested { path, query, inner_hits, .. } => {
-                let rest = if scope.is_empty() { path } else { &path[scope.len() + 1..] };
+            Query::Nested {
+                path,
+                query,
+                inner_hits,
+                ..
+            } => {
+                let rest = if scope.is_empty() {
+                    path
+                } else {
+                    &path[scope.len() + 1..]
+                };
                 let mut inside = around.to_vec();
                 for name in rest.split('.') {
                     inside = inside
@@ -149,10 +174,15 @@ impl<'a> Oracle<'a> {
                     let name = list.name.clone().unwrap_or_else(|| path.clone());
                     asked.push((name, list, matched.clone(), path.clone()));
                 }
-                let around: Vec<_> = matched.into_iter().map(|(trail, object, _)| (trail, object)).collect();
+                let around: Vec<_> = matched
+                    .into_iter()
+                    .map(|(trail, object, _)| (trail, object))
+                    .collect();
                 self.nested(query, &around, path, asked);
             }
-            Query::Bool { must, filter, should, .. } => {
+            Query::Bool {
+                must, filter, should, ..
+            } => {
                 for query in must.iter().chain(filter).chain(should) {
                     self.nested(query, around, scope, asked);
                 }
@@ -172,7 +202,12 @@ impl<'a> Oracle<'a> {
 }
 
 /// Of each `nested` query with inner hits: their name, what is asked for, the objects with their places, and their path.
-type Asked<'q, 'd> = Vec<(String, &'q InnerHits, Vec<(Vec<usize>, &'d Object, Interval)>, String)>;
+type Asked<'q, 'd> = Vec<(
+    String,
+    &'q InnerHits,
+    Vec<(Vec<usize>, &'d Object, Interval)>,
+    String,
+)>;
 
 /// Places of objects as a key in their order.
 fn trail_key(trail: &[usize]) -> Vec<u8> {
@@ -180,15 +215,26 @@ fn trail_key(trail: &[usize]) -> Vec<u8> {
 }
 
 fn check_total(asked: TotalRequest, found: Option<Total>, matches: u64) -> Result<(), String> {
-    let exact = Some(Total { value: matches, relation: Relation::Equal });
+    let exact = Some(Total {
+        value: matches,
+        relation: Relation::Equal,
+    });
     let right = match asked {
         TotalRequest::None => found.is_none(),
         TotalRequest::Exact => found == exact,
         TotalRequest::AtLeast(least) if matches < least => found == exact,
         TotalRequest::AtLeast(least) => found.is_some_and(|found| {
-            found == Total { value: matches, relation: Relation::Equal }
+            found
+                == Total {
+                    value: matches,
+                    relation: Relation::Equal,
+                }
                 || found.relation == Relation::AtLeast && found.value >= least && found.value <= matches
         }),
     };
-    if right { Ok(()) } else { Err(format!("total {found:?} of {matches} for {asked:?}")) }
+    if right {
+        Ok(())
+    } else {
+        Err(format!("total {found:?} of {matches} for {asked:?}"))
+    }
 }

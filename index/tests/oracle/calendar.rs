@@ -53,7 +53,8 @@ fn month_of(mut day: i128) -> i128 {
 /// The first day of a month.
 fn first_day(month: i128) -> i128 {
     let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
-    let years: i128 = (1970..year).map(days_of_year).sum::<i128>() - (year..1970).map(days_of_year).sum::<i128>();
+    let years: i128 =
+        (1970..year).map(days_of_year).sum::<i128>() - (year..1970).map(days_of_year).sum::<i128>();
     years + (0..month).map(|month| days_of_month(year, month)).sum::<i128>()
 }
 

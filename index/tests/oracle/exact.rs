@@ -60,7 +60,11 @@ pub(crate) fn nearest(number: &BigInt, part: u64) -> f64 {
     let (whole, part) = (number.magnitude().clone(), BigUint::from(part));
     // A quotient of more bits than a double has, and whether anything is left.
     let moved = 60 - (whole.bits() as i64 - part.bits() as i64);
-    let (whole, part) = if moved > 0 { (whole << moved, part) } else { (whole, part << -moved) };
+    let (whole, part) = if moved > 0 {
+        (whole << moved, part)
+    } else {
+        (whole, part << -moved)
+    };
     let quotient = &whole / &part;
     let rest = whole != &quotient * &part;
     let quotient = u128::try_from(&quotient).expect("61 bits");
@@ -69,7 +73,11 @@ pub(crate) fn nearest(number: &BigInt, part: u64) -> f64 {
     let dropped = (bits - 53).max(moved);
     let (kept, tail, half) = match dropped {
         ..=0 => (quotient << -dropped, 0, 1),
-        1..=64 => (quotient >> dropped, quotient & ((1 << dropped) - 1), 1 << (dropped - 1)),
+        1..=64 => (
+            quotient >> dropped,
+            quotient & ((1 << dropped) - 1),
+            1 << (dropped - 1),
+        ),
         _ => (0, 0, 1),
     };
     let up = tail > half || (tail == half && (rest || kept & 1 == 1));
@@ -78,7 +86,11 @@ pub(crate) fn nearest(number: &BigInt, part: u64) -> f64 {
     // Powers of two as two factors, of which neither is subnormal before the last step.
     let half = exponent / 2;
     let magnitude = kept * 2_f64.powi(half as i32) * 2_f64.powi((exponent - half) as i32);
-    if number.sign() == Sign::Minus { -magnitude } else { magnitude }
+    if number.sign() == Sign::Minus {
+        -magnitude
+    } else {
+        magnitude
+    }
 }
 
 #[test]
@@ -99,7 +111,11 @@ fn nearest_doubles_are_those_of_the_processor() {
         }
         assert_eq!(nearest(&(double(a) + double(b)), 1), a + b, "{a} {b}");
         let part = rng.u32(1..);
-        assert_eq!(nearest(&double(a), u64::from(part)), a / f64::from(part), "{a} / {part}");
+        assert_eq!(
+            nearest(&double(a), u64::from(part)),
+            a / f64::from(part),
+            "{a} / {part}"
+        );
         let number = rng.i64(..);
         assert_eq!(nearest(&integer(number), 1), number as f64);
     }

@@ -25,7 +25,9 @@ impl Figured {
         match (expected, found) {
             (None, None) => true,
             (Some(expected), Some(found)) => match (&expected.datum, found) {
-                (Datum::Double(own), Datum::Double(found)) => (own - found).abs() <= expected.slack || own == found,
+                (Datum::Double(own), Datum::Double(found)) => {
+                    (own - found).abs() <= expected.slack || own == found
+                }
                 (own, found) => own == found,
             },
             _ => false,
@@ -36,7 +38,11 @@ impl Figured {
     pub(crate) fn against(&self, found: &Datum) -> Option<Ordering> {
         let ordering = compare(&self.datum, found);
         let apart = (real(&self.datum) - real(found)).abs();
-        if self.slack > 0.0 && apart <= self.slack { None } else { Some(ordering) }
+        if self.slack > 0.0 && apart <= self.slack {
+            None
+        } else {
+            Some(ordering)
+        }
     }
 }
 
@@ -63,7 +69,10 @@ fn sum(values: &[FieldValue]) -> BigInt {
 }
 
 fn slack(values: &[FieldValue], part: u64) -> f64 {
-    let sizes = values.iter().map(|value| exact::of_field(value).magnitude().clone()).sum::<num_bigint::BigUint>();
+    let sizes = values
+        .iter()
+        .map(|value| exact::of_field(value).magnitude().clone())
+        .sum::<num_bigint::BigUint>();
     let sizes: BigInt = sizes.into();
     if exact::nearest(&sizes, 1) > crate::LARGEST_SUM {
         return f64::INFINITY;
@@ -76,7 +85,11 @@ pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Figured> {
     let count = values.len() as u64;
     let extreme = |lowest: bool| {
         let by = |value: &&FieldValue| exact::of_field(value);
-        let value = if lowest { values.iter().min_by_key(by) } else { values.iter().max_by_key(by) };
+        let value = if lowest {
+            values.iter().min_by_key(by)
+        } else {
+            values.iter().max_by_key(by)
+        };
         value.map(|value| {
             Figured::exactly(match value {
                 FieldValue::Long(number) => Datum::Long(*number),
@@ -97,7 +110,10 @@ pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Figured> {
             let double = || exact::nearest(&sum(values), 1).clamp(f64::MIN, f64::MAX);
             Some(match long {
                 Some(long) => Figured::exactly(Datum::Long(long)),
-                None => Figured { datum: Datum::Double(double()), slack: slack(values, 1) },
+                None => Figured {
+                    datum: Datum::Double(double()),
+                    slack: slack(values, 1),
+                },
             })
         }
         Figure::Avg => Some(match values.first()? {
@@ -110,7 +126,10 @@ pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Figured> {
                 }
                 Figured::exactly(Datum::Date(i64::try_from(mean).expect("a time between others")))
             }
-            _ => Figured { datum: Datum::Double(exact::nearest(&sum(values), count)), slack: slack(values, count) },
+            _ => Figured {
+                datum: Datum::Double(exact::nearest(&sum(values), count)),
+                slack: slack(values, count),
+            },
         }),
         Figure::Stats => panic!("several figures"),
     }
@@ -127,11 +146,24 @@ fn distinct(values: &[FieldValue]) -> i64 {
 /// Whether an answer is the figure of these values.
 pub(crate) fn check(asked: Figure, values: &[FieldValue], found: &AggregationResult) -> bool {
     match (asked, found) {
-        (Figure::Stats, AggregationResult::Stats { count, sum, avg, min, max }) => {
+        (
+            Figure::Stats,
+            AggregationResult::Stats {
+                count,
+                sum,
+                avg,
+                min,
+                max,
+            },
+        ) => {
             let is = |of: Figure, found: Option<&Datum>| Figured::is(figure(of, values).as_ref(), found);
             let dates = matches!(values.first(), Some(FieldValue::Date(_)));
             *count == values.len() as u64
-                && (if dates { sum.is_none() } else { is(Figure::Sum, sum.as_ref()) })
+                && (if dates {
+                    sum.is_none()
+                } else {
+                    is(Figure::Sum, sum.as_ref())
+                })
                 && is(Figure::Avg, avg.as_ref())
                 && is(Figure::Min, min.as_ref())
                 && is(Figure::Max, max.as_ref())
@@ -143,8 +175,19 @@ pub(crate) fn check(asked: Figure, values: &[FieldValue], found: &AggregationRes
 }
 
 /// Whether percentiles are right: each the lowest value that at least so many of all values are not above.
-pub(crate) fn check_percentiles(percentages: &[f64], values: &[FieldValue], found: &AggregationResult) -> bool {
-    let AggregationResult::Percentiles { values: shown, count, rank_error_bound } = found else { return false };
+pub(crate) fn check_percentiles(
+    percentages: &[f64],
+    values: &[FieldValue],
+    found: &AggregationResult,
+) -> bool {
+    let AggregationResult::Percentiles {
+        values: shown,
+        count,
+        rank_error_bound,
+    } = found
+    else {
+        return false;
+    };
     let mut sorted: Vec<BigInt> = values.iter().map(exact::of_field).collect();
     sorted.sort();
     let number = |datum: &Datum| match datum {
@@ -153,7 +196,8 @@ pub(crate) fn check_percentiles(percentages: &[f64], values: &[FieldValue], foun
         other => panic!("no number: {other:?}"),
     };
     let enough = |not_above: usize, percentage: f64| {
-        BigInt::from(not_above) * exact::integer(100) >= exact::double(percentage) * BigInt::from(sorted.len())
+        BigInt::from(not_above) * exact::integer(100)
+            >= exact::double(percentage) * BigInt::from(sorted.len())
     };
     let expected = percentages.iter().filter_map(|percentage| {
         let nth = (0..sorted.len()).find(|nth| enough(nth + 1, *percentage));
@@ -171,7 +215,9 @@ pub(crate) fn check_percentiles(percentages: &[f64], values: &[FieldValue], foun
 
 /// Whether a point is in the middle of others.
 pub(crate) fn check_centroid(points: &[GeoPoint], found: &AggregationResult) -> bool {
-    let AggregationResult::Centroid { point, count } = found else { return false };
+    let AggregationResult::Centroid { point, count } = found else {
+        return false;
+    };
     let mut middle = [0.0; 3];
     for point in points {
         for (sum, part) in middle.iter_mut().zip(geo::direction(*point)) {

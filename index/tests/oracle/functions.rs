@@ -1,8 +1,8 @@
 //! `function_score`, by the formulas of Elasticsearch's reference.
 
 use souk_index::{
-    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, FieldValue, Function, FunctionScore, FunctionScoreMode,
-    Modifier, Object,
+    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, FieldValue, Function, FunctionScore,
+    FunctionScoreMode, Modifier, Object,
 };
 
 use crate::exact;
@@ -14,7 +14,12 @@ use crate::matching::{Oracle, points, values};
 const DOUBLE_ROUNDING: f64 = 1e-9;
 
 /// The score of an object; `None` if it doesn't match or scores too little.
-pub(crate) fn score(oracle: &Oracle<'_>, scored: &FunctionScore, object: &Object, scope: &str) -> Option<Interval> {
+pub(crate) fn score(
+    oracle: &Oracle<'_>,
+    scored: &FunctionScore,
+    object: &Object,
+    scope: &str,
+) -> Option<Interval> {
     let own = oracle.score(&scored.query, object, scope)?;
     let counting = scored.functions.iter().filter(|function| {
         let filter = function.filter.as_ref();
@@ -61,7 +66,13 @@ fn one(mode: FunctionScoreMode, values: &[(Interval, f64)]) -> Interval {
             sum.map(|sum| sum.map(|sum| sum / weights))
         }
     };
-    value.map_or(Interval::exact(1.0), |value| value.wider(if value.low == value.high { 0.0 } else { DOUBLE_ROUNDING }))
+    value.map_or(Interval::exact(1.0), |value| {
+        value.wider(if value.low == value.high {
+            0.0
+        } else {
+            DOUBLE_ROUNDING
+        })
+    })
 }
 
 fn combine(mode: CombineMode, score: Interval, value: Interval) -> Interval {
@@ -79,7 +90,12 @@ fn combine(mode: CombineMode, score: Interval, value: Interval) -> Interval {
 fn value(oracle: &Oracle<'_>, function: &Function, object: &Object) -> Option<Interval> {
     match function {
         Function::One => Some(Interval::exact(1.0)),
-        Function::FieldValueFactor { field, factor, modifier, missing } => {
+        Function::FieldValueFactor {
+            field,
+            factor,
+            modifier,
+            missing,
+        } => {
             let own = values(object, oracle.universe.leaf(field)).first().map(seconds);
             let value = modified(*modifier, factor * own.or(*missing)?);
             // Below 0, and what is no number, counts as 0.
@@ -120,8 +136,12 @@ fn distances(oracle: &Oracle<'_>, decay: &Decay, object: &Object) -> Vec<(f64, f
     let leaf = oracle.universe.leaf(&decay.field);
     match &decay.origin {
         DecayOrigin::Point(origin) => {
-            let meters = points(object, leaf).into_iter().map(|point| geo::meters(point, *origin));
-            meters.map(|meters| (meters - geo::slack(meters), meters + geo::slack(meters))).collect()
+            let meters = points(object, leaf)
+                .into_iter()
+                .map(|point| geo::meters(point, *origin));
+            meters
+                .map(|meters| (meters - geo::slack(meters), meters + geo::slack(meters)))
+                .collect()
         }
         DecayOrigin::Value(origin) => {
             let origin = exact::of_query(origin);
@@ -130,7 +150,11 @@ fn distances(oracle: &Oracle<'_>, decay: &Decay, object: &Object) -> Vec<(f64, f
                 let distance = exact::nearest(&(&own - &origin), 1).abs();
                 // Large numbers are subtracted as doubles.
                 let slack = (exact::nearest(&own, 1).abs() + exact::nearest(&origin, 1).abs()) * 1e-15;
-                let unit = if matches!(value, FieldValue::Date(_)) { 1e9 } else { 1.0 };
+                let unit = if matches!(value, FieldValue::Date(_)) {
+                    1e9
+                } else {
+                    1.0
+                };
                 ((distance - slack) / unit, (distance + slack) / unit)
             });
             apart.collect()
@@ -166,6 +190,13 @@ fn decayed(oracle: &Oracle<'_>, decay: &Decay, object: &Object) -> Interval {
     };
     let (low, high) = (at(one(&far)), at(one(&near)));
     // Differences of numbers of about 1 lose what is below their last digit.
-    let low = if low == 1.0 { low } else { (low * (1.0 - DOUBLE_ROUNDING) - 1e-12).max(0.0) };
-    Interval { low, high: (high * (1.0 + DOUBLE_ROUNDING) + 1e-12).min(1.0) }
+    let low = if low == 1.0 {
+        low
+    } else {
+        (low * (1.0 - DOUBLE_ROUNDING) - 1e-12).max(0.0)
+    };
+    Interval {
+        low,
+        high: (high * (1.0 + DOUBLE_ROUNDING) + 1e-12).min(1.0),
+    }
 }

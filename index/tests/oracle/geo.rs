@@ -10,7 +10,11 @@ const TURN: i64 = 3_600_000_000;
 /// How far two points are from each other in metres: the angle between their directions, by its tangent.
 pub(crate) fn meters(a: GeoPoint, b: GeoPoint) -> f64 {
     let (a, b) = (direction(a), direction(b));
-    let cross = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
+    let cross = [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ];
     let dot: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
     RADIUS * length(cross).atan2(dot)
 }
@@ -23,7 +27,11 @@ pub(crate) fn slack(meters: f64) -> f64 {
 /// The direction of a point from the middle of the globe.
 pub(crate) fn direction(point: GeoPoint) -> [f64; 3] {
     let (latitude, longitude) = (point.latitude().to_radians(), point.longitude().to_radians());
-    [latitude.cos() * longitude.cos(), latitude.cos() * longitude.sin(), latitude.sin()]
+    [
+        latitude.cos() * longitude.cos(),
+        latitude.cos() * longitude.sin(),
+        latitude.sin(),
+    ]
 }
 
 pub(crate) fn length(vector: [f64; 3]) -> f64 {
@@ -32,7 +40,10 @@ pub(crate) fn length(vector: [f64; 3]) -> f64 {
 
 /// Latitude and longitude in units.
 fn units(point: GeoPoint) -> (i64, i64) {
-    ((point.latitude() * 1e7).round() as i64, (point.longitude() * 1e7).round() as i64)
+    (
+        (point.latitude() * 1e7).round() as i64,
+        (point.longitude() * 1e7).round() as i64,
+    )
 }
 
 /// Whether a point is in a box, its sides included.
@@ -40,7 +51,11 @@ pub(crate) fn in_box(point: GeoPoint, top_left: GeoPoint, bottom_right: GeoPoint
     let ((north, west), (south, east), (y, x)) = (units(top_left), units(bottom_right), units(point));
     // Both sides on the antimeridian are all longitudes.
     let all = west == -TURN / 2 && east == -TURN / 2;
-    let between = if west <= east { west <= x && x <= east } else { x >= west || x <= east };
+    let between = if west <= east {
+        west <= x && x <= east
+    } else {
+        x >= west || x <= east
+    };
     south <= y && y <= north && (all || between)
 }
 

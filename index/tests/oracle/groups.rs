@@ -23,7 +23,10 @@ pub(crate) struct Place<'a> {
 
 impl<'a> Place<'a> {
     pub(crate) fn document(of: Match<'a>) -> Self {
-        Self { of, trail: Vec::new() }
+        Self {
+            of,
+            trail: Vec::new(),
+        }
     }
 
     pub(crate) fn object(&self) -> &'a Object {
@@ -96,9 +99,18 @@ impl Key {
     fn value(value: &FieldValue) -> Self {
         let number = || Rank::Number(exact::of_field(value));
         match value {
-            FieldValue::Long(long) => Self { rank: number(), shown: Some(Datum::Long(*long)) },
-            FieldValue::Double(double) => Self { rank: number(), shown: Some(Datum::Double(double + 0.0)) },
-            FieldValue::Date(time) => Self { rank: number(), shown: Some(Datum::Date(*time)) },
+            FieldValue::Long(long) => Self {
+                rank: number(),
+                shown: Some(Datum::Long(*long)),
+            },
+            FieldValue::Double(double) => Self {
+                rank: number(),
+                shown: Some(Datum::Double(double + 0.0)),
+            },
+            FieldValue::Date(time) => Self {
+                rank: number(),
+                shown: Some(Datum::Date(*time)),
+            },
             FieldValue::Boolean(flag) => Self {
                 rank: Rank::Number(BigInt::from(u8::from(*flag))),
                 shown: Some(Datum::Boolean(*flag)),
@@ -109,7 +121,10 @@ impl Key {
     }
 
     fn text(text: String) -> Self {
-        Self { rank: Rank::Text(text.as_bytes().to_vec()), shown: Some(Datum::String(text)) }
+        Self {
+            rank: Rank::Text(text.as_bytes().to_vec()),
+            shown: Some(Datum::String(text)),
+        }
     }
 }
 
@@ -140,7 +155,11 @@ pub(crate) fn data(place: &Place<'_>, leaf: &Leaf, missing: Option<&QueryValue>)
 /// Intervals, counted by whole numbers.
 pub(crate) enum Steps {
     /// Of numbers: width and beginning; `whole` where all are whole.
-    Numbers { width: BigInt, begin: BigInt, whole: bool },
+    Numbers {
+        width: BigInt,
+        begin: BigInt,
+        whole: bool,
+    },
     Times(Calendar),
 }
 
@@ -148,16 +167,33 @@ impl Steps {
     pub(crate) fn numbers(kind: Kind, interval: f64, offset: f64) -> Self {
         let whole = |number: f64| number.fract() == 0.0 && number.abs() < 9e18;
         let whole = kind == Kind::Long && whole(interval) && whole(offset);
-        Self::Numbers { width: exact::double(interval), begin: exact::double(offset), whole }
+        Self::Numbers {
+            width: exact::double(interval),
+            begin: exact::double(offset),
+            whole,
+        }
     }
 
     /// The steps of a histogram.
     pub(crate) fn of(oracle: &Oracle<'_>, aggregation: &Aggregation) -> Option<Self> {
         match aggregation {
-            Aggregation::Histogram { field, interval, offset, .. } => {
-                Some(Self::numbers(oracle.universe.leaf(field).kind, *interval, *offset))
-            }
-            Aggregation::DateHistogram { interval, unit, time_zone, offset, .. } => Some(Self::Times(Calendar {
+            Aggregation::Histogram {
+                field,
+                interval,
+                offset,
+                ..
+            } => Some(Self::numbers(
+                oracle.universe.leaf(field).kind,
+                *interval,
+                *offset,
+            )),
+            Aggregation::DateHistogram {
+                interval,
+                unit,
+                time_zone,
+                offset,
+                ..
+            } => Some(Self::Times(Calendar {
                 interval: *interval,
                 unit: *unit,
                 zone: *time_zone,
@@ -217,7 +253,10 @@ impl Steps {
             Self::Numbers { whole: true, .. } => Datum::Long(whole()),
             Self::Numbers { .. } => Datum::Double(exact::nearest(&begin, 1).clamp(f64::MIN, f64::MAX) + 0.0),
         };
-        Key { rank: Rank::Number(index), shown: Some(shown) }
+        Key {
+            rank: Rank::Number(index),
+            shown: Some(shown),
+        }
     }
 }
 
@@ -228,7 +267,11 @@ impl<'a> Oracle<'a> {
         for place in given {
             let mut own: Vec<Vec<Key>> = match aggregation {
                 Aggregation::Composite { sources, .. } => self.combinations(sources, place),
-                _ => self.keys(aggregation, place, scope).into_iter().map(|key| vec![key]).collect(),
+                _ => self
+                    .keys(aggregation, place, scope)
+                    .into_iter()
+                    .map(|key| vec![key])
+                    .collect(),
             };
             own.sort_by_key(|keys| ranks(keys));
             own.dedup_by_key(|keys| ranks(keys));
@@ -242,16 +285,23 @@ impl<'a> Oracle<'a> {
 
     fn keys(&self, aggregation: &Aggregation, place: &Place<'_>, scope: &str) -> Vec<Key> {
         let leaf = |field: &str| self.universe.leaf(field);
-        let nth = |nth: usize| Key { rank: Rank::Number(BigInt::from(nth)), shown: None };
+        let nth = |nth: usize| Key {
+            rank: Rank::Number(BigInt::from(nth)),
+            shown: None,
+        };
         match aggregation {
-            Aggregation::Terms { field, missing, .. } => {
-                data(place, leaf(field), missing.as_ref()).iter().map(Key::value).collect()
-            }
-            Aggregation::Histogram { field, missing, .. } | Aggregation::DateHistogram { field, missing, .. } => {
+            Aggregation::Terms { field, missing, .. } => data(place, leaf(field), missing.as_ref())
+                .iter()
+                .map(Key::value)
+                .collect(),
+            Aggregation::Histogram { field, missing, .. }
+            | Aggregation::DateHistogram { field, missing, .. } => {
                 let steps = Steps::of(self, aggregation).expect("a histogram");
                 self.steps(&steps, &data(place, leaf(field), missing.as_ref()))
             }
-            Aggregation::GeoCell { field, resolution, .. } => self.cells(place, field, *resolution),
+            Aggregation::GeoCell {
+                field, resolution, ..
+            } => self.cells(place, field, *resolution),
             Aggregation::Range { field, ranges, .. } => {
                 let data = data(place, leaf(field), None);
                 let holds = |from: Option<&QueryValue>, to: Option<&QueryValue>| {
@@ -269,10 +319,17 @@ impl<'a> Oracle<'a> {
                 let own = filters.filter(|(_, filter)| self.matches(filter, place.object(), scope));
                 own.map(|(at, _)| nth(at)).collect()
             }
-            Aggregation::GeoDistance { field, origin, ranges, .. } => {
+            Aggregation::GeoDistance {
+                field,
+                origin,
+                ranges,
+                ..
+            } => {
                 let distances = points(place.object(), leaf(field)).into_iter();
                 let distances = distances.map(|point| geo::meters(point, *origin));
-                let Some(nearest) = distances.min_by(f64::total_cmp) else { return Vec::new() };
+                let Some(nearest) = distances.min_by(f64::total_cmp) else {
+                    return Vec::new();
+                };
                 let mut ends = ranges.iter().flat_map(|(from, to)| [*from, *to]).flatten();
                 if ends.any(|end| end > 0.0 && (end - nearest).abs() < geo::slack(nearest)) {
                     self.doubt();
@@ -288,7 +345,9 @@ impl<'a> Oracle<'a> {
     }
 
     fn steps(&self, steps: &Steps, data: &[FieldValue]) -> Vec<Key> {
-        data.iter().map(|value| steps.key(steps.index(self, &exact::of_field(value)))).collect()
+        data.iter()
+            .map(|value| steps.key(steps.index(self, &exact::of_field(value))))
+            .collect()
     }
 
     fn cells(&self, place: &Place<'_>, field: &str, resolution: u8) -> Vec<Key> {
@@ -312,18 +371,31 @@ impl<'a> Oracle<'a> {
                 SourceKind::Histogram { interval, offset } => {
                     self.steps(&Steps::numbers(leaf.kind, *interval, *offset), &data())
                 }
-                SourceKind::DateHistogram { interval, unit, time_zone, offset } => {
-                    let calendar =
-                        Calendar { interval: *interval, unit: *unit, zone: *time_zone, offset: *offset };
+                SourceKind::DateHistogram {
+                    interval,
+                    unit,
+                    time_zone,
+                    offset,
+                } => {
+                    let calendar = Calendar {
+                        interval: *interval,
+                        unit: *unit,
+                        zone: *time_zone,
+                        offset: *offset,
+                    };
                     self.steps(&Steps::Times(calendar), &data())
                 }
                 SourceKind::GeoCell { resolution } => self.cells(place, &source.field, *resolution),
             };
             if keys.is_empty() && source.include_missing {
-                keys.push(Key { rank: Rank::Missing, shown: None });
+                keys.push(Key {
+                    rank: Rank::Missing,
+                    shown: None,
+                });
             }
             let longer = combinations.iter().flat_map(|begun: &Vec<Key>| {
-                keys.iter().map(move |key| [begun.as_slice(), std::slice::from_ref(key)].concat())
+                keys.iter()
+                    .map(move |key| [begun.as_slice(), std::slice::from_ref(key)].concat())
             });
             combinations = longer.collect();
         }

@@ -16,12 +16,18 @@ pub(crate) struct Interval {
 impl Interval {
     /// A number that single precision holds.
     pub(crate) const fn exact(number: f64) -> Self {
-        Self { low: number, high: number }
+        Self {
+            low: number,
+            high: number,
+        }
     }
 
     /// Any score: the contract doesn't say which.
     pub(crate) const fn unknown() -> Self {
-        Self { low: 0.0, high: f64::INFINITY }
+        Self {
+            low: 0.0,
+            high: f64::INFINITY,
+        }
     }
 
     pub(crate) fn is_unknown(self) -> bool {
@@ -47,12 +53,18 @@ impl Interval {
 
     /// What grows with one number, of both ends. What is no number is 0.
     pub(crate) fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        Self { low: number(of(self.low)), high: number(of(self.high)) }
+        Self {
+            low: number(of(self.low)),
+            high: number(of(self.high)),
+        }
     }
 
     /// What grows with two numbers.
     pub(crate) fn with(self, other: Self, of: impl Fn(f64, f64) -> f64) -> Self {
-        Self { low: number(of(self.low, other.low)), high: number(of(self.high, other.high)) }
+        Self {
+            low: number(of(self.low, other.low)),
+            high: number(of(self.high, other.high)),
+        }
     }
 
     pub(crate) fn times(self, factor: f64) -> Self {

@@ -11,9 +11,14 @@
 //! | `groups`, `calendar`, `figures`, `aggregations` | aggregations |
 //! | `weights` | which searches are refused for their weights |
 //! | `exact`, `interval` | exact numbers, and scores between two ends |
+//! | `laws` | what holds whatever the right answers are |
 //! | `searches`, `tally` | random searches against the oracle, and how many of each kind |
 
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a test that can't go on says why and fails")]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that can't go on says why and fails"
+)]
 
 mod aggregations;
 mod answers;
@@ -24,6 +29,7 @@ mod functions;
 mod geo;
 mod groups;
 mod interval;
+mod laws;
 mod matching;
 mod orders;
 mod question_aggregations;

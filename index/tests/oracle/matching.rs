@@ -7,9 +7,9 @@ use std::ops::Bound;
 
 use souk_index::{FieldValue, GeoPoint, Object, Query, QueryValue, ScoreMode};
 
-use crate::geo;
 use crate::exact;
 use crate::functions;
+use crate::geo;
 use crate::interval::Interval;
 use crate::texts::Texts;
 use crate::universe::{Documents, Kind, Leaf, Universe};
@@ -53,10 +53,17 @@ pub(crate) fn objects<'o>(object: &'o Object, name: &str) -> impl Iterator<Item 
 
 /// The objects at a path, any number of levels inside the objects of a scope.
 pub(crate) fn objects_at<'o>(object: &'o Object, scope: &str, path: &str) -> Vec<&'o Object> {
-    let rest = if scope.is_empty() { path } else { &path[scope.len() + 1..] };
+    let rest = if scope.is_empty() {
+        path
+    } else {
+        &path[scope.len() + 1..]
+    };
     let mut found = vec![object];
     for name in rest.split('.') {
-        found = found.into_iter().flat_map(|object| objects(object, name)).collect();
+        found = found
+            .into_iter()
+            .flat_map(|object| objects(object, name))
+            .collect();
     }
     found
 }
@@ -82,7 +89,12 @@ fn within<T>(bound: &Bound<T>, outwards: Ordering, order: impl Fn(&T) -> Orderin
 
 impl<'a> Oracle<'a> {
     pub(crate) fn new(universe: &'a Universe, documents: &'a Documents) -> Self {
-        Self { universe, documents, texts: Texts::new(universe, documents), doubt: Cell::new(false) }
+        Self {
+            universe,
+            documents,
+            texts: Texts::new(universe, documents),
+            doubt: Cell::new(false),
+        }
     }
 
     /// Notes that roundings decide.
@@ -105,29 +117,46 @@ impl<'a> Oracle<'a> {
         let leaf = |field: &str| self.universe.leaf(field);
         match query {
             Query::MatchAll => constant(true, 1.0),
-            Query::Term { field, value: QueryValue::String(word), weight }
-                if matches!(leaf(field).kind, Kind::Text(_)) =>
-            {
+            Query::Term {
+                field,
+                value: QueryValue::String(word),
+                weight,
+            } if matches!(leaf(field).kind, Kind::Text(_)) => {
                 let score = self.texts.word(self.universe, object, field, word)?;
                 Some(score.times(f64::from(*weight)))
             }
             Query::Term { field, value, weight } => constant(self.has(object, leaf(field), value), *weight),
-            Query::Terms { field, values, weight } => {
-                constant(values.iter().any(|value| self.has(object, leaf(field), value)), *weight)
-            }
+            Query::Terms {
+                field,
+                values,
+                weight,
+            } => constant(
+                values.iter().any(|value| self.has(object, leaf(field), value)),
+                *weight,
+            ),
             Query::Range { field, lower, upper } => {
                 constant(self.in_range(object, leaf(field), lower, upper), 1.0)
             }
-            Query::Prefix { field, value, weight } => {
-                constant(self.any_string(object, leaf(field), |text| text.starts_with(value)), *weight)
-            }
-            Query::Suffix { field, value, weight } => {
-                constant(self.any_string(object, leaf(field), |text| text.ends_with(value)), *weight)
-            }
-            Query::Wildcard { field, pattern, weight } if pattern.chars().all(|c| c == '*') => {
+            Query::Prefix { field, value, weight } => constant(
+                self.any_string(object, leaf(field), |text| text.starts_with(value)),
+                *weight,
+            ),
+            Query::Suffix { field, value, weight } => constant(
+                self.any_string(object, leaf(field), |text| text.ends_with(value)),
+                *weight,
+            ),
+            Query::Wildcard {
+                field,
+                pattern,
+                weight,
+            } if pattern.chars().all(|c| c == '*') => {
                 constant(!values(object, leaf(field)).is_empty(), *weight)
             }
-            Query::Wildcard { field, pattern, weight } => {
+            Query::Wildcard {
+                field,
+                pattern,
+                weight,
+            } => {
                 let pattern: Vec<char> = pattern.chars().collect();
                 let fits = |text: &str| wildcard(&pattern, &text.chars().collect::<Vec<char>>());
                 constant(self.any_string(object, leaf(field), fits), *weight)
@@ -137,21 +166,48 @@ impl<'a> Oracle<'a> {
             | Query::MatchFuzzy { .. }
             | Query::MatchPhrase { .. }
             | Query::MatchPhrasePrefix { .. } => self.texts.score(self.universe, query, object),
-            Query::Bool { must, filter, should, must_not, minimum_should_match } => {
-                self.boolean(object, scope, (must, filter, should, must_not), *minimum_should_match)
-            }
-            Query::Nested { path, query, score_mode, weight, .. } => {
+            Query::Bool {
+                must,
+                filter,
+                should,
+                must_not,
+                minimum_should_match,
+            } => self.boolean(
+                object,
+                scope,
+                (must, filter, should, must_not),
+                *minimum_should_match,
+            ),
+            Query::Nested {
+                path,
+                query,
+                score_mode,
+                weight,
+                ..
+            } => {
                 let inside = objects_at(object, scope, path);
                 let scores = inside.iter().filter_map(|object| self.score(query, object, path));
                 let scores: Vec<Interval> = scores.collect();
                 of_objects(*score_mode, &scores).map(|score| score.times(f64::from(*weight)))
             }
-            Query::GeoDistance { field, center, distance_meters } => {
-                constant(self.in_circle(&points(object, leaf(field)), *center, *distance_meters), 1.0)
-            }
-            Query::GeoBoundingBox { field, top_left, bottom_right } => {
+            Query::GeoDistance {
+                field,
+                center,
+                distance_meters,
+            } => constant(
+                self.in_circle(&points(object, leaf(field)), *center, *distance_meters),
+                1.0,
+            ),
+            Query::GeoBoundingBox {
+                field,
+                top_left,
+                bottom_right,
+            } => {
                 let mut points = points(object, leaf(field)).into_iter();
-                constant(points.any(|point| geo::in_box(point, *top_left, *bottom_right)), 1.0)
+                constant(
+                    points.any(|point| geo::in_box(point, *top_left, *bottom_right)),
+                    1.0,
+                )
             }
             Query::GeoPolygon { field, vertices } => {
                 let mut points = points(object, leaf(field)).into_iter();
@@ -159,8 +215,14 @@ impl<'a> Oracle<'a> {
             }
             Query::ConstScore { filter, weight } => constant(self.matches(filter, object, scope), *weight),
             Query::FunctionScore(scored) => functions::score(self, scored, object, scope),
-            Query::DisMax { queries, tie_breaker, weight } => {
-                let scores = queries.iter().filter_map(|query| self.score(query, object, scope));
+            Query::DisMax {
+                queries,
+                tie_breaker,
+                weight,
+            } => {
+                let scores = queries
+                    .iter()
+                    .filter_map(|query| self.score(query, object, scope));
                 let scores: Vec<Interval> = scores.collect();
                 let best = scores.iter().copied().reduce(|a, b| a.with(b, f64::max))?;
                 let all = sum(&scores);
@@ -183,10 +245,14 @@ impl<'a> Oracle<'a> {
         if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
             return Some(Interval::exact(1.0));
         }
-        let required: Option<Vec<Interval>> =
-            must.iter().map(|query| self.score(query, object, scope)).collect();
-        let optional: Vec<Interval> =
-            should.iter().filter_map(|query| self.score(query, object, scope)).collect();
+        let required: Option<Vec<Interval>> = must
+            .iter()
+            .map(|query| self.score(query, object, scope))
+            .collect();
+        let optional: Vec<Interval> = should
+            .iter()
+            .filter_map(|query| self.score(query, object, scope))
+            .collect();
         let least = match minimum {
             Some(minimum) => minimum as usize,
             None if must.is_empty() && filter.is_empty() && !should.is_empty() => 1,
@@ -204,7 +270,9 @@ impl<'a> Oracle<'a> {
         match value {
             QueryValue::String(wanted) => self.any_string(object, leaf, |text| text == wanted),
             QueryValue::Boolean(wanted) => values(object, leaf).contains(&FieldValue::Boolean(*wanted)),
-            _ => values(object, leaf).iter().any(|own| exact::compare(own, value).is_eq()),
+            _ => values(object, leaf)
+                .iter()
+                .any(|own| exact::compare(own, value).is_eq()),
         }
     }
 
@@ -261,7 +329,9 @@ impl<'a> Oracle<'a> {
 
 /// The sum of scores.
 pub(crate) fn sum(scores: &[Interval]) -> Interval {
-    scores.iter().fold(Interval::exact(0.0), |sum, score| sum.with(*score, |a, b| a + b))
+    scores
+        .iter()
+        .fold(Interval::exact(0.0), |sum, score| sum.with(*score, |a, b| a + b))
 }
 
 /// What a document scores from the scores of its objects; `None` without any.

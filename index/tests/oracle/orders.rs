@@ -44,7 +44,11 @@ pub(crate) struct Found {
 
 /// The order of a request: by score unless it says otherwise.
 pub(crate) fn effective(sorts: &[Sort]) -> Vec<Sort> {
-    if sorts.is_empty() { vec![Sort::Score { ascending: false }] } else { sorts.to_vec() }
+    if sorts.is_empty() {
+        vec![Sort::Score { ascending: false }]
+    } else {
+        sorts.to_vec()
+    }
 }
 
 impl Standing {
@@ -87,7 +91,10 @@ fn order_of(one: &SortValue, other: &SortValue) -> Ordering {
 /// Turns an order as the sort does; `missing` if one of both has no value.
 fn towards(sort: &Sort, missing: bool, ordering: Ordering) -> Ordering {
     let turned = match sort {
-        Sort::Field { missing: Missing::First, .. } if missing => true,
+        Sort::Field {
+            missing: Missing::First,
+            ..
+        } if missing => true,
         _ if missing => false,
         Sort::Field { descending, .. }
         | Sort::PrimaryKey { descending }
@@ -147,7 +154,11 @@ pub(crate) fn check(
         }
         shown.push(&own.group);
         let fits = own.standings.len() == hit.values.len()
-            && own.standings.iter().zip(&hit.values).all(|(standing, value)| standing.holds(value));
+            && own
+                .standings
+                .iter()
+                .zip(&hit.values)
+                .all(|(standing, value)| standing.holds(value));
         let score_fits = match hit.score {
             Some(score) => own.score.holds(f64::from(score)),
             None => !scored,
@@ -161,21 +172,33 @@ pub(crate) fn check(
             }
         }
     }
-    if let Some(pair) = hits.windows(2).find(|pair| compare(sorts, &pair[0], &pair[1]).is_ge()) {
+    if let Some(pair) = hits
+        .windows(2)
+        .find(|pair| compare(sorts, &pair[0], &pair[1]).is_ge())
+    {
         return Err(format!("not in order: {pair:?}"));
     }
     let (Some(first), Some(last)) = (hits.first(), hits.last()) else {
         return Ok(());
     };
-    let left_out = || groups.iter().filter(|(group, _)| !shown.iter().any(|shown| shown == *group));
+    let left_out = || {
+        groups
+            .iter()
+            .filter(|(group, _)| !shown.iter().any(|shown| shown == *group))
+    };
     let before = |hit: &Found, of: &Candidate| against(sorts, of, hit) == Some(Ordering::Less);
-    let surely = left_out().filter(|(_, own)| own.iter().any(|candidate| before(last, candidate))).count();
+    let surely = left_out()
+        .filter(|(_, own)| own.iter().any(|candidate| before(last, candidate)))
+        .count();
     let perhaps = |own: &[&Candidate]| {
-        own.iter().any(|candidate| against(sorts, candidate, first) != Some(Ordering::Greater))
+        own.iter()
+            .any(|candidate| against(sorts, candidate, first) != Some(Ordering::Greater))
     };
     let perhaps = left_out().filter(|(_, own)| perhaps(own)).count();
     if surely > skip || perhaps < skip {
-        return Err(format!("{surely} come before {last:?}, and {perhaps} before {first:?}: {skip} were to"));
+        return Err(format!(
+            "{surely} come before {last:?}, and {perhaps} before {first:?}: {skip} were to"
+        ));
     }
     Ok(())
 }
@@ -194,8 +217,14 @@ fn shown(value: &FieldValue) -> SortValue {
 /// The mean or the sum of some numbers, with what roundings may make of it.
 fn summed(all: &[&FieldValue], part: u64) -> Standing {
     let sum = all.iter().map(|value| exact::of_field(value)).sum();
-    let sizes: f64 = all.iter().map(|value| exact::nearest(&exact::of_field(value), 1).abs() / part as f64).sum();
-    let slack = (sizes * 1e-14).min(f64::MAX);
+    let sizes: f64 = all
+        .iter()
+        .map(|value| exact::nearest(&exact::of_field(value), 1).abs() / part as f64)
+        .sum();
+    let slack = sizes * 1e-14;
+    if sizes * part as f64 > crate::LARGEST_SUM {
+        return Standing::Between(f64::NEG_INFINITY, f64::INFINITY);
+    }
     let value = exact::nearest(&sum, part).clamp(f64::MIN, f64::MAX);
     Standing::Between((value - slack).max(f64::MIN), (value + slack).min(f64::MAX))
 }
@@ -205,7 +234,9 @@ fn substitute(value: &QueryValue, doubles: bool) -> SortValue {
     match value {
         QueryValue::String(text) => SortValue::String(text.clone()),
         QueryValue::Boolean(flag) => SortValue::Boolean(*flag),
-        QueryValue::Integer(number) | QueryValue::Time(number) if doubles => SortValue::Double(*number as f64),
+        QueryValue::Integer(number) | QueryValue::Time(number) if doubles => {
+            SortValue::Double(*number as f64)
+        }
         QueryValue::Integer(number) => SortValue::Long(*number),
         QueryValue::Time(number) => SortValue::Date(*number),
         QueryValue::Double(number) => SortValue::Double(*number),
@@ -224,9 +255,13 @@ impl Oracle<'_> {
         match sort {
             Sort::Score { .. } => Standing::Between(score.low.min(f64::from(f32::MAX)), score.high),
             Sort::PrimaryKey { .. } => Standing::Exactly(SortValue::Key(key.to_vec())),
-            Sort::GeoDistance { field, points: from, .. } => {
+            Sort::GeoDistance {
+                field, points: from, ..
+            } => {
                 let own = points(object, self.universe.leaf(field));
-                let pairs = own.iter().flat_map(|own| from.iter().map(|from| geo::meters(*own, *from)));
+                let pairs = own
+                    .iter()
+                    .flat_map(|own| from.iter().map(|from| geo::meters(*own, *from)));
                 match pairs.min_by(f64::total_cmp) {
                     None => Standing::Exactly(SortValue::Missing),
                     Some(meters) => {
@@ -235,7 +270,13 @@ impl Oracle<'_> {
                     }
                 }
             }
-            Sort::Field { field, descending, mode, missing, nested } => {
+            Sort::Field {
+                field,
+                descending,
+                mode,
+                missing,
+                nested,
+            } => {
                 let leaf = self.universe.leaf(field);
                 let objects = match nested {
                     None => vec![object],
@@ -248,8 +289,10 @@ impl Oracle<'_> {
                         objects
                     }
                 };
-                let all: Vec<&FieldValue> =
-                    objects.into_iter().flat_map(|object| values(object, leaf)).collect();
+                let all: Vec<&FieldValue> = objects
+                    .into_iter()
+                    .flat_map(|object| values(object, leaf))
+                    .collect();
                 let summing = matches!(mode, Some(ArrayMode::Avg | ArrayMode::Sum));
                 if all.is_empty() {
                     return Standing::Exactly(match missing {
@@ -268,19 +311,18 @@ impl Oracle<'_> {
                     Some(ArrayMode::Max) => false,
                     None => !descending,
                 };
-                let value = if lowest { each.min_by(order_of) } else { each.max_by(order_of) };
+                let value = if lowest {
+                    each.min_by(order_of)
+                } else {
+                    each.max_by(order_of)
+                };
                 Standing::Exactly(value.expect("a value"))
             }
         }
     }
 
     /// An object of a scope that matches, as it may be a hit of its own group.
-    pub(crate) fn candidate(
-        &self,
-        sorts: &[Sort],
-        at: (&[u8], &Object, &str),
-        score: Interval,
-    ) -> Candidate {
+    pub(crate) fn candidate(&self, sorts: &[Sort], at: (&[u8], &Object, &str), score: Interval) -> Candidate {
         Candidate {
             key: at.0.to_vec(),
             score,

@@ -1,8 +1,8 @@
 //! Random aggregations, three levels deep, in and out of nested objects.
 
 use souk_index::{
-    Aggregation, CalendarUnit, CompositeSource, Figure, GroupOrder, GroupOrderBy, QueryValue, SourceKind, TimeZone,
-    ValueRange,
+    Aggregation, CalendarUnit, CompositeSource, Figure, GroupOrder, GroupOrderBy, QueryValue, SourceKind,
+    TimeZone, ValueRange,
 };
 
 use crate::exact;
@@ -53,7 +53,9 @@ fn is_point(leaf: &Leaf) -> bool {
 
 /// Whether aggregations go from the objects of one scope to those of another.
 fn reaches(from: &str, to: &str) -> bool {
-    let inside = |outer: &str, inner: &str| outer.is_empty() || inner == outer || inner.starts_with(&format!("{outer}."));
+    let inside = |outer: &str, inner: &str| {
+        outer.is_empty() || inner == outer || inner.starts_with(&format!("{outer}."))
+    };
     inside(from, to) || inside(to, from)
 }
 
@@ -61,7 +63,10 @@ impl Questions<'_> {
     /// A field of any objects that are inside those of the scope, or around them.
     fn reached(&mut self, scope: &str, fits: impl Fn(&Leaf) -> bool) -> Option<Leaf> {
         let all = self.universe.leaves.iter();
-        let fields: Vec<Leaf> = all.filter(|leaf| fits(leaf) && reaches(scope, &leaf.scope)).cloned().collect();
+        let fields: Vec<Leaf> = all
+            .filter(|leaf| fits(leaf) && reaches(scope, &leaf.scope))
+            .cloned()
+            .collect();
         (!fields.is_empty()).then(|| pick(self.rng, &fields).clone())
     }
 
@@ -95,12 +100,22 @@ impl Questions<'_> {
             0 => {
                 let leaf = self.reached(scope, is_number)?;
                 let count = self.rng.usize(1..6);
-                let percentages =
-                    (0..count).map(|_| *pick(self.rng, &[0.0, 7.0, 14.0, 28.0, 50.0, 55.0, 56.0, 12.5, 99.0, 100.0]));
+                let percentages = (0..count).map(|_| {
+                    *pick(
+                        self.rng,
+                        &[0.0, 7.0, 14.0, 28.0, 50.0, 55.0, 56.0, 12.5, 99.0, 100.0],
+                    )
+                });
                 let percentages = percentages.collect();
-                Some(Aggregation::Percentiles { missing: self.missing(leaf.kind), field: leaf.path, percentages })
+                Some(Aggregation::Percentiles {
+                    missing: self.missing(leaf.kind),
+                    field: leaf.path,
+                    percentages,
+                })
             }
-            1 => Some(Aggregation::GeoCentroid { field: self.reached(scope, is_point)?.path }),
+            1 => Some(Aggregation::GeoCentroid {
+                field: self.reached(scope, is_point)?.path,
+            }),
             2 => Some(Aggregation::TopHits {
                 size: *pick(self.rng, &[1, 2, 5, 100]),
                 sort: self.sorts(),
@@ -112,13 +127,21 @@ impl Questions<'_> {
                     Figure::Sum => is_summable(leaf),
                     _ => is_number(leaf),
                 })?;
-                Some(Aggregation::Figure { missing: self.missing(leaf.kind), field: leaf.path, figure })
+                Some(Aggregation::Figure {
+                    missing: self.missing(leaf.kind),
+                    field: leaf.path,
+                    figure,
+                })
             }
         }
     }
 
     fn inside(&mut self, scope: &str, level: usize) -> Named {
-        if level < LEVELS && !once_in(self.rng, 3) { self.aggregations(scope, level + 1) } else { Vec::new() }
+        if level < LEVELS && !once_in(self.rng, 3) {
+            self.aggregations(scope, level + 1)
+        } else {
+            Vec::new()
+        }
     }
 
     fn order(&mut self, inside: &Named) -> Vec<GroupOrder> {
@@ -133,7 +156,10 @@ impl Questions<'_> {
                 (1 | 2, Some(name)) => GroupOrderBy::Aggregation(name.clone()),
                 _ => GroupOrderBy::Count,
             };
-            GroupOrder { by, descending: self.rng.bool() }
+            GroupOrder {
+                by,
+                descending: self.rng.bool(),
+            }
         });
         order.collect()
     }
@@ -151,7 +177,10 @@ impl Questions<'_> {
 
     fn value_range(&mut self, kind: Kind) -> ValueRange {
         let (from, to) = self.ends(kind);
-        ValueRange { from: self.rng.bool().then_some(from), to: self.rng.bool().then_some(to) }
+        ValueRange {
+            from: self.rng.bool().then_some(from),
+            to: self.rng.bool().then_some(to),
+        }
     }
 
     fn grouping(&mut self, scope: &str, level: usize) -> Option<Aggregation> {
@@ -174,7 +203,10 @@ impl Questions<'_> {
             }
             3 => {
                 let leaf = self.reached(scope, is_point)?;
-                let (a, b) = (*pick(self.rng, &[0.0, 500.0, 10_000.0]), *pick(self.rng, &[20_000.0, 1e6, 2e7]));
+                let (a, b) = (
+                    *pick(self.rng, &[0.0, 500.0, 10_000.0]),
+                    *pick(self.rng, &[20_000.0, 1e6, 2e7]),
+                );
                 Aggregation::GeoDistance {
                     origin: *pick(self.rng, &self.universe.points),
                     ranges: vec![(Some(a), Some(b)), (None, Some(b)), (Some(a), None)],
@@ -215,15 +247,24 @@ impl Questions<'_> {
         let (min_doc_count, bounds) = if self.rng.bool() {
             let from = self.rng.i64(-20..20);
             let end = |number: i64| Some(QueryValue::Integer(number));
-            let bounds = ValueRange { from: end(from), to: end(from + self.rng.i64(1..30)) };
+            let bounds = ValueRange {
+                from: end(from),
+                to: end(from + self.rng.i64(1..30)),
+            };
             (self.rng.u64(..2), bounds)
         } else {
             let range = self.value_range(leaf.kind);
-            (self.rng.u64(1..3), if once_in(self.rng, 2) { range } else { ValueRange::default() })
+            (
+                self.rng.u64(1..3),
+                if once_in(self.rng, 2) {
+                    range
+                } else {
+                    ValueRange::default()
+                },
+            )
         };
-        let fractional = |end: &Option<QueryValue>| {
-            matches!(end, Some(QueryValue::Double(_))) && leaf.kind == Kind::Long
-        };
+        let fractional =
+            |end: &Option<QueryValue>| matches!(end, Some(QueryValue::Double(_))) && leaf.kind == Kind::Long;
         if !crate::FRACTIONAL_ENDS && (fractional(&bounds.from) || fractional(&bounds.to)) {
             return None;
         }
@@ -240,7 +281,9 @@ impl Questions<'_> {
     }
 
     fn zone(&mut self) -> TimeZone {
-        pick(self.rng, &["", "+08:00", "-03:30", "+18:00"]).parse().expect("a zone")
+        pick(self.rng, &["", "+08:00", "-03:30", "+18:00"])
+            .parse()
+            .expect("a zone")
     }
 
     fn date_histogram(&mut self, scope: &str, level: usize) -> Option<Aggregation> {
@@ -258,10 +301,23 @@ impl Questions<'_> {
             let from = 1_700_000_000_000_000_000 + self.rng.i64(-60..60) * HOURS;
             let to = from + self.rng.i64(1..100) * width;
             let end = |time: i64| Some(QueryValue::Time(time));
-            (self.rng.u64(..2), ValueRange { from: end(from), to: end(to) })
+            (
+                self.rng.u64(..2),
+                ValueRange {
+                    from: end(from),
+                    to: end(to),
+                },
+            )
         } else {
             let range = self.value_range(Kind::Date);
-            (self.rng.u64(1..3), if once_in(self.rng, 2) { range } else { ValueRange::default() })
+            (
+                self.rng.u64(1..3),
+                if once_in(self.rng, 2) {
+                    range
+                } else {
+                    ValueRange::default()
+                },
+            )
         };
         Some(Aggregation::DateHistogram {
             interval: *pick(self.rng, &[1, 1, 2, 3, 7]),
@@ -299,7 +355,10 @@ impl Questions<'_> {
     fn source(&mut self, scope: &str) -> Option<CompositeSource> {
         let (leaf, kind) = match self.rng.u8(..7) {
             0 => {
-                let kind = SourceKind::Histogram { interval: *pick(self.rng, &[2.0, 2.5, 1e300]), offset: 1.0 };
+                let kind = SourceKind::Histogram {
+                    interval: *pick(self.rng, &[2.0, 2.5, 1e300]),
+                    offset: 1.0,
+                };
                 (self.field(scope, is_summable)?, kind)
             }
             1 => {
@@ -311,7 +370,12 @@ impl Questions<'_> {
                 };
                 (self.field(scope, |leaf| leaf.kind == Kind::Date)?, kind)
             }
-            2 => (self.field(scope, is_point)?, SourceKind::GeoCell { resolution: self.rng.u8(..16) }),
+            2 => (
+                self.field(scope, is_point)?,
+                SourceKind::GeoCell {
+                    resolution: self.rng.u8(..16),
+                },
+            ),
             _ => (self.field(scope, is_key)?, SourceKind::Terms),
         };
         let missing = self.missing(leaf.kind);

@@ -13,8 +13,12 @@ impl Questions<'_> {
 
     fn sort(&mut self) -> Sort {
         match self.rng.u8(..9) {
-            0 | 1 => Sort::Score { ascending: once_in(self.rng, 3) },
-            2 => Sort::PrimaryKey { descending: self.rng.bool() },
+            0 | 1 => Sort::Score {
+                ascending: once_in(self.rng, 3),
+            },
+            2 => Sort::PrimaryKey {
+                descending: self.rng.bool(),
+            },
             3 => self.distance("").unwrap_or(Sort::PrimaryKey { descending: true }),
             _ => {
                 let leaves = self.universe.leaves.iter().filter(|leaf| Self::sortable(leaf));
@@ -26,7 +30,10 @@ impl Questions<'_> {
     }
 
     fn sortable(leaf: &Leaf) -> bool {
-        matches!(leaf.kind, Kind::Keyword | Kind::Long | Kind::Double | Kind::Boolean | Kind::Date)
+        matches!(
+            leaf.kind,
+            Kind::Keyword | Kind::Long | Kind::Double | Kind::Boolean | Kind::Date
+        )
     }
 
     fn by_field(&mut self, leaf: &Leaf) -> Sort {
@@ -50,16 +57,36 @@ impl Questions<'_> {
             path: leaf.scope.clone(),
             filter: self.rng.bool().then(|| self.query(&leaf.scope, 1)),
         });
-        Sort::Field { field: leaf.path.clone(), descending: self.rng.bool(), mode, missing, nested }
+        Sort::Field {
+            field: leaf.path.clone(),
+            descending: self.rng.bool(),
+            mode,
+            missing,
+            nested,
+        }
     }
 
     fn distance(&mut self, scope: &str) -> Option<Sort> {
         let field = self.field(scope, |leaf| leaf.kind == Kind::Point)?.path;
-        let count = if once_in(self.rng, 10) { 100 } else { self.rng.usize(1..4) };
+        let count = if once_in(self.rng, 10) {
+            100
+        } else {
+            self.rng.usize(1..4)
+        };
         let points: Vec<GeoPoint> = (0..count)
-            .map(|_| if self.rng.bool() { *pick(self.rng, &self.universe.points) } else { point(self.rng) })
+            .map(|_| {
+                if self.rng.bool() {
+                    *pick(self.rng, &self.universe.points)
+                } else {
+                    point(self.rng)
+                }
+            })
             .collect();
-        Some(Sort::GeoDistance { field, points, descending: self.rng.bool() })
+        Some(Sort::GeoDistance {
+            field,
+            points,
+            descending: self.rng.bool(),
+        })
     }
 
     /// An order of the objects at a path, by their own fields.
@@ -67,14 +94,28 @@ impl Questions<'_> {
         let mut sorts = Vec::new();
         for _ in 0..self.rng.usize(..3) {
             let sort = match self.rng.u8(..4) {
-                0 => Some(Sort::Score { ascending: self.rng.bool() }),
-                1 => self.distance(path),
-                _ => self.field(path, Self::sortable).map(|leaf| match self.by_field(&leaf) {
-                    Sort::Field { field, descending, mode, missing, .. } => {
-                        Sort::Field { field, descending, mode, missing, nested: None }
-                    }
-                    other => other,
+                0 => Some(Sort::Score {
+                    ascending: self.rng.bool(),
                 }),
+                1 => self.distance(path),
+                _ => self
+                    .field(path, Self::sortable)
+                    .map(|leaf| match self.by_field(&leaf) {
+                        Sort::Field {
+                            field,
+                            descending,
+                            mode,
+                            missing,
+                            ..
+                        } => Sort::Field {
+                            field,
+                            descending,
+                            mode,
+                            missing,
+                            nested: None,
+                        },
+                        other => other,
+                    }),
             };
             sorts.extend(sort);
         }

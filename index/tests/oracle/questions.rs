@@ -5,8 +5,9 @@ use std::ops::Bound;
 
 use fastrand::Rng;
 use souk_index::{
-    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, FieldValue, Function, FunctionScore, FunctionScoreMode,
-    Fuzziness, GeoPoint, InnerHits, Modifier, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
+    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, FieldValue, Function, FunctionScore,
+    FunctionScoreMode, Fuzziness, GeoPoint, InnerHits, Modifier, Operator, Query, QueryValue, ScoreFunction,
+    ScoreMode,
 };
 
 use crate::exact;
@@ -18,8 +19,13 @@ pub(crate) struct Questions<'a> {
     pub(crate) universe: &'a Universe,
 }
 
-const SCORE_MODES: [ScoreMode; 5] =
-    [ScoreMode::None, ScoreMode::Avg, ScoreMode::Max, ScoreMode::Min, ScoreMode::Total];
+const SCORE_MODES: [ScoreMode; 5] = [
+    ScoreMode::None,
+    ScoreMode::Avg,
+    ScoreMode::Max,
+    ScoreMode::Min,
+    ScoreMode::Total,
+];
 const MODIFIERS: [Modifier; 10] = [
     Modifier::None,
     Modifier::Log,
@@ -40,7 +46,11 @@ impl Questions<'_> {
     }
 
     fn leaves(&self, scope: &str, fits: impl Fn(&Leaf) -> bool) -> Vec<Leaf> {
-        self.universe.of_scope(scope).filter(|leaf| fits(leaf)).cloned().collect()
+        self.universe
+            .of_scope(scope)
+            .filter(|leaf| fits(leaf))
+            .cloned()
+            .collect()
     }
 
     /// A field of the scope, if there is one of these.
@@ -59,7 +69,11 @@ impl Questions<'_> {
             Kind::Date => {
                 let time = *pick(self.rng, &self.universe.dates);
                 let time = near(self.rng, time);
-                if self.rng.bool() { QueryValue::Time(time) } else { QueryValue::Integer(time) }
+                if self.rng.bool() {
+                    QueryValue::Time(time)
+                } else {
+                    QueryValue::Integer(time)
+                }
             }
             Kind::Long | Kind::Double => match self.rng.u8(..4) {
                 0 => {
@@ -87,7 +101,11 @@ impl Questions<'_> {
     /// A token as texts may have it.
     fn word(&mut self) -> String {
         let word = pick(self.rng, &self.universe.words).clone();
-        if once_in(self.rng, 4) { word } else { word.to_lowercase() }
+        if once_in(self.rng, 4) {
+            word
+        } else {
+            word.to_lowercase()
+        }
     }
 
     /// A text to look for.
@@ -98,7 +116,9 @@ impl Questions<'_> {
             1 => self.rng.usize(4..9),
             _ => self.rng.usize(1..4),
         };
-        let mut words: Vec<String> = (0..count).map(|_| pick(self.rng, &self.universe.words).clone()).collect();
+        let mut words: Vec<String> = (0..count)
+            .map(|_| pick(self.rng, &self.universe.words).clone())
+            .collect();
         if once_in(self.rng, 5) {
             let nth = self.rng.usize(..words.len());
             words[nth] = self.misspelled(&words[nth].clone());
@@ -135,11 +155,17 @@ impl Questions<'_> {
                 24..27 => self.nested(scope, depth - 1),
                 27 => {
                     let weight = self.weight();
-                    Some(Query::ConstScore { filter: Box::new(self.query(scope, depth - 1)), weight })
+                    Some(Query::ConstScore {
+                        filter: Box::new(self.query(scope, depth - 1)),
+                        weight,
+                    })
                 }
                 28 => {
                     let weight = self.weight();
-                    Some(Query::Weighted { query: Box::new(self.query(scope, depth - 1)), weight })
+                    Some(Query::Weighted {
+                        query: Box::new(self.query(scope, depth - 1)),
+                        weight,
+                    })
                 }
                 29 => Some(Query::DisMax {
                     queries: self.several(scope, depth - 1, 1..4),
@@ -155,7 +181,9 @@ impl Questions<'_> {
     }
 
     fn several(&mut self, scope: &str, depth: u32, count: std::ops::Range<usize>) -> Vec<Query> {
-        (0..self.rng.usize(count)).map(|_| self.query(scope, depth)).collect()
+        (0..self.rng.usize(count))
+            .map(|_| self.query(scope, depth))
+            .collect()
     }
 
     fn boolean(&mut self, scope: &str, depth: u32) -> Query {
@@ -163,17 +191,32 @@ impl Questions<'_> {
         let minimum = self.rng.bool().then(|| self.rng.u32(..=should.len() as u32));
         Query::Bool {
             must: self.several(scope, depth, 0..3),
-            filter: if once_in(self.rng, 3) { self.several(scope, depth, 0..3) } else { Vec::new() },
-            must_not: if once_in(self.rng, 3) { self.several(scope, depth, 0..2) } else { Vec::new() },
+            filter: if once_in(self.rng, 3) {
+                self.several(scope, depth, 0..3)
+            } else {
+                Vec::new()
+            },
+            must_not: if once_in(self.rng, 3) {
+                self.several(scope, depth, 0..2)
+            } else {
+                Vec::new()
+            },
             should,
             minimum_should_match: minimum,
         }
     }
 
     fn nested(&mut self, scope: &str, depth: u32) -> Option<Query> {
-        let inside = |leaf: &&Leaf| leaf.kind == Kind::Nested && (scope.is_empty() || leaf.path.starts_with(&format!("{scope}.")));
-        let paths: Vec<String> =
-            self.universe.leaves.iter().filter(inside).map(|leaf| leaf.path.clone()).collect();
+        let inside = |leaf: &&Leaf| {
+            leaf.kind == Kind::Nested && (scope.is_empty() || leaf.path.starts_with(&format!("{scope}.")))
+        };
+        let paths: Vec<String> = self
+            .universe
+            .leaves
+            .iter()
+            .filter(inside)
+            .map(|leaf| leaf.path.clone())
+            .collect();
         if paths.is_empty() {
             return None;
         }
@@ -193,8 +236,16 @@ impl Questions<'_> {
 
     fn term(&mut self, scope: &str) -> Option<Query> {
         let leaf = self.field(scope, Self::comparable)?;
-        let value = if leaf.key { self.key() } else { self.value(leaf.kind) };
-        Some(Query::Term { field: leaf.path, value, weight: self.weight() })
+        let value = if leaf.key {
+            self.key()
+        } else {
+            self.value(leaf.kind)
+        };
+        Some(Query::Term {
+            field: leaf.path,
+            value,
+            weight: self.weight(),
+        })
     }
 
     /// A document's key where keys are text.
@@ -204,9 +255,23 @@ impl Questions<'_> {
 
     fn terms(&mut self, scope: &str) -> Option<Query> {
         let leaf = self.field(scope, Self::comparable)?;
-        let count = if once_in(self.rng, 6) { 30 } else { self.rng.usize(1..5) };
-        let values = (0..count).map(|_| if leaf.key { self.key() } else { self.value(leaf.kind) });
-        Some(Query::Terms { field: leaf.path, values: values.collect(), weight: self.weight() })
+        let count = if once_in(self.rng, 6) {
+            30
+        } else {
+            self.rng.usize(1..5)
+        };
+        let values = (0..count).map(|_| {
+            if leaf.key {
+                self.key()
+            } else {
+                self.value(leaf.kind)
+            }
+        });
+        Some(Query::Terms {
+            field: leaf.path,
+            values: values.collect(),
+            weight: self.weight(),
+        })
     }
 
     fn range(&mut self, scope: &str) -> Option<Query> {
@@ -216,7 +281,11 @@ impl Questions<'_> {
             (QueryValue::String(a), QueryValue::String(b)) => a.as_bytes().cmp(b.as_bytes()),
             _ => exact::of_query(&a).cmp(&exact::of_query(&b)),
         };
-        let (low, high) = if order == Ordering::Greater { (b, a) } else { (a, b) };
+        let (low, high) = if order == Ordering::Greater {
+            (b, a)
+        } else {
+            (a, b)
+        };
         let end = |rng: &mut Rng, value: QueryValue| match rng.u8(..3) {
             0 => Bound::Unbounded,
             1 => Bound::Included(value),
@@ -228,7 +297,11 @@ impl Questions<'_> {
         } else {
             lower
         };
-        Some(Query::Range { field: leaf.path, lower, upper })
+        Some(Query::Range {
+            field: leaf.path,
+            lower,
+            upper,
+        })
     }
 
     fn pattern(&mut self, scope: &str) -> Option<Query> {
@@ -240,13 +313,25 @@ impl Questions<'_> {
         };
         let chars: Vec<char> = word.chars().take(500).collect();
         if chars.is_empty() {
-            return Some(Query::Wildcard { field: leaf.path, pattern: "*".to_owned(), weight: self.weight() });
+            return Some(Query::Wildcard {
+                field: leaf.path,
+                pattern: "*".to_owned(),
+                weight: self.weight(),
+            });
         }
         let cut = self.rng.usize(1..=chars.len());
         let (field, weight) = (leaf.path, self.weight());
         Some(match self.rng.u8(..3) {
-            0 => Query::Prefix { field, value: chars[..cut].iter().collect(), weight },
-            1 => Query::Suffix { field, value: chars[chars.len() - cut..].iter().collect(), weight },
+            0 => Query::Prefix {
+                field,
+                value: chars[..cut].iter().collect(),
+                weight,
+            },
+            1 => Query::Suffix {
+                field,
+                value: chars[chars.len() - cut..].iter().collect(),
+                weight,
+            },
             _ => {
                 let mut pattern = String::new();
                 for c in chars.into_iter().take(9) {
@@ -261,7 +346,11 @@ impl Questions<'_> {
                 if once_in(self.rng, 3) {
                     pattern.push('*');
                 }
-                Query::Wildcard { field, pattern, weight }
+                Query::Wildcard {
+                    field,
+                    pattern,
+                    weight,
+                }
             }
         })
     }
@@ -279,11 +368,21 @@ impl Questions<'_> {
             self.text()
         };
         let (field, weight) = (leaf.path, self.weight());
-        let operator = if self.rng.bool() { Operator::And } else { Operator::Or };
+        let operator = if self.rng.bool() {
+            Operator::And
+        } else {
+            Operator::Or
+        };
         let minimum_should_match =
             (operator == Operator::Or && once_in(self.rng, 3)).then(|| self.rng.u32(1..4));
         Some(match self.rng.u8(..8) {
-            0..3 => Query::Match { field, text, operator, minimum_should_match, weight },
+            0..3 => Query::Match {
+                field,
+                text,
+                operator,
+                minimum_should_match,
+                weight,
+            },
             3 => Query::MatchFuzzy {
                 field,
                 text,
@@ -291,17 +390,36 @@ impl Questions<'_> {
                 minimum_should_match,
                 fuzziness: *pick(
                     self.rng,
-                    &[Fuzziness::Auto, Fuzziness::Edits(0), Fuzziness::Edits(1), Fuzziness::Edits(2)],
+                    &[
+                        Fuzziness::Auto,
+                        Fuzziness::Edits(0),
+                        Fuzziness::Edits(1),
+                        Fuzziness::Edits(2),
+                    ],
                 ),
                 prefix_length: self.rng.u32(..3),
                 weight,
             },
             4 => {
                 let cut = self.rng.usize(1..=text.chars().count());
-                Query::MatchPhrasePrefix { field, text: text.chars().take(cut).collect(), weight }
+                Query::MatchPhrasePrefix {
+                    field,
+                    text: text.chars().take(cut).collect(),
+                    weight,
+                }
             }
-            5 => Query::MatchPhrase { field, text, slop: *pick(self.rng, &[1, 2, 5, 256]), weight },
-            _ => Query::MatchPhrase { field, text, slop: 0, weight },
+            5 => Query::MatchPhrase {
+                field,
+                text,
+                slop: *pick(self.rng, &[1, 2, 5, 256]),
+                weight,
+            },
+            _ => Query::MatchPhrase {
+                field,
+                text,
+                slop: 0,
+                weight,
+            },
         })
     }
 
@@ -311,7 +429,11 @@ impl Questions<'_> {
     }
 
     fn center(&mut self) -> GeoPoint {
-        if self.rng.bool() { *pick(self.rng, &self.universe.points) } else { point(self.rng) }
+        if self.rng.bool() {
+            *pick(self.rng, &self.universe.points)
+        } else {
+            point(self.rng)
+        }
     }
 
     fn area(&mut self, scope: &str) -> Option<Query> {
@@ -344,9 +466,15 @@ impl Questions<'_> {
                 let vertices = (0..count).map(|nth| {
                     let angle = (nth as f64 + self.rng.f64() * 0.5) / count as f64 * std::f64::consts::TAU;
                     let radius = radius * (0.5 + self.rng.f64());
-                    at(latitude.clamp(-50.0, 50.0) + radius * angle.sin(), longitude + radius * angle.cos())
+                    at(
+                        latitude.clamp(-50.0, 50.0) + radius * angle.sin(),
+                        longitude + radius * angle.cos(),
+                    )
                 });
-                Query::GeoPolygon { field, vertices: vertices.collect() }
+                Query::GeoPolygon {
+                    field,
+                    vertices: vertices.collect(),
+                }
             }
         })
     }
@@ -370,19 +498,26 @@ impl Questions<'_> {
         ];
         Query::FunctionScore(Box::new(FunctionScore {
             query: self.query(scope, depth),
-            functions: (0..self.rng.usize(..4)).map(|_| self.function(scope, depth)).collect(),
+            functions: (0..self.rng.usize(..4))
+                .map(|_| self.function(scope, depth))
+                .collect(),
             score_mode: *pick(self.rng, &score_modes),
             combine_mode: *pick(self.rng, &combine_modes),
-            min_score: once_in(self.rng, 4).then(|| *pick(self.rng, &[0.0, 0.123_456_7, 1.234_567, 9.876_543])),
+            min_score: once_in(self.rng, 4)
+                .then(|| *pick(self.rng, &[0.0, 0.123_456_7, 1.234_567, 9.876_543])),
             max_score: once_in(self.rng, 3).then(|| *pick(self.rng, &[0.0, 1.7, 1_000.0])),
         }))
     }
 
     fn function(&mut self, scope: &str, depth: u32) -> ScoreFunction {
-        let number = self.field(scope, |leaf| matches!(leaf.kind, Kind::Long | Kind::Double | Kind::Date));
+        let number = self.field(scope, |leaf| {
+            matches!(leaf.kind, Kind::Long | Kind::Double | Kind::Date)
+        });
         let function = match (self.rng.u8(..6), number) {
             (0, _) | (_, None) => Function::One,
-            (1, _) => Function::Random { seed: self.rng.u64(..) },
+            (1, _) => Function::Random {
+                seed: self.rng.u64(..),
+            },
             (2 | 3, Some(leaf)) => Function::FieldValueFactor {
                 field: leaf.path,
                 factor: *pick(self.rng, &[1.0, 0.25, -3.0, 1e300]),
@@ -399,8 +534,15 @@ impl Questions<'_> {
     }
 
     fn decay(&mut self, scope: &str, leaf: &Leaf) -> Decay {
-        let modes = [DistanceMode::Min, DistanceMode::Max, DistanceMode::Avg, DistanceMode::Sum];
-        let place = self.field(scope, |leaf| leaf.kind == Kind::Point).filter(|_| self.rng.bool());
+        let modes = [
+            DistanceMode::Min,
+            DistanceMode::Max,
+            DistanceMode::Avg,
+            DistanceMode::Sum,
+        ];
+        let place = self
+            .field(scope, |leaf| leaf.kind == Kind::Point)
+            .filter(|_| self.rng.bool());
         let (field, origin, scale) = match place {
             Some(place) => (place.path, DecayOrigin::Point(self.center()), 9_000.0),
             None => {
@@ -408,12 +550,19 @@ impl Questions<'_> {
                     Kind::Date => 3e7,
                     _ => *pick(self.rng, &[0.7, 7.0, 1e300]),
                 };
-                (leaf.path.clone(), DecayOrigin::Value(self.value(leaf.kind)), scale)
+                (
+                    leaf.path.clone(),
+                    DecayOrigin::Value(self.value(leaf.kind)),
+                    scale,
+                )
             }
         };
         Decay {
             field,
-            shape: *pick(self.rng, &[DecayShape::Gauss, DecayShape::Exp, DecayShape::Linear]),
+            shape: *pick(
+                self.rng,
+                &[DecayShape::Gauss, DecayShape::Exp, DecayShape::Linear],
+            ),
             origin,
             scale,
             offset: *pick(self.rng, &[0.0, 0.5, 4.0]),
@@ -425,7 +574,12 @@ impl Questions<'_> {
     /// Lets some `nested` queries of a query tell their objects. Under a `must_not` there are none.
     pub(crate) fn with_inner_hits(&mut self, query: &mut Query, lists: &mut usize) {
         match query {
-            Query::Nested { path, query, inner_hits, .. } => {
+            Query::Nested {
+                path,
+                query,
+                inner_hits,
+                ..
+            } => {
                 if *lists < 8 && once_in(self.rng, 2) {
                     *lists += 1;
                     *inner_hits = Some(InnerHits {
@@ -437,13 +591,17 @@ impl Questions<'_> {
                 }
                 self.with_inner_hits(query, lists);
             }
-            Query::Bool { must, filter, should, .. } => {
+            Query::Bool {
+                must, filter, should, ..
+            } => {
                 for query in must.iter_mut().chain(filter).chain(should) {
                     self.with_inner_hits(query, lists);
                 }
             }
             Query::DisMax { queries, .. } => {
-                queries.iter_mut().for_each(|query| self.with_inner_hits(query, lists));
+                queries
+                    .iter_mut()
+                    .for_each(|query| self.with_inner_hits(query, lists));
             }
             Query::ConstScore { filter: query, .. } | Query::Weighted { query, .. } => {
                 self.with_inner_hits(query, lists);

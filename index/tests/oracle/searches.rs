@@ -4,12 +4,12 @@
 //! searches on two threads, for a build with `--release`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fastrand::Rng;
-use souk_index::{Error, Reason, SearchRequest, TotalRequest};
+use souk_index::{Error, Query, Reason, SearchRequest, TotalRequest};
 
 use crate::matching::Oracle;
 use crate::questions::Questions;
@@ -29,13 +29,29 @@ const THREADS: u64 = 2;
 
 /// A random search.
 pub(crate) fn request(questions: &mut Questions<'_>) -> SearchRequest {
-    let depth = questions.rng.u32(..4);
-    let mut query = questions.query("", depth);
+    let grouped = questions.rng.u8(..5) < 2;
+    let mut query = match questions.rng.u8(..6) {
+        // Much to group, or to sort.
+        0 if grouped => Query::MatchAll,
+        0 | 1 => Query::any(
+            (0..questions.rng.usize(3..7))
+                .map(|_| questions.query("", 1))
+                .collect(),
+        ),
+        _ => {
+            let depth = questions.rng.u32(..4);
+            questions.query("", depth)
+        }
+    };
     if once_in(questions.rng, 3) {
         questions.with_inner_hits(&mut query, &mut 0);
     }
     let sort = questions.sorts();
-    let aggregations = if questions.rng.u8(..5) < 2 { questions.aggregations("", 1) } else { Vec::new() };
+    let aggregations = if grouped {
+        questions.aggregations("", 1)
+    } else {
+        Vec::new()
+    };
     let collapsible = |kind: Kind| matches!(kind, Kind::Keyword | Kind::Long | Kind::Double);
     let collapse = once_in(questions.rng, 6)
         .then(|| questions.field("", |leaf| collapsible(leaf.kind) && !leaf.array))
@@ -61,9 +77,15 @@ fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
     let world = World::new(&mut rng);
     let oracle = Oracle::new(&world.universe, &world.documents);
     let searcher = world.index.searcher();
-    assert_eq!(searcher.count().expect("counting works"), world.documents.len() as u64);
+    assert_eq!(
+        searcher.count().expect("counting works"),
+        world.documents.len() as u64
+    );
     for _ in 0..SEARCHES_OF_INDEX {
-        let request = request(&mut Questions { rng: &mut rng, universe: &world.universe });
+        let request = request(&mut Questions {
+            rng: &mut rng,
+            universe: &world.universe,
+        });
         let (found, outcome) = match ask(&searcher, &request) {
             Ok(result) => (!result.hits.is_empty(), oracle.check(&request, &result)),
             Err(error) => (false, refused(&request, &error)),
@@ -82,7 +104,13 @@ fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
 fn refused(request: &SearchRequest, error: &Error) -> Result<(), String> {
     if let Error::InvalidQuery(violations) = error
         && violations.listed().iter().all(|violation| {
-            matches!(violation.reason, Reason::LimitExceeded { limit: "MAX_WEIGHT", .. })
+            matches!(
+                violation.reason,
+                Reason::LimitExceeded {
+                    limit: "MAX_WEIGHT",
+                    ..
+                }
+            )
         })
         && weights::are_too_high(request)
     {
@@ -99,7 +127,7 @@ fn run_all(first: u64, indexes: impl Iterator<Item = u64>, tally: &mut Tally, pr
         let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, tally)));
         let outcome = outcome.unwrap_or_else(|_| Err("a panic".to_owned()));
         if let Err(wrong) = outcome {
-            println!("failed; to repeat: SOUK_SEED={seed} cargo test -p souk-index --test oracle searches");
+            println!("failed; to repeat: SOUK_SEED={seed} cargo test -p souk-index --test oracle");
             // One of them in full is enough.
             let length = if failed == 0 { usize::MAX } else { 300 };
             println!("{}", wrong.chars().take(length).collect::<String>());
@@ -137,12 +165,17 @@ fn random_searches_get_the_answers_of_the_definitions() {
             let (all, done) = (&all, &done);
             scope.spawn(move || {
                 let mut tally = Tally::default();
-                run_all(first, (thread..indexes).step_by(THREADS as usize), &mut tally, || {
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    if done.is_multiple_of(1_000) {
-                        println!("{} searches in {:?}", done * SEARCHES_OF_INDEX, began.elapsed());
-                    }
-                });
+                run_all(
+                    first,
+                    (thread..indexes).step_by(THREADS as usize),
+                    &mut tally,
+                    || {
+                        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                        if done.is_multiple_of(1_000) {
+                            println!("{} searches in {:?}", done * SEARCHES_OF_INDEX, began.elapsed());
+                        }
+                    },
+                );
                 all.lock().expect("no thread failed").add_all(&tally);
             });
         }

@@ -54,10 +54,22 @@ impl Tally {
     fn query(&mut self, query: &Query) {
         self.add("query", &format!("{query:?}"));
         match query {
-            Query::Bool { must, filter, should, must_not, .. } => {
-                must.iter().chain(filter).chain(should).chain(must_not).for_each(|query| self.query(query));
+            Query::Bool {
+                must,
+                filter,
+                should,
+                must_not,
+                ..
+            } => {
+                must.iter()
+                    .chain(filter)
+                    .chain(should)
+                    .chain(must_not)
+                    .for_each(|query| self.query(query));
             }
-            Query::Nested { query, inner_hits, .. } => {
+            Query::Nested {
+                query, inner_hits, ..
+            } => {
                 if inner_hits.is_some() {
                     *self.kinds.entry("inner hits".to_owned()).or_default() += 1;
                 }
@@ -86,9 +98,21 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { compared, found, doubtful, .. } = self;
-        writeln!(out, "{compared} searches compared, {found} found something; {doubtful} left to roundings")?;
-        let kinds: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        let Self {
+            compared,
+            found,
+            doubtful,
+            ..
+        } = self;
+        writeln!(
+            out,
+            "{compared} searches compared, {found} found something; {doubtful} left to roundings"
+        )?;
+        let kinds: Vec<String> = self
+            .kinds
+            .iter()
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
         write!(out, "{}", kinds.join(", "))
     }
 }

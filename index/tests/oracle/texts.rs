@@ -95,17 +95,29 @@ impl Texts {
         field: &str,
         word: &str,
     ) -> Option<Interval> {
-        let often = self.tokens(universe, object, field).iter().filter(|(_, own)| own == word).count();
+        let often = self
+            .tokens(universe, object, field)
+            .iter()
+            .filter(|(_, own)| own == word)
+            .count();
         let rarity = || self.rarity(universe, field, word);
         (often > 0).then(|| self.bm25(universe, object, field, rarity(), often))
     }
 
     /// The score of a full-text query.
     pub(crate) fn score(&self, universe: &Universe, query: &Query, object: &Object) -> Option<Interval> {
-        let (Query::Match { field, text, weight, .. }
-        | Query::MatchFuzzy { field, text, weight, .. }
-        | Query::MatchPhrase { field, text, weight, .. }
-        | Query::MatchPhrasePrefix { field, text, weight, .. }) = query
+        let (Query::Match {
+            field, text, weight, ..
+        }
+        | Query::MatchFuzzy {
+            field, text, weight, ..
+        }
+        | Query::MatchPhrase {
+            field, text, weight, ..
+        }
+        | Query::MatchPhrasePrefix {
+            field, text, weight, ..
+        }) = query
         else {
             panic!("no full text: {query:?}")
         };
@@ -114,9 +126,11 @@ impl Texts {
             // A KEYWORD is one word, and all scores are alike.
             let fits = |value: &str| match query {
                 Query::MatchPhrasePrefix { .. } => value.starts_with(text.as_str()),
-                Query::MatchFuzzy { fuzziness, prefix_length, .. } => {
-                    near(text, value, *fuzziness, *prefix_length)
-                }
+                Query::MatchFuzzy {
+                    fuzziness,
+                    prefix_length,
+                    ..
+                } => near(text, value, *fuzziness, *prefix_length),
                 _ => value == text,
             };
             let mut all = values(object, leaf).iter().map(string);
@@ -124,11 +138,28 @@ impl Texts {
         };
         let asked = words.of(text);
         let score = match query {
-            Query::Match { operator, minimum_should_match, .. } => {
-                let scores = asked.iter().filter_map(|word| self.word(universe, object, field, word));
-                enough(&asked, &scores.collect::<Vec<_>>(), *operator, *minimum_should_match)
+            Query::Match {
+                operator,
+                minimum_should_match,
+                ..
+            } => {
+                let scores = asked
+                    .iter()
+                    .filter_map(|word| self.word(universe, object, field, word));
+                enough(
+                    &asked,
+                    &scores.collect::<Vec<_>>(),
+                    *operator,
+                    *minimum_should_match,
+                )
             }
-            Query::MatchFuzzy { operator, minimum_should_match, fuzziness, prefix_length, .. } => {
+            Query::MatchFuzzy {
+                operator,
+                minimum_should_match,
+                fuzziness,
+                prefix_length,
+                ..
+            } => {
                 let own = self.tokens(universe, object, field);
                 let scores = asked.iter().filter_map(|word| {
                     if edits(*fuzziness, word) == 0 {
@@ -138,7 +169,12 @@ impl Texts {
                     let found = own.any(|(_, own)| near(word, own, *fuzziness, *prefix_length));
                     found.then(Interval::unknown)
                 });
-                enough(&asked, &scores.collect::<Vec<_>>(), *operator, *minimum_should_match)
+                enough(
+                    &asked,
+                    &scores.collect::<Vec<_>>(),
+                    *operator,
+                    *minimum_should_match,
+                )
             }
             Query::MatchPhrase { slop, .. } => {
                 // A single word is no phrase.
@@ -155,10 +191,15 @@ impl Texts {
                     let there = |nth: usize, fits: &dyn Fn(&str) -> bool| {
                         own.iter().any(|(place, word)| *place == at(nth) && fits(word))
                     };
-                    whole.iter().enumerate().all(|(nth, word)| there(nth, &|own| own == word))
+                    whole
+                        .iter()
+                        .enumerate()
+                        .all(|(nth, word)| there(nth, &|own| own == word))
                         && there(whole.len(), &|own| own.starts_with(last.as_str()))
                 };
-                own.iter().any(|(place, _)| follows(*place)).then(Interval::unknown)
+                own.iter()
+                    .any(|(place, _)| follows(*place))
+                    .then(Interval::unknown)
             }
         };
         score.map(|score| score.times(f64::from(*weight)))
@@ -166,7 +207,14 @@ impl Texts {
 
     /// How often a text has a phrase, without overlaps: windows in which each word of the phrase has an occurrence of its
     /// own that is at most `slop` positions behind where the phrase would have it.
-    fn phrases(&self, universe: &Universe, object: &Object, field: &str, asked: &[String], slop: i64) -> usize {
+    fn phrases(
+        &self,
+        universe: &Universe,
+        object: &Object,
+        field: &str,
+        asked: &[String],
+        slop: i64,
+    ) -> usize {
         let own = self.tokens(universe, object, field);
         let moved = own.iter().flat_map(|(place, word)| {
             let here = asked.iter().enumerate().filter(move |(_, asked)| *asked == word);
@@ -204,7 +252,12 @@ fn fits(own: &[Placed], asked: &[String], start: i64, slop: i64, taken: &mut Vec
 }
 
 /// The sum of the scores of the words that were found, if they are enough.
-fn enough(asked: &[String], found: &[Interval], operator: Operator, minimum: Option<u32>) -> Option<Interval> {
+fn enough(
+    asked: &[String],
+    found: &[Interval],
+    operator: Operator,
+    minimum: Option<u32>,
+) -> Option<Interval> {
     let least = match operator {
         Operator::And => asked.len(),
         Operator::Or => minimum.unwrap_or(1) as usize,
@@ -226,7 +279,11 @@ fn placed<'t>(words: Words, texts: impl Iterator<Item = &'t str>) -> Vec<Placed>
 }
 
 fn place(universe: &Universe, field: &str) -> usize {
-    universe.leaves.iter().position(|leaf| leaf.path == field).expect("a field of the schema")
+    universe
+        .leaves
+        .iter()
+        .position(|leaf| leaf.path == field)
+        .expect("a field of the schema")
 }
 
 fn address(object: &Object) -> usize {
@@ -246,7 +303,8 @@ fn edits(fuzziness: Fuzziness, word: &str) -> usize {
 fn near(word: &str, other: &str, fuzziness: Fuzziness, prefix: u32) -> bool {
     let beginning: String = word.chars().take(prefix as usize).collect();
     let (word_chars, other_chars): (Vec<char>, Vec<char>) = (word.chars().collect(), other.chars().collect());
-    other.starts_with(&beginning) && distance(&word_chars, &other_chars, edits(fuzziness, word)) <= edits(fuzziness, word)
+    other.starts_with(&beginning)
+        && distance(&word_chars, &other_chars, edits(fuzziness, word)) <= edits(fuzziness, word)
 }
 
 /// The least number of characters to insert, remove, replace, or swap with their neighbours, so that a word becomes

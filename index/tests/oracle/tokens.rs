@@ -14,7 +14,10 @@ pub(crate) enum Words {
 impl Words {
     pub(crate) fn analyzer(self) -> Analyzer {
         match self {
-            Self::Single { cased, apart } => Analyzer::SingleWord { case_sensitive: cased, delimit_word: apart },
+            Self::Single { cased, apart } => Analyzer::SingleWord {
+                case_sensitive: cased,
+                delimit_word: apart,
+            },
             Self::Split { cased, commas } => Analyzer::Split {
                 delimiter: commas.then(|| ",".to_owned()),
                 case_sensitive: cased,
@@ -29,12 +32,19 @@ impl Words {
             Self::Split { cased, commas: true } => (parts(text, &[',']), cased),
             Self::Split { cased, commas: false } => (parts(text, &[' ', '\n', '\t']), cased),
         };
-        if cased { words } else { words.iter().map(|word| word.to_lowercase()).collect() }
+        if cased {
+            words
+        } else {
+            words.iter().map(|word| word.to_lowercase()).collect()
+        }
     }
 }
 
 fn parts(text: &str, between: &[char]) -> Vec<String> {
-    text.split(|c| between.contains(&c)).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    text.split(|c| between.contains(&c))
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Cuts a text wherever two characters don't belong to one word.
@@ -44,7 +54,9 @@ fn single(text: &str, apart: bool) -> Vec<String> {
     let mut last: Option<char> = None;
     for c in text.chars() {
         // An accent that is written apart belongs to its letter.
-        if matches!(c, '\u{300}'..='\u{36f}') && last.is_some_and(|last| last.is_alphanumeric() && !chinese(last)) {
+        if matches!(c, '\u{300}'..='\u{36f}')
+            && last.is_some_and(|last| last.is_alphanumeric() && !chinese(last))
+        {
             words.last_mut().expect("a letter").push(c);
             continue;
         }
@@ -77,5 +89,8 @@ pub(crate) fn kept_length(tokens: u64) -> u64 {
 #[test]
 fn lengths_keep_four_bits() {
     assert!((0..=40).all(|length| kept_length(length) == length));
-    assert_eq!([41, 42, 55, 56, 59, 60].map(kept_length), [40, 42, 54, 56, 56, 60]);
+    assert_eq!(
+        [41, 42, 55, 56, 59, 60].map(kept_length),
+        [40, 42, 54, 56, 56, 60]
+    );
 }

@@ -55,10 +55,37 @@ pub(crate) struct Universe {
 /// Documents by their keys.
 pub(crate) type Documents = BTreeMap<Vec<u8>, Object>;
 
-const KEYWORDS: [&str; 12] =
-    ["", "a", "ab", "abc", "b", "Beta", "be*a", "é", "e\u{301}", "中文", "中", "\u{10ffff}"];
+const KEYWORDS: [&str; 12] = [
+    "",
+    "a",
+    "ab",
+    "abc",
+    "b",
+    "Beta",
+    "be*a",
+    "é",
+    "e\u{301}",
+    "中文",
+    "中",
+    "\u{10ffff}",
+];
 const WORDS: [&str; 16] = [
-    "tea", "teas", "Team", "tee", "eta", "shop", "shpo", "shops", "x1", "7", "咖", "咖啡店", "啡", "a", "é", "Iphone6",
+    "tea",
+    "teas",
+    "Team",
+    "tee",
+    "eta",
+    "shop",
+    "shpo",
+    "shops",
+    "x1",
+    "7",
+    "咖",
+    "咖啡店",
+    "啡",
+    "a",
+    "é",
+    "Iphone6",
 ];
 const LONGS: [i64; 10] = [
     i64::MIN,
@@ -88,9 +115,24 @@ const DOUBLES: [f64; 14] = [
     1e308,
     f64::MAX,
 ];
-const DATES: [i64; 7] = [i64::MIN, -1, 0, 951_782_400_000_000_000, 1_709_164_800_000_000_000, i64::MAX - 1, i64::MAX];
-const EDGES: [(f64, f64); 7] =
-    [(90.0, 0.0), (-90.0, 179.9), (0.0, 180.0), (0.0, -179.999), (30.27, 179.999), (30.27, -179.999), (0.0, 0.0)];
+const DATES: [i64; 7] = [
+    i64::MIN,
+    -1,
+    0,
+    951_782_400_000_000_000,
+    1_709_164_800_000_000_000,
+    i64::MAX - 1,
+    i64::MAX,
+];
+const EDGES: [(f64, f64); 7] = [
+    (90.0, 0.0),
+    (-90.0, 179.9),
+    (0.0, 180.0),
+    (0.0, -179.999),
+    (30.27, 179.999),
+    (30.27, -179.999),
+    (0.0, 0.0),
+];
 
 /// One of several.
 pub(crate) fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> &'a T {
@@ -148,15 +190,24 @@ impl Universe {
             keywords,
             words,
             longs: longs.into_iter().chain((0..4).map(|_| rng.i64(-5..9))).collect(),
-            doubles: doubles.into_iter().chain((0..4).map(|_| f64::from(rng.i32(-9..20)) / 4.0)).collect(),
-            dates: dates.into_iter().chain((0..5).map(|_| around + rng.i64(-60..60) * 7_200_000_000_000)).collect(),
+            doubles: doubles
+                .into_iter()
+                .chain((0..4).map(|_| f64::from(rng.i32(-9..20)) / 4.0))
+                .collect(),
+            dates: dates
+                .into_iter()
+                .chain((0..5).map(|_| around + rng.i64(-60..60) * 7_200_000_000_000))
+                .collect(),
             points: (0..6).map(|_| point(rng)).collect(),
             most: if once_in(rng, 12) { 20 } else { rng.usize(1..4) },
         }
     }
 
     pub(crate) fn leaf(&self, path: &str) -> &Leaf {
-        self.leaves.iter().find(|leaf| leaf.path == path).expect("a field of the schema")
+        self.leaves
+            .iter()
+            .find(|leaf| leaf.path == path)
+            .expect("a field of the schema")
     }
 
     /// The fields of the objects of a scope.
@@ -172,7 +223,9 @@ impl Universe {
             Kind::Long => FieldValue::Long(*pick(rng, &self.longs)),
             Kind::Double => match *pick(rng, &self.doubles) {
                 // Whole numbers may come as integers.
-                whole if whole.fract() == 0.0 && whole.abs() < 1e9 && rng.bool() => FieldValue::Long(whole as i64),
+                whole if whole.fract() == 0.0 && whole.abs() < 1e9 && rng.bool() => {
+                    FieldValue::Long(whole as i64)
+                }
                 number => FieldValue::Double(number),
             },
             Kind::Boolean => FieldValue::Boolean(rng.bool()),
@@ -191,7 +244,10 @@ impl Universe {
         if once_in(rng, 400) {
             // One token of great length.
             // A view of it as a KEYWORD has to be shorter.
-            let viewed = self.leaves.iter().any(|leaf| leaf.view && leaf.kind == Kind::Keyword);
+            let viewed = self
+                .leaves
+                .iter()
+                .any(|leaf| leaf.view && leaf.kind == Kind::Keyword);
             return "w".repeat(rng.usize(200..if viewed { 4_000 } else { 65_000 }));
         }
         let count = match rng.u8(..16) {
@@ -199,7 +255,9 @@ impl Universe {
             1 => rng.usize(20..70),
             _ => rng.usize(1..7),
         };
-        (0..count).map(|_| format!("{}{}", pick(rng, &self.words), pick(rng, &between))).collect()
+        (0..count)
+            .map(|_| format!("{}{}", pick(rng, &self.words), pick(rng, &between)))
+            .collect()
     }
 
     /// A document as it is given.
@@ -229,8 +287,15 @@ impl Universe {
     pub(crate) fn document(&self, rng: &mut Rng, keys: usize) -> Document {
         let number = rng.usize(..keys);
         let text = self.leaves.iter().any(|leaf| leaf.key);
-        let key = if text { format!("k{number}").into_bytes() } else { vec![b'k', number as u8, 0, 255] };
-        Document { key, fields: self.object(rng, "") }
+        let key = if text {
+            format!("k{number}").into_bytes()
+        } else {
+            vec![b'k', number as u8, 0, 255]
+        };
+        Document {
+            key,
+            fields: self.object(rng, ""),
+        }
     }
 
     /// A document as searches see it: its key in the field that is the key, and doubles as doubles.
@@ -242,14 +307,19 @@ impl Universe {
         let mut object = Object::new();
         for leaf in self.of_scope(scope).filter(|leaf| !leaf.view) {
             if leaf.key {
-                object.push(leaf.name.as_str(), std::str::from_utf8(key).expect("a key of text"));
+                object.push(
+                    leaf.name.as_str(),
+                    std::str::from_utf8(key).expect("a key of text"),
+                );
                 continue;
             }
             for value in given.values(&leaf.name) {
                 let seen = match (leaf.kind, value) {
                     (Kind::Double, FieldValue::Long(number)) => FieldValue::Double(*number as f64),
                     (Kind::Nested, FieldValue::Objects(objects)) => {
-                        let seen = objects.iter().map(|object| self.seen_object(key, object, &leaf.path));
+                        let seen = objects
+                            .iter()
+                            .map(|object| self.seen_object(key, object, &leaf.path));
                         FieldValue::Objects(seen.collect())
                     }
                     _ => value.clone(),
@@ -273,8 +343,18 @@ pub(crate) fn point(rng: &mut Rng) -> GeoPoint {
 
 /// Random fields of a scope, also noted as leaves.
 fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
-    let depth = if scope.is_empty() { 0 } else { scope.split('.').count() };
-    let path = |name: &str| if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") };
+    let depth = if scope.is_empty() {
+        0
+    } else {
+        scope.split('.').count()
+    };
+    let path = |name: &str| {
+        if scope.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{scope}.{name}")
+        }
+    };
     let mut fields = Vec::new();
     let mut add = |rng: &mut Rng, leaves: &mut Vec<Leaf>, name: &str, kind: Kind| {
         let array = rng.bool();
@@ -302,7 +382,12 @@ fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
         leaves.push(leaf.clone());
         if let Some((name, kind)) = view {
             field = field.sub_field(name, field_kind(kind));
-            leaves.push(Leaf { path: format!("{}.{name}", leaf.path), kind, view: true, ..leaf });
+            leaves.push(Leaf {
+                path: format!("{}.{name}", leaf.path),
+                kind,
+                view: true,
+                ..leaf
+            });
         }
         fields.push(field);
     };
@@ -349,9 +434,15 @@ fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
 fn words(rng: &mut Rng) -> Words {
     let cased = once_in(rng, 4);
     if once_in(rng, 3) {
-        Words::Split { cased, commas: rng.bool() }
+        Words::Split {
+            cased,
+            commas: rng.bool(),
+        }
     } else {
-        Words::Single { cased, apart: once_in(rng, 3) }
+        Words::Single {
+            cased,
+            apart: once_in(rng, 3),
+        }
     }
 }
 

@@ -15,9 +15,9 @@ pub(crate) fn are_too_high(request: &SearchRequest) -> bool {
 
 fn of_sorts(sorts: &[Sort]) -> f64 {
     let of_sort = |sort: &Sort| match sort {
-        Sort::Field { nested: Some(nested), .. } => {
-            nested.filter.as_ref().map_or(1.0, |filter| heaviest(filter, 1.0))
-        }
+        Sort::Field {
+            nested: Some(nested), ..
+        } => nested.filter.as_ref().map_or(1.0, |filter| heaviest(filter, 1.0)),
         _ => 1.0,
     };
     sorts.iter().map(of_sort).fold(1.0, f64::max)
@@ -25,20 +25,28 @@ fn of_sorts(sorts: &[Sort]) -> f64 {
 
 fn of_aggregation(aggregation: &Aggregation) -> f64 {
     let own = match aggregation {
-        Aggregation::Filters { filters, .. } => {
-            filters.iter().map(|filter| heaviest(filter, 1.0)).fold(1.0, f64::max)
-        }
+        Aggregation::Filters { filters, .. } => filters
+            .iter()
+            .map(|filter| heaviest(filter, 1.0))
+            .fold(1.0, f64::max),
         Aggregation::TopHits { sort, .. } => of_sorts(sort),
         _ => 1.0,
     };
-    aggregation.inside().iter().map(|(_, inside)| of_aggregation(inside)).fold(own, f64::max)
+    aggregation
+        .inside()
+        .iter()
+        .map(|(_, inside)| of_aggregation(inside))
+        .fold(own, f64::max)
 }
 
 /// The highest product, given that of the clauses around.
 fn heaviest(query: &Query, around: f64) -> f64 {
     let weighing = |weight: f32, inside: &[&Query]| {
         let own = around * f64::from(weight);
-        inside.iter().map(|query| heaviest(query, own.max(1.0))).fold(own, f64::max)
+        inside
+            .iter()
+            .map(|query| heaviest(query, own.max(1.0)))
+            .fold(own, f64::max)
     };
     match query {
         Query::Term { weight, .. }
@@ -50,17 +58,28 @@ fn heaviest(query: &Query, around: f64) -> f64 {
         | Query::MatchFuzzy { weight, .. }
         | Query::MatchPhrase { weight, .. }
         | Query::MatchPhrasePrefix { weight, .. } => weighing(*weight, &[]),
-        Query::Nested { query, weight, .. } | Query::Weighted { query, weight } => weighing(*weight, &[query]),
+        Query::Nested { query, weight, .. } | Query::Weighted { query, weight } => {
+            weighing(*weight, &[query])
+        }
         Query::DisMax { queries, weight, .. } => weighing(*weight, &queries.iter().collect::<Vec<_>>()),
         Query::ConstScore { filter, weight } => weighing(*weight, &[]).max(heaviest(filter, around)),
         Query::FunctionScore(scored) => {
             let functions = scored.functions.iter().map(|function| {
-                let filter = function.filter.as_ref().map_or(1.0, |filter| heaviest(filter, 1.0));
+                let filter = function
+                    .filter
+                    .as_ref()
+                    .map_or(1.0, |filter| heaviest(filter, 1.0));
                 (around * function.weight).max(filter)
             });
             functions.fold(heaviest(&scored.query, 1.0), f64::max)
         }
-        Query::Bool { must, filter, should, must_not, .. } => {
+        Query::Bool {
+            must,
+            filter,
+            should,
+            must_not,
+            ..
+        } => {
             let all = must.iter().chain(filter).chain(should).chain(must_not);
             all.map(|query| heaviest(query, around)).fold(1.0, f64::max)
         }

@@ -27,7 +27,14 @@ impl World {
         let writer = index.writer().expect("the writer");
         let keys = rng.usize(5..61);
         let documents = Documents::new();
-        let mut world = Self { universe, documents, index, writer, keys, sequence: 0 };
+        let mut world = Self {
+            universe,
+            documents,
+            index,
+            writer,
+            keys,
+            sequence: 0,
+        };
         for _ in 0..rng.usize(1..6) {
             world.write(rng);
         }
