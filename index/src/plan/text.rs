@@ -50,10 +50,12 @@ impl<'a> Planner<'a> {
         let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
-            return Some(Clause::constant(
-                having(Term::from_field_text(single, text)),
-                weight,
-            ));
+            // A KEYWORD is one token, of which no more than one can match.
+            return Some(if minimum > 1 {
+                Clause::nothing()
+            } else {
+                Clause::constant(having(Term::from_field_text(single, text)), weight)
+            });
         };
         let tokens = analyze(analyzer, Phase::Query, text);
         let words: Vec<Vec<Placed>> = tokens

@@ -124,6 +124,17 @@ impl Texts {
         let leaf = universe.leaf(field);
         let Kind::Text(words) = leaf.kind else {
             // A KEYWORD is one word, and all scores are alike.
+            let least = match query {
+                Query::Match {
+                    minimum_should_match,
+                    ..
+                }
+                | Query::MatchFuzzy {
+                    minimum_should_match,
+                    ..
+                } => minimum_should_match.unwrap_or(1),
+                _ => 1,
+            };
             let fits = |value: &str| match query {
                 Query::MatchPhrasePrefix { .. } => value.starts_with(text.as_str()),
                 Query::MatchFuzzy {
@@ -133,8 +144,8 @@ impl Texts {
                 } => near(text, value, *fuzziness, *prefix_length),
                 _ => value == text,
             };
-            let mut all = values(object, leaf).iter().map(string);
-            return all.any(fits).then(|| Interval::exact(f64::from(*weight)));
+            let found = least == 1 && values(object, leaf).iter().map(string).any(fits);
+            return found.then(|| Interval::exact(f64::from(*weight)));
         };
         let asked = words.of(text);
         let score = match query {
