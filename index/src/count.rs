@@ -69,6 +69,10 @@ mod tests {
         none.leave_out();
         assert_eq!((none.open(), none.total()), (0, None));
 
+        // Nobody has looked whether there are any.
+        let total = Count::new(TotalRequest::AtLeast(0)).total().map(|total| total.relation);
+        assert_eq!(total, Some(Relation::AtLeast));
+
         let mut exact = Count::new(TotalRequest::Exact);
         exact.add(7);
         assert_eq!(exact.open(), u64::MAX);

@@ -21,7 +21,6 @@ mod highlights;
 mod inner_hits;
 mod key_field;
 mod memory;
-mod oracle;
 mod pages;
 mod patterns;
 mod profile;

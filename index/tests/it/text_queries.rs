@@ -17,6 +17,25 @@ const WORDS: &[&str] = &[
     "中华", "科学", "国", "shop", "shops", "shpo", "a1", "A1b",
 ];
 
+#[test]
+fn a_keyword_is_one_token_of_which_no_two_can_match() {
+    let schema = Schema::new(vec![Field::keyword("kind")]).expect("the schema is valid");
+    let index = Index::create_in_ram(schema, IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let fields = Object::new().with("kind", "oolong tea");
+    commit(&mut writer, vec![upsert("one", fields)], 1);
+    for (minimum, found) in [(None, 1), (Some(1), 1), (Some(2), 0)] {
+        let matched = Query::Match {
+            field: "kind".to_owned(),
+            text: "oolong tea".to_owned(),
+            operator: Operator::Or,
+            minimum_should_match: minimum,
+            weight: 1.0,
+        };
+        assert_eq!(keys(&index, matched).len(), found, "{minimum:?}");
+    }
+}
+
 fn text(rng: &mut Rng) -> String {
     let words = (0..rng.usize(1..7)).map(|_| WORDS[rng.usize(..WORDS.len())]);
     let words: Vec<_> = words.collect();

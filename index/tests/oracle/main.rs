@@ -42,10 +42,3 @@ mod tokens;
 mod universe;
 mod weights;
 mod world;
-
-/// NOT YET: sums of doubles are rounded at each step.
-pub(crate) const SUM_ROUNDING: f64 = 1e-9;
-/// NOT YET: sums of doubles end at the greatest at each step.
-pub(crate) const LARGEST_SUM: f64 = 1e307;
-/// NOT YET: bounds of a histogram of whole numbers may be fractions.
-pub(crate) const FRACTIONAL_ENDS: bool = false;

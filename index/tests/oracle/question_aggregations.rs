@@ -103,7 +103,7 @@ impl Questions<'_> {
                 let percentages = (0..count).map(|_| {
                     *pick(
                         self.rng,
-                        &[0.0, 7.0, 14.0, 28.0, 50.0, 55.0, 56.0, 12.5, 99.0, 100.0],
+                        &[0.0, 7.0, 14.0, 28.0, 50.0, 55.0, 56.0, 12.5, 33.3, 99.9, 100.0],
                     )
                 });
                 let percentages = percentages.collect();
@@ -263,11 +263,6 @@ impl Questions<'_> {
                 },
             )
         };
-        let fractional =
-            |end: &Option<QueryValue>| matches!(end, Some(QueryValue::Double(_))) && leaf.kind == Kind::Long;
-        if !crate::FRACTIONAL_ENDS && (fractional(&bounds.from) || fractional(&bounds.to)) {
-            return None;
-        }
         Some(Aggregation::Histogram {
             interval: *pick(self.rng, &[1.0, 2.0, 7.0, 2.5, 0.25, 1e17, 1e300]),
             offset: *pick(self.rng, &[0.0, 0.0, 1.0, -7.5]),
