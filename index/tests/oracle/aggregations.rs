@@ -377,10 +377,7 @@ impl<'a> Oracle<'a> {
                 GroupOrderBy::Aggregation(name) => {
                     let (_, aggregation) = inside.iter().find(|(own, _)| own == name).expect("a figure");
                     match (self.figure(aggregation, places, scope), figure_of(last, name)) {
-                        (Some(own), Some(last)) => match own.against(&last) {
-                            Some(ordering) => ordering,
-                            None => return false,
-                        },
+                        (Some(own), Some(last)) => figures::compare(&own, &last),
                         (None, None) => continue,
                         (own, _) => return own.is_some(),
                     }
@@ -399,7 +396,7 @@ impl<'a> Oracle<'a> {
         aggregation: &Aggregation,
         given: &[Place<'a>],
         scope: &str,
-    ) -> Option<figures::Figured> {
+    ) -> Option<Datum> {
         let Aggregation::Figure {
             field,
             figure,

@@ -9,51 +9,6 @@ use souk_index::{AggregationResult, Datum, FieldValue, Figure, GeoPoint};
 use crate::exact;
 use crate::geo;
 
-/// What a figure is: a value, and how far a double may be from it.
-#[derive(Clone, Debug)]
-pub(crate) struct Figured {
-    pub(crate) datum: Datum,
-    slack: f64,
-}
-
-impl Figured {
-    fn exactly(datum: Datum) -> Self {
-        Self { datum, slack: 0.0 }
-    }
-
-    fn is(expected: Option<&Self>, found: Option<&Datum>) -> bool {
-        match (expected, found) {
-            (None, None) => true,
-            (Some(expected), Some(found)) => match (&expected.datum, found) {
-                (Datum::Double(own), Datum::Double(found)) => {
-                    (own - found).abs() <= expected.slack || own == found
-                }
-                (own, found) => own == found,
-            },
-            _ => false,
-        }
-    }
-
-    /// Where it stands against a shown figure; `None` where roundings decide.
-    pub(crate) fn against(&self, found: &Datum) -> Option<Ordering> {
-        let ordering = compare(&self.datum, found);
-        let apart = (real(&self.datum) - real(found)).abs();
-        if self.slack > 0.0 && apart <= self.slack {
-            None
-        } else {
-            Some(ordering)
-        }
-    }
-}
-
-fn real(datum: &Datum) -> f64 {
-    match datum {
-        Datum::Long(number) | Datum::Date(number) => *number as f64,
-        Datum::Double(number) => *number,
-        other => panic!("no figure: {other:?}"),
-    }
-}
-
 /// Compares two figures.
 pub(crate) fn compare(one: &Datum, other: &Datum) -> Ordering {
     let exactly = |datum: &Datum| match datum {
@@ -68,70 +23,42 @@ fn sum(values: &[FieldValue]) -> BigInt {
     values.iter().map(exact::of_field).sum()
 }
 
-fn slack(values: &[FieldValue], part: u64) -> f64 {
-    let sizes = values
-        .iter()
-        .map(|value| exact::of_field(value).magnitude().clone())
-        .sum::<num_bigint::BigUint>();
-    let sizes: BigInt = sizes.into();
-    if exact::nearest(&sizes, 1) > crate::LARGEST_SUM {
-        return f64::INFINITY;
-    }
-    exact::nearest(&sizes, part) * crate::SUM_ROUNDING
-}
-
-/// A figure of values that aren't points; `None` where there is none.
-pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Figured> {
-    let count = values.len() as u64;
-    let extreme = |lowest: bool| {
-        let by = |value: &&FieldValue| exact::of_field(value);
-        let value = if lowest {
-            values.iter().min_by_key(by)
-        } else {
-            values.iter().max_by_key(by)
-        };
-        value.map(|value| {
-            Figured::exactly(match value {
-                FieldValue::Long(number) => Datum::Long(*number),
-                FieldValue::Date(time) => Datum::Date(*time),
-                FieldValue::Double(number) => Datum::Double(number + 0.0),
-                other => panic!("no number: {other:?}"),
-            })
-        })
-    };
+/// A figure; `None` where there is none.
+pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Datum> {
+    let by = |value: &&FieldValue| exact::of_field(value);
     match figure {
-        Figure::Count => Some(Figured::exactly(Datum::Long(count as i64))),
-        Figure::DistinctCount => Some(Figured::exactly(Datum::Long(distinct(values)))),
-        Figure::Min => extreme(true),
-        Figure::Max => extreme(false),
+        Figure::Count => Some(Datum::Long(values.len() as i64)),
+        Figure::DistinctCount => Some(Datum::Long(distinct(values))),
+        Figure::Min => values.iter().min_by_key(by).map(shown),
+        Figure::Max => values.iter().max_by_key(by).map(shown),
         Figure::Sum => {
             let whole = matches!(values.first()?, FieldValue::Long(_)).then(|| sum(values) >> 1_074);
             let long = whole.and_then(|whole| i64::try_from(whole).ok());
             let double = || exact::nearest(&sum(values), 1).clamp(f64::MIN, f64::MAX);
-            Some(match long {
-                Some(long) => Figured::exactly(Datum::Long(long)),
-                None => Figured {
-                    datum: Datum::Double(double()),
-                    slack: slack(values, 1),
-                },
-            })
+            Some(long.map_or_else(|| Datum::Double(double()), Datum::Long))
         }
         Figure::Avg => Some(match values.first()? {
             // The mean of times ends with a whole nanosecond.
             FieldValue::Date(_) => {
-                let (whole, count) = (sum(values) >> 1_074_u32, BigInt::from(count));
+                let (whole, count) = (sum(values) >> 1_074_u32, BigInt::from(values.len()));
                 let mut mean = &whole / &count;
                 if &mean * &count > whole {
                     mean -= 1;
                 }
-                Figured::exactly(Datum::Date(i64::try_from(mean).expect("a time between others")))
+                Datum::Date(i64::try_from(mean).expect("a time between others"))
             }
-            _ => Figured {
-                datum: Datum::Double(exact::nearest(&sum(values), count)),
-                slack: slack(values, count),
-            },
+            _ => Datum::Double(exact::nearest(&sum(values), values.len() as u64)),
         }),
         Figure::Stats => panic!("several figures"),
+    }
+}
+
+fn shown(value: &FieldValue) -> Datum {
+    match value {
+        FieldValue::Long(number) => Datum::Long(*number),
+        FieldValue::Date(time) => Datum::Date(*time),
+        FieldValue::Double(number) => Datum::Double(number + 0.0),
+        other => panic!("no number: {other:?}"),
     }
 }
 
@@ -156,20 +83,20 @@ pub(crate) fn check(asked: Figure, values: &[FieldValue], found: &AggregationRes
                 max,
             },
         ) => {
-            let is = |of: Figure, found: Option<&Datum>| Figured::is(figure(of, values).as_ref(), found);
+            let is = |of: Figure, found: &Option<Datum>| figure(of, values) == *found;
             let dates = matches!(values.first(), Some(FieldValue::Date(_)));
             *count == values.len() as u64
                 && (if dates {
                     sum.is_none()
                 } else {
-                    is(Figure::Sum, sum.as_ref())
+                    is(Figure::Sum, sum)
                 })
-                && is(Figure::Avg, avg.as_ref())
-                && is(Figure::Min, min.as_ref())
-                && is(Figure::Max, max.as_ref())
+                && is(Figure::Avg, avg)
+                && is(Figure::Min, min)
+                && is(Figure::Max, max)
         }
         (Figure::Stats, _) => false,
-        (_, AggregationResult::Value(found)) => Figured::is(figure(asked, values).as_ref(), found.as_ref()),
+        (_, AggregationResult::Value(found)) => figure(asked, values) == *found,
         _ => false,
     }
 }
@@ -195,9 +122,13 @@ pub(crate) fn check_percentiles(
         Datum::Double(number) => exact::double(*number),
         other => panic!("no number: {other:?}"),
     };
+    // At least so many of all: in whole numbers, percentages as they are written.
     let enough = |not_above: usize, percentage: f64| {
-        BigInt::from(not_above) * exact::integer(100)
-            >= exact::double(percentage) * BigInt::from(sorted.len())
+        let written = percentage.to_string();
+        let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
+        let digits: BigInt = format!("{whole}{fraction}").parse().expect("a number");
+        let hundred = BigInt::from(100) * BigInt::from(10).pow(fraction.len() as u32);
+        BigInt::from(not_above) * hundred >= digits * BigInt::from(sorted.len())
     };
     let expected = percentages.iter().filter_map(|percentage| {
         let nth = (0..sorted.len()).find(|nth| enough(nth + 1, *percentage));
