@@ -89,7 +89,8 @@ impl<T: ColumnValue> Fold<T> for Highest {
 trait Addend: ColumnValue {
     type Sum: Default;
     fn add_to(self, sum: &mut Self::Sum);
-    fn double(sum: Self::Sum) -> f64;
+    /// The sum divided by a count from 1; finite.
+    fn divided(sum: Self::Sum, count: f64) -> f64;
 }
 
 impl Addend for i64 {
@@ -99,20 +100,34 @@ impl Addend for i64 {
         *sum += i128::from(self);
     }
 
-    fn double(sum: i128) -> f64 {
-        sum as f64
+    fn divided(sum: i128, count: f64) -> f64 {
+        sum as f64 / count
     }
 }
 
-impl Addend for f64 {
-    type Sum = f64;
+/// A sum of doubles, and the same in units in which it is finite.
+#[derive(Default)]
+struct Doubles {
+    sum: f64,
+    scaled: f64,
+}
 
-    fn add_to(self, sum: &mut f64) {
-        *sum += self;
+/// More values than a document has in a field, as a power of two.
+const DOUBLES_SCALE: f64 = (1_u64 << 32) as f64;
+
+impl Addend for f64 {
+    type Sum = Doubles;
+
+    fn add_to(self, sum: &mut Doubles) {
+        sum.sum += self;
+        sum.scaled += self / DOUBLES_SCALE;
     }
 
-    fn double(sum: f64) -> f64 {
-        sum
+    fn divided(Doubles { sum, scaled }: Doubles, count: f64) -> f64 {
+        if sum.is_finite() {
+            return sum / count;
+        }
+        (scaled / count * DOUBLES_SCALE).clamp(f64::MIN, f64::MAX)
     }
 }
 
@@ -137,7 +152,7 @@ impl<T: Addend> Fold<T> for Total<T> {
     }
 
     fn result(self) -> Option<u64> {
-        (self.count > 0).then(|| (T::double(self.sum) + 0.0).to_u64())
+        (self.count > 0).then(|| (T::divided(self.sum, 1.0) + 0.0).to_u64())
     }
 }
 
@@ -157,7 +172,7 @@ impl<T: Addend> Fold<T> for Mean<T> {
     fn result(self) -> Option<u64> {
         // + 0.0: the mean of tiny negative numbers can be -0.0.
         let count = f64::from(self.0.count);
-        (self.0.count > 0).then(|| (T::double(self.0.sum) / count + 0.0).to_u64())
+        (self.0.count > 0).then(|| (T::divided(self.0.sum, count) + 0.0).to_u64())
     }
 }
 
