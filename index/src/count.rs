@@ -70,7 +70,9 @@ mod tests {
         assert_eq!((none.open(), none.total()), (0, None));
 
         // Nobody has looked whether there are any.
-        let total = Count::new(TotalRequest::AtLeast(0)).total().map(|total| total.relation);
+        let total = Count::new(TotalRequest::AtLeast(0))
+            .total()
+            .map(|total| total.relation);
         assert_eq!(total, Some(Relation::AtLeast));
 
         let mut exact = Count::new(TotalRequest::Exact);

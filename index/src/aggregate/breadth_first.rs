@@ -4,9 +4,10 @@
 //! What a search holds, and is refused for, so depends on the groups it shows, however its documents lie in segments. The
 //! documents of a segment are kept as a set of bits, from the first pass to the second.
 //!
-//! Which groups are shown is exact up to [`MAX_AGGREGATION_GROUPS`] different values, or [`MAX_NAME_BYTES`] of strings. Of more, the rarest are forgotten, as
-//! in Misra and Gries, "Finding repeated elements" (1982), or the last ones where groups are ordered by key, which costs
-//! nothing. How often a forgotten value can have occurred is summed; the groups that are shown are counted again, exactly.
+//! Which groups are shown is exact up to [`MAX_AGGREGATION_GROUPS`] different values, or [`MAX_NAME_BYTES`] of strings. Of more, the last
+//! are forgotten: the rarest, and of those that are as rare the last by key; or by key alone, which costs nothing. How often a forgotten
+//! value can have occurred is summed (as in Manku and Motwani, "Approximate frequency counts over data streams", 2002); the groups that are
+//! shown are counted again, exactly.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -178,27 +179,23 @@ impl<'a> SegmentValues<'a> {
         }
         if groups > MAX_COUNTED {
             account.check()?;
+            // A list of all, and a hash table of half of them.
+            let lists = 3 * groups * size_of::<(u64, u64)>();
+            account.hold(lists)?;
             self.forget();
+            account.release(lists);
         }
         self.room.iter_mut().for_each(Buffer::trim);
         Ok(())
     }
 
-    /// Forgets half of the values: takes the median away from every count; or, by key, leaves out the last.
+    /// Forgets the last half of the values.
     fn forget(&mut self) {
-        if !self.ranking.by_count {
-            let (first, _) = self.first(MAX_COUNTED / 2);
-            let known: FxHashMap<u64, u64> = first.into_iter().collect();
-            self.slots
-                .retain(|key, _| known.get(&key).copied().unwrap_or_default());
-            return;
-        }
-        let mut counts = self.slots.counts.clone();
-        let half = counts.len() / 2;
-        let (_, median, _) = counts.select_nth_unstable(half);
-        let median = *median;
-        self.error += median;
-        self.slots.retain(|_, count| count.saturating_sub(median));
+        let (first, next) = self.first(MAX_COUNTED / 2);
+        self.error += next;
+        let known: FxHashMap<u64, u64> = first.into_iter().collect();
+        self.slots
+            .retain(|key, _| known.get(&key).copied().unwrap_or_default());
     }
 
     /// The first values, at most `most`, ascending with their counts; and the highest count that is left out. A string that

@@ -1,8 +1,8 @@
 //! Orders of many keys, and what they may hold.
 
 use souk_index::{
-    ArrayMode, Cancellation, Document, Error, FieldValue, Index, IndexOptions, Missing, Object, Operation, Query, SearchRequest,
-    Sort, SortValue, limits,
+    ArrayMode, Cancellation, Document, Error, FieldValue, Index, IndexOptions, Missing, Object, Operation,
+    Query, SearchRequest, Sort, SortValue, limits,
 };
 
 use super::{commit, find, random, random_numbers, reference, schema, scope_at, upsert};
@@ -123,9 +123,8 @@ fn long_keywords(count: usize) -> Index {
 fn means_and_sums_of_the_largest_doubles_are_finite() {
     let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
     let mut writer = index.writer().expect("the writer");
-    let document = |key: &str, prices: &[f64]| {
-        upsert(key, Object::new().with_all("price", prices.iter().copied()))
-    };
+    let document =
+        |key: &str, prices: &[f64]| upsert(key, Object::new().with_all("price", prices.iter().copied()));
     let operations = vec![
         document("large", &[1e308, 1e308]),
         document("middle", &[1.5e308]),
@@ -140,14 +139,22 @@ fn means_and_sums_of_the_largest_doubles_are_finite() {
             missing: Missing::Last,
             nested: None,
         };
-        let hits = find(&index.searcher(), &SearchRequest::new(Query::MatchAll).sorted(vec![sort])).hits;
+        let hits = find(
+            &index.searcher(),
+            &SearchRequest::new(Query::MatchAll).sorted(vec![sort]),
+        )
+        .hits;
         let values = hits.into_iter().map(|hit| (hit.key, hit.sort_values));
         values.collect::<Vec<_>>()
     };
     let hit = |key: &str, value: f64| (key.as_bytes().to_vec(), vec![SortValue::Double(value)]);
     let means = [hit("middle", 1.5e308), hit("large", 1e308), hit("small", -1e308)];
     assert_eq!(sorted(ArrayMode::Avg), means);
-    let sums = [hit("large", f64::MAX), hit("middle", 1.5e308), hit("small", f64::MIN)];
+    let sums = [
+        hit("large", f64::MAX),
+        hit("middle", 1.5e308),
+        hit("small", f64::MIN),
+    ];
     assert_eq!(sorted(ArrayMode::Sum), sums);
 }
 

@@ -391,12 +391,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// The figure that an aggregation comes to.
-    fn figure(
-        &self,
-        aggregation: &Aggregation,
-        given: &[Place<'a>],
-        scope: &str,
-    ) -> Option<Datum> {
+    fn figure(&self, aggregation: &Aggregation, given: &[Place<'a>], scope: &str) -> Option<Datum> {
         let Aggregation::Figure {
             field,
             figure,

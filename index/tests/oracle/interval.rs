@@ -30,10 +30,6 @@ impl Interval {
         }
     }
 
-    pub(crate) fn is_unknown(self) -> bool {
-        self == Self::unknown()
-    }
-
     /// Wider by a part of itself; 0 stays 0.
     pub(crate) fn wider(self, part: f64) -> Self {
         let least = |end: f64| if end == 0.0 { 0.0 } else { LEAST };

@@ -126,12 +126,10 @@ impl Texts {
             // A KEYWORD is one word, and all scores are alike.
             let least = match query {
                 Query::Match {
-                    minimum_should_match,
-                    ..
+                    minimum_should_match, ..
                 }
                 | Query::MatchFuzzy {
-                    minimum_should_match,
-                    ..
+                    minimum_should_match, ..
                 } => minimum_should_match.unwrap_or(1),
                 _ => 1,
             };
