@@ -124,7 +124,9 @@ impl Bounds {
         let first = match (steps, &range.from) {
             (_, None) => Some(0),
             (Steps::Whole { interval, offset }, Some(QueryValue::Double(from))) => {
-                let begin = whole_begin(from.floor() as i128, *interval, *offset);
+                // What lies before all numbers is where they begin.
+                let from = from.max(i64::MIN as f64).floor() as i128;
+                let begin = whole_begin(from, *interval, *offset);
                 let lowest = begin.max(i64::MIN.into());
                 i64::try_from(lowest).ok().map(MonotonicallyMappableToU64::to_u64)
             }
@@ -252,6 +254,13 @@ mod tests {
         assert_eq!(one(Some((-end).into()), Some(end.into())), ends.map(Datum::Long));
         assert_eq!(one(Some(end.into()), None), []);
         assert_eq!(one(None, Some((-end).into())), []);
+        let threes = shown(
+            &Steps::of_long(10.0, 3.0),
+            Kind::Long,
+            (Some(f64::MIN.into()), Some(f64::MAX.into())),
+            &[-7, 3].map(|key: i64| key.to_u64()),
+        );
+        assert_eq!(threes, [Datum::Long(-7), Datum::Long(3)]);
         assert_eq!(one(None, Some(i64::MAX.into())), [Datum::Long(i64::MIN)]);
         assert_eq!(one(Some(i64::MAX.into()), None), [Datum::Long(i64::MAX)]);
     }
