@@ -206,8 +206,7 @@ impl Questions<'_> {
         }
     }
 
-    /// A query on objects inside those of the scope, if there are any.
-    pub(crate) fn nested(&mut self, scope: &str, depth: u32) -> Option<Query> {
+    fn nested(&mut self, scope: &str, depth: u32) -> Option<Query> {
         let inside = |leaf: &&Leaf| {
             leaf.kind == Kind::Nested && (scope.is_empty() || leaf.path.starts_with(&format!("{scope}.")))
         };
@@ -223,12 +222,7 @@ impl Questions<'_> {
         }
         let path = pick(self.rng, &paths).clone();
         Some(Query::Nested {
-            query: Box::new(match self.rng.u8(..4) {
-                0 if depth > 0 => self.nested(&path, depth - 1).unwrap_or(Query::MatchAll),
-                1 => self.function_score(&path, 0),
-                2 => Query::any((0..3).map(|_| self.query(&path, 0)).collect()),
-                _ => self.query(&path, depth),
-            }),
+            query: Box::new(self.query(&path, depth)),
             score_mode: *pick(self.rng, &SCORE_MODES),
             weight: self.weight(),
             inner_hits: None,
@@ -485,8 +479,7 @@ impl Questions<'_> {
         })
     }
 
-    /// A query scored by functions.
-    pub(crate) fn function_score(&mut self, scope: &str, depth: u32) -> Query {
+    fn function_score(&mut self, scope: &str, depth: u32) -> Query {
         let score_modes = [
             FunctionScoreMode::Multiply,
             FunctionScoreMode::Sum,

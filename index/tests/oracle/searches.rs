@@ -30,27 +30,23 @@ const THREADS: u64 = 2;
 /// A random search.
 pub(crate) fn request(questions: &mut Questions<'_>) -> SearchRequest {
     let grouped = questions.rng.u8(..5) < 2;
-    let kind = questions.rng.u8(..8);
-    let mut query = match kind {
+    let mut query = match questions.rng.u8(..6) {
         // Much to group, or to sort.
         0 if grouped => Query::MatchAll,
-        0 | 1 => Query::any((0..questions.rng.usize(3..7)).map(|_| questions.query("", 1)).collect()),
-        // Scores that nothing outside changes.
-        2 => questions.function_score("", 0),
-        3 => questions.nested("", 2).unwrap_or(Query::MatchAll),
+        0 | 1 => Query::any(
+            (0..questions.rng.usize(3..7))
+                .map(|_| questions.query("", 1))
+                .collect(),
+        ),
         _ => {
             let depth = questions.rng.u32(..4);
             questions.query("", depth)
         }
     };
-    if kind == 3 || once_in(questions.rng, 3) {
+    if once_in(questions.rng, 3) {
         questions.with_inner_hits(&mut query, &mut 0);
     }
-    let sort = if matches!(kind, 2 | 3) && questions.rng.bool() {
-        Vec::new()
-    } else {
-        questions.sorts()
-    };
+    let sort = questions.sorts();
     let aggregations = if grouped {
         questions.aggregations("", 1)
     } else {

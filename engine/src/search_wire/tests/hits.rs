@@ -188,6 +188,7 @@ fn a_profile_tells_steps_segments_and_clauses() {
         plan: Duration::from_micros(20),
         search: Duration::from_micros(30),
         aggregate: Duration::from_micros(40),
+        peak_bytes: 60,
         inner_hits: Duration::from_micros(50),
     };
     let steps = Steps {
