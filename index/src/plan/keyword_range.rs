@@ -98,6 +98,9 @@ pub(super) fn ordinals_between(
         Bound::Excluded(ordinal) => ordinal,
         Bound::Unbounded => column.num_terms() as u64,
     };
+    // Of what lies behind the last string of several blocks the library says the highest number there is.
+    let terms = column.num_terms() as u64;
+    let (from, behind) = (from.min(terms), behind.min(terms));
     Ok(from..behind.max(from))
 }
 

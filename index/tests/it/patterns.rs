@@ -13,7 +13,7 @@ use souk_index::{
     SearchRequest, TotalRequest,
 };
 
-use super::{keys, random_numbers};
+use super::{commit, keys, random_numbers, schema, upsert};
 
 /// Documents of a normal run, and of each of its commits.
 const DOCUMENTS: u64 = 3_000;
@@ -108,6 +108,25 @@ fn compare(index: &Index, values: &BTreeMap<String, String>, random: &mut Rng) {
             expected,
             "{query:?}"
         );
+    }
+}
+
+#[test]
+fn a_pattern_of_the_last_values_of_a_long_dictionary_is_answered() {
+    let index = Index::create_in_ram(super::schema(), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let document = |key: &str, kind: &str| super::upsert(key, Object::new().with("kind", kind));
+    // The first value fills a block of the dictionary.
+    let operations = vec![document("long", &"k".repeat(4_096)), document("last", "zebra")];
+    super::commit(&mut writer, operations, 1);
+    let expected = [
+        ("z*b*", vec!["last"]),
+        ("z*c*", vec![]),
+        ("zz*c*", vec![]),
+        ("k*k?k*", vec!["long"]),
+    ];
+    for (pattern, found) in expected {
+        assert_eq!(super::keys(&index, Query::wildcard("kind", pattern)), found, "{pattern}");
     }
 }
 

@@ -226,7 +226,11 @@ impl<'a> Oracle<'a> {
                 let scores: Vec<Interval> = scores.collect();
                 let best = scores.iter().copied().reduce(|a, b| a.with(b, f64::max))?;
                 let all = sum(&scores);
-                let score = best.with(all, |best, all| (1.0 - tie_breaker) * best + tie_breaker * all);
+                // Nothing of a score that isn't known is nothing.
+                let part = |part: f64, of: f64| if part == 0.0 { 0.0 } else { part * of };
+                let score = best.with(all, |best, all| {
+                    part(1.0 - tie_breaker, best) + part(*tie_breaker, all)
+                });
                 Some(score.rounded().times(f64::from(*weight)))
             }
             Query::Weighted { query, weight } => {
