@@ -90,6 +90,9 @@ impl<'a> Occurrences<'a> {
 
     fn assign<E>(&mut self, start: u64, work: &mut impl FnMut(u32) -> Result<(), E>) -> Result<Start, E> {
         let (last, slop) = (self.last, self.slop);
+        if self.words.is_empty() {
+            return Ok(Start::Last);
+        }
         let mut lowest = u64::MAX;
         self.assigned.clear();
         for (word, passed) in self.words.iter().zip(&mut self.passed) {

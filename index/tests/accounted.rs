@@ -26,6 +26,8 @@ const LONG: usize = 2_000;
 /// Documents with such a value, each with objects that have one too.
 const WITH_LONG: usize = 1_500;
 const OBJECTS: usize = 60;
+/// Words of a text of the same word.
+const SAME_WORDS: usize = 400_000;
 
 fn index() -> Index {
     let items = Field::nested("items", vec![Field::keyword("sku")]);
@@ -51,7 +53,7 @@ fn index() -> Index {
             fields.push("items", objects.collect::<Vec<_>>());
         }
         if nth == 0 {
-            fields = Object::new().with("text", "a ".repeat(1_000_000));
+            fields = Object::new().with("text", "a ".repeat(SAME_WORDS));
         }
         Document {
             key: nth.to_be_bytes().to_vec(),
@@ -154,12 +156,12 @@ fn searches() -> Vec<(&'static str, SearchRequest)> {
         ),
         (
             "a long phrase of one word, unfinished",
-            search(phrase_prefix(&"a ".repeat(200))),
+            search(phrase_prefix(&"a ".repeat(20))),
         ),
-        ("a long phrase of one word", search(phrase(&"a ".repeat(200), 0))),
+        ("a long phrase of one word", search(phrase(&"a ".repeat(20), 0))),
         (
             "the same with a slop",
-            search(any(4, |_| phrase(&"a ".repeat(200), 1))),
+            search(any(4, |_| phrase(&"a ".repeat(20), 1))),
         ),
         (
             "a misspelled word of 150 letters",
@@ -185,17 +187,17 @@ fn searches() -> Vec<(&'static str, SearchRequest)> {
 }
 
 fn highlights() -> Vec<(&'static str, Query, String)> {
-    let one_word = || "a ".repeat(1_000_000);
-    let words = || (0..250_000).map(|nth| format!("w{nth} ")).collect::<String>();
+    let one_word = || "a ".repeat(SAME_WORDS);
+    let words = || (0..150_000).map(|nth| format!("w{nth} ")).collect::<String>();
     vec![
         (
             "a word a thousand times",
             Query::match_text("text", "a ".repeat(1_024)),
             one_word(),
         ),
-        ("a phrase of a word", phrase(&"a ".repeat(30), 0), one_word()),
-        ("a phrase with a slop", phrase(&"a ".repeat(30), 1), one_word()),
-        ("prefixes", any(50, |_| Query::prefix("text", "w")), words()),
+        ("a phrase of a word", phrase(&"a ".repeat(10), 0), one_word()),
+        ("a phrase with a slop", phrase(&"a ".repeat(10), 1), one_word()),
+        ("prefixes", any(5, |_| Query::prefix("text", "w")), words()),
         (
             "a phrase and all words",
             any(2, |_| phrase_prefix("w1 w")),

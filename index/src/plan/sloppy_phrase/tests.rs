@@ -97,6 +97,8 @@ fn counts_without_overlaps() {
     assert_eq!(count(&[(&[1], a), (&[0], b)], 1, u32::MAX), 1);
     assert_eq!(count(&[(&[1], &[0]), (&[0], &[1])], 1, u32::MAX), 0);
     assert_eq!(count(&[(&[1], &[0]), (&[0], &[1])], 2, u32::MAX), 1);
+    // A phrase of no words, as some analyzers make of a text, occurs nowhere.
+    assert_eq!(count(&[], 1, u32::MAX), 0);
     // One `a` can't be two.
     assert_eq!(count(&[(&[0, 1], &[5])], 9, u32::MAX), 0);
 }
