@@ -199,6 +199,10 @@ impl Pass<'_> {
     ///
     /// # Errors
     /// [`Error::LimitExceeded`] when too many groups came before; what searching can fail with.
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "only what they hold of the memory can change, which is no part of their value"
+    )]
     pub(crate) fn heads(
         &self,
         collapse: &Collapse,
@@ -246,6 +250,10 @@ impl Pass<'_> {
     }
 
     /// The groups of which a match lies at a position or before it.
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "only what they hold of the memory can change, which is no part of their value"
+    )]
     fn passed(&self, collapse: &Collapse, after: &[Standing]) -> Result<HashSet<Standings>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
         let unreadable = |error| self.run.unreadable(error);

@@ -61,9 +61,6 @@ impl<'a> Occurrences<'a> {
         from: u64,
         mut work: impl FnMut(u32) -> Result<(), E>,
     ) -> Result<Option<u64>, E> {
-        if self.words.is_empty() {
-            return Ok(None);
-        }
         let mut start = from;
         loop {
             match self.assign(start, &mut work)? {

@@ -2,11 +2,7 @@
 //!
 //! A program of its own: its allocator counts what every thread of it holds, so it runs its cases one after the other.
 
-#![expect(
-    clippy::expect_used,
-    clippy::print_stdout,
-    reason = "a test that can't go on says why and fails"
-)]
+#![expect(clippy::expect_used, reason = "a test that can't go on says why and fails")]
 
 use peak_alloc::PeakAlloc;
 use souk_index::{

@@ -13,7 +13,7 @@ use souk_index::{
     SearchRequest, TotalRequest,
 };
 
-use super::{commit, keys, random_numbers, schema, upsert};
+use super::{keys, random_numbers};
 
 /// Documents of a normal run, and of each of its commits.
 const DOCUMENTS: u64 = 3_000;
@@ -126,7 +126,11 @@ fn a_pattern_of_the_last_values_of_a_long_dictionary_is_answered() {
         ("k*k?k*", vec!["long"]),
     ];
     for (pattern, found) in expected {
-        assert_eq!(super::keys(&index, Query::wildcard("kind", pattern)), found, "{pattern}");
+        assert_eq!(
+            super::keys(&index, Query::wildcard("kind", pattern)),
+            found,
+            "{pattern}"
+        );
     }
 }
 

@@ -63,8 +63,11 @@ fn words(size: usize, order: Vec<GroupOrder>) -> Aggregation {
     }
 }
 
-/// The key, the count and the sum of each group, and how many are in others.
-fn answer(index: &Index, aggregation: Aggregation) -> Result<(Vec<(String, u64, i64)>, u64), String> {
+/// Key, count and sum of a group.
+type Shown = (String, u64, i64);
+
+/// The groups, and how many are in others.
+fn answer(index: &Index, aggregation: Aggregation) -> Result<(Vec<Shown>, u64), String> {
     match single(index, aggregation) {
         Ok(AggregationResult::Groups {
             groups, other_count, ..
