@@ -48,7 +48,7 @@ const SHORT: Times = Times {
     together: Duration::from_secs(4),
 };
 const LONG: Times = Times {
-    quiet: Duration::from_secs(60),
+    quiet: Duration::from_secs(300),
     alone: Duration::from_secs(10),
     together: Duration::from_secs(600),
 };

@@ -206,7 +206,8 @@ impl Questions<'_> {
         }
     }
 
-    fn nested(&mut self, scope: &str, depth: u32) -> Option<Query> {
+    /// A query on objects inside those of the scope, if there are any.
+    pub(crate) fn nested(&mut self, scope: &str, depth: u32) -> Option<Query> {
         let inside = |leaf: &&Leaf| {
             leaf.kind == Kind::Nested && (scope.is_empty() || leaf.path.starts_with(&format!("{scope}.")))
         };
@@ -222,7 +223,12 @@ impl Questions<'_> {
         }
         let path = pick(self.rng, &paths).clone();
         Some(Query::Nested {
-            query: Box::new(self.query(&path, depth)),
+            query: Box::new(match self.rng.u8(..4) {
+                0 if depth > 0 => self.nested(&path, depth - 1).unwrap_or(Query::MatchAll),
+                1 => self.function_score(&path, 0),
+                2 => Query::any((0..3).map(|_| self.query(&path, 0)).collect()),
+                _ => self.query(&path, depth),
+            }),
             score_mode: *pick(self.rng, &SCORE_MODES),
             weight: self.weight(),
             inner_hits: None,
@@ -479,7 +485,8 @@ impl Questions<'_> {
         })
     }
 
-    fn function_score(&mut self, scope: &str, depth: u32) -> Query {
+    /// A query scored by functions.
+    pub(crate) fn function_score(&mut self, scope: &str, depth: u32) -> Query {
         let score_modes = [
             FunctionScoreMode::Multiply,
             FunctionScoreMode::Sum,

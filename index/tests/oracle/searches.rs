@@ -30,7 +30,8 @@ const THREADS: u64 = 2;
 /// A random search.
 pub(crate) fn request(questions: &mut Questions<'_>) -> SearchRequest {
     let grouped = questions.rng.u8(..5) < 2;
-    let mut query = match questions.rng.u8(..6) {
+    let kind = questions.rng.u8(..8);
+    let mut query = match kind {
         // Much to group, or to sort.
         0 if grouped => Query::MatchAll,
         0 | 1 => Query::any(
@@ -38,15 +39,22 @@ pub(crate) fn request(questions: &mut Questions<'_>) -> SearchRequest {
                 .map(|_| questions.query("", 1))
                 .collect(),
         ),
+        // Scores that nothing outside changes.
+        2 => questions.function_score("", 0),
+        3 => questions.nested("", 2).unwrap_or(Query::MatchAll),
         _ => {
             let depth = questions.rng.u32(..4);
             questions.query("", depth)
         }
     };
-    if once_in(questions.rng, 3) {
+    if kind == 3 || once_in(questions.rng, 3) {
         questions.with_inner_hits(&mut query, &mut 0);
     }
-    let sort = questions.sorts();
+    let sort = if matches!(kind, 2 | 3) && questions.rng.bool() {
+        Vec::new()
+    } else {
+        questions.sorts()
+    };
     let aggregations = if grouped {
         questions.aggregations("", 1)
     } else {
