@@ -16,7 +16,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
 use http_body::Frame;
 use souk_chassis::connection_headers::leave_connection;
-use souk_chassis::layers::messages::{Encoding, framed};
+use souk_chassis::layers::messages::{Encoding, UnpackError, framed};
 use souk_chassis::status::StatusBuilder;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
@@ -183,19 +183,29 @@ pub(crate) fn grpc_request(
     Ok(Request::from_parts(parts, Body::new(body)))
 }
 
-/// What `body` was before it was compressed.
+/// What `body` was before it was compressed. `check` sees its prefixes, as [`Encoding::unpack`] says.
 ///
 /// # Errors
-/// INVALID_ARGUMENT when it isn't of that encoding, RESOURCE_EXHAUSTED when it has more than `bytes_max` bytes.
-pub(crate) fn unpack(encoding: Encoding, body: &[u8], bytes_max: usize) -> Result<Bytes, Status> {
-    let unpacked = encoding.unpack(body, bytes_max).map_err(|error| {
-        let name = encoding.name();
-        let message = format!("the body is not {name}: send it plain or compress it again");
-        StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-            .source(error)
-            .build()
-    })?;
-    unpacked.ok_or_else(|| too_large(bytes_max))
+/// INVALID_ARGUMENT when it isn't of that encoding, RESOURCE_EXHAUSTED when it has more than `bytes_max` bytes, and those of `check`.
+pub(crate) fn unpack(
+    encoding: Encoding,
+    body: &[u8],
+    bytes_max: usize,
+    check: impl FnMut(&[u8]) -> Result<(), Status>,
+) -> Result<Bytes, Status> {
+    encoding
+        .unpack(body, bytes_max, check)
+        .map_err(|error| match error {
+            UnpackError::Refused(status) => status,
+            UnpackError::TooLarge => too_large(bytes_max),
+            UnpackError::Malformed(error) => {
+                let name = encoding.name();
+                let message = format!("the body is not {name}: send it plain or compress it again");
+                StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
+                    .source(error)
+                    .build()
+            }
+        })
 }
 
 fn too_large(bytes_max: usize) -> Status {

@@ -36,7 +36,7 @@ mod frame;
 mod layouts;
 
 pub use decoded::{DECODED_BYTES_MAX, too_large as decoded_too_large};
-pub use encoding::Encoding;
+pub use encoding::{Encoding, UnpackError};
 pub use frame::{framed, take_plain};
 pub use layouts::Layouts;
 

@@ -232,7 +232,11 @@ impl Message {
         let message = match encoding {
             None => message,
             Some(encoding) => {
-                unpacked = unpack(encoding, message, self.bytes_max)?;
+                let check = |prefix: &[u8]| match self.codec {
+                    Codec::Proto => Ok(()),
+                    Codec::Json => json::check_size(prefix),
+                };
+                unpacked = unpack(encoding, message, self.bytes_max, check)?;
                 unpacked.as_ref()
             }
         };

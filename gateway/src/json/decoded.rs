@@ -22,7 +22,7 @@ const JSON_BYTES_MAX: usize = 2 * DECODED_BYTES_MAX;
 ///
 /// # Errors
 /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
-pub(super) fn check(json: &[u8]) -> Result<(), Status> {
+pub(crate) fn check(json: &[u8]) -> Result<(), Status> {
     if json.len().saturating_mul(OBJECT) <= JSON_BYTES_MAX {
         return Ok(());
     }

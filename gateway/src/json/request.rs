@@ -97,7 +97,7 @@ impl Call {
             }
             Sent::Json(None) => body,
             Sent::Json(Some(encoding)) => {
-                unpacked = unpack(encoding, body, self.bytes_max)?;
+                unpacked = unpack(encoding, body, self.bytes_max, decoded::check)?;
                 unpacked.as_ref()
             }
         };

@@ -11,7 +11,7 @@ use tonic::body::Body;
 
 use super::complaint::Complaint;
 use super::decoded::Limits;
-use super::encoding::Encoding;
+use super::encoding::{Encoding, UnpackError};
 use super::frame::{self, FrameScanner, Header};
 use crate::status::StatusBuilder;
 
@@ -103,9 +103,7 @@ impl DecodedBody {
         } else {
             message
         };
-        if let Some(limit) = self.limits.of_content(plain.len()) {
-            limit.check(&plain)?;
-        }
+        self.limits.check(&plain)?;
         let mut out = BytesMut::with_capacity(frame::HEADER_BYTES + plain.len());
         Header {
             compressed: false,
@@ -118,16 +116,20 @@ impl DecodedBody {
 
     fn unpack(&self, message: &[u8]) -> Result<Bytes, Status> {
         let bytes_max = self.limits.bytes_max;
-        let unpacked = self.encoding.unpack(message, bytes_max).map_err(|error| {
-            let message = format!(
-                "a message is not {}: send it plain or compress it again",
-                self.encoding.name()
-            );
-            StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-                .source(error)
-                .build()
-        })?;
-        unpacked.ok_or_else(|| frame::too_large(bytes_max.saturating_add(1), bytes_max))
+        let check = |prefix: &[u8]| self.limits.check_prefix(prefix);
+        self.encoding
+            .unpack(message, bytes_max, check)
+            .map_err(|error| match error {
+                UnpackError::Refused(status) => status,
+                UnpackError::TooLarge => frame::too_large(bytes_max.saturating_add(1), bytes_max),
+                UnpackError::Malformed(error) => {
+                    let name = self.encoding.name();
+                    let message = format!("a message is not {name}: send it plain or compress it again");
+                    StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
+                        .source(error)
+                        .build()
+                }
+            })
     }
 }
 

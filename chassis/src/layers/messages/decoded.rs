@@ -33,9 +33,34 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The check of a plain message of so many bytes, which must be seen whole; `None` where its length says enough.
-    pub(super) fn of_content(&self, bytes: usize) -> Option<&DecodedLimit> {
-        self.decoded.as_ref().filter(|decoded| decoded.concerns(bytes))
+    /// Must a plain message of so many bytes be seen whole? The length of others says enough.
+    pub(super) fn concern(&self, bytes: usize) -> bool {
+        self.decoded
+            .as_ref()
+            .is_some_and(|decoded| decoded.concerns(bytes))
+    }
+
+    /// Refuses a plain message that would take too much.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
+    pub(super) fn check(&self, message: &[u8]) -> Result<(), Status> {
+        self.walk(message, true)
+    }
+
+    /// Refuses a message whose first bytes alone would take too much.
+    ///
+    /// # Errors
+    /// As [`Limits::check`].
+    pub(super) fn check_prefix(&self, prefix: &[u8]) -> Result<(), Status> {
+        self.walk(prefix, false)
+    }
+
+    fn walk(&self, message: &[u8], is_whole: bool) -> Result<(), Status> {
+        match &self.decoded {
+            Some(decoded) if decoded.concerns(message.len()) => decoded.check(message, is_whole),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -68,29 +93,34 @@ impl DecodedLimit {
         self.layouts.most_of(bytes) > DECODED_BYTES_MAX
     }
 
-    /// Refuses a message that would take too much.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
-    pub(super) fn check(&self, mut message: &[u8]) -> Result<(), Status> {
-        let mut left = DECODED_BYTES_MAX;
-        match self.walk(self.shape, &mut message, 0, &mut left, 0) {
+    /// Refuses a message, or the first bytes of one, that would take too much.
+    fn check(&self, mut bytes: &[u8], is_whole: bool) -> Result<(), Status> {
+        let mut walk = Walk {
+            layouts: &self.layouts,
+            left: DECODED_BYTES_MAX,
+            is_whole,
+        };
+        match walk.message(self.shape, &mut bytes, 0, 0) {
             Err(End::TooLarge) => Err(too_large(DECODED_BYTES_MAX)),
             // What is malformed is refused where it is decoded.
             Ok(()) | Err(End::Malformed) => Ok(()),
         }
     }
+}
 
-    /// Takes what a message of `shape` takes from what is `left`, and moves on until `rest` bytes of `buffer` are left. As in prost, a
+/// A walk over a message.
+struct Walk<'a> {
+    layouts: &'a Layouts,
+    /// What it may still take, in bytes.
+    left: usize,
+    /// Whether all bytes of it are there.
+    is_whole: bool,
+}
+
+impl Walk<'_> {
+    /// Takes what a message of `shape` takes from what is left, and moves on until `rest` bytes of `buffer` are left. As in prost, a
     /// part may reach beyond the message that it begins in: only when it has been decoded that is noticed.
-    fn walk(
-        &self,
-        shape: usize,
-        buffer: &mut &[u8],
-        rest: usize,
-        left: &mut usize,
-        depth: usize,
-    ) -> Result<(), End> {
+    fn message(&mut self, shape: usize, buffer: &mut &[u8], rest: usize, depth: usize) -> Result<(), End> {
         let shape = self.layouts.get(shape).ok_or(End::Malformed)?;
         if depth > DEPTH_MAX {
             return Err(End::Malformed);
@@ -121,27 +151,33 @@ impl DecodedLimit {
                     usize::try_from(length).map_err(|_| End::Malformed)?
                 }
             };
-            let behind = buffer.len().checked_sub(bytes).ok_or(End::Malformed)?;
+            let is_message = matches!(field, Some(Field::Message { .. } | Field::Entry { .. }));
+            let behind = match buffer.len().checked_sub(bytes) {
+                Some(behind) => behind,
+                // The rest of it hasn't arrived.
+                None if is_message && !self.is_whole => 0,
+                None => return Err(End::Malformed),
+            };
             match (field, wire_type) {
                 (Some(Field::Message { shape, bytes }), WireType::LengthDelimited) => {
-                    take(left, bytes)?;
-                    self.walk(shape, buffer, behind, left, depth + 1)?;
+                    self.take(bytes)?;
+                    self.message(shape, buffer, behind, depth + 1)?;
                     continue;
                 }
                 (Some(Field::Entry { shape, bytes, first }), WireType::LengthDelimited) => {
                     let follows = entries_of.replace(number) == Some(number);
-                    take(left, if follows { bytes } else { first })?;
-                    self.walk(shape, buffer, behind, left, depth + 1)?;
+                    self.take(if follows { bytes } else { first })?;
+                    self.message(shape, buffer, behind, depth + 1)?;
                     continue;
                 }
                 (Some(Field::Text { bytes: besides }), WireType::LengthDelimited) => {
                     let text = if bytes == 0 { 0 } else { bytes.max(TEXT_BYTES_MIN) };
-                    take(left, besides + text)?;
+                    self.take(besides + text)?;
                 }
                 (Some(Field::Numbers), WireType::LengthDelimited) => {
-                    take(left, bytes.saturating_mul(NUMBER))?
+                    self.take(bytes.saturating_mul(NUMBER))?
                 }
-                (Some(Field::Numbers), _) => take(left, NUMBER)?,
+                (Some(Field::Numbers), _) => self.take(NUMBER)?,
                 _ => {}
             }
             buffer.advance(bytes);
@@ -152,11 +188,11 @@ impl DecodedLimit {
             Err(End::Malformed)
         }
     }
-}
 
-fn take(left: &mut usize, bytes: usize) -> Result<(), End> {
-    *left = left.checked_sub(bytes).ok_or(End::TooLarge)?;
-    Ok(())
+    fn take(&mut self, bytes: usize) -> Result<(), End> {
+        self.left = self.left.checked_sub(bytes).ok_or(End::TooLarge)?;
+        Ok(())
+    }
 }
 
 /// The refusal of what would take more memory than `bytes_max`; also for messages in other forms.
@@ -193,7 +229,7 @@ mod tests {
     }
 
     fn is_refused(message: &[u8]) -> bool {
-        limit().check(message).is_err()
+        limit().check(message, true).is_err()
     }
 
     #[test]
@@ -241,6 +277,24 @@ mod tests {
         encode_key(9, WireType::EndGroup, &mut group);
         assert!(is_refused(&[&group[..], &elements].concat()), "behind a group");
         assert!(!is_refused(&[&begun[..], &elements].concat()), "in a group");
+    }
+
+    #[test]
+    fn a_prefix_is_refused_for_what_stands_in_it_however_deep() {
+        let is_refused = |prefix: &[u8]| limit().check(prefix, false).is_err();
+        for message in [
+            record(1, b"").repeat(2_000_000),
+            record(5, &record(5, &record(1, b"").repeat(2_000_000))),
+        ] {
+            assert!(is_refused(&message[..message.len() / 2]));
+            assert!(!is_refused(&message[..100_000]), "that doesn't take too much");
+        }
+        // Of a text that hasn't arrived nobody knows how long it is.
+        let mut announced = Vec::new();
+        encode_key(2, WireType::LengthDelimited, &mut announced);
+        encode_varint(1 << 30, &mut announced);
+        announced.resize(1 << 20, b'a');
+        assert!(!is_refused(&announced));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write as _};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tonic::Status;
 
 use super::GRPC_ACCEPT_ENCODING;
 
@@ -12,6 +13,12 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Level of both encodings: fast, since a call waits for it.
 const LEVEL: u8 = 1;
+
+/// Bytes of the first prefix of a message that is checked while the rest arrives.
+pub(super) const PREFIX_BYTES_MIN: usize = 64 * 1024;
+
+/// How much longer the next one is: all checks of prefixes together cost at most a third of the check of the whole.
+pub(super) const PREFIX_GROWTH: usize = 4;
 
 /// How messages are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,25 +73,61 @@ impl Encoding {
         }
     }
 
-    /// The plain form of `message`; `None` when it has more than `bytes_max` bytes.
+    /// The plain form of `message`, of at most `bytes_max` bytes. `check` sees prefixes of it that grow fourfold, so that what it
+    /// refuses isn't unpacked to its end.
     ///
     /// # Errors
-    /// When it isn't what it says.
-    pub fn unpack(self, message: &[u8], bytes_max: usize) -> io::Result<Option<Bytes>> {
+    /// [`UnpackError`].
+    pub fn unpack(
+        self,
+        message: &[u8],
+        bytes_max: usize,
+        check: impl FnMut(&[u8]) -> Result<(), Status>,
+    ) -> Result<Bytes, UnpackError> {
         match self {
-            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(message), bytes_max),
+            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(message), bytes_max, check),
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(message)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
-                read_bounded(decoder, bytes_max)
+                read_bounded(decoder, bytes_max, check)
             }
         }
     }
 }
 
-fn read_bounded(reader: impl Read, bytes_max: usize) -> io::Result<Option<Bytes>> {
+/// Why a message wasn't unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    /// It isn't of that encoding.
+    #[error("not of that encoding")]
+    Malformed(#[from] io::Error),
+    /// It has more bytes than may be.
+    #[error("too many bytes")]
+    TooLarge,
+    /// The check of a prefix refused it.
+    #[error(transparent)]
+    Refused(#[from] Status),
+}
+
+fn read_bounded(
+    mut reader: impl Read,
+    bytes_max: usize,
+    mut check: impl FnMut(&[u8]) -> Result<(), Status>,
+) -> Result<Bytes, UnpackError> {
     let mut plain = Vec::new();
-    let one_more = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    reader.take(one_more).read_to_end(&mut plain)?;
-    Ok((plain.len() <= bytes_max).then(|| plain.into()))
+    let mut prefix = PREFIX_BYTES_MIN;
+    loop {
+        let wanted = prefix
+            .min(bytes_max.saturating_add(1))
+            .saturating_sub(plain.len());
+        let read = reader.by_ref().take(wanted as u64).read_to_end(&mut plain)?;
+        if plain.len() > bytes_max {
+            return Err(UnpackError::TooLarge);
+        }
+        if read < wanted {
+            return Ok(plain.into());
+        }
+        check(&plain)?;
+        prefix = prefix.saturating_mul(PREFIX_GROWTH);
+    }
 }

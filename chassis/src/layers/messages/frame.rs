@@ -4,6 +4,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use tonic::Status;
 
 use super::decoded::Limits;
+use super::encoding::{PREFIX_BYTES_MIN, PREFIX_GROWTH};
 use crate::status::StatusBuilder;
 
 /// Bytes in front of a message.
@@ -78,6 +79,8 @@ pub(super) struct FrameScanner {
     left: usize,
     /// What has arrived of a message that has to be seen whole.
     content: Option<Vec<u8>>,
+    /// Bytes of the next prefix of it that is checked.
+    prefix: usize,
 }
 
 impl FrameScanner {
@@ -92,14 +95,17 @@ impl FrameScanner {
                 self.left -= passed;
                 if let Some(content) = &mut self.content {
                     content.extend_from_slice(&chunk[..passed]);
+                    if content.len() >= self.prefix {
+                        limits.check_prefix(content)?;
+                        self.prefix = content.len().saturating_mul(PREFIX_GROWTH);
+                    }
                 }
                 chunk.advance(passed);
                 // Nobody decodes it before its last part, which is held back until here.
                 if self.left == 0
                     && let Some(content) = self.content.take()
-                    && let Some(limit) = limits.of_content(content.len())
                 {
-                    limit.check(&content)?;
+                    limits.check(&content)?;
                 }
             } else {
                 let wanted = HEADER_BYTES - self.filled;
@@ -112,7 +118,8 @@ impl FrameScanner {
                     let header = Header::read(self.header)?.within(limits.bytes_max)?;
                     self.left = header.bytes;
                     self.filled = 0;
-                    self.content = limits.of_content(header.bytes).map(|_| Vec::new());
+                    self.content = limits.concern(header.bytes).then(Vec::new);
+                    self.prefix = PREFIX_BYTES_MIN;
                 }
             }
         }

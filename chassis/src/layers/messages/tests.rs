@@ -169,9 +169,8 @@ async fn answers_are_compressed_when_the_client_reads_it_and_it_is_worth_it() {
         let (header, packed) = frame::next(&mut buffer, LIMIT).expect("a frame").expect("whole");
         assert!(header.compressed);
         let plain = encoding
-            .unpack(&packed, LIMIT)
-            .expect("well-formed")
-            .expect("small");
+            .unpack(&packed, LIMIT, |_| Ok(()))
+            .expect("well-formed and small");
         assert_eq!(plain, long[5..]);
         assert_eq!(buffer, short, "a short one isn't worth it");
     }
@@ -212,6 +211,28 @@ async fn what_would_take_too_much_memory_is_refused_before_it_is_decoded() {
             let (_, status) = end(call(&echo(server(4 * mebibyte)), request).await).await;
             refused(&status, Code::ResourceExhausted, "DECODED_TOO_LARGE");
         }
+    }
+    // Nor is the rest of it waited for, or unpacked: here there is none.
+    for encoding in [None, Some(Encoding::Gzip), Some(Encoding::Zstd)] {
+        let (body, headers) = match encoding {
+            None => (message(&elements)[..mebibyte].to_vec(), vec![]),
+            Some(encoding) => {
+                // Numbers that don't compress, behind what is refused: the cut is in them.
+                let mut seed = 1_u64;
+                let noise = (0..mebibyte).map(|_| {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (seed >> 56) as u8
+                });
+                let plain: Vec<u8> = elements.iter().copied().chain(noise).collect();
+                let packed = encoding.pack(&plain).expect("memory");
+                let cut = &packed[..packed.len() - mebibyte / 2];
+                (framed(1, cut), vec![("grpc-encoding", encoding.name())])
+            }
+        };
+        let mut request = sent(&body, 16_384, &headers);
+        *request.uri_mut() = PATH.parse().expect("a path");
+        let (_, status) = end(call(&echo(server(4 * mebibyte)), request).await).await;
+        refused(&status, Code::ResourceExhausted, "DECODED_TOO_LARGE");
     }
     // A gateway doesn't look into what it passes on.
     let mut request = sent(&message(&elements), 16_384, &[]);
