@@ -11,7 +11,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 use souk_chassis::telemetry::instrument::Histogram;
-use souk_storage::observer::{GroupWrite, Observer};
+use souk_storage::{GroupWrite, Observer};
 
 pub(crate) use observed::observe;
 pub use table::ALL;

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use souk_kv::{Mutation, Space};
 
 pub use self::definition::IndexState;
 pub(crate) use self::definition::{Definition, ExpiryIndex, NumberedIndex};
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Mutation, Space};
 use crate::schema::TableSchema;
 
 /// Number of a table, unique for the life of the database: no other table ever gets it, not even when this one is

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use crate::batch::Durability;
+use souk_kv::{Commit, Durability, Mutation, Space};
+
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Commit, Mutation, Space};
 
 /// A named position in the change log. Handles of one name share it.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl Consumer {
     ///
     /// # Errors
     /// [`Error::Invalid`] beyond the end of the log, or when it was removed through another handle;
-    /// [`Error::Unavailable`]; [`Error::DiskFull`] below a quarter of [`crate::DatabaseOptions::reserve_bytes`], as the
+    /// [`Error::Unavailable`]; [`Error::DiskFull`] below a quarter of [`souk_kv::FjallOptions::reserve_bytes`], as the
     /// trimming of the log that it lets happen: nothing is changed, and it can be retried.
     pub async fn advance(&self, sequence: u64) -> Result<()> {
         let last = *self.shared.kv.sequence().borrow();

@@ -1,12 +1,13 @@
 //! What each table holds, and the log: counted, not estimated, which takes a read of all rows and index entries.
 
+use souk_kv::{KvSnapshot, Space};
+
 use crate::catalog::{Table, TableId};
 use crate::change;
 use crate::check::indexes_of;
 use crate::database::Database;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
 use crate::read::{ColumnSelection, log};
 use crate::row::{Row, codec};
 use crate::walk::Walk;

@@ -6,28 +6,26 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
+use souk_kv::{
+    Commit, Direction, Durability, FjallKv, Health, Kv, KvSnapshot, MemoryKv, Mutation, Scan, Space,
+    Statistics, histories::Histories,
+};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::batch::{Committed, Durability, RequestRecord, WriteBatch, WrittenRow};
+use crate::batch::{Committed, RequestRecord, WriteBatch, WrittenRow};
 use crate::catalog::{Catalog, Table, TableId};
 use crate::change::{Change, LogEntry};
 use crate::consumer::{self, Consumer};
 use crate::error::{Error, Result};
 use crate::feed::Feeds;
-use crate::history::Histories;
 use crate::jobs::{self, Jobs};
 use crate::key;
-pub use crate::kv::Health;
-use crate::kv::fjall::FjallKv;
-use crate::kv::memory::MemoryKv;
-use crate::kv::{Commit, Direction, Kv, KvSnapshot, Mutation, Scan, Space};
 use crate::limits;
 use crate::maintenance;
 use crate::options::DatabaseOptions;
 use crate::read::{Snapshot, log};
 use crate::schema::check_identifier;
-use crate::statistics::Statistics;
 use crate::tables;
 use crate::transaction::{self, Partitions, Transaction, TransactionId};
 use crate::value::KeyValue;
@@ -77,7 +75,7 @@ impl Database {
     /// [`Error::Locked`], [`Error::NotADatabase`], [`Error::UnsupportedFormat`], [`Error::LogShortened`],
     /// [`Error::Corrupt`], [`Error::Io`], [`Error::Invalid`] for the options.
     pub async fn open(directory: impl AsRef<Path>, options: DatabaseOptions) -> Result<Self> {
-        let kv = FjallKv::open(directory.as_ref(), &options).await?;
+        let kv = FjallKv::open(directory.as_ref(), &options.fjall).await?;
         Self::start(Arc::new(kv), options).await
     }
 
@@ -276,7 +274,7 @@ impl Database {
 
     /// Makes the disk hold little more than what is live, and returns when that is done: flushes, removes obsolete
     /// files, compacts what may be full of garbage. It happens by itself when nothing is written for
-    /// [`DatabaseOptions::settle_after`].
+    /// [`souk_kv::FjallOptions::settle_after`].
     ///
     /// # Errors
     /// [`Error::Unavailable`] after a failure or close.
@@ -345,7 +343,7 @@ impl Database {
 /// The histories of a database; a new one begins its first.
 async fn histories(kv: &dyn Kv, snapshot: &dyn KvSnapshot) -> Result<Histories> {
     if let Some(bytes) = snapshot.get(Space::Catalog, key::HISTORIES).await? {
-        return Histories::decode(&bytes);
+        return Ok(Histories::decode(&bytes)?);
     }
     let mut histories = Histories::default();
     histories.begin(0);

@@ -4,8 +4,9 @@ mod kind;
 
 use std::path::PathBuf;
 
+use souk_kv::{self as kv, OpenError};
+
 pub use self::kind::ErrorKind;
-use crate::kv;
 use crate::limits;
 use crate::transaction::TransactionId;
 use crate::value::KeyValue;
@@ -316,6 +317,28 @@ impl From<kv::Error> for Error {
             kv::Error::OutcomeUnknown { reason, .. } => Self::OutcomeUnknown { reason },
             kv::Error::DiskFull { reason } => Self::DiskFull { reason },
             kv::Error::Corrupt { what, source } => Self::Corrupt { what, source },
+        }
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Invalid { option, problem } => Self::invalid(format!("option {option}"), problem),
+            OpenError::Locked { directory, holder } => Self::Locked { directory, holder },
+            OpenError::NotADatabase { directory } => Self::NotADatabase { directory },
+            OpenError::UnsupportedFormat {
+                directory,
+                found,
+                supported,
+            } => Self::UnsupportedFormat {
+                directory,
+                found,
+                supported,
+            },
+            OpenError::LogShortened { log_end, watermark } => Self::LogShortened { log_end, watermark },
+            OpenError::Io { action, path, source } => Self::Io { action, path, source },
+            OpenError::Store(error) => error.into(),
         }
     }
 }

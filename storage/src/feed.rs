@@ -54,13 +54,13 @@ mod registry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::batch::Durability;
+use souk_kv::{Commit, Durability, Mutation, Space};
+
 use crate::catalog::{Table, TableId};
 use crate::change::ChangeKind;
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Commit, Mutation, Space};
 use crate::limits::{MAX_FEED_HOLD, MAX_FEED_RECORDS};
 use crate::row::Row;
 use crate::value::PrimaryKey;
@@ -248,7 +248,7 @@ impl Feed {
     }
 
     /// Forgets the feed: it holds back nothing any more. Taken down to a quarter of
-    /// [`crate::DatabaseOptions::reserve_bytes`], like the trimming of the log; below, it can be retried.
+    /// [`souk_kv::FjallOptions::reserve_bytes`], like the trimming of the log; below, it can be retried.
     ///
     /// # Errors
     /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`].

@@ -17,15 +17,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use souk_kv::{self as kv, Check, Commit, Durability, Health, Mutation, Space};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use crate::batch::Durability;
 use crate::catalog::{Definition, Table, TableId};
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{self, Check, Commit, Health, Mutation, Space};
 use crate::limits::{MAX_JOB_STEP_ROWS, MAX_WRITE_ATTEMPTS};
 use crate::secondary::EXPIRY_INDEX;
 use crate::write::Locked;

@@ -83,23 +83,19 @@
 //! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
 //! | [`change`] | what one batch did, as the log keeps it |
 //! | [`mod@check`], [`contents`] | whether a database is whole; what each table holds |
-//! | [`clock`], [`free_space`] | time and free space as parameters |
+//! | [`clock`] | time as a parameter |
 //! | `codec`, `key` | the bytes of values; THE table of stored keys |
 //! | [`consumer`] | who reads the log, and what of it is kept for them |
 //! | [`database`] | the handle: opening, writing, closing |
 //! | [`error`] | what can go wrong, with a code and advice |
 //! | `expiry`, `replay`, `secondary` | time to live; requests that are repeated; entries of secondary indexes |
-//! | `history` | which history gave a sequence: restores begin others |
 //! | [`feed`] | rows and then every change of them, delivered to someone who says what he has |
 //! | [`filter`], [`row`], [`value`] | conditions on columns; rows; values and keys |
 //! | [`jobs`], [`tables`] | tables that change, and what is left to do in the background when they have |
-//! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
 //! | [`limits`], [`options`] | every limit; what a database is opened with |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |
-//! | [`observer`] | what a store does, told while it does it |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
-//! | [`statistics`] | what a store holds and does: memory, journals, tables, disk |
 //! | [`transaction`] | transactions that hold a partition |
 //! | `walk` | walking over a part of a space |
 
@@ -117,15 +113,11 @@ pub mod error;
 mod expiry;
 pub mod feed;
 pub mod filter;
-pub mod free_space;
-mod history;
 pub mod jobs;
 mod key;
-pub mod kv;
 pub mod limits;
 mod maintenance;
 pub mod metering;
-pub mod observer;
 pub mod options;
 pub mod read;
 mod replay;
@@ -133,7 +125,6 @@ pub mod restore;
 pub mod row;
 pub mod schema;
 mod secondary;
-pub mod statistics;
 pub mod tables;
 pub mod transaction;
 pub mod value;
@@ -142,8 +133,8 @@ mod write;
 
 pub use backup::{Backup, BackupFolder, BackupKind, BackupPolicy};
 pub use batch::{
-    CellPut, ColumnChange, Committed, Condition, Durability, Existence, RequestRecord, ReturnRow,
-    RowOperation, RowWrite, WriteBatch, WrittenRow,
+    CellPut, ColumnChange, Committed, Condition, Existence, RequestRecord, ReturnRow, RowOperation, RowWrite,
+    WriteBatch, WrittenRow,
 };
 pub use catalog::{IndexState, Table, TableId};
 pub use change::{Change, ChangeKind, LogEntry, RowChange};
@@ -151,26 +142,29 @@ pub use check::{CheckReport, Problem, ProblemKind, check};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use consumer::Consumer;
 pub use contents::Contents;
-pub use database::{Database, Health};
+pub use database::Database;
 pub use error::{ConditionFailure, Error, ErrorKind, Result};
 pub use feed::{
     Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase, FeedRecord, FeedSource, FeedStart, FeedToken,
     RecordKind,
 };
 pub use filter::{Cast, Comparison, Filter, ValueRule};
-pub use free_space::{DeviceSpace, FreeSpace};
 pub use jobs::{Job, JobKind};
 pub use metering::CapacityUnits;
-pub use options::{DatabaseOptions, Recovery};
+pub use options::DatabaseOptions;
 pub use read::{
-    ColumnPage, ColumnSelection, Direction, IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest,
-    KeyBound, LogStatistics, RangePage, RangeRequest, Read, ReadOptions, Snapshot, Split, Splits, TableKeys,
+    ColumnPage, ColumnSelection, IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest, KeyBound,
+    LogStatistics, RangePage, RangeRequest, Read, ReadOptions, Snapshot, Split, Splits, TableKeys,
     TableLogStatistics, TimeRange, VersionSelection,
 };
 pub use restore::{Restored, restore};
 pub use row::{Cell, ColumnName, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
-pub use statistics::Statistics;
+/// What this interface takes and gives of the key-value store below.
+pub use souk_kv::{
+    DeviceSpace, Direction, Durability, FjallOptions, FreeSpace, GroupWrite, Health, Observer, Recovery,
+    Space, Statistics,
+};
 pub use tables::{Backfill, TableUpdate};
 pub use transaction::{CommitOptions, Transaction, TransactionId};
 pub use value::{KeyValue, PrimaryKey, Text, Value};

@@ -8,14 +8,13 @@ pub(crate) mod trim;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use souk_kv::{Commit, Direction, Durability, Health, Mutation, Scan, Space};
 use tokio::task::JoinHandle;
 
-use crate::batch::Durability;
 use crate::clock::nanos;
 use crate::database::Shared;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{Commit, Direction, Health, Mutation, Scan, Space};
 use crate::limits::{CHANGE_TIME_DISORDER, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
 
 /// Runs [`pass`] at the database's interval until the database is dropped, closed, or fails.

@@ -12,6 +12,8 @@ mod split;
 
 use std::sync::Arc;
 
+use souk_kv::{Direction, KvSnapshot};
+
 pub use self::batch::TableKeys;
 pub use self::index_request::{IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest};
 pub use self::options::{ColumnPage, ColumnSelection, ReadOptions, TimeRange, VersionSelection};
@@ -25,8 +27,6 @@ use crate::database::Shared;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-pub use crate::kv::Direction;
-use crate::kv::KvSnapshot;
 pub use crate::read::log::statistics::{LogStatistics, TableLogStatistics};
 use crate::row::Row;
 use crate::value::{PrimaryKey, Value};

@@ -4,10 +4,11 @@
 
 use bytes::Bytes;
 
-use crate::batch::{Durability, RequestRecord, WrittenRow};
+use crate::batch::{RequestRecord, WrittenRow};
 use crate::codec::{Malformed, Reader};
 use crate::error::{Error, Result};
 use crate::write::written;
+use souk_kv::Durability;
 
 const FORMAT: u8 = 2;
 const FORMAT_WITHOUT_ROWS: u8 = 1;

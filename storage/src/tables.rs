@@ -10,14 +10,14 @@ mod update;
 
 use std::sync::Arc;
 
+use souk_kv::{Check, Commit, Durability, KvSnapshot, Mutation, Space};
+
 pub use self::update::TableUpdate;
-use crate::batch::Durability;
 use crate::catalog::{self, Catalog, Definition, ExpiryIndex, IndexState, Table, TableId};
 use crate::database::{Database, Shared, all};
 use crate::error::{Error, Result};
 use crate::jobs::{self, Job, JobKey, JobKind, Jobs};
 use crate::key;
-use crate::kv::{Check, Commit, KvSnapshot, Mutation, Space};
 use crate::limits;
 use crate::schema::{SecondaryIndexSchema, TableSchema};
 use crate::secondary::EXPIRY_INDEX;

@@ -9,16 +9,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::batch::{Committed, Durability, RowWrite, WrittenRow};
+use crate::batch::{Committed, RowWrite, WrittenRow};
 use crate::catalog::Table;
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::kv::{self, KvSnapshot};
 use crate::metering::CapacityUnits;
 use crate::read::{RangePage, RangeRequest, Snapshot};
 use crate::row::Row;
 use crate::value::{KeyValue, PrimaryKey};
 pub(crate) use partitions::{Partitions, Writers};
+use souk_kv::{self as kv, Durability, KvSnapshot};
 use staged::Staged;
 use view::OwnWrites;
 

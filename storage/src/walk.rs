@@ -1,9 +1,9 @@
 //! Walking over a part of a space from its lowest key up, page by page, in bounded memory.
 
 use bytes::Bytes;
+use souk_kv::{Direction, Error, KvSnapshot, Page, Scan, Space};
 
 use crate::key;
-use crate::kv::{Direction, Error, KvSnapshot, Page, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 
 /// Above every key of every space.

@@ -14,15 +14,15 @@ pub(crate) mod written;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use souk_kv::{self as kv, Check, Commit, Durability, KvSnapshot, Mutation, Space};
 
 use self::numbers::Numbers;
 use self::plan::Plan;
 use self::written::{Committed, WrittenRow};
-use crate::batch::{Durability, RequestRecord, WriteBatch};
+use crate::batch::{RequestRecord, WriteBatch};
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{self, Check, Commit, KvSnapshot, Mutation, Space};
 use crate::limits::{self, MAX_WRITE_ATTEMPTS};
 use crate::replay;
 use crate::transaction::Writers;

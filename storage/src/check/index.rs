@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space};
 
 use super::catalog::Catalog;
 use super::report::{Findings, ProblemKind};
@@ -12,7 +13,6 @@ use super::walk::{Through, hexadecimal};
 use crate::catalog::{Table, TableId};
 use crate::error::Result;
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
 use crate::secondary;
 use crate::walk::Walk;
 

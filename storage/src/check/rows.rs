@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::catalog::Catalog;
@@ -14,7 +15,6 @@ use crate::catalog::{Table, TableId};
 use crate::contents::{TableContents, count_row};
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
 use crate::read::ColumnSelection;
 use crate::row::{Row, codec};
 use crate::secondary;

@@ -10,13 +10,13 @@ mod tests;
 use std::time::Duration;
 
 use bytes::Bytes;
+use souk_kv::histories::Histories;
 
 use crate::catalog::TableId;
 use crate::clock::nanos;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
-use crate::history::Histories;
 
 const FORMAT: u8 = 1;
 const TOKEN_FORMAT: u8 = 2;

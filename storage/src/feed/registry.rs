@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use souk_kv::KvSnapshot;
 
 use crate::clock::nanos;
 use crate::database::Shared;
@@ -12,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
 use crate::feed::codec;
 use crate::key;
-use crate::kv::KvSnapshot;
 use crate::limits::FEED_SNAPSHOT_LIFE;
 
 /// The feeds by name.

@@ -2,13 +2,13 @@
 //! after it was read here fails the step's check, and is read again.
 
 use bytes::Bytes;
+use souk_kv::{Direction, Mutation, Scan, Space};
 
 use super::{Cursor, Job, LOCKED_ROWS, Step, table_of};
 use crate::catalog::{Definition, ExpiryIndex, IndexState, Table};
 use crate::database::Shared;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{Direction, Mutation, Scan, Space};
 use crate::limits::MAX_JOB_STEP_BYTES;
 use crate::read::ColumnSelection;
 use crate::row::codec;

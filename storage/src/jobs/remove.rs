@@ -1,12 +1,12 @@
 //! Removing what a dropped index or a deleted table left behind. Nobody reads or writes it any more.
 
 use bytes::Bytes;
+use souk_kv::{Direction, Mutation, Scan, Space};
 
 use super::{Cursor, Job, JobKind, Step};
 use crate::database::Shared;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{Direction, Mutation, Scan, Space};
 use crate::limits::MAX_JOB_STEP_BYTES;
 
 pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Result<Step<'a>> {

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use souk_kv::{Direction, Scan};
+
 use super::*;
 use crate::batch::{ColumnChange, Condition, RowOperation, WriteBatch};
 use crate::catalog::IndexState;
 use crate::clock::ManualClock;
 use crate::database::Database;
-use crate::kv::{Direction, Scan};
 use crate::options::DatabaseOptions;
 use crate::read::RangeRequest;
 use crate::schema::{KeyKind, SecondaryIndexSchema, TableSchema};

@@ -3,13 +3,13 @@
 //! a writer can't see from the revision that its row was trimmed.
 
 use bytes::Bytes;
+use souk_kv::{Check, Direction, Mutation, Scan, Space};
 
 use super::{Cursor, Job, Step, table_of};
 use crate::database::Shared;
 use crate::error::Result;
 use crate::expiry::Expiry;
 use crate::key;
-use crate::kv::{Check, Direction, Mutation, Scan, Space};
 use crate::limits::MAX_JOB_STEP_BYTES;
 use crate::read::ColumnSelection;
 use crate::row::{Row, codec};

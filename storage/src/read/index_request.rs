@@ -1,9 +1,9 @@
 //! What is asked of a secondary index, and what it answers.
 
 use bytes::Bytes;
+use souk_kv::Direction;
 
 use crate::filter::Filter;
-use crate::kv::Direction;
 #[cfg(doc)]
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::metering::CapacityUnits;

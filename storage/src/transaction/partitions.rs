@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use souk_kv::{self as kv, Commit, Kv, KvCommitted};
 use tokio::sync::{Notify, OwnedRwLockReadGuard};
 
 use super::TransactionId;
@@ -21,7 +22,6 @@ use crate::catalog::Table;
 use crate::clock::nanos;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{self, Commit, Kv, KvCommitted};
 use crate::limits;
 use crate::value::KeyValue;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Mutation, Space};
 
 use super::CommitOptions;
 use super::view::{OwnWrites, Values};
@@ -13,7 +14,6 @@ use crate::change::ChangeKind;
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{KvSnapshot, Mutation, Space};
 use crate::limits;
 use crate::metering::CapacityUnits;
 use crate::value::KeyValue;

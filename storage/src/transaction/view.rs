@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use souk_kv::{self as kv, Direction, KvSnapshot, Page, Scan, Space};
 
 use crate::key;
-use crate::kv::{self, Direction, KvSnapshot, Page, Scan, Space};
 
 /// What a transaction leaves at the keys it has written; `None` where it deletes.
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,7 @@
 //! What becomes of one row: its condition, its new value, its entries of secondary indexes, what is given back.
 
 use bytes::Bytes;
+use souk_kv::Mutation;
 
 use super::row_change::{self, Outcome};
 use super::target::Target;
@@ -10,7 +11,6 @@ use crate::catalog::{Table, TableId};
 use crate::change::ChangeKind;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
-use crate::kv::Mutation;
 use crate::limits;
 use crate::metering::{CapacityUnits, Meter};
 use crate::read::ColumnSelection;

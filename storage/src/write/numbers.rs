@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use souk_kv::{Check, Commit, KvSnapshot, Mutation, Space};
 
 use crate::error::{Error, Result};
-use crate::kv::{Check, Commit, KvSnapshot, Mutation, Space};
 
 /// Counters as they were read, and what was given since.
 #[derive(Debug, Default)]
@@ -82,9 +82,9 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
+    use souk_kv::{self as kv, Kv, MemoryKv};
+
     use super::*;
-    use crate::kv::memory::MemoryKv;
-    use crate::kv::{self, Kv};
 
     const COUNTER: Bytes = Bytes::from_static(b"counter");
 

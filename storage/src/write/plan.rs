@@ -2,14 +2,13 @@
 //! the log.
 
 use bytes::Bytes;
+use souk_kv::{Check, Commit, Durability, Mutation, STAMP, Space};
 
 use super::decide::ChangedRow;
 use super::target::Target;
-use crate::batch::Durability;
 use crate::change::codec::Encoder;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{Check, Commit, Mutation, STAMP, Space};
 use crate::limits;
 
 /// Most bytes a row takes in a log entry besides its key and value: table, kind, two lengths.

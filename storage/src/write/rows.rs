@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use souk_kv as kv;
+
 use super::decide;
 use super::numbers::Numbers;
 use super::plan::Plan;
@@ -12,7 +14,6 @@ use super::written::WrittenRow;
 use crate::batch::WriteBatch;
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::kv;
 use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
 use crate::transaction::Writers;
 

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space};
 
 use super::numbers::Numbers;
 use crate::batch::{Condition, RowOperation, RowWrite};
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
 use crate::value::{KeyValue, PrimaryKey};
 
 /// Where a write goes, as far as the write itself tells.

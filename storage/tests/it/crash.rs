@@ -4,8 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use souk_storage::kv::Kv;
-use souk_storage::kv::fjall::FjallKv;
+use souk_kv::{FjallKv, Kv};
 
 use crate::commits::*;
 use crate::faults::rounds;

@@ -4,21 +4,19 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Kv, Space};
-use souk_storage::{DatabaseOptions, Error, Recovery};
+use souk_kv::{Error, FjallKv, FjallOptions, Kv, OpenError, Recovery, Space};
 use tempfile::TempDir;
 
 use crate::commits::*;
 
-async fn open(directory: &Path) -> Result<FjallKv, Error> {
-    FjallKv::open(directory, &DatabaseOptions::default()).await
+async fn open(directory: &Path) -> Result<FjallKv, OpenError> {
+    FjallKv::open(directory, &FjallOptions::default()).await
 }
 
-async fn open_shorter(directory: &Path) -> Result<FjallKv, Error> {
-    let options = DatabaseOptions {
+async fn open_shorter(directory: &Path) -> Result<FjallKv, OpenError> {
+    let options = FjallOptions {
         recovery: Recovery::AcceptShorterLog,
-        ..DatabaseOptions::default()
+        ..FjallOptions::default()
     };
     FjallKv::open(directory, &options).await
 }
@@ -79,9 +77,9 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     file.write_all(bytes).expect("a write");
 }
 
-fn assert_shortened(result: Result<FjallKv, Error>, expected: u64) -> u64 {
+fn assert_shortened(result: Result<FjallKv, OpenError>, expected: u64) -> u64 {
     match result {
-        Err(Error::LogShortened { log_end, watermark }) => {
+        Err(OpenError::LogShortened { log_end, watermark }) => {
             assert_eq!(watermark, expected);
             assert!(log_end < watermark);
             log_end
@@ -137,7 +135,7 @@ async fn notices_a_journal_with_a_hole() {
     let journal = journal(directory.path());
     overwrite(&journal, written(&journal) as u64 / 2, &[0; 4096]);
     match open(directory.path()).await {
-        Err(Error::LogShortened { watermark: 50, .. } | Error::Corrupt { .. }) => {}
+        Err(OpenError::LogShortened { watermark: 50, .. } | OpenError::Store(Error::Corrupt { .. })) => {}
         other => panic!("expected damage to be noticed, got {other:?}"),
     }
 }
@@ -155,7 +153,7 @@ async fn notices_a_flipped_byte_of_the_journal() {
         damaged[at] ^= 1 << random.u8(..8);
         fs::write(&journal, damaged).expect("a write");
         match open(directory.path()).await {
-            Err(Error::LogShortened { watermark: 50, .. } | Error::Corrupt { .. }) => {}
+            Err(OpenError::LogShortened { watermark: 50, .. } | OpenError::Store(Error::Corrupt { .. })) => {}
             // Not every bit matters.
             Ok(store) => assert_whole(&store, 50).await,
             Err(other) => panic!("the flip at {at} is not the cause of {other:?}"),
@@ -246,7 +244,10 @@ async fn notices_a_lost_watermark() {
     let watermark = directory.path().join("WATERMARK");
     fs::remove_file(&watermark).expect("a removal");
     let error = open(directory.path()).await.expect_err("no watermark");
-    assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+    assert!(
+        matches!(error, OpenError::Store(Error::Corrupt { .. })),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("WATERMARK"), "{error}");
     drop(open_shorter(directory.path()).await.expect("a store"));
     assert_whole(&open(directory.path()).await.expect("a store"), 5).await;
@@ -265,7 +266,10 @@ async fn reads_a_watermark_through_one_whole_slot() {
             overwrite(&watermark, slot + 16, b"junk");
         }
         let error = open(directory.path()).await.expect_err("no slot");
-        assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+        assert!(
+            matches!(error, OpenError::Store(Error::Corrupt { .. })),
+            "{error:?}"
+        );
         assert_whole(&open_shorter(directory.path()).await.expect("a store"), 10).await;
     }
 }
@@ -275,7 +279,7 @@ async fn opens_a_directory_once() {
     let directory = database(1).await;
     let store = open(directory.path()).await.expect("a store");
     let error = open(directory.path()).await.expect_err("a second opening");
-    assert!(matches!(error, Error::Locked { .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Locked { .. }), "{error:?}");
     assert!(
         error.to_string().ends_with("is in use by this process"),
         "{error}"
@@ -284,7 +288,7 @@ async fn opens_a_directory_once() {
     let snapshot = snapshot(&store).await;
     drop(store);
     let error = open(directory.path()).await.expect_err("a second opening");
-    assert!(matches!(error, Error::Locked { .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Locked { .. }), "{error:?}");
     assert!(
         snapshot
             .get(Space::Rows, &1u64.to_be_bytes())
@@ -325,7 +329,7 @@ async fn leaves_a_foreign_directory_alone() {
     let file = directory.path().join("thesis.tex");
     fs::write(&file, "years of work").expect("a file");
     let error = open(directory.path()).await.expect_err("a foreign directory");
-    assert!(matches!(error, Error::NotADatabase { .. }), "{error:?}");
+    assert!(matches!(error, OpenError::NotADatabase { .. }), "{error:?}");
     let left: Vec<_> = fs::read_dir(directory.path())
         .expect("a list")
         .map(|file| file.expect("a file").path())
@@ -335,7 +339,7 @@ async fn leaves_a_foreign_directory_alone() {
     let directory = database(1).await;
     fs::remove_file(directory.path().join("FORMAT")).expect("a removal");
     let error = open(directory.path()).await.expect_err("no marker");
-    assert!(matches!(error, Error::NotADatabase { .. }), "{error:?}");
+    assert!(matches!(error, OpenError::NotADatabase { .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -347,9 +351,10 @@ async fn refuses_another_format() {
     for (other, version) in [("souk storage 1\n", "1"), ("souk storage 3 more\n", "3")] {
         fs::write(&marker, other).expect("a write");
         let error = open(directory.path()).await.expect_err("another format");
+        let error = souk_storage::Error::from(error);
         assert!(error.advice().contains("take a backup"), "{}", error.advice());
         match error {
-            Error::UnsupportedFormat { found, supported, .. } => {
+            souk_storage::Error::UnsupportedFormat { found, supported, .. } => {
                 assert_eq!((found.as_str(), supported.as_str()), (version, "2"));
             }
             other => panic!("expected another format, got {other:?}"),
@@ -361,13 +366,16 @@ async fn refuses_another_format() {
         damaged[at] ^= 1;
         fs::write(&marker, damaged).expect("a write");
         let error = open(directory.path()).await.expect_err("a damaged marker");
-        assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+        assert!(
+            matches!(error, OpenError::Store(Error::Corrupt { .. })),
+            "{error:?}"
+        );
         assert!(error.to_string().contains("FORMAT"), "{error}");
     }
     for foreign in [&b"BlueFS 14\n"[..], b"", &[0xff; 9]] {
         fs::write(&marker, foreign).expect("a write");
         let error = open(directory.path()).await.expect_err("a foreign marker");
-        assert!(matches!(error, Error::NotADatabase { .. }), "{error:?}");
+        assert!(matches!(error, OpenError::NotADatabase { .. }), "{error:?}");
     }
     fs::write(&marker, ours).expect("a write");
     assert_whole(&open(directory.path()).await.expect("a store"), 1).await;
@@ -402,23 +410,23 @@ async fn finishes_a_creation() {
 async fn refuses_options_the_engine_cannot_take() {
     let directory = tempfile::tempdir().expect("a directory");
     for options in [
-        DatabaseOptions {
+        FjallOptions {
             journal_bytes: 1 << 20,
-            ..DatabaseOptions::default()
+            ..FjallOptions::default()
         },
-        DatabaseOptions {
+        FjallOptions {
             memory_bytes: (16 << 20) - 1,
-            ..DatabaseOptions::default()
+            ..FjallOptions::default()
         },
-        DatabaseOptions {
+        FjallOptions {
             worker_threads: 1,
-            ..DatabaseOptions::default()
+            ..FjallOptions::default()
         },
     ] {
         let error = FjallKv::open(directory.path(), &options)
             .await
             .expect_err("invalid options");
-        assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
+        assert!(matches!(error, OpenError::Invalid { .. }), "{error:?}");
     }
     open(directory.path()).await.expect("a store");
 }

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use souk_storage::DatabaseOptions;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Error, Health, Kv, Space};
+use souk_kv::{Error, FjallKv, FjallOptions, Health, Kv, Space};
 
 use crate::commits::*;
 
@@ -35,7 +33,7 @@ async fn stops_after_a_write_that_failed() {
         String::from_utf8_lossy(&output.stderr)
     );
 
-    let store = FjallKv::open(directory.path(), &DatabaseOptions::default())
+    let store = FjallKv::open(directory.path(), &FjallOptions::default())
         .await
         .expect("a store");
     let snapshot = snapshot(&store).await;
@@ -55,7 +53,7 @@ async fn stops_after_a_write_that_failed() {
 #[ignore = "runs in the process that may not write large files"]
 async fn writer() {
     let directory = std::env::var(DIRECTORY).expect("a directory to work in");
-    let store = FjallKv::open(Path::new(&directory), &DatabaseOptions::default())
+    let store = FjallKv::open(Path::new(&directory), &FjallOptions::default())
         .await
         .expect("a store");
     let small = logged(vec![put(Space::Rows, b"small", b"value")], b"");

@@ -9,7 +9,6 @@
 mod backups;
 mod checks;
 mod commits;
-mod contract;
 mod crash;
 mod damage;
 mod engines;

@@ -7,10 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use souk_storage::DatabaseOptions;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::memory::MemoryKv;
-use souk_storage::kv::{Health, Kv, Mutation, Space};
+use souk_kv::{FjallKv, FjallOptions, Health, Kv, MemoryKv, Mutation, Space};
 
 use crate::commits::*;
 
@@ -19,14 +16,14 @@ const MEMORY: u64 = 16 << 20;
 /// Longest time anything may take here before a test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn options() -> DatabaseOptions {
-    DatabaseOptions {
+fn options() -> FjallOptions {
+    FjallOptions {
         memory_bytes: MEMORY,
-        ..DatabaseOptions::default()
+        ..FjallOptions::default()
     }
 }
 
-async fn open(directory: &Path, options: &DatabaseOptions) -> FjallKv {
+async fn open(directory: &Path, options: &FjallOptions) -> FjallKv {
     FjallKv::open(directory, options).await.expect("a store")
 }
 
@@ -123,9 +120,9 @@ async fn settles_updates_that_the_engine_leaves() {
     const BYTES: usize = 2_000;
     let mut random = random();
     let directory = tempfile::tempdir().expect("a directory");
-    let options = DatabaseOptions {
+    let options = FjallOptions {
         memory_bytes: 64 << 20,
-        ..DatabaseOptions::default()
+        ..FjallOptions::default()
     };
     let store = open(directory.path(), &options).await;
     write(&store, 0..ROWS, BYTES, &mut random).await;
@@ -205,7 +202,7 @@ async fn keeps_what_a_snapshot_reads() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settles_by_itself_when_nobody_writes() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = DatabaseOptions {
+    let options = FjallOptions {
         settle_after: Duration::from_millis(20),
         ..options()
     };
@@ -238,7 +235,7 @@ async fn stays_within_the_memory_of_this_opening() {
     const BYTES: usize = 10_000;
     let mut random = random();
     let directory = tempfile::tempdir().expect("a directory");
-    let large = open(directory.path(), &DatabaseOptions::default()).await;
+    let large = open(directory.path(), &FjallOptions::default()).await;
     // More than all memtables may take later: the journal brings it back, until it is flushed.
     write(&large, 0..2_000, BYTES, &mut random).await;
     large.close().await.expect("a close");
@@ -290,7 +287,7 @@ async fn tells_what_it_holds() {
         store.close().await.expect("a close");
         let refused = store.settle().await.expect_err("it is closed");
         assert!(
-            matches!(refused, souk_storage::kv::Error::Unavailable { .. }),
+            matches!(refused, souk_kv::Error::Unavailable { .. }),
             "{refused:?}"
         );
     }

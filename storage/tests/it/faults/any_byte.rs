@@ -6,8 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Error, Kv, KvSnapshot, Space};
+use souk_kv::{Error, FjallKv, Kv, KvSnapshot, Space};
 
 use super::workload::options;
 use super::{rounds, shim};

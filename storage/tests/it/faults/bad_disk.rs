@@ -1,8 +1,7 @@
 //! Calls to the disk fail, one or all of a kind. Nobody is told that something was written that was not; what was is
 //! read on, and found again once the disk works.
 
-use souk_storage::kv::Kv;
-use souk_storage::kv::fjall::FjallKv;
+use souk_kv::{FjallKv, Kv};
 
 use super::shim::{self, Rule, Treated};
 use super::workload::{

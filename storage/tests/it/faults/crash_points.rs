@@ -1,7 +1,6 @@
 //! The process is killed at every step of its work that has a name; what it acknowledged is found again.
 
-use souk_storage::kv::Kv;
-use souk_storage::kv::fjall::FjallKv;
+use souk_kv::{FjallKv, Kv};
 
 use super::shim::{self, Rule, Treated};
 use super::workload::{COMMITS, DIRECTORY, History, VALUE, WRITER, options, verify};

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Kv, Space};
+use souk_kv::{FjallKv, Kv, Space};
 use souk_storage::{
     Condition, Database, DatabaseOptions, KeyKind, ManualClock, PrimaryKey, RequestRecord, RowOperation,
     SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
@@ -32,7 +31,8 @@ fn options(clock: Arc<ManualClock>) -> DatabaseOptions {
         retention: HOUR,
         request_retention: HOUR,
         maintenance_interval: 1000 * HOUR,
-        ..workload::options()
+        fjall: workload::options(),
+        ..DatabaseOptions::default()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use souk_storage::kv::Kv;
-use souk_storage::kv::fjall::FjallKv;
+use souk_kv::{FjallKv, Kv};
 
 use super::disk::{Disk, Loss, Names};
 use super::shim::{self, Treated};

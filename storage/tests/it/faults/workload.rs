@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use souk_storage::DatabaseOptions;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Error, Health, Kv, Space};
+use souk_kv::{Error, FjallKv, FjallOptions, Health, Kv, Space};
 
 use super::shim::Voice;
 use crate::commits::*;
@@ -42,11 +40,11 @@ const PUT: u8 = b'p';
 const DELETE: u8 = b'd';
 
 /// Small memtables and few journals, so that flushes and compactions are interrupted, too.
-pub(crate) fn options() -> DatabaseOptions {
-    DatabaseOptions {
+pub(crate) fn options() -> FjallOptions {
+    FjallOptions {
         memory_bytes: 16 << 20,
         journal_bytes: 64 << 20,
-        ..DatabaseOptions::default()
+        ..FjallOptions::default()
     }
 }
 
@@ -164,7 +162,10 @@ async fn writer() {
     let voice = Voice::find();
     let store = match FjallKv::open(Path::new(&directory), &options()).await {
         Ok(store) => store,
-        Err(error) => return voice.say(&format!("{FAILED}opening: {} {error}", error.code())),
+        Err(error) => {
+            let error = souk_storage::Error::from(error);
+            return voice.say(&format!("{FAILED}opening: {} {error}", error.code()));
+        }
     };
     let writer = Arc::new(Writer {
         store,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use souk_storage::kv::{Commit, Error, Health, Kv, Space};
+use souk_kv::{Commit, Error, FjallOptions, Health, Kv, Space};
 use souk_storage::{
     Condition, Database, DatabaseOptions, FeedOptions, FeedSource, FreeSpace, KeyKind, PrimaryKey,
     RowOperation, TableSchema, WriteBatch,
@@ -33,9 +33,9 @@ impl FreeSpace for Device {
     }
 }
 
-fn device(free: u64) -> (Arc<Device>, DatabaseOptions) {
+fn device(free: u64) -> (Arc<Device>, FjallOptions) {
     let device = Arc::new(Device(AtomicU64::new(free)));
-    let options = DatabaseOptions {
+    let options = FjallOptions {
         reserve_bytes: RESERVE,
         free_space: device.clone(),
         ..options()
@@ -43,7 +43,14 @@ fn device(free: u64) -> (Arc<Device>, DatabaseOptions) {
     (device, options)
 }
 
-fn refused(result: Result<souk_storage::kv::KvCommitted, Error>) -> String {
+fn with_fjall(fjall: FjallOptions) -> DatabaseOptions {
+    DatabaseOptions {
+        fjall,
+        ..DatabaseOptions::default()
+    }
+}
+
+fn refused(result: Result<souk_kv::KvCommitted, Error>) -> String {
     match result {
         Err(Error::DiskFull { reason }) => reason,
         other => panic!("expected a full device, got {other:?}"),
@@ -153,7 +160,7 @@ async fn takes_deletes_and_trimming_for_longer() {
 async fn never_refuses_without_a_reserve() {
     let directory = tempfile::tempdir().expect("a directory");
     let (_, scripted) = device(0);
-    let options = DatabaseOptions {
+    let options = FjallOptions {
         reserve_bytes: 0,
         ..scripted
     };
@@ -168,7 +175,7 @@ async fn never_refuses_without_a_reserve() {
 async fn moves_and_removes_consumers_for_as_long_as_it_trims() {
     let directory = tempfile::tempdir().expect("a directory");
     let (device, options) = device(RESERVE);
-    let database = Database::open(directory.path(), options)
+    let database = Database::open(directory.path(), with_fjall(options))
         .await
         .expect("a database");
     let table = TableSchema::new("rows").key("id", KeyKind::Integer);
@@ -218,7 +225,7 @@ async fn moves_and_removes_consumers_for_as_long_as_it_trims() {
 async fn tells_the_writer_of_a_row() {
     let directory = tempfile::tempdir().expect("a directory");
     let (device, options) = device(RESERVE);
-    let database = Database::open(directory.path(), options.clone())
+    let database = Database::open(directory.path(), with_fjall(options.clone()))
         .await
         .expect("a database");
     let table = TableSchema::new("rows").key("id", KeyKind::String);
@@ -237,7 +244,7 @@ async fn tells_the_writer_of_a_row() {
     drop(database);
 
     device.0.store(RESERVE / 2, Ordering::SeqCst);
-    let database = Database::open(directory.path(), options)
+    let database = Database::open(directory.path(), with_fjall(options))
         .await
         .expect("a database");
     let table = database.table("rows").expect("the table");

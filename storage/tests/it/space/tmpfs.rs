@@ -5,9 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Error, Health, Kv, Space};
-use souk_storage::{DatabaseOptions, Error as OpenError};
+use souk_kv::{Error, FjallKv, FjallOptions, Health, Kv, OpenError, Space};
 use tempfile::TempDir;
 
 use super::{noise, open, options};
@@ -80,7 +78,7 @@ async fn refuses_before_the_device_is_full() {
     let Some(mount) = Mount::new() else { return };
     let ballast = mount.path().join("ballast");
     fs::write(&ballast, noise(&mut random, 30 << 20)).expect("a ballast");
-    let options = DatabaseOptions {
+    let options = FjallOptions {
         reserve_bytes: RESERVE,
         ..options()
     };
@@ -115,7 +113,7 @@ async fn keeps_what_it_took_when_the_device_is_full() {
     let Some(mount) = Mount::new() else { return };
     let ballast = mount.path().join("ballast");
     fs::write(&ballast, noise(&mut random, 40 << 20)).expect("a ballast");
-    let options = DatabaseOptions {
+    let options = FjallOptions {
         reserve_bytes: 0,
         ..options()
     };
@@ -152,7 +150,7 @@ async fn keeps_what_it_took_when_the_device_is_full() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn says_that_a_directory_is_read_only() {
     let Some(mount) = Mount::new() else { return };
-    let options = DatabaseOptions {
+    let options = FjallOptions {
         reserve_bytes: RESERVE,
         ..options()
     };
@@ -169,7 +167,7 @@ async fn says_that_a_directory_is_read_only() {
         };
         assert_eq!(source.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
         assert!(path.starts_with(&directory), "{path:?}");
-        assert_eq!(error.code(), "IO");
+        assert_eq!(souk_storage::Error::from(error).code(), "IO");
     }
     mount.remount("remount,rw");
     let store = open(&directory, &options).await;
