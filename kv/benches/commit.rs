@@ -30,7 +30,7 @@ fn put(key: u64) -> Commit {
             value: vec![1; VALUE_BYTES],
             stamp: true,
         }],
-        held: None,
+        validated_at: None,
         log: Some(vec![1; VALUE_BYTES]),
         durability: Durability::Disk,
     }

@@ -21,46 +21,46 @@ pub enum Durability {
     Buffered,
 }
 
-/// What must hold for a commit to happen.
+/// A condition of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// The key has no value.
     Absent {
-        /// Where.
+        /// Its space.
         space: Space,
-        /// Which.
+        /// The key.
         key: Bytes,
     },
     /// The key has a value that starts with these bytes.
     Prefix {
-        /// Where.
+        /// Its space.
         space: Space,
-        /// Which.
+        /// The key.
         key: Bytes,
-        /// The bytes.
+        /// The first bytes of the value.
         prefix: Bytes,
     },
 }
 
-/// What a commit does to a key. A key appears once in a commit.
+/// A write to a key. A key appears once in a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mutation {
     /// Writes a value.
     Put {
-        /// Where.
+        /// Its space.
         space: Space,
-        /// Which.
+        /// The key.
         key: Bytes,
-        /// The value.
+        /// Its new value.
         value: Vec<u8>,
         /// Whether the sequence is written over [`STAMP`]; needs a log entry and a value that long.
         stamp: bool,
     },
     /// Removes a key; does nothing when there is none.
     Delete {
-        /// Where.
+        /// Its space.
         space: Space,
-        /// Which.
+        /// The key.
         key: Bytes,
     },
 }
@@ -68,31 +68,31 @@ pub enum Mutation {
 /// Checks, mutations and a log entry that happen together or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commit {
-    /// What must hold.
+    /// Conditions, all of which must hold.
     pub checks: Vec<Check>,
-    /// [`crate::KvSnapshot::moment`] of the snapshot in which every one of the checks held. The implementation need not look
-    /// at keys again that weren't written since. `None`: nobody looked.
-    pub held: Option<u64>,
-    /// What is done.
+    /// [`crate::KvSnapshot::group`] of the snapshot in which all checks held: the engine need not read keys again that
+    /// weren't written since. `None` when the checks weren't evaluated before.
+    pub validated_at: Option<u64>,
+    /// Writes.
     pub mutations: Vec<Mutation>,
     /// The log entry, stamped like a value; its key is the sequence. Without one the commit takes no sequence.
     pub log: Option<Vec<u8>>,
-    /// How safe it is when it is acknowledged.
+    /// When it is acknowledged.
     pub durability: Durability,
 }
 
-/// What a commit became.
+/// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvCommitted {
     /// Sequence of the log entry; without one, the last sequence assigned before.
     pub sequence: u64,
 }
 
-/// Refuses what the store doesn't take; gives the bytes of the commit.
-pub(crate) fn weigh(commit: &Commit) -> Result<usize, Error> {
+/// Refuses a malformed or too large commit; gives its bytes.
+pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
     let mut bytes = 0;
     let mut longest = 0;
-    let mut weigh = |key: &[u8], rest: usize| {
+    let mut count = |key: &[u8], rest: usize| {
         if key.is_empty() {
             return Err(malformed("an empty key"));
         }
@@ -102,8 +102,8 @@ pub(crate) fn weigh(commit: &Commit) -> Result<usize, Error> {
     };
     for check in &commit.checks {
         match check {
-            Check::Absent { key, .. } => weigh(key, 0)?,
-            Check::Prefix { key, prefix, .. } => weigh(key, prefix.len())?,
+            Check::Absent { key, .. } => count(key, 0)?,
+            Check::Prefix { key, prefix, .. } => count(key, prefix.len())?,
         }
     }
     for mutation in &commit.mutations {
@@ -116,8 +116,8 @@ pub(crate) fn weigh(commit: &Commit) -> Result<usize, Error> {
             } if value.len() < STAMP.end => {
                 return Err(malformed("a value without a place for its stamp"));
             }
-            Mutation::Put { key, value, .. } => weigh(key, value.len())?,
-            Mutation::Delete { key, .. } => weigh(key, 0)?,
+            Mutation::Put { key, value, .. } => count(key, value.len())?,
+            Mutation::Delete { key, .. } => count(key, 0)?,
         }
     }
     if let Some(entry) = &commit.log {
@@ -144,7 +144,7 @@ fn malformed(what: &str) -> Error {
     }
 }
 
-/// Writes the sequence into a value that [`weigh`] has seen.
+/// Writes the sequence into a value of a commit that passed [`validate`].
 pub(crate) fn write_stamp(value: &mut [u8], sequence: u64) {
     if let Some(stamp) = value.get_mut(STAMP) {
         stamp.copy_from_slice(&sequence.to_be_bytes());

@@ -12,7 +12,7 @@ use crate::scan::{Page, Scan};
 use crate::space::Space;
 use crate::statistics::Statistics;
 
-/// What the implementation takes.
+/// The largest commit that an engine takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvLimits {
     /// Longest key, bytes.
@@ -27,8 +27,8 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     /// Exactly the last sequence this cut includes.
     fn sequence(&self) -> u64;
 
-    /// Number of this cut since the store was opened: it grows whenever something becomes visible, logged or not.
-    fn moment(&self) -> u64;
+    /// Number of the last commit group this cut includes. It grows whenever something becomes visible, logged or not.
+    fn group(&self) -> u64;
 
     /// The value of a key.
     ///
@@ -49,19 +49,19 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     async fn scan(&self, scan: Scan) -> Result<Page, Error>;
 }
 
-/// Whether a store works.
+/// Health of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// It does.
+    /// It takes writes and reads.
     Serving,
-    /// Writes are refused while the device has too little room, reads go on. It recovers by itself.
+    /// Writes are refused while the device has too little space, reads go on. It recovers by itself.
     Full {
-        /// How little.
+        /// The free bytes and the reserve.
         reason: String,
     },
     /// It takes no more writes; only a restart helps. Reads go on.
     Failed {
-        /// What happened.
+        /// The first failure.
         reason: String,
     },
 }
@@ -69,32 +69,32 @@ pub enum Health {
 /// An ordered, transactional key-value store.
 #[async_trait]
 pub trait Kv: std::fmt::Debug + Send + Sync + 'static {
-    /// What it takes.
+    /// The limits that it enforces.
     fn limits(&self) -> KvLimits;
 
-    /// Where it is kept; `None` in memory.
+    /// Its directory, if it has one in this machine's file system.
     fn directory(&self) -> Option<&Path> {
         None
     }
 
-    /// The present state, once and for all.
+    /// A snapshot of the present state. It includes every commit acknowledged before the call.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the engine can't read its state, [`Error::Unavailable`] after close.
     async fn snapshot(&self) -> Result<Box<dyn KvSnapshot>, Error>;
 
-    /// Checks and writes, atomically. Dropping the future doesn't undo the commit: it may still happen.
+    /// Evaluates the checks and writes, atomically. Dropping the future doesn't undo the commit: it may still happen.
     ///
     /// # Errors
     /// [`Error::Conflict`] when a check failed, [`Error::TooLarge`] above the limits, [`Error::Unavailable`] after
-    /// a failure or close, [`Error::DiskFull`] while the device is short of room: nothing is written.
+    /// a failure or close, [`Error::DiskFull`] while the device is short of space: nothing is written.
     /// [`Error::OutcomeUnknown`] when writing failed.
     async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error>;
 
-    /// The last sequence that is acknowledged and visible.
+    /// Watches the last sequence that is acknowledged and visible.
     fn sequence(&self) -> watch::Receiver<u64>;
 
-    /// Whether it works.
+    /// Watches its health.
     fn health(&self) -> watch::Receiver<Health>;
 
     /// Makes everything that is committed durable.
@@ -103,14 +103,14 @@ pub trait Kv: std::fmt::Debug + Send + Sync + 'static {
     /// As [`Kv::commit`].
     async fn sync(&self) -> Result<(), Error>;
 
-    /// Flushes everything, removes what is obsolete, and compacts what may be full of garbage. It happens by itself
-    /// when nothing is written for [`crate::FjallOptions::settle_after`].
+    /// Quiesces the store: flushes everything, removes obsolete files, and compacts spaces that may be full of garbage.
+    /// It happens by itself when nothing is written for [`crate::FjallOptions::quiesce_after`].
     ///
     /// # Errors
     /// [`Error::Unavailable`] after a failure or close.
-    async fn settle(&self) -> Result<(), Error>;
+    async fn quiesce(&self) -> Result<(), Error>;
 
-    /// What it holds and does.
+    /// What it holds and does, for metrics.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the engine can't tell.

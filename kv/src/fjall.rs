@@ -1,46 +1,50 @@
-//! The key-value store on disk: the fjall engine, one committer thread, a locked directory.
+//! The engine on disk: fjall, one committer thread, a locked directory.
 //!
-//! - `directory`: what lies in the directory of a database, whose it is, who has it open.
+//! - `directory`: the files of a store, its format and its lock.
 //! - `options`: what a store is opened with.
 //! - `nonce`: the secret number of a store, which its journals carry.
 //! - `watermark`: how far the log was durable once, kept outside of the engine.
 //! - `store`: the engine's database, its spaces, and where its log ends.
 //! - `journal`: telling an interrupted write from a damaged one, before the engine opens.
 //! - `manifest`: the engine's lists of tables against their checksums.
-//! - `group`: commits that share one write and one sync.
-//! - `recent`: which keys were written lately, so that checks need not look.
-//! - `committer`: the one thread that writes.
-//! - `company`: how long a group waits for more commits.
-//! - `answers`: telling those of a group who wait, in few wakes.
-//! - `setup`: the engine's share of the memory, and what a space is created with.
-//! - `pressure`: which memtable is flushed when, and when writers wait for it.
-//! - `room`: who is refused while the device is short of room.
-//! - `upkeep`: the thread that flushes and, when a store is idle, makes the disk hold little more than what is live.
-//! - `engine`: what is asked of the engine beside its documented interface.
-//! - `report`: what the store holds and does.
+//! - `commit_group`: commits that share one write and one sync.
+//! - `conflict_window`: the keys of the latest groups, which spares re-reading for checks.
+//! - `committer`: the group committer, the one thread that writes.
+//! - `requests`: what committer and compactor are asked for.
+//! - `published`: what the committer publishes to readers.
+//! - `commit_delay`: how long a group waits for more commits.
+//! - `completion`: completion batching, which cuts cross-thread wake-ups.
+//! - `setup`: the split of the memory, and the options of spaces.
+//! - `write_stall`: bounds the memory of memtables.
+//! - `disk_guard`: the disk space guard, which refuses writes while the device is short of space.
+//! - `compaction`: the compactor, a thread that flushes full memtables and quiesces an idle store.
+//! - `internals`: the undocumented interface of fjall that is used here.
+//! - `report`: statistics.
 //! - `snapshot`: reading one state of the store.
-//! - `failure`: what an error of the engine means to whoever asked.
+//! - `failure`: translates errors of fjall.
 
-mod answers;
+mod commit_delay;
+mod commit_group;
 mod committer;
-mod company;
+mod compaction;
+mod completion;
+mod conflict_window;
 mod directory;
-mod engine;
+mod disk_guard;
 mod failure;
-mod group;
+mod internals;
 mod journal;
 mod manifest;
 mod nonce;
 mod options;
-mod pressure;
-mod recent;
+mod published;
 mod report;
-mod room;
+mod requests;
 mod setup;
 mod snapshot;
 mod store;
-mod upkeep;
 mod watermark;
+mod write_stall;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,21 +55,23 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use self::committer::{Barrier, Committer, Request, Shared};
-use self::company::Company;
+use self::commit_delay::CommitDelay;
+use self::committer::Committer;
+use self::compaction::Compactor;
+use self::completion::Completion;
+use self::conflict_window::ConflictWindow;
 use self::directory::Directory;
-use self::group::Pending;
+use self::disk_guard::DiskSpaceGuard;
 use self::journal::GroupMark;
 pub use self::options::{FjallOptions, Recovery};
-use self::pressure::Pressure;
-use self::recent::Recent;
-use self::room::Room;
+use self::published::Published;
+use self::requests::{Barrier, CommitterRequest, CompactorRequest, QueuedCommit};
 use self::setup::MemoryPlan;
 use self::snapshot::FjallSnapshot;
 use self::store::Store;
-use self::upkeep::{Ask, Upkeep};
 use self::watermark::Watermark;
-use crate::commit::{Commit, KvCommitted, weigh};
+use self::write_stall::WriteStall;
+use crate::commit::{Commit, KvCommitted, validate};
 use crate::engine::{Health, Kv, KvLimits, KvSnapshot};
 use crate::error::{Error, OpenError};
 use crate::limits::{COMMIT_QUEUE, COMMIT_QUEUE_BYTES, MAX_COMMIT_BYTES, MAX_KEY_BYTES};
@@ -73,19 +79,19 @@ use crate::statistics::Statistics;
 
 /// The queue's bytes are counted in units of this many.
 const QUEUE_UNIT: usize = 1024;
-/// Asks that may wait for the upkeep; what doesn't fit is asked again.
-const UPKEEP_QUEUE: usize = 16;
+/// Requests that may wait for the compactor; what doesn't fit is requested again.
+const COMPACTOR_QUEUE: usize = 16;
 
 /// A key-value store in a directory, alone with it until the last handle and snapshot is dropped. Dropping it
 /// finishes what waits and syncs, on the dropping thread; [`Kv::close`] does so without blocking one.
 pub struct FjallKv {
-    queue: flume::Sender<Request>,
-    /// What may wait in the queue, in units.
-    room: Arc<Semaphore>,
+    queue: flume::Sender<CommitterRequest>,
+    /// Bytes that may wait in the queue, in units.
+    queue_bytes: Arc<Semaphore>,
     closing: AtomicBool,
-    shared: Arc<Shared>,
+    published: Arc<Published>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    upkeep: Mutex<Option<(flume::Sender<Ask>, JoinHandle<()>)>>,
+    compactor: Mutex<Option<(flume::Sender<CompactorRequest>, JoinHandle<()>)>>,
     options: FjallOptions,
 }
 
@@ -188,37 +194,37 @@ impl FjallKv {
         mark: GroupMark,
         options: &FjallOptions,
     ) -> std::io::Result<Self> {
-        let room = Room::new(store.directory().to_owned(), options);
-        let shared = Arc::new(Shared::new(store, last));
+        let guard = DiskSpaceGuard::new(store.directory().to_owned(), options);
+        let published = Arc::new(Published::new(store, last, mark.number));
         let (queue, requests) = flume::bounded(COMMIT_QUEUE);
-        let (ask, asked) = flume::bounded(UPKEEP_QUEUE);
+        let (compactor, compactor_requests) = flume::bounded(COMPACTOR_QUEUE);
         let committer = Committer {
             queue: requests,
-            shared: shared.clone(),
+            published: published.clone(),
             watermark,
             last,
             mark,
-            recent: Recent::new(),
+            conflicts: ConflictWindow::new(),
             failure: None,
-            company: Company::default(),
-            pressure: Pressure::new(MemoryPlan::of(options), ask.clone()),
-            room,
+            delay: CommitDelay::default(),
+            stall: WriteStall::new(MemoryPlan::new(options), compactor.clone()),
+            guard,
             observer: options.observer.clone(),
         };
-        let upkeep = Upkeep::new(shared.clone(), options, asked, queue.clone());
+        let compaction = Compactor::new(published.clone(), options, compactor_requests, queue.clone());
         let thread = std::thread::Builder::new()
             .name("souk-committer".to_owned())
             .spawn(move || committer.run())?;
-        let upkeep = std::thread::Builder::new()
-            .name("souk-upkeep".to_owned())
-            .spawn(move || upkeep.run())?;
+        let compaction = std::thread::Builder::new()
+            .name("souk-compactor".to_owned())
+            .spawn(move || compaction.run())?;
         Ok(Self {
             queue,
-            room: Arc::new(Semaphore::new(COMMIT_QUEUE_BYTES / QUEUE_UNIT)),
+            queue_bytes: Arc::new(Semaphore::new(COMMIT_QUEUE_BYTES / QUEUE_UNIT)),
             closing: AtomicBool::new(false),
-            shared,
+            published,
             thread: Mutex::new(Some(thread)),
-            upkeep: Mutex::new(Some((ask, upkeep))),
+            compactor: Mutex::new(Some((compactor, compaction))),
             options: options.clone(),
         })
     }
@@ -228,8 +234,8 @@ impl FjallKv {
         if self.closing.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
-        match &*self.shared.health.borrow() {
-            // The committer tells who is refused for want of room.
+        match &*self.published.health.borrow() {
+            // The committer decides what is refused for want of disk space.
             Health::Serving | Health::Full { .. } => Ok(()),
             Health::Failed { reason } => Err(Error::Unavailable {
                 reason: reason.clone(),
@@ -237,9 +243,9 @@ impl FjallKv {
         }
     }
 
-    /// What a dropped answer means: nothing was done if the committer ended as it should.
-    fn unanswered(&self) -> Error {
-        if self.shared.ended.load(Ordering::Acquire) {
+    /// The meaning of a dropped completion: nothing was done if the committer ended as it should.
+    fn dropped(&self) -> Error {
+        if self.published.ended.load(Ordering::Acquire) {
             Error::closed()
         } else {
             failure::Failure::panicked().outcome_unknown()
@@ -247,16 +253,16 @@ impl FjallKv {
     }
 
     async fn barrier(&self, close: bool) -> Result<(), Error> {
-        let (answer, answered) = oneshot::channel();
+        let (completion, completed) = oneshot::channel();
         let barrier = Barrier {
             close,
-            answer: Some(answer),
+            completion: Some(completion),
         };
         self.queue
-            .send_async(Request::Barrier(barrier))
+            .send_async(CommitterRequest::Barrier(barrier))
             .await
-            .map_err(|_| self.unanswered())?;
-        answered.await.map_err(|_| self.unanswered())?
+            .map_err(|_| self.dropped())?;
+        completed.await.map_err(|_| self.dropped())?
     }
 
     fn join(&self) {
@@ -264,9 +270,9 @@ impl FjallKv {
             // A panic was reported by the committer's drop.
             let _ = thread.join();
         }
-        if let Some((ask, thread)) = self.upkeep.lock().take() {
-            // It ends when nobody can ask it any more.
-            drop(ask);
+        if let Some((compactor, thread)) = self.compactor.lock().take() {
+            // It ends when it can't be requested any more.
+            drop(compactor);
             let _ = thread.join();
         }
     }
@@ -291,9 +297,9 @@ fn open_watermark(directory: &Directory, accept: bool) -> Result<Watermark, Open
 impl std::fmt::Debug for FjallKv {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FjallKv")
-            .field("store", &self.shared.store)
-            .field("sequence", &*self.shared.sequence.borrow())
-            .field("health", &*self.shared.health.borrow())
+            .field("store", &self.published.store)
+            .field("sequence", &*self.published.sequence.borrow())
+            .field("health", &*self.published.health.borrow())
             .finish_non_exhaustive()
     }
 }
@@ -302,10 +308,10 @@ impl Drop for FjallKv {
     fn drop(&mut self) {
         let barrier = Barrier {
             close: true,
-            answer: None,
+            completion: None,
         };
         // Fails when it was closed before.
-        let _ = self.queue.send(Request::Barrier(barrier));
+        let _ = self.queue.send(CommitterRequest::Barrier(barrier));
         self.join();
     }
 }
@@ -320,42 +326,42 @@ impl Kv for FjallKv {
     }
 
     fn directory(&self) -> Option<&Path> {
-        Some(self.shared.store.directory())
+        Some(self.published.store.directory())
     }
 
     async fn snapshot(&self) -> Result<Box<dyn KvSnapshot>, Error> {
         if self.closing.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
-        Ok(Box::new(FjallSnapshot(self.shared.cut.read().clone())))
+        Ok(Box::new(FjallSnapshot(self.published.cut.read().clone())))
     }
 
     async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error> {
-        let bytes = weigh(&commit)?;
+        let bytes = validate(&commit)?;
         self.admit()?;
         let units = u32::try_from(bytes / QUEUE_UNIT + 1).unwrap_or(u32::MAX);
-        let share = self.room.clone().acquire_many_owned(units).await;
-        let share = share.map_err(|_| Error::closed())?;
-        let (answer, answered) = answers::answer();
-        let pending = Pending {
+        let permit = self.queue_bytes.clone().acquire_many_owned(units).await;
+        let permit = permit.map_err(|_| Error::closed())?;
+        let (completion, completed) = Completion::new();
+        let queued = QueuedCommit {
             commit,
             bytes,
-            share,
-            answer,
+            permit,
+            completion,
         };
         self.queue
-            .send_async(Request::Commit(pending))
+            .send_async(CommitterRequest::Commit(queued))
             .await
             .map_err(|_| self.admit().err().unwrap_or_else(Error::closed))?;
-        answered.await.map_err(|_| self.unanswered())?
+        completed.await.map_err(|_| self.dropped())?
     }
 
     fn sequence(&self) -> watch::Receiver<u64> {
-        self.shared.sequence.subscribe()
+        self.published.sequence.subscribe()
     }
 
     fn health(&self) -> watch::Receiver<Health> {
-        self.shared.health.subscribe()
+        self.published.health.subscribe()
     }
 
     async fn sync(&self) -> Result<(), Error> {
@@ -363,29 +369,31 @@ impl Kv for FjallKv {
         self.barrier(false).await
     }
 
-    async fn settle(&self) -> Result<(), Error> {
+    async fn quiesce(&self) -> Result<(), Error> {
         self.admit()?;
-        let ask = self
-            .upkeep
+        let compactor = self
+            .compactor
             .lock()
             .as_ref()
-            .map(|(ask, _)| ask.clone())
+            .map(|(compactor, _)| compactor.clone())
             .ok_or_else(Error::closed)?;
-        let (answer, answered) = oneshot::channel();
-        ask.send_async(Ask::Settle(answer))
+        let (done, quiesced) = oneshot::channel();
+        compactor
+            .send_async(CompactorRequest::Quiesce(done))
             .await
             .map_err(|_| Error::closed())?;
-        drop(ask);
-        answered
+        drop(compactor);
+        quiesced
             .await
             .map_err(|_| self.admit().err().unwrap_or_else(Error::closed))?
     }
 
     async fn statistics(&self) -> Result<Statistics, Error> {
-        let shared = self.shared.clone();
+        let published = self.published.clone();
         let options = self.options.clone();
         let waiting = self.queue.len();
-        let reported = tokio::task::spawn_blocking(move || report::report(&shared, &options, waiting)).await;
+        let reported =
+            tokio::task::spawn_blocking(move || report::report(&published, &options, waiting)).await;
         reported.unwrap_or_else(|stopped| {
             Err(Error::Unavailable {
                 reason: format!("the report was stopped: {stopped}"),
@@ -395,11 +403,11 @@ impl Kv for FjallKv {
 
     async fn close(&self) -> Result<(), Error> {
         self.closing.store(true, Ordering::Release);
-        self.room.close();
+        self.queue_bytes.close();
         let result = self.barrier(true).await;
         // It has nothing left to do but to end.
         self.join();
-        match (result, &*self.shared.health.borrow()) {
+        match (result, &*self.published.health.borrow()) {
             // It was closed before.
             (Err(Error::Unavailable { .. }), Health::Serving | Health::Full { .. }) => Ok(()),
             (Err(Error::Unavailable { .. }), Health::Failed { reason }) => Err(Error::OutcomeUnknown {

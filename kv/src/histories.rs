@@ -1,4 +1,4 @@
-//! Histories: whoever compares sequences beyond a restore has to know which history gave them.
+//! Histories: epochs of a log, which tell sequences apart that are given twice.
 //!
 //! A restored database goes on behind the last sequence of its backup, and one whose shorter log was accepted behind the end that was
 //! found: sequences are given a second time, to other changes. From there on it is another history, with a random number,
@@ -22,7 +22,7 @@ struct History {
 }
 
 impl Histories {
-    /// Begins another one: sequences from `first` on are its own, whoever had them before. The first one of all has every sequence.
+    /// Begins another one: sequences from `first` on are its own, even if an earlier one gave them. The first history has every sequence.
     pub fn begin(&mut self, first: u64) {
         self.0.retain(|before| before.first < first);
         if self.0.len() >= MAX_HISTORIES {
@@ -35,13 +35,13 @@ impl Histories {
         self.0.push(History { first, number });
     }
 
-    /// Number of the history that a sequence is of.
+    /// Number of the history that gave a sequence.
     pub fn of(&self, sequence: u64) -> u64 {
         let own = self.0.iter().rev().find(|history| history.first <= sequence);
         own.or(self.0.first()).map_or(0, |history| history.number)
     }
 
-    /// The bytes.
+    /// Encodes them for the catalog.
     pub fn encode(&self) -> Vec<u8> {
         let numbers = self.0.iter().flat_map(|history| [history.first, history.number]);
         let mut out = vec![FORMAT];

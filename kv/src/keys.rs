@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-/// Key in the catalog space that never has a value. Removing it changes nothing, but is a write.
-pub const BEAT: &[u8] = &[0x00];
+/// Key in the catalog space that never has a value: removing it is a write that changes nothing.
+pub const NO_OP: &[u8] = &[0x00];
 /// Key of the last assigned sequence (u64), in the catalog space.
 pub const HEAD: &[u8] = &[0x01];
 /// Key of the last trimmed sequence (u64), in the catalog space.

@@ -43,7 +43,7 @@ pub use error::{Error, OpenError};
 pub use fjall::{FjallKv, FjallOptions, Recovery};
 pub use free_space::{DeviceSpace, FreeSpace};
 pub use memory::MemoryKv;
-pub use observer::{GroupWrite, Observer, Unobserved};
+pub use observer::{CommitGroup, Observer, Unobserved};
 pub use scan::{Direction, Page, Scan};
 pub use space::Space;
 pub use statistics::Statistics;

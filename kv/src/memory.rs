@@ -1,5 +1,5 @@
-//! The key-value store in memory: the model of the seam, and what tests run on. It keeps each key's versions as long
-//! as a snapshot can see them.
+//! The engine in memory: the model of the seam, for tests. It keeps each key's versions as long as a snapshot can see
+//! them (multi-version concurrency control).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use crate::commit::{Check, Commit, KvCommitted, Mutation, weigh, write_stamp};
+use crate::commit::{Check, Commit, KvCommitted, Mutation, validate, write_stamp};
 use crate::engine::{Health, Kv, KvLimits, KvSnapshot};
 use crate::error::Error;
 use crate::keys;
@@ -34,7 +34,7 @@ struct Shared {
     standing: Mutex<BTreeMap<u64, usize>>,
 }
 
-/// What was done to a key, by the number of the commit that did it.
+/// The values of a key, by the number of the commit that wrote them.
 type Versions = Vec<(u64, Option<Bytes>)>;
 
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl Kv for MemoryKv {
     }
 
     async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error> {
-        weigh(&commit)?;
+        validate(&commit)?;
         let mut state = self.shared.state.write();
         if state.closed {
             return Err(Error::closed());
@@ -205,7 +205,7 @@ impl Kv for MemoryKv {
         Ok(())
     }
 
-    async fn settle(&self) -> Result<(), Error> {
+    async fn quiesce(&self) -> Result<(), Error> {
         self.sync().await
     }
 
@@ -253,7 +253,7 @@ impl KvSnapshot for MemorySnapshot {
         self.sequence
     }
 
-    fn moment(&self) -> u64 {
+    fn group(&self) -> u64 {
         self.commit
     }
 

@@ -1,30 +1,30 @@
-//! What a store does, told while it does it, as a parameter: for histograms, which can't be read out of sums.
+//! Observes a store at work: for histograms, which can't be read out of counters.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// A group of commits that was written.
+/// A commit group that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct GroupWrite {
+pub struct CommitGroup {
     /// Commits in it; 0 when only what was written before was synced.
     pub commits: usize,
     /// Whether it was synced to the disk.
     pub synced: bool,
-    /// Time that writing and syncing took.
+    /// Time of writing and syncing.
     pub took: Duration,
 }
 
-/// Is told what a store does. Called by the thread that writes: it must be quick. [`Unobserved`] listens to nothing.
+/// Observes commit groups, on the thread that writes: it must be quick.
 pub trait Observer: Debug + Send + Sync {
-    /// A group of commits was written.
-    fn wrote(&self, group: GroupWrite);
+    /// A commit group was written.
+    fn committed(&self, group: CommitGroup);
 }
 
-/// Doesn't listen.
+/// Observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 
 impl Observer for Unobserved {
-    fn wrote(&self, _: GroupWrite) {}
+    fn committed(&self, _: CommitGroup) {}
 }

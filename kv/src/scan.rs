@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::space::Space;
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Direction {
     /// From the lowest key up.

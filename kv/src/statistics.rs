@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::space::Space;
 
-/// What a store holds and does, at one moment.
+/// What a store holds and does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Memory.
+    /// What it takes of the memory.
     pub memory: MemoryStatistics,
-    /// Journals.
+    /// Its write-ahead log.
     pub journals: JournalStatistics,
     /// Flushes and compactions.
     pub compactions: CompactionStatistics,
@@ -59,21 +59,21 @@ pub struct CompactionStatistics {
     pub flushes_waiting: usize,
     /// Compactions under way.
     pub active: usize,
-    /// Looks at a space for something to compact since the opening, whether or not there was.
+    /// Compaction attempts since the opening, whether or not there was something to compact.
     pub completed: usize,
     /// Time they took.
     pub time: Duration,
-    /// Spaces compacted as a whole since the opening because they may have been full of garbage.
-    pub whole: u64,
-    /// Times all was flushed and obsolete files were removed since the opening.
-    pub settled: u64,
+    /// Major compactions of a space since the opening, because it may have been full of garbage.
+    pub major: u64,
+    /// Times the store was quiesced since the opening: all flushed, obsolete files removed.
+    pub quiesced: u64,
 }
 
 /// One space of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceStatistics {
-    /// Which.
+    /// The space.
     pub space: Space,
     /// Entries, with outdated ones and tombstones that aren't compacted away: an upper bound.
     pub entries: u64,
@@ -83,7 +83,7 @@ pub struct SpaceStatistics {
     pub memtable_bytes: u64,
     /// Memtables that wait for their flush.
     pub sealed_memtables: usize,
-    /// Tables.
+    /// Tables at all levels.
     pub tables: usize,
     /// Tables at the level that flushes write to.
     pub tables_of_first_level: usize,

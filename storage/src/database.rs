@@ -274,12 +274,12 @@ impl Database {
 
     /// Makes the disk hold little more than what is live, and returns when that is done: flushes, removes obsolete
     /// files, compacts what may be full of garbage. It happens by itself when nothing is written for
-    /// [`souk_kv::FjallOptions::settle_after`].
+    /// [`souk_kv::FjallOptions::quiesce_after`].
     ///
     /// # Errors
     /// [`Error::Unavailable`] after a failure or close.
-    pub async fn settle(&self) -> Result<()> {
-        Ok(self.shared.kv.settle().await?)
+    pub async fn quiesce(&self) -> Result<()> {
+        Ok(self.shared.kv.quiesce().await?)
     }
 
     /// Takes no more writes, finishes those that wait, makes everything durable.

@@ -300,7 +300,7 @@ async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<usize> {
             checks: step.checks,
             mutations: step.mutations,
             log: None,
-            held: None,
+            validated_at: None,
             durability: Durability::Buffered,
         };
         let done = step.next.is_none();

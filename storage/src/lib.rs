@@ -162,7 +162,7 @@ pub use row::{Cell, ColumnName, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 /// What this interface takes and gives of the key-value store below.
 pub use souk_kv::{
-    DeviceSpace, Direction, Durability, FjallOptions, FreeSpace, GroupWrite, Health, Observer, Recovery,
+    CommitGroup, DeviceSpace, Direction, Durability, FjallOptions, FreeSpace, Health, Observer, Recovery,
     Space, Statistics,
 };
 pub use tables::{Backfill, TableUpdate};

@@ -376,7 +376,7 @@ async fn commit(shared: &Shared, checks: Vec<Check>, mutations: Vec<Mutation>) -
         checks,
         mutations,
         log: None,
-        held: None,
+        validated_at: None,
         durability: Durability::Disk,
     };
     shared.kv.commit(commit).await?;

@@ -65,11 +65,11 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
         let writes = batch.writes.iter().zip(&places).enumerate();
         let writes = writes.map(|(position, (write, place))| (position, write, place));
         let targets = target::find(&*snapshot, writes, &mut numbers).await?;
-        let (sequence, moment) = (snapshot.sequence(), snapshot.moment());
+        let (sequence, group) = (snapshot.sequence(), snapshot.group());
         // Old data isn't kept while the commit waits.
         drop(snapshot);
         let now = shared.options.clock.now();
-        let mut plan = Plan::new(batch.durability).held(moment);
+        let mut plan = Plan::new(batch.durability).validated_at(group);
         let mut rows = Vec::with_capacity(targets.len());
         for target in &targets {
             plan.expect_target(target);

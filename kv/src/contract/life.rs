@@ -1,4 +1,4 @@
-//! From the first opening to the close.
+//! A new store, syncs, and the close.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One commit after the other, whoever writes at the same time.
+//! Serializability: commits of concurrent writers happen one after the other.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a snapshot shows.
+//! Snapshot isolation, scans and multi-gets.
 
 use crate::limits::INLINE_ROWS;
 use crate::{Direction, Scan, Space};

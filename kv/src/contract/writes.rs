@@ -1,4 +1,4 @@
-//! What a commit does, and when it does nothing.
+//! Atomicity of commits, checks and limits.
 
 use std::collections::BTreeMap;
 

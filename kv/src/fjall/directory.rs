@@ -1,4 +1,4 @@
-//! The directory of a database: what lies in it, whose it is, and who has it open.
+//! The directory of a store: its files, its format and its lock.
 //!
 //! | name        | what it is                                                        |
 //! |-------------|-------------------------------------------------------------------|
@@ -188,14 +188,14 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
         }
         Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", path)(error)),
     }
-    // Only for the message of whoever comes second.
+    // For the error of a second process.
     file.set_len(0)
         .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
         .map_err(OpenError::io("write", path))?;
     Ok(file)
 }
 
-/// Who has the lock, as far as its file tells: the holder may be about to write its id.
+/// The holder of the lock, as far as its file tells: it may be about to write its id.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.rewind().and_then(|()| file.read_to_string(&mut text));

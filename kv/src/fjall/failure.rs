@@ -1,4 +1,4 @@
-//! What an error of the engine means to whoever asked.
+//! Translates errors of fjall into those of the seam.
 
 use std::error::Error as _;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::error::{Error, OpenError};
 use crate::space::Space;
 
-/// Why the store stopped: told to everyone who waits or comes later.
+/// The reason why the store stopped, for all calls that wait or come later.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub(super) reason: String,
@@ -20,7 +20,7 @@ impl Failure {
         let reason = if matches!(error, ::fjall::Error::Poisoned) {
             "writing failed before, in the background; the log of the process says how".to_owned()
         } else {
-            format!("writing the journal: {}", words(error))
+            format!("writing the journal: {}", describe(error))
         };
         Self {
             reason,
@@ -43,8 +43,8 @@ impl Failure {
         }
     }
 
-    /// The same, with what is known of the room on the device: the engine doesn't tell what failed in the background.
-    pub(super) fn with_room(mut self, free: Option<u64>) -> Self {
+    /// The same, with the free bytes of the device: the engine doesn't tell what failed in the background.
+    pub(super) fn with_free_space(mut self, free: Option<u64>) -> Self {
         if let Some(free) = free {
             self.reason = format!("{}; {free} bytes are free on the device", self.reason);
         }
@@ -102,8 +102,8 @@ fn cause(error: &::fjall::Error) -> Option<&io::Error> {
     None
 }
 
-/// An error of the engine, with what of the machine it says has failed.
-pub(super) fn words(error: &::fjall::Error) -> String {
+/// The message of an engine's error, with the part of the machine that failed.
+pub(super) fn describe(error: &::fjall::Error) -> String {
     match cause(error) {
         Some(io) => format!("{}: {error}", what_failed(io)),
         None => error.to_string(),

@@ -22,8 +22,8 @@ pub enum Recovery {
     Refuse,
     /// Open with what is left. The lost changes stay lost; the sequence goes on from the end that was found, in another
     /// history ([`crate::histories`]), so whatever is derived from the log must be built anew. Where changes are missing in the middle, those before
-    /// them are given up, too, as if they were trimmed: no sequence is given twice, and whoever hadn't taken the
-    /// missing ones is told so. Looks at the whole log: for one opening, not for ever.
+    /// them are given up, too, as if they were trimmed: no sequence is given twice, and consumers that hadn't taken the
+    /// missing ones get an error. Looks at the whole log: for one opening, not for ever.
     AcceptShorterLog,
 }
 
@@ -47,12 +47,12 @@ pub struct FjallOptions {
     pub free_space: Arc<dyn FreeSpace>,
     /// How long nothing must be written before memtables are flushed, obsolete files removed, and spaces that may
     /// be full of garbage compacted as a whole.
-    pub settle_after: Duration,
+    pub quiesce_after: Duration,
     /// Threads that flush and compact; at least 2.
     pub worker_threads: usize,
     /// What to do when data is lost.
     pub recovery: Recovery,
-    /// Who is told of each group of commits that is written.
+    /// The observer of each commit group that is written.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -63,7 +63,7 @@ impl Default for FjallOptions {
             journal_bytes: 256 << 20,
             reserve_bytes: 256 << 20,
             free_space: Arc::new(DeviceSpace),
-            settle_after: Duration::from_secs(10),
+            quiesce_after: Duration::from_secs(10),
             worker_threads: 2,
             recovery: Recovery::Refuse,
             observer: Arc::new(Unobserved),
@@ -88,9 +88,9 @@ impl FjallOptions {
             MIN_WORKER_THREADS as u64,
             self.worker_threads as u64,
         )?;
-        if self.settle_after.is_zero() {
+        if self.quiesce_after.is_zero() {
             return Err(OpenError::Invalid {
-                option: "settle_after",
+                option: "quiesce_after",
                 problem: "is zero".to_owned(),
             });
         }

@@ -1,14 +1,14 @@
-//! What the store holds and does.
+//! Statistics of the store.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::committer::Shared;
-use super::engine;
 use super::failure;
+use super::internals;
 use super::options::FjallOptions;
+use super::published::Published;
 use super::setup::MemoryPlan;
 use crate::error::Error;
 use crate::space::Space;
@@ -16,33 +16,33 @@ use crate::statistics::{
     CompactionStatistics, DiskStatistics, JournalStatistics, MemoryStatistics, Statistics,
 };
 
-/// Looks at it all; lists the directory.
+/// Reads all counters, and lists the directory.
 pub(super) fn report(
-    shared: &Shared,
+    published: &Published,
     options: &FjallOptions,
     waiting_commits: usize,
 ) -> Result<Statistics, Error> {
-    let store = &shared.store;
+    let store = &published.store;
     let database = store.database();
-    let plan = MemoryPlan::of(options);
+    let plan = MemoryPlan::new(options);
     let sum = |of: fn(&::fjall::Keyspace) -> u64| -> u64 {
         Space::ALL
             .into_iter()
             .map(|space| of(store.keyspace(space)))
             .sum()
     };
-    let journals = engine::journal_bytes(database).map_err(|error| Error::Unavailable {
-        reason: format!("cannot look at the journals: {}", failure::words(&error)),
+    let journals = internals::journal_bytes(database).map_err(|error| Error::Unavailable {
+        reason: format!("cannot look at the journals: {}", failure::describe(&error)),
     })?;
-    let (flushes_waiting, active, completed, time) = engine::background(database);
+    let (flushes_waiting, active, completed, time) = internals::background(database);
     Ok(Statistics {
         memory: MemoryStatistics {
             limit: plan.limit,
-            cache: engine::cache_bytes(database),
+            cache: internals::cache_bytes(database),
             cache_limit: plan.cache(),
-            memtables: engine::all_memtables_bytes(database),
+            memtables: internals::all_memtables_bytes(database),
             memtables_limit: plan.memtables(),
-            pinned: sum(engine::pinned_bytes),
+            pinned: sum(internals::pinned_bytes),
         },
         journals: JournalStatistics {
             files: database.journal_count(),
@@ -53,12 +53,12 @@ pub(super) fn report(
             active,
             completed,
             time,
-            whole: shared.compacted.load(Ordering::Acquire),
-            settled: shared.settled.load(Ordering::Acquire),
+            major: published.major_compactions.load(Ordering::Acquire),
+            quiesced: published.quiesced.load(Ordering::Acquire),
         },
         spaces: Space::ALL
             .into_iter()
-            .map(|space| engine::statistics(space, store.keyspace(space)))
+            .map(|space| internals::statistics(space, store.keyspace(space)))
             .collect(),
         disk: Some(DiskStatistics {
             used: used_bytes(store.directory()).map_err(|error| Error::Unavailable {

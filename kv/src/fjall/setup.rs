@@ -7,19 +7,19 @@ use super::options::FjallOptions;
 use crate::space::Space;
 
 /// From how many bytes on the engine itself asks for a flush of a memtable. It keeps this from the creation of the
-/// space on, whatever later openings ask for; so it is out of reach, and `pressure` asks, by the options of now.
+/// space on, whatever later openings ask for; so it is out of reach, and `write_stall` asks, by the options of now.
 const ENGINE_MEMTABLE_BYTES: u64 = 1 << 30;
 /// Rows of a block between two that can be looked at without those before.
 const ROWS_PER_INTERVAL: u8 = 2;
 
-/// What of the memory is for what, bytes.
+/// Splits the memory limit, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemoryPlan {
     pub(super) limit: u64,
 }
 
 impl MemoryPlan {
-    pub(super) fn of(options: &FjallOptions) -> Self {
+    pub(super) fn new(options: &FjallOptions) -> Self {
         Self {
             limit: options.memory_bytes,
         }
@@ -60,7 +60,7 @@ impl MemoryPlan {
 ///
 /// A read goes through half of the keys of an interval one by one, and rows are read by their keys: each search does so
 /// for the rows of its hits. A block holds a dozen, whose keys share little.
-pub(super) fn options_of(space: Space) -> KeyspaceCreateOptions {
+pub(super) fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default();
     let options = match space {
         Space::Rows => {

@@ -15,25 +15,25 @@ use crate::limits::INLINE_ROWS;
 use crate::scan::{Direction, Page, Scan};
 use crate::space::Space;
 
-/// Room is made for so many entries before they are found.
+/// Most entries that memory is reserved for before they are found.
 const EXPECTED_ROWS: usize = 512;
 
 /// The state after a group of commits. The committer makes one after each; readers share it, so that opening a
 /// snapshot waits for nothing and never sees a group that isn't acknowledged.
 pub(super) struct Cut {
     sequence: u64,
-    /// Number of the last group it includes.
-    moment: u64,
+    /// Number of the last commit group it includes.
+    group: u64,
     snapshot: ::fjall::Snapshot,
     store: Arc<Store>,
 }
 
 impl Cut {
     /// The present state. Only right in the committer, between two groups.
-    pub(super) fn take(store: Arc<Store>, sequence: u64, moment: u64) -> Self {
+    pub(super) fn take(store: Arc<Store>, sequence: u64, group: u64) -> Self {
         Self {
             sequence,
-            moment,
+            group,
             snapshot: store.database().snapshot(),
             store,
         }
@@ -103,8 +103,8 @@ impl KvSnapshot for FjallSnapshot {
         self.0.sequence
     }
 
-    fn moment(&self) -> u64 {
-        self.0.moment
+    fn group(&self) -> u64 {
+        self.0.group
     }
 
     /// On the caller's thread: a few microseconds from a cache, under a tenth of a millisecond from a disk, where a

@@ -44,7 +44,7 @@ impl Store {
                 let database = open_database(path, options)?;
                 for space in Space::ALL {
                     database
-                        .keyspace(name(space), || setup::options_of(space))
+                        .keyspace(name(space), || setup::keyspace_options(space))
                         .map_err(|error| failure::opening(path, error))?;
                 }
                 Ok(())
@@ -57,7 +57,7 @@ impl Store {
                 return Err(OpenError::corrupt(format!("{path:?} has no {}", name(space))));
             }
             database
-                .keyspace(name(space), || setup::options_of(space))
+                .keyspace(name(space), || setup::keyspace_options(space))
                 .map_err(|error| failure::opening(&path, error))
         };
         let catalog = keyspace(Space::Catalog)?;
@@ -103,9 +103,9 @@ impl Store {
         self.database.persist(PersistMode::Buffer)
     }
 
-    /// Writes something that changes nothing: what was done before it is in the past of the next snapshot.
-    pub(super) fn beat(&self) -> Result<(), ::fjall::Error> {
-        self.catalog.remove(keys::BEAT)
+    /// A write that changes nothing: what was done before it is in the past of the next snapshot.
+    pub(super) fn write_no_op(&self) -> Result<(), ::fjall::Error> {
+        self.catalog.remove(keys::NO_OP)
     }
 
     /// Makes everything that is committed durable.
@@ -265,7 +265,7 @@ fn name(space: Space) -> &'static str {
 
 fn open_database(path: &Path, options: &FjallOptions) -> Result<Database, OpenError> {
     Database::builder(path)
-        .cache_size(MemoryPlan::of(options).cache())
+        .cache_size(MemoryPlan::new(options).cache())
         .worker_threads(options.worker_threads)
         .max_journaling_size(options.journal_bytes)
         .open()

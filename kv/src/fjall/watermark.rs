@@ -1,7 +1,7 @@
-//! How far the log was durable once, kept outside of the engine.
+//! The durable watermark: how far the log was durable, kept outside of the engine.
 //!
-//! The engine ends its journal at the first entry it can't read and drops the rest without a word. Whoever
-//! remembers how far the log went notices.
+//! The engine ends its journal at the first entry it can't read and drops the rest without a word. The
+//! watermark tells that something is missing.
 //!
 //! Two slots, written in turn, each in a disk sector of its own: an interrupted write spares the other slot.
 //! A slot is magic, generation, sequence and the xxh3 of these (each 8 bytes, big-endian); the higher generation

@@ -133,7 +133,7 @@ pub async fn load(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
     );
     report.rate("load, row + log", plan.rows, time, "rows/s", &rest)?;
     database.maintain().await?;
-    database.settle().await?;
+    database.quiesce().await?;
     let cpu = measure::processor_seconds() - busy;
     let rest = format!(
         "until settled; cpu {cpu:.1} s  peak memory {} MB",

@@ -64,8 +64,8 @@ impl KvSnapshot for OwnWrites {
         self.below.sequence()
     }
 
-    fn moment(&self) -> u64 {
-        self.below.moment()
+    fn group(&self) -> u64 {
+        self.below.group()
     }
 
     async fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, kv::Error> {

@@ -35,9 +35,9 @@ impl Plan {
         }
     }
 
-    /// Says at which moment all that is demanded held; see [`Commit::held`].
-    pub(crate) fn held(mut self, moment: u64) -> Self {
-        self.commit.held = Some(moment);
+    /// Says in which snapshot all that is demanded held; see [`Commit::validated_at`].
+    pub(crate) fn validated_at(mut self, group: u64) -> Self {
+        self.commit.validated_at = Some(group);
         self
     }
 

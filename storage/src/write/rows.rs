@@ -113,10 +113,10 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
         Some((*position, write, places.get(*position)?))
     });
     let targets = target::find(&*snapshot, writes, &mut numbers).await?;
-    let (sequence, moment) = (snapshot.sequence(), snapshot.moment());
+    let (sequence, group) = (snapshot.sequence(), snapshot.group());
     drop(snapshot);
     let now = shared.options.clock.now();
-    let mut plan = Plan::new(batch.durability).held(moment);
+    let mut plan = Plan::new(batch.durability).validated_at(group);
     let (mut written, mut refused, mut later) = (Vec::new(), Vec::new(), Vec::new());
     let mut returned = 0;
     for target in &targets {

@@ -75,7 +75,7 @@ fn files_without_journals(directory: &Path) -> u64 {
 
 /// After a load, updates and deletes, an idle store takes little more than what is live; the whole way down to nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_near_what_is_live() {
+async fn quiesces_near_what_is_live() {
     const ROWS: u32 = 20_000;
     const BYTES: usize = 2_000;
     let mut random = random();
@@ -84,7 +84,7 @@ async fn settles_near_what_is_live() {
     for _ in 0..3 {
         write(&store, 0..ROWS, BYTES, &mut random).await;
     }
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     let live = u64::from(ROWS) * BYTES as u64;
     let taken = files_without_journals(directory.path());
     assert!(
@@ -94,7 +94,7 @@ async fn settles_near_what_is_live() {
 
     let kept = ROWS / 5;
     remove(&store, kept..ROWS).await;
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     let live = u64::from(kept) * BYTES as u64;
     let taken = files_without_journals(directory.path());
     // Garbage below 8 MiB may stay.
@@ -104,7 +104,7 @@ async fn settles_near_what_is_live() {
     );
 
     let statistics = store.statistics().await.expect("statistics");
-    assert!(statistics.compactions.settled >= 2, "{statistics:?}");
+    assert!(statistics.compactions.quiesced >= 2, "{statistics:?}");
     let rows = scan(&*snapshot(&store).await, all(Space::Rows, &[], &END))
         .await
         .entries;
@@ -115,7 +115,7 @@ async fn settles_near_what_is_live() {
 /// What was written over counts above the last level as well, where the engine leaves up to three tables: here of
 /// nearly 4 MB each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_updates_that_the_engine_leaves() {
+async fn quiesces_updates_that_the_engine_leaves() {
     const ROWS: u32 = 20_000;
     const BYTES: usize = 2_000;
     let mut random = random();
@@ -126,11 +126,11 @@ async fn settles_updates_that_the_engine_leaves() {
     };
     let store = open(directory.path(), &options).await;
     write(&store, 0..ROWS, BYTES, &mut random).await;
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     let live = u64::from(ROWS) * BYTES as u64;
     for update in 1..=8 {
         write(&store, 0..1_900, BYTES, &mut random).await;
-        store.settle().await.expect("settled");
+        store.quiesce().await.expect("quiesced");
         let taken = files_without_journals(directory.path());
         assert!(
             taken < live * 5 / 4,
@@ -141,7 +141,7 @@ async fn settles_updates_that_the_engine_leaves() {
 
 /// A committer that waits for a flush and an upkeep that waits for the committer's snapshot would wait for each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_while_large_rows_are_written() {
+async fn quiesces_while_large_rows_are_written() {
     const WRITERS: u8 = 8;
     const ROWS: u32 = 40;
     const BYTES: usize = 3 << 20;
@@ -170,10 +170,10 @@ async fn settles_while_large_rows_are_written() {
     loop {
         tokio::select! {
             () = &mut done => break,
-            settled = store.settle() => settled.expect("settled"),
+            quiesced = store.quiesce() => quiesced.expect("quiesced"),
         }
     }
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     assert_eq!(*store.health().borrow(), Health::Serving);
 }
 
@@ -186,7 +186,7 @@ async fn keeps_what_a_snapshot_reads() {
     write(&store, 0..10_000, 4_000, &mut random).await;
     let old = snapshot(&store).await;
     remove(&store, 0..10_000).await;
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     assert_eq!(
         scan(&*old, all(Space::Rows, &[], &END)).await.entries.len(),
         10_000
@@ -194,27 +194,27 @@ async fn keeps_what_a_snapshot_reads() {
     drop(old);
     // Nothing is left to do but to look again after another write.
     write(&store, 0..1, 1, &mut random).await;
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     let taken = files_without_journals(directory.path());
     assert!(taken < 1 << 20, "{taken} bytes for a single row");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_by_itself_when_nobody_writes() {
+async fn quiesces_by_itself_when_nobody_writes() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = FjallOptions {
-        settle_after: Duration::from_millis(20),
+        quiesce_after: Duration::from_millis(20),
         ..options()
     };
     let store = open(directory.path(), &options).await;
-    // Opening counts as a write: what was left unsettled when a process ended is settled then.
-    for settled in [1, 2] {
+    // Opening counts as a write: what was left unfinished when a process ended is quiesced then.
+    for quiesced in [1, 2] {
         let done = async {
-            while store.statistics().await.expect("statistics").compactions.settled < settled {
+            while store.statistics().await.expect("statistics").compactions.quiesced < quiesced {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, done).await.expect("settled");
+        tokio::time::timeout(PATIENCE, done).await.expect("quiesced");
         let statistics = store.statistics().await.expect("statistics");
         assert!(
             statistics
@@ -242,7 +242,7 @@ async fn stays_within_the_memory_of_this_opening() {
     drop(large);
 
     let store = open(directory.path(), &options()).await;
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     let mut most = 0;
     for round in 0..100 {
         write(&store, round * 100..(round + 1) * 100, BYTES, &mut random).await;
@@ -270,7 +270,7 @@ async fn tells_what_it_holds() {
     for store in stores {
         let commit = logged(vec![put(Space::Rows, b"row", b"value")], b"entry");
         store.commit(commit).await.expect("a commit");
-        store.settle().await.expect("settled");
+        store.quiesce().await.expect("quiesced");
         let statistics = store.statistics().await.expect("statistics");
         let entries: Vec<_> = statistics
             .spaces
@@ -285,7 +285,7 @@ async fn tells_what_it_holds() {
             assert_eq!(statistics.journals.files, 1);
         }
         store.close().await.expect("a close");
-        let refused = store.settle().await.expect_err("it is closed");
+        let refused = store.quiesce().await.expect_err("it is closed");
         assert!(
             matches!(refused, souk_kv::Error::Unavailable { .. }),
             "{refused:?}"

@@ -92,7 +92,7 @@ async fn refuses_before_the_device_is_full() {
     assert!(matches!(&*store.health().borrow(), Health::Full { .. }));
     assert_rows(&store, taken).await;
     // The engine has room to finish what it took, and it can be opened again.
-    store.settle().await.expect("settled");
+    store.quiesce().await.expect("quiesced");
     store.close().await.expect("a close");
     drop(store);
     let store = open(&directory, &options).await;

@@ -1,4 +1,4 @@
-//! Commits that share one write and one sync.
+//! A commit group: commits that share one write and one sync.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,11 @@ use ::fjall::PersistMode;
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::answers::{self, Answer};
+use super::completion::{Completion, complete};
+use super::conflict_window::ConflictWindow;
 use super::failure::{self, Failure};
 use super::journal::GroupMark;
-use super::recent::Recent;
+use super::requests::QueuedCommit;
 use super::store::Store;
 use crate::commit::{Check, Commit, Durability, KvCommitted, Mutation, write_stamp};
 use crate::error::Error;
@@ -17,39 +18,31 @@ use crate::keys;
 use crate::limits::{MAX_GROUP_BYTES, MAX_GROUP_COMMITS};
 use crate::space::Space;
 
-/// A commit that waits for its turn.
-pub(super) struct Pending {
-    pub(super) commit: Commit,
-    /// What it weighs.
-    pub(super) bytes: usize,
-    /// Its share of the queue's bytes, given back when it is done.
-    pub(super) share: OwnedSemaphorePermit,
-    pub(super) answer: Answer,
-}
-
 /// Commits decided in order, each on top of those before it, and not written yet.
-pub(super) struct Group {
-    /// What the group leaves behind: each key once, whatever was done to it.
+pub(super) struct PendingGroup {
+    number: u64,
+    /// The last value of each key that the group writes.
     changes: HashMap<(Space, Bytes), Option<Bytes>>,
     /// Last sequence assigned.
     last: u64,
     first: u64,
     bytes: usize,
     sync: bool,
-    /// Nobody is told before all is written: a commit may have been refused because of one before it.
+    /// None is completed before all is written: a commit may have been refused because of one before it.
     decided: Vec<Decided>,
 }
 
 struct Decided {
     outcome: Result<KvCommitted, Error>,
-    answer: Answer,
-    _share: OwnedSemaphorePermit,
+    completion: Completion,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Group {
-    /// An empty group on top of a sequence.
-    pub(super) fn after(last: u64) -> Self {
+impl PendingGroup {
+    /// An empty group of this number, on top of a sequence.
+    pub(super) fn new(number: u64, last: u64) -> Self {
         Self {
+            number,
             changes: HashMap::new(),
             last,
             first: last,
@@ -63,12 +56,12 @@ impl Group {
         self.bytes >= MAX_GROUP_BYTES || self.decided.len() >= MAX_GROUP_COMMITS
     }
 
-    /// What its commits weigh.
+    /// Bytes of the keys and values of its commits.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Commits that it answers, those that it refuses among them.
+    /// Commits that it completes, those that it refuses among them.
     pub(super) fn commits(&self) -> usize {
         self.decided.len()
     }
@@ -83,27 +76,27 @@ impl Group {
     }
 
     /// Decides a commit.
-    pub(super) fn add(&mut self, pending: Pending, store: &Store, recent: &mut Recent) {
-        let outcome = self.check(&pending.commit, store, recent);
+    pub(super) fn add(&mut self, queued: QueuedCommit, store: &Store, conflicts: &mut ConflictWindow) {
+        let outcome = self.check(&queued.commit, store, conflicts);
         let outcome = outcome.map(|()| {
-            self.bytes += pending.bytes;
+            self.bytes += queued.bytes;
             KvCommitted {
-                sequence: self.apply(pending.commit, recent),
+                sequence: self.apply(queued.commit, conflicts),
             }
         });
         self.decided.push(Decided {
             outcome,
-            answer: pending.answer,
-            _share: pending.share,
+            completion: queued.completion,
+            _permit: queued.permit,
         });
     }
 
-    fn check(&self, commit: &Commit, store: &Store, recent: &Recent) -> Result<(), Error> {
+    fn check(&self, commit: &Commit, store: &Store, conflicts: &ConflictWindow) -> Result<(), Error> {
         for (position, check) in commit.checks.iter().enumerate() {
             let (Check::Absent { space, key } | Check::Prefix { space, key, .. }) = check;
             if commit
-                .held
-                .is_some_and(|moment| recent.is_unwritten_since(moment, *space, key))
+                .validated_at
+                .is_some_and(|group| conflicts.is_unwritten_since(group, *space, key))
             {
                 continue;
             }
@@ -127,19 +120,19 @@ impl Group {
         Ok(())
     }
 
-    fn apply(&mut self, commit: Commit, recent: &mut Recent) -> u64 {
+    fn apply(&mut self, commit: Commit, conflicts: &mut ConflictWindow) -> u64 {
         let has_changes = !commit.mutations.is_empty() || commit.log.is_some();
         self.sync |= has_changes && commit.durability == Durability::Disk;
         if let Some(mut entry) = commit.log {
             self.last += 1;
             write_stamp(&mut entry, self.last);
             let key = keys::log(self.last);
-            recent.write(Space::Log, &key);
+            conflicts.record(self.number, Space::Log, &key);
             self.changes.insert((Space::Log, key), Some(entry.into()));
         }
         for mutation in commit.mutations {
             let (Mutation::Put { space, key, .. } | Mutation::Delete { space, key }) = &mutation;
-            recent.write(*space, key);
+            conflicts.record(self.number, *space, key);
             match mutation {
                 Mutation::Put {
                     space,
@@ -194,24 +187,21 @@ impl Group {
         batch.commit().map_err(|error| Failure::writing(&error))
     }
 
-    /// Tells everyone, in order.
-    pub(super) fn answer(self) {
-        answers::tell(
-            self.decided
-                .into_iter()
-                .map(|decided| (decided.answer, decided.outcome)),
-        );
+    /// Completes its commits, in order.
+    pub(super) fn complete(self) {
+        let decided = self.decided.into_iter();
+        complete(decided.map(|decided| (decided.completion, decided.outcome)));
     }
 
-    /// Tells everyone that writing failed. Who was refused stays unwritten, but not for the reason found: it
+    /// Completes its commits after writing failed. A refused one stays unwritten, but not for the reason found: it
     /// may have been a commit of this group.
     pub(super) fn fail(self, failure: &Failure) {
-        answers::tell(self.decided.into_iter().map(|decided| {
+        complete(self.decided.into_iter().map(|decided| {
             let error = match decided.outcome {
                 Ok(_) => failure.outcome_unknown(),
                 Err(_) => failure.unavailable(),
             };
-            (decided.answer, Err(error))
+            (decided.completion, Err(error))
         }));
     }
 }

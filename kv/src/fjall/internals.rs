@@ -1,5 +1,4 @@
-//! What is asked of the engine beside its documented interface. Its version is pinned; whoever raises the pin looks
-//! here first.
+//! The undocumented interface of fjall that is used here. Its version is pinned; check these when the pin is raised.
 
 use std::time::Duration;
 
@@ -49,17 +48,17 @@ pub(super) fn compaction_is_due(keyspace: &Keyspace) -> bool {
     keyspace.l0_table_count() >= FIRST_LEVEL_TABLES
 }
 
-/// Looks at a space for something to compact since the opening.
+/// Compaction attempts since the opening, whether or not there was something to compact.
 pub(super) fn compactions(database: &Database) -> usize {
     database.compactions_completed()
 }
 
-/// Rewrites a whole space without what is outdated. Takes as long as that takes.
+/// Major compaction: rewrites a whole space without what is outdated, which may take minutes.
 pub(super) fn compact(keyspace: &Keyspace) -> Result<(), ::fjall::Error> {
     keyspace.major_compact()
 }
 
-/// Flushes that wait, compactions under way, looks, their time.
+/// Flushes that wait, compactions under way, compaction attempts, their time.
 pub(super) fn background(database: &Database) -> (usize, usize, usize, Duration) {
     (
         database.outstanding_flushes(),
@@ -84,7 +83,7 @@ pub(super) fn pinned_bytes(keyspace: &Keyspace) -> u64 {
     (keyspace.tree.pinned_filter_size() + keyspace.tree.pinned_block_index_size()) as u64
 }
 
-/// What a space holds.
+/// Statistics of a space.
 pub(super) fn statistics(space: Space, keyspace: &Keyspace) -> SpaceStatistics {
     SpaceStatistics {
         space,

@@ -1,4 +1,4 @@
-//! Room on the device: who is refused before it is full, and that they are taken again when it isn't any more.
+//! The disk space guard: refuses writes while the device is short of space, and takes them again when it isn't any more.
 //!
 //! A write that fails for want of space stops the engine until a restart, and what it left half-way must be found
 //! out then. So writes are refused while there is still room for the engine to finish what it took.
@@ -12,33 +12,33 @@ use crate::error::Error;
 use crate::free_space::FreeSpace;
 use crate::space::Space;
 
-/// Bytes committed between two looks at the device, at most.
-const LOOK_BYTES: usize = 1 << 20;
-/// Groups committed between two looks at the device, at most.
-const LOOK_GROUPS: u32 = 64;
+/// Most bytes committed between two polls of the device.
+const POLL_BYTES: usize = 1 << 20;
+/// Most groups committed between two polls of the device.
+const POLL_GROUPS: u32 = 64;
 
-/// What the committer knows of the room on the device.
-pub(super) struct Room {
+/// Admits commits by the free space of the device, which it polls.
+pub(super) struct DiskSpaceGuard {
     source: Arc<dyn FreeSpace>,
     directory: PathBuf,
     reserve: u64,
-    /// Bytes and groups since the last look.
-    unseen: (usize, u32),
+    /// Bytes and groups since the last poll.
+    unpolled: (usize, u32),
     /// Free bytes when there were less than the reserve.
     short: Option<u64>,
 }
 
-impl Room {
+impl DiskSpaceGuard {
     pub(super) fn new(directory: PathBuf, options: &FjallOptions) -> Self {
-        let mut room = Self {
+        let mut guard = Self {
             source: options.free_space.clone(),
             directory,
             reserve: options.reserve_bytes,
-            unseen: (0, 0),
+            unpolled: (0, 0),
             short: None,
         };
-        room.look();
-        room
+        guard.poll();
+        guard
     }
 
     pub(super) fn is_short(&self) -> bool {
@@ -50,16 +50,16 @@ impl Room {
         self.short.map(|free| (free, self.reserve))
     }
 
-    /// Whether to look at the device before the next group: now and then, and always while it is short.
-    pub(super) fn is_due(&self) -> bool {
-        let (bytes, groups) = self.unseen;
-        self.short.is_some() || bytes >= LOOK_BYTES || groups >= LOOK_GROUPS
+    /// Whether to poll the device before the next group: now and then, and always while it is short of space.
+    pub(super) fn is_poll_due(&self) -> bool {
+        let (bytes, groups) = self.unpolled;
+        self.short.is_some() || bytes >= POLL_BYTES || groups >= POLL_GROUPS
     }
 
-    /// After a group of so many bytes.
-    pub(super) fn committed(&mut self, bytes: usize) {
-        let (seen, groups) = self.unseen;
-        self.unseen = (seen.saturating_add(bytes), groups.saturating_add(1));
+    /// Records that a group was written.
+    pub(super) fn record(&mut self, bytes: usize) {
+        let (seen, groups) = self.unpolled;
+        self.unpolled = (seen.saturating_add(bytes), groups.saturating_add(1));
     }
 
     /// Free bytes, if they can be told.
@@ -67,8 +67,9 @@ impl Room {
         self.source.free_bytes(&self.directory).ok()
     }
 
-    pub(super) fn look(&mut self) {
-        self.unseen = (0, 0);
+    /// Asks the device for its free bytes.
+    pub(super) fn poll(&mut self) {
+        self.unpolled = (0, 0);
         if self.reserve == 0 {
             return;
         }
@@ -81,17 +82,18 @@ impl Room {
         }
     }
 
-    /// Why a commit isn't taken now.
-    pub(super) fn refuses(&self, commit: &Commit) -> Option<Error> {
-        let free = self.short?;
-        let needed = kept_free(commit, self.reserve);
-        (free < needed).then(|| Error::DiskFull {
-            reason: reason(free, self.reserve),
-        })
+    /// Refuses a commit that there is too little space for now.
+    pub(super) fn admit(&self, commit: &Commit) -> Result<(), Error> {
+        match self.short {
+            Some(free) if free < kept_free(commit, self.reserve) => Err(Error::DiskFull {
+                reason: reason(free, self.reserve),
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
-/// The words for a device with too little room.
+/// The message for a device with too little space.
 pub(super) fn reason(free: u64, reserve: u64) -> String {
     format!("{free} bytes are free on the device, and {reserve} are kept in reserve; nothing was written")
 }
