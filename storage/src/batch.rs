@@ -1,15 +1,17 @@
 //! What a writer asks for: rows, their conditions, and what belongs to the whole batch.
 
+pub(crate) mod written;
+
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use souk_kv::Durability;
 
+pub use self::written::{Committed, WrittenRow};
 use crate::catalog::Table;
 use crate::filter::Filter;
 use crate::row::ColumnName;
 use crate::value::{KeyValue, PrimaryKey, Value};
-pub use crate::write::written::{Committed, WrittenRow};
 
 /// What is done to one row.
 #[derive(Debug, Clone, PartialEq)]

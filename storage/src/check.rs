@@ -25,7 +25,7 @@ use souk_kv::{FjallKv, FjallOptions, Kv, KvSnapshot};
 
 use self::report::Findings;
 pub use self::report::{CheckReport, Problem, ProblemKind, SpaceReport};
-pub(crate) use self::tables::{Tables, indexes_of};
+pub(crate) use self::tables::Tables;
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
 

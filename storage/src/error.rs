@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use souk_kv::{self as kv, OpenError};
 
 pub use self::kind::ErrorKind;
+use crate::id::TransactionId;
 use crate::limits;
-use crate::transaction::TransactionId;
-use crate::value::KeyValue;
 
 /// Result of the storage API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -105,12 +104,12 @@ pub enum Error {
         attempts: usize,
     },
     /// A transaction holds the partition. Nothing was written.
-    #[error("a transaction holds partition {partition:?} of table {table:?}")]
+    #[error("a transaction holds partition {partition} of table {table:?}")]
     TransactionConflict {
         /// Name of the table.
         table: String,
-        /// The partition key.
-        partition: KeyValue,
+        /// The partition key, as text.
+        partition: String,
     },
     /// No such transaction is open: it never was, has ended, or was ended because its time was up. What it would have
     /// written is not written, unless it was committed.
@@ -127,16 +126,14 @@ pub enum Error {
         id: TransactionId,
     },
     /// A write of a transaction is about a row that the transaction doesn't hold. Nothing was written.
-    #[error(
-        "write {write} is not in partition {partition:?} of table {table:?}, which the transaction holds"
-    )]
+    #[error("write {write} is not in partition {partition} of table {table:?}, which the transaction holds")]
     OutsidePartition {
         /// Position of the write, from 0.
         write: usize,
         /// Name of the transaction's table.
         table: String,
-        /// The partition key of the transaction.
-        partition: KeyValue,
+        /// The partition key of the transaction, as text.
+        partition: String,
     },
     /// The changes asked for are no longer kept.
     #[error("changes after {requested} were asked for, but the oldest kept is {oldest}")]

@@ -33,9 +33,9 @@ use smallvec::SmallVec;
 use souk_kv::Space;
 pub(crate) use souk_kv::keys::{GROUP, HEAD, HISTORIES, NOTICED, TRIMMED, TRIMMED_TIME, log};
 
-use crate::catalog::TableId;
 use crate::codec::{Malformed, Reader, put_ordered, put_ordered_key};
 use crate::error::{Error, Result};
+use crate::id::TableId;
 use crate::value::{KeyValue, PrimaryKey, Value};
 
 /// Key of the highest number a table ever had, in the catalog space.

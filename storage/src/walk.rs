@@ -96,3 +96,27 @@ impl Walk {
         }
     }
 }
+
+/// All entries of a part of the catalog.
+pub(crate) async fn all(
+    snapshot: &dyn KvSnapshot,
+    (mut low, high): (Bytes, Bytes),
+) -> Result<Vec<(Bytes, Bytes)>, Error> {
+    let mut entries = Vec::new();
+    loop {
+        let scan = Scan {
+            space: Space::Catalog,
+            low,
+            high: high.clone(),
+            direction: Direction::Forward,
+            rows: MAX_SCANNED_ROWS,
+            bytes: MAX_SCANNED_BYTES,
+        };
+        let page = snapshot.scan(scan).await?;
+        entries.extend(page.entries);
+        match page.next {
+            Some(next) => low = next,
+            None => return Ok(entries),
+        }
+    }
+}

@@ -8,8 +8,9 @@ use souk_kv::{KvSnapshot, Space, histories::Histories};
 use super::report::{Findings, ProblemKind};
 use super::tables::Tables;
 use super::walk::{Through, hexadecimal};
-use crate::catalog::{Table, TableId};
+use crate::catalog::Table;
 use crate::error::{Error, Result};
+use crate::id::TableId;
 use crate::key::{self, CatalogKind};
 use crate::replay;
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use souk_kv::{Direction, KvSnapshot, Space};
 
-use crate::catalog::{Table, TableId};
+use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::error::Result;
-use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
 use crate::feed::{Feed, FeedRecord, RecordKind, changes};
+use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::id::TableId;
 use crate::key;
 use crate::read::{KeyBound, RangeRequest, Snapshot, log};
 

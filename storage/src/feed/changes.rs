@@ -4,8 +4,8 @@ use souk_kv::KvSnapshot;
 
 use crate::change::codec::Wanted;
 use crate::error::Result;
-use crate::feed::checkpoint::{Checkpoint, Definition};
 use crate::feed::{Feed, FeedRecord, RecordKind};
+use crate::feeds::checkpoint::{Checkpoint, Definition};
 use crate::limits::MAX_FEED_SCANNED_CHANGES;
 use crate::read::log;
 

@@ -11,8 +11,8 @@ use crate::check::Tables;
 use crate::error::{Error, Result};
 use crate::key;
 use crate::limits::RESTORE_COMMIT_BYTES;
-use crate::read::ColumnSelection;
 use crate::row;
+use crate::row::ColumnSelection;
 use crate::secondary;
 use crate::walk::Walk;
 

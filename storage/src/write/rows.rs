@@ -5,17 +5,14 @@ use std::sync::Arc;
 
 use souk_kv as kv;
 
-use super::decide;
-use super::numbers::Numbers;
-use super::plan::Plan;
-use super::target::{self, Place};
-use super::validate;
-use super::written::WrittenRow;
-use crate::batch::WriteBatch;
+use crate::batch::{WriteBatch, WrittenRow};
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
-use crate::transaction::Writers;
+use crate::partitions::Writers;
+use crate::plan::numbers::Numbers;
+use crate::plan::target::{self, Place};
+use crate::plan::{Plan, decide, validate};
 
 /// Writes the rows of a batch, in as few commits as they fit in; what became of each, in their order.
 pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {

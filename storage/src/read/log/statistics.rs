@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use souk_kv::{Direction, KvSnapshot, Scan, Space};
 
-use crate::catalog::TableId;
 use crate::change::{ChangeKind, codec};
 use crate::error::Result;
+use crate::id::TableId;
 use crate::key;
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::read::log::{missing, trimmed};

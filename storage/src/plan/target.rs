@@ -109,7 +109,7 @@ pub(crate) async fn find<'a>(
 }
 
 /// The primary key of these values and a number between them.
-pub(super) fn numbered(others: &[KeyValue], position: usize, number: i64) -> Result<PrimaryKey> {
+pub(crate) fn numbered(others: &[KeyValue], position: usize, number: i64) -> Result<PrimaryKey> {
     let mut values = others.to_vec();
     values.insert(position.min(values.len()), KeyValue::Integer(number));
     PrimaryKey::new(values)

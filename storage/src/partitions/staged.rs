@@ -4,38 +4,35 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use souk_kv::{KvSnapshot, Mutation, Space};
 
-use super::CommitOptions;
 use super::view::{OwnWrites, Values};
-use crate::batch::{Committed, RowWrite, WrittenRow};
-use crate::catalog::Table;
+use crate::batch::{RowWrite, WrittenRow};
+use crate::catalog::{Catalog, Table};
 use crate::change::ChangeKind;
-use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::key;
 use crate::limits;
 use crate::metering::CapacityUnits;
+use crate::plan::decide::{self, ChangedRow};
+use crate::plan::numbers::Numbers;
+use crate::plan::target::{self, Target};
+use crate::plan::{self, LOGGED_ROW_BYTES, validate};
 use crate::value::KeyValue;
-use crate::write::decide::{self, ChangedRow};
-use crate::write::numbers::Numbers;
-use crate::write::plan::{self, LOGGED_ROW_BYTES, Plan};
-use crate::write::target::{self, Target};
-use crate::write::{committed, validate};
 
 /// Rows written by a transaction.
 #[derive(Debug)]
-pub(super) struct Staged {
-    pub(super) table: Table,
-    pub(super) partition: KeyValue,
+pub(crate) struct Staged {
+    pub(crate) table: Table,
+    pub(crate) partition: KeyValue,
     /// The catalog's generation when the transaction began: an index that is ready since then lacks what is staged.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// What they cost so far.
-    pub(super) consumed: CapacityUnits,
+    pub(crate) consumed: CapacityUnits,
     /// Rows and index entries as they will be.
-    pub(super) values: Arc<Values>,
-    rows: BTreeMap<Bytes, StagedRow>,
-    numbers: Numbers,
+    pub(crate) values: Arc<Values>,
+    pub(crate) rows: BTreeMap<Bytes, StagedRow>,
+    pub(crate) numbers: Numbers,
     /// Bytes of the writes so far.
     written: usize,
     /// Bytes of the values.
@@ -43,12 +40,12 @@ pub(super) struct Staged {
 }
 
 #[derive(Debug)]
-struct StagedRow {
+pub(crate) struct StagedRow {
     /// How the row begins in the store; `None`: there is none.
-    before: Option<Bytes>,
-    kind: ChangeKind,
+    pub(crate) before: Option<Bytes>,
+    pub(crate) kind: ChangeKind,
     /// What the log tells of it if it is deleted.
-    parting: Option<Vec<u8>>,
+    pub(crate) parting: Option<Vec<u8>>,
 }
 
 /// A write that is decided and not staged yet.
@@ -56,7 +53,7 @@ type Decided = (Option<ChangedRow>, WrittenRow, Option<Bytes>);
 
 impl Staged {
     /// Nothing is written yet.
-    pub(super) fn new(table: &Table, partition: KeyValue, generation: u64) -> Self {
+    pub(crate) fn new(table: &Table, partition: KeyValue, generation: u64) -> Self {
         Self {
             table: table.clone(),
             partition,
@@ -71,15 +68,15 @@ impl Staged {
     }
 
     /// Stages all of the writes or none.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &mut self,
-        shared: &Shared,
+        catalog: &RwLock<Catalog>,
         below: Box<dyn KvSnapshot>,
         writes: &[RowWrite],
         now: i64,
         resize: impl Fn(usize) -> Result<()>,
     ) -> Result<Vec<WrittenRow>> {
-        let (written, decided) = self.decide(shared, below, writes, now).await?;
+        let (written, decided) = self.decide(catalog, below, writes, now).await?;
         let decided = decided.into_iter().collect::<Result<Vec<_>>>()?;
         let returned = decided.iter().map(|(_, row, _)| row.size()).sum();
         limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?;
@@ -89,15 +86,15 @@ impl Staged {
     }
 
     /// Stages each of the writes that can be.
-    pub(super) async fn write_rows(
+    pub(crate) async fn write_rows(
         &mut self,
-        shared: &Shared,
+        catalog: &RwLock<Catalog>,
         below: Box<dyn KvSnapshot>,
         writes: &[RowWrite],
         now: i64,
         resize: impl Fn(usize) -> Result<()>,
     ) -> Result<Vec<Result<WrittenRow>>> {
-        let (written, decided) = self.decide(shared, below, writes, now).await?;
+        let (written, decided) = self.decide(catalog, below, writes, now).await?;
         self.written = written;
         let mut returned = 0;
         let mut rows = Vec::with_capacity(decided.len());
@@ -116,19 +113,19 @@ impl Staged {
     /// Decides the writes on top of what is staged; with the bytes of all writes so far.
     async fn decide(
         &mut self,
-        shared: &Shared,
+        catalog: &RwLock<Catalog>,
         below: Box<dyn KvSnapshot>,
         writes: &[RowWrite],
         now: i64,
     ) -> Result<(usize, Vec<Result<Decided>>)> {
-        let valid = validate::writes(&shared.catalog.read(), writes, now)?;
+        let valid = validate::writes(&catalog.read(), writes, now)?;
         for (position, write) in writes.iter().enumerate() {
             let inside = write.operation.partition() == Some(&self.partition);
             if write.table.id() != self.table.id() || !inside {
                 return Err(Error::OutsidePartition {
                     write: position,
                     table: self.table.name().to_owned(),
-                    partition: self.partition.clone(),
+                    partition: format!("{:?}", self.partition),
                 });
             }
         }
@@ -199,55 +196,6 @@ impl Staged {
                 parting: changed.parting,
             });
         row
-    }
-
-    /// Commits everything. The index entries are those of the schema of this moment.
-    pub(super) async fn commit(self, shared: &Shared, options: CommitOptions) -> Result<Committed> {
-        if let Some(trace) = &options.trace {
-            limits::check("MAX_TRACE_BYTES", limits::MAX_TRACE_BYTES, trace.len())?;
-        }
-        let _tables = shared.schema_lock.read().await;
-        shared.catalog.read().check_owned(&self.table)?;
-        let keys: Vec<Bytes> = self.rows.keys().cloned().collect();
-        // Trimming leaves revisions as they are, so that only the locks keep it away.
-        let _rows = shared.locks.lock(keys.iter()).await;
-        let snapshot = shared.kv.snapshot().await?;
-        let sequence = snapshot.sequence();
-        let stored = snapshot.multi_get(Space::Rows, keys).await?;
-        drop(snapshot);
-        let mut plan = Plan::new(options.durability);
-        for ((key, row), stored) in self.rows.into_iter().zip(stored) {
-            // Nobody else writes the partition; if somebody did, the commit is refused by this.
-            plan.expect(&key, row.before.as_ref());
-            let value = self.values.get(Space::Rows, &key).cloned().flatten();
-            let kind = match (&row.before, &value) {
-                (None, None) => continue,
-                (_, None) => ChangeKind::Delete,
-                (_, Some(_)) => row.kind,
-            };
-            let primary_key = key::primary_key_of_row(&key)?;
-            let entries = decide::entries(&self.table, &primary_key, stored.as_deref(), value.as_deref())?;
-            plan.change(ChangedRow {
-                table: self.table.id(),
-                key,
-                kind,
-                parting: row.parting.filter(|_| value.is_none()),
-                value: value.map(Vec::from),
-                entries,
-            });
-        }
-        let mut commit = plan.finish(options.trace.as_deref(), shared.options.clock.now())?;
-        self.numbers.keep(&mut commit);
-        let mut done = committed(sequence, Vec::new());
-        done.consumed = CapacityUnits::TRANSACTION_STEP;
-        if !commit.mutations.is_empty() {
-            let logged = commit.log.is_some();
-            let result = shared.kv.commit(commit).await?;
-            if logged {
-                done.sequence = result.sequence;
-            }
-        }
-        Ok(done)
     }
 }
 

@@ -36,9 +36,24 @@ pub struct WrittenRow {
     pub consumed: CapacityUnits,
 }
 
+impl Committed {
+    /// A batch that got this sequence.
+    pub(crate) fn new(sequence: u64, mut rows: Vec<WrittenRow>) -> Self {
+        for row in &mut rows {
+            row.stamp(sequence);
+        }
+        Self {
+            sequence,
+            replayed: None,
+            consumed: rows.iter().map(|row| row.consumed).sum(),
+            rows,
+        }
+    }
+}
+
 impl WrittenRow {
     /// What is given back of a row that is `after` now.
-    pub(super) fn of(returning: &ReturnRow, key: &PrimaryKey, after: Option<&Row>) -> Self {
+    pub(crate) fn of(returning: &ReturnRow, key: &PrimaryKey, after: Option<&Row>) -> Self {
         let (key, row) = match returning {
             ReturnRow::None => (None, None),
             ReturnRow::Key => (Some(key.clone()), None),
@@ -113,7 +128,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, sequence: u64) -> Result<Vec<Writt
 }
 
 /// Bytes that a write counts: its key, and names, values and versions of what it writes or deletes.
-pub(super) fn metered(meter: Meter, operation: &RowOperation, key: &PrimaryKey) -> usize {
+pub(crate) fn metered(meter: Meter, operation: &RowOperation, key: &PrimaryKey) -> usize {
     let columns: usize = match operation {
         RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => {
             let columns = columns.iter();

@@ -4,16 +4,17 @@
 use bytes::Bytes;
 use souk_kv::{Direction, Mutation, Scan, Space};
 
-use super::{Cursor, Job, LOCKED_ROWS, Step, table_of};
+use super::{LOCKED_ROWS, Step, table_of};
 use crate::catalog::{Definition, ExpiryIndex, IndexState, Table};
 use crate::database::Shared;
 use crate::error::Result;
+use crate::jobs::{Cursor, Job};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
-use crate::read::ColumnSelection;
+use crate::plan::unchanged;
+use crate::row::ColumnSelection;
 use crate::row::codec;
 use crate::secondary;
-use crate::write::unchanged;
 
 /// Longest description of a row that can't stand in an index, characters.
 const MAX_REASON_CHARS: usize = 400;

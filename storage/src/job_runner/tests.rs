@@ -5,16 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use souk_kv::{Direction, Scan};
+use bytes::Bytes;
+use souk_kv::{Direction, Scan, Space};
 
 use super::*;
 use crate::batch::{ColumnChange, Condition, RowOperation, WriteBatch};
 use crate::catalog::IndexState;
 use crate::clock::ManualClock;
 use crate::database::Database;
+use crate::key;
 use crate::options::DatabaseOptions;
 use crate::read::RangeRequest;
 use crate::schema::{KeyKind, SecondaryIndexSchema, TableSchema};
+use crate::secondary::EXPIRY_INDEX;
 use crate::tables::{Backfill, TableUpdate};
 use crate::value::PrimaryKey;
 

@@ -12,11 +12,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use souk_kv::histories::Histories;
 
-use crate::catalog::TableId;
 use crate::clock::nanos;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
-use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::id::TableId;
 
 const FORMAT: u8 = 1;
 const TOKEN_FORMAT: u8 = 2;
@@ -33,7 +33,7 @@ const LOST: u8 = 4;
 pub struct FeedToken(Bytes);
 
 impl FeedToken {
-    pub(super) fn new(definition: &Definition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
+    pub(crate) fn new(definition: &Definition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
         let mut out = vec![TOKEN_FORMAT];
         out.extend_from_slice(&definition.created.to_be_bytes());
         out.extend_from_slice(&histories.of(checkpoint.position).to_be_bytes());
@@ -52,7 +52,7 @@ impl FeedToken {
     }
 
     /// The place, if it is of this feed, and of a history that the database has had.
-    pub(super) fn checkpoint(&self, definition: &Definition, histories: &Histories) -> Result<Checkpoint> {
+    pub(crate) fn checkpoint(&self, definition: &Definition, histories: &Histories) -> Result<Checkpoint> {
         let read = || -> Result<Checkpoint, Malformed> {
             let mut reader = Reader::new(&self.0);
             if reader.u8()? != TOKEN_FORMAT {
@@ -87,7 +87,7 @@ impl FeedToken {
 }
 
 /// The bytes of a feed.
-pub(super) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8> {
+pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8> {
     let mut out = vec![FORMAT];
     out.extend_from_slice(&definition.created.to_be_bytes());
     out.push(match definition.delivers {

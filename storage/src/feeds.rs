@@ -1,5 +1,8 @@
 //! The feeds of an open database: where each stands, and what it keeps from being trimmed.
 
+pub(crate) mod checkpoint;
+pub(crate) mod codec;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,11 +10,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use souk_kv::KvSnapshot;
 
+use self::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
 use crate::clock::nanos;
-use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
-use crate::feed::codec;
 use crate::key;
 use crate::limits::FEED_SNAPSHOT_LIFE;
 
@@ -73,20 +74,6 @@ impl Feeds {
         Ok((Self(Mutex::new(feeds)), lost))
     }
 
-    /// Stores that these feeds are ahead of the log, before sequences they know are given to other changes.
-    pub(crate) async fn store_lost(shared: &Shared, lost: &[String]) -> Result<()> {
-        for name in lost {
-            let (definition, checkpoint) = shared.feeds.get(name)?;
-            tracing::warn!(
-                feed = name,
-                position = checkpoint.position,
-                "the feed is ahead of the log"
-            );
-            super::store(shared, name, &definition, &checkpoint).await?;
-        }
-        Ok(())
-    }
-
     pub(crate) fn names(&self) -> Vec<String> {
         self.0.lock().keys().cloned().collect()
     }
@@ -99,7 +86,7 @@ impl Feeds {
         self.0.lock().contains_key(name)
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<(Arc<Definition>, Checkpoint)> {
+    pub(crate) fn get(&self, name: &str) -> Result<(Arc<Definition>, Checkpoint)> {
         let feeds = self.0.lock();
         let entry = feeds.get(name).ok_or_else(|| Error::FeedNotFound {
             feed: name.to_owned(),
@@ -108,7 +95,7 @@ impl Feeds {
     }
 
     /// Adds a new feed, of which nothing has been handed out.
-    pub(super) fn insert(&self, name: String, definition: Definition, checkpoint: Checkpoint) {
+    pub(crate) fn insert(&self, name: String, definition: Definition, checkpoint: Checkpoint) {
         let entry = Entry {
             definition: Arc::new(definition),
             checkpoint,
@@ -118,12 +105,12 @@ impl Feeds {
         self.0.lock().insert(name, entry);
     }
 
-    pub(super) fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         self.0.lock().remove(name);
     }
 
     /// Moves the position of a feed.
-    pub(super) fn advance(&self, name: &str, checkpoint: Checkpoint) {
+    pub(crate) fn advance(&self, name: &str, checkpoint: Checkpoint) {
         if let Some(entry) = self.0.lock().get_mut(name) {
             if !matches!(checkpoint.stage, Stage::Base { .. }) {
                 entry.snapshot = None;
@@ -149,7 +136,7 @@ impl Feeds {
 
     /// The snapshot to read base rows from at a position, if there is one that still serves: of the position and
     /// young, or of a later sequence up to which the changes are being delivered.
-    pub(super) fn snapshot(&self, name: &str, position: u64, now: i64) -> Option<Arc<dyn KvSnapshot>> {
+    pub(crate) fn snapshot(&self, name: &str, position: u64, now: i64) -> Option<Arc<dyn KvSnapshot>> {
         let feeds = self.0.lock();
         let held = feeds.get(name)?.snapshot.as_ref()?;
         let sequence = held.snapshot.sequence();
@@ -157,7 +144,7 @@ impl Feeds {
         serves.then(|| held.snapshot.clone())
     }
 
-    pub(super) fn hold_snapshot(&self, name: &str, snapshot: Arc<dyn KvSnapshot>, now: i64) {
+    pub(crate) fn hold_snapshot(&self, name: &str, snapshot: Arc<dyn KvSnapshot>, now: i64) {
         if let Some(entry) = self.0.lock().get_mut(name) {
             entry.snapshot = Some(Held { snapshot, taken: now });
         }
@@ -173,14 +160,14 @@ impl Feeds {
     }
 
     /// Whether base rows behind a cut may have been handed out.
-    pub(super) fn may_have_handed(&self, name: &str, cut: &Cut) -> bool {
+    pub(crate) fn may_have_handed(&self, name: &str, cut: &Cut) -> bool {
         let feeds = self.0.lock();
         let handed = feeds.get(name).and_then(|entry| entry.handed.as_ref());
         handed.is_none_or(|handed| handed > cut)
     }
 
     /// Notes that base rows up to a cut are about to be handed out.
-    pub(super) fn hand(&self, name: &str, cut: &Cut) {
+    pub(crate) fn hand(&self, name: &str, cut: &Cut) {
         if let Some(entry) = self.0.lock().get_mut(name)
             && entry.handed.as_ref().is_some_and(|handed| handed < cut)
         {

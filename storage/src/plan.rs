@@ -1,11 +1,17 @@
 //! From rows that change to the commit: the checks that they are still what was read, their values, the change for
 //! the log.
 
+pub(crate) mod decide;
+pub(crate) mod numbers;
+mod row_change;
+pub(crate) mod target;
+pub(crate) mod validate;
+
 use bytes::Bytes;
 use souk_kv::{Check, Commit, Durability, Mutation, STAMP, Space};
 
-use super::decide::ChangedRow;
-use super::target::Target;
+use self::decide::ChangedRow;
+use self::target::Target;
 use crate::change::codec::Encoder;
 use crate::error::Result;
 use crate::key;

@@ -12,19 +12,19 @@ use crate::key;
 
 /// What a transaction leaves at the keys it has written; `None` where it deletes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Values {
+pub(crate) struct Values {
     rows: BTreeMap<Bytes, Option<Bytes>>,
     index: BTreeMap<Bytes, Option<Bytes>>,
 }
 
 impl Values {
     /// What was written at a key.
-    pub(super) fn get(&self, space: Space, key: &[u8]) -> Option<&Option<Bytes>> {
+    pub(crate) fn get(&self, space: Space, key: &[u8]) -> Option<&Option<Bytes>> {
         self.of(space)?.get(key)
     }
 
     /// Writes at a key of the rows or of the indexes; gives what was written there before.
-    pub(super) fn set(&mut self, space: Space, key: Bytes, value: Option<Bytes>) -> Option<Option<Bytes>> {
+    pub(crate) fn set(&mut self, space: Space, key: Bytes, value: Option<Bytes>) -> Option<Option<Bytes>> {
         match space {
             Space::Rows => self.rows.insert(key, value),
             Space::Index => self.index.insert(key, value),
@@ -43,14 +43,14 @@ impl Values {
 
 /// The view of a transaction.
 #[derive(Debug)]
-pub(super) struct OwnWrites {
+pub(crate) struct OwnWrites {
     below: Box<dyn KvSnapshot>,
     values: Arc<Values>,
 }
 
 impl OwnWrites {
     /// These values on top of a snapshot.
-    pub(super) fn new(below: Box<dyn KvSnapshot>, values: &Arc<Values>) -> Self {
+    pub(crate) fn new(below: Box<dyn KvSnapshot>, values: &Arc<Values>) -> Self {
         Self {
             below,
             values: Arc::clone(values),

@@ -3,14 +3,15 @@
 use crate::batch::{ColumnChange, Condition, Existence, RowOperation};
 use crate::catalog::Table;
 use crate::change::ChangeKind;
+use crate::clock::milliseconds;
 use crate::error::{ConditionFailure, Error, Result};
-use crate::expiry::{Expiry, milliseconds};
+use crate::expiry::Expiry;
 use crate::row::{Cell, ColumnName, Columns, Row};
 use crate::value::{PrimaryKey, Value};
 
 /// What becomes of a row.
 #[derive(Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// There is none, and none will be.
     Nothing,
     /// It is written.
@@ -20,7 +21,7 @@ pub(super) enum Outcome {
 }
 
 /// Whether the condition holds for the visible row.
-pub(super) fn check(condition: &Condition, row: Option<&Row>) -> std::result::Result<(), ConditionFailure> {
+pub(crate) fn check(condition: &Condition, row: Option<&Row>) -> std::result::Result<(), ConditionFailure> {
     match (condition.existence, row) {
         (Existence::MustExist, None) => return Err(ConditionFailure::NotFound),
         (Existence::MustNotExist, Some(_)) => return Err(ConditionFailure::AlreadyExists),
@@ -44,7 +45,7 @@ pub(super) fn check(condition: &Condition, row: Option<&Row>) -> std::result::Re
 
 /// What the operation makes of the visible row. `stored`: whether there is a row in the store, if only an expired
 /// one. `now`: nanoseconds.
-pub(super) fn apply(
+pub(crate) fn apply(
     table: &Table,
     operation: &RowOperation,
     key: &PrimaryKey,

@@ -5,13 +5,14 @@
 use bytes::Bytes;
 use souk_kv::{Check, Direction, Mutation, Scan, Space};
 
-use super::{Cursor, Job, Step, table_of};
+use super::{Step, table_of};
 use crate::database::Shared;
 use crate::error::Result;
 use crate::expiry::Expiry;
+use crate::jobs::{Cursor, Job};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
-use crate::read::ColumnSelection;
+use crate::row::ColumnSelection;
 use crate::row::{Row, codec};
 use crate::secondary;
 

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use souk_kv::{Direction, Mutation, Scan, Space};
 
-use super::{Cursor, Job, JobKind, Step};
+use super::Step;
 use crate::database::Shared;
 use crate::error::Result;
+use crate::jobs::{Cursor, Job, JobKind};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
 

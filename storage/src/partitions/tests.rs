@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::batch::{Condition, RowOperation};
-use crate::catalog::{Definition, TableId};
+use crate::catalog::Definition;
 use crate::error::ErrorKind;
+use crate::id::TableId;
 use crate::limits::{MAX_STAGED_BYTES, MAX_TRANSACTION_LIFE, MAX_TRANSACTIONS};
 use crate::schema::{KeyKind, TableSchema};
 use crate::value::PrimaryKey;

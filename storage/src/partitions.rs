@@ -2,8 +2,10 @@
 //! reads until its commit is decided. Only partitions of tables with transactions are here, and only while they are
 //! held.
 
+pub(crate) mod staged;
 #[cfg(test)]
 mod tests;
+pub(crate) mod view;
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +17,12 @@ use parking_lot::Mutex;
 use souk_kv::{self as kv, Commit, Kv, KvCommitted};
 use tokio::sync::{Notify, OwnedRwLockReadGuard};
 
-use super::TransactionId;
-use super::staged::Staged;
+use self::staged::Staged;
 use crate::batch::RowWrite;
 use crate::catalog::Table;
 use crate::clock::nanos;
 use crate::error::{Error, Result};
+use crate::id::TransactionId;
 use crate::key;
 use crate::limits;
 use crate::value::KeyValue;
@@ -86,7 +88,7 @@ impl Partitions {
     }
 
     /// Opens a transaction that holds the partition against later writers and transactions. The caller ends it.
-    pub(super) fn claim(&self, table: &Table, partition: &KeyValue, now: i64) -> Result<TransactionId> {
+    pub(crate) fn claim(&self, table: &Table, partition: &KeyValue, now: i64) -> Result<TransactionId> {
         let state = &mut *self.0.lock();
         let key = key::partition(table.id(), partition);
         if state.is_held(&key, now) {
@@ -112,7 +114,7 @@ impl Partitions {
     }
 
     /// Waits until the writers that were there before have ended.
-    pub(super) async fn drained(&self, id: TransactionId) {
+    pub(crate) async fn drained(&self, id: TransactionId) {
         loop {
             let drained = {
                 let state = self.0.lock();
@@ -127,20 +129,20 @@ impl Partitions {
     }
 
     /// The transaction's time begins.
-    pub(super) fn hold(&self, id: TransactionId, now: i64) {
+    pub(crate) fn hold(&self, id: TransactionId, now: i64) {
         if let Some(open) = self.0.lock().open.get_mut(&id) {
             (open.started, open.used, open.phase) = (now, now, Phase::Held);
         }
     }
 
     /// Prolongs a transaction.
-    pub(super) fn touch(&self, id: TransactionId, now: i64) -> Result<()> {
+    pub(crate) fn touch(&self, id: TransactionId, now: i64) -> Result<()> {
         self.0.lock().find(id, now)?.used = now;
         Ok(())
     }
 
     /// Says how many bytes of memory a transaction takes from here on.
-    pub(super) fn resize(&self, id: TransactionId, bytes: usize) -> Result<()> {
+    pub(crate) fn resize(&self, id: TransactionId, bytes: usize) -> Result<()> {
         let state = &mut *self.0.lock();
         let open = state.open.get_mut(&id).ok_or(Error::TransactionNotFound { id })?;
         let all = state.staged_bytes - open.staged_bytes + bytes;
@@ -150,20 +152,20 @@ impl Partitions {
     }
 
     /// The transaction's time can't run out any more.
-    pub(super) fn commits(&self, id: TransactionId, now: i64) -> Result<()> {
+    pub(crate) fn commits(&self, id: TransactionId, now: i64) -> Result<()> {
         self.0.lock().find(id, now)?.phase = Phase::Committing;
         Ok(())
     }
 
     /// Keeps a transaction whose handle is given up.
-    pub(super) fn park(&self, id: TransactionId, staged: Staged, now: i64) {
+    pub(crate) fn park(&self, id: TransactionId, staged: Staged, now: i64) {
         if let Ok(open) = self.0.lock().find(id, now) {
             (open.used, open.phase) = (now, Phase::Detached(Box::new(staged)));
         }
     }
 
     /// Gives the handle of a transaction that was parked.
-    pub(super) fn resume(&self, id: TransactionId, now: i64) -> Result<Staged> {
+    pub(crate) fn resume(&self, id: TransactionId, now: i64) -> Result<Staged> {
         let mut state = self.0.lock();
         let open = state.find(id, now)?;
         match std::mem::replace(&mut open.phase, Phase::Held) {
@@ -179,7 +181,7 @@ impl Partitions {
     }
 
     /// Ends a transaction, if it is open.
-    pub(super) fn end(&self, id: TransactionId) {
+    pub(crate) fn end(&self, id: TransactionId) {
         self.0.lock().end(id);
     }
 
@@ -265,7 +267,7 @@ impl Open {
 fn conflict(table: &Table, partition: &KeyValue) -> Error {
     Error::TransactionConflict {
         table: table.name().to_owned(),
-        partition: partition.clone(),
+        partition: format!("{partition:?}"),
     }
 }
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::catalog::TableId;
-use crate::feed::FeedSource;
+use crate::id::TableId;
 use crate::key;
 use crate::value::PrimaryKey;
 
@@ -15,16 +14,6 @@ pub(crate) enum Delivers {
     Base,
     Changes,
     BaseAndChanges,
-}
-
-impl From<FeedSource> for Delivers {
-    fn from(source: FeedSource) -> Self {
-        match source {
-            FeedSource::Base => Self::Base,
-            FeedSource::Changes(_) => Self::Changes,
-            FeedSource::BaseAndChanges => Self::BaseAndChanges,
-        }
-    }
 }
 
 /// What a feed was created as; never changes.

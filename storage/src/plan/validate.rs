@@ -7,9 +7,8 @@ use crate::batch::{
     CellPut, ColumnChange, Condition, Existence, ReturnRow, RowOperation, RowWrite, WriteBatch,
 };
 use crate::catalog::Catalog;
-use crate::clock::millis;
+use crate::clock::{millis, milliseconds};
 use crate::error::{Error, Result};
-use crate::expiry::milliseconds;
 use crate::key;
 use crate::limits;
 use crate::row::ColumnName;
@@ -26,7 +25,7 @@ pub(crate) struct Valid {
 }
 
 /// Refuses a batch that can't be right. `now`: nanoseconds.
-pub(super) fn batch(catalog: &Catalog, batch: &WriteBatch, now: i64) -> Result<Valid> {
+pub(crate) fn batch(catalog: &Catalog, batch: &WriteBatch, now: i64) -> Result<Valid> {
     if let Some(request) = &batch.request {
         limits::check("MAX_REPLY_BYTES", limits::MAX_REPLY_BYTES, request.reply.len())?;
     }
