@@ -22,6 +22,7 @@ pub mod commits;
 pub mod life;
 pub mod order;
 pub mod reads;
+pub mod restart;
 pub mod writes;
 
 use std::sync::Arc;
@@ -31,7 +32,8 @@ use crate::engine::Kv;
 use crate::error::Error;
 
 /// Makes a `tokio::test` of each behaviour of the contract. Takes the name of an `async fn() -> (Arc<dyn Kv>, T)` that
-/// gives an empty store, and what is kept as long as the test runs.
+/// gives an empty store, and what is kept as long as the test runs; for a store that outlives its process also that of an
+/// `async fn(&T) -> Arc<dyn Kv>` that opens it again after it was closed and dropped.
 #[macro_export]
 macro_rules! contract_tests {
     ($open:ident) => {
@@ -49,6 +51,8 @@ macro_rules! contract_tests {
             ;
             order:
                 takes_no_sequence_without_a_log_entry
+                numbers_its_commit_groups
+                checks_again_what_was_written_since_the_validation
                 lets_one_of_many_creators_win
                 loses_no_update
                 gives_sequences_without_gaps
@@ -70,6 +74,26 @@ macro_rules! contract_tests {
                 finishes_what_waits_when_it_closes
             ;
         }
+    };
+    ($open:ident, $reopen:ident) => {
+        $crate::contract_tests!($open);
+        $crate::contract_tests! {
+            $open, $reopen;
+            restart:
+                keeps_everything
+                goes_on_with_sequence_and_group
+                forgets_no_write_that_a_validation_missed
+            ;
+        }
+    };
+    ($open:ident, $reopen:ident; $($part:ident: $($behaviour:ident)*;)*) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $behaviour() {
+                let (store, kept) = $open().await;
+                $crate::contract::$part::$behaviour(store, async || $reopen(&kept).await).await;
+            }
+        )*)*
     };
     ($open:ident; $($part:ident: $($behaviour:ident)*;)*) => {
         $($(

@@ -27,7 +27,8 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     /// Exactly the last sequence this cut includes.
     fn sequence(&self) -> u64;
 
-    /// Number of the last commit group this cut includes. It grows whenever something becomes visible, logged or not.
+    /// Number of the last commit group this cut includes. It grows whenever something becomes visible, logged or not, and
+    /// goes on where it was when the store is opened again.
     fn group(&self) -> u64;
 
     /// The value of a key.

@@ -2,11 +2,11 @@
 //!
 //! - `directory`: the files of a store, its format and its lock.
 //! - `options`: what a store is opened with.
-//! - `nonce`: the secret number of a store, which its journals carry.
-//! - `watermark`: how far the log was durable once, kept outside of the engine.
+//! - `nonce`: the secret number that a store's journals carry.
+//! - `watermark`: how far the log was durable, kept outside of the engine.
 //! - `store`: the engine's database, its spaces, and where its log ends.
-//! - `journal`: telling an interrupted write from a damaged one, before the engine opens.
-//! - `manifest`: the engine's lists of tables against their checksums.
+//! - `journal`: verifies the journals before the engine recovers from them.
+//! - `manifest`: verifies the engine's lists of tables.
 //! - `commit_group`: commits that share one write and one sync.
 //! - `conflict_window`: the keys of the latest groups, which spares re-reading for checks.
 //! - `committer`: the group committer, the one thread that writes.
@@ -204,7 +204,7 @@ impl FjallKv {
             watermark,
             last,
             mark,
-            conflicts: ConflictWindow::new(),
+            conflicts: ConflictWindow::new(mark.number),
             failure: None,
             delay: CommitDelay::default(),
             stall: WriteStall::new(MemoryPlan::new(options), compactor.clone()),

@@ -181,7 +181,7 @@ impl Kv for MemoryKv {
             .map(|(commit, _)| *commit);
         let oldest = standing.unwrap_or(state.commits);
         state.forget(oldest);
-        // Inside the lock, so that the sequence is told in order.
+        // Inside the lock, so that sequences are published in order.
         self.sequence.send_if_modified(|last| {
             let moved = *last != sequence;
             *last = sequence;

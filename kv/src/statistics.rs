@@ -1,4 +1,4 @@
-//! What a store holds and does: memory, journals, tables, compactions, disk. For operators and metrics; a look at it
+//! What a store holds and does: memory, journals, tables, compactions, disk. For operators and metrics; to take them
 //! costs a listing of the directory and blocks no writer.
 
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct MemoryStatistics {
     pub memtables: u64,
     /// What all memtables may take; writers wait before they take more.
     pub memtables_limit: u64,
-    /// Indexes and filters of tables that stay in memory. They grow with the data, beside the limit.
+    /// Indexes and filters of tables that stay in memory. They grow with the data, and don't count against the limit.
     pub pinned: u64,
 }
 

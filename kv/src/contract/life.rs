@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Error, Health, Space};
-
 use super::commits::*;
 use super::{Store, commit};
+use crate::{Error, Health, Space};
 
 /// A new store is empty, at sequence 0 and serving.
 pub async fn starts_empty(store: Store) {

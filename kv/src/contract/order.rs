@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Direction, Error, Scan, Space};
-
 use super::commits::*;
-use super::{Store, commit};
+use super::{Store, commit, conflict};
+use crate::{Commit, Direction, Error, Scan, Space};
 
 /// Only a commit with a log entry takes a sequence.
 pub async fn takes_no_sequence_without_a_log_entry(store: Store) {
@@ -23,6 +22,51 @@ pub async fn takes_no_sequence_without_a_log_entry(store: Store) {
         get(&*store, Space::Catalog, b"b").await.as_deref(),
         Some(&b""[..])
     );
+}
+
+/// [`KvSnapshot::group`](crate::KvSnapshot::group) grows with each commit that becomes visible, logged or not.
+pub async fn numbers_its_commit_groups(store: Store) {
+    let mut before = snapshot(&*store).await.group();
+    for change in [
+        logged(vec![], b""),
+        unlogged(vec![put(Space::Rows, b"a", b"")]),
+        unlogged(vec![delete(Space::Rows, b"a")]),
+    ] {
+        commit(&store, change).await;
+        let group = snapshot(&*store).await.group();
+        assert!(group > before, "{group} follows {before}");
+        assert_eq!(snapshot(&*store).await.group(), group);
+        before = group;
+    }
+}
+
+/// A commit whose checks held in a snapshot, which it says by its group, conflicts with what was written since.
+pub async fn checks_again_what_was_written_since_the_validation(store: Store) {
+    let validated_at = Some(snapshot(&*store).await.group());
+    let create = |key: &[u8]| Commit {
+        validated_at,
+        ..checked(
+            vec![absent(Space::Rows, key)],
+            logged(vec![put(Space::Rows, key, b"")], b""),
+        )
+    };
+    commit(&store, create(b"a")).await;
+    assert_eq!(conflict(&store, create(b"a")).await, 0);
+    commit(&store, create(b"b")).await;
+    let tasks: Vec<_> = (0..32)
+        .map(|_| {
+            let (store, create) = (store.clone(), create(b"c"));
+            tokio::spawn(async move { store.commit(create).await })
+        })
+        .collect();
+    let mut created = 0;
+    for task in tasks {
+        match task.await.expect("a task") {
+            Ok(_) => created += 1,
+            Err(error) => assert!(matches!(error, Error::Conflict { check: 0 }), "{error:?}"),
+        }
+    }
+    assert_eq!(created, 1);
 }
 
 /// Of concurrent commits that require a key to be absent, one succeeds.

@@ -1,11 +1,11 @@
 //! Snapshot isolation, scans and multi-gets.
 
-use crate::limits::INLINE_ROWS;
-use crate::{Direction, Scan, Space};
 use bytes::Bytes;
 
 use super::commits::*;
 use super::{Store, commit};
+use crate::limits::INLINE_ROWS;
+use crate::{Direction, Scan, Space};
 
 /// Later commits don't change what a snapshot shows.
 pub async fn keeps_the_state_of_a_snapshot(store: Store) {

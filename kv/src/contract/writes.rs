@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Commit, Error, Health, Space};
 use bytes::Bytes;
 
 use super::commits::*;
 use super::{Store, commit, conflict};
+use crate::{Commit, Error, Health, Space};
 
 /// A commit is visible in all spaces and in the log at once.
 pub async fn commits_all_spaces_at_once(store: Store) {

@@ -3,7 +3,7 @@
 //! The engine removes obsolete files only when a memtable is sealed, and keeps those that a snapshot may read; the
 //! committer holds one, of its last group. So a store that nobody writes to would keep them. Quiescing is: flush all,
 //! let the engine compact, take a fresh snapshot behind a write that changes nothing, and seal once more. A space
-//! that may be full of garbage is compacted as a whole then, too, on a thread of its own, for it may take minutes;
+//! that may be full of garbage gets a major compaction then, too, on another thread, for it may take minutes;
 //! closing the store doesn't wait for it, only its directory stays locked.
 
 use std::sync::Arc;

@@ -17,10 +17,10 @@ pub(super) struct ConflictWindow {
 }
 
 impl ConflictWindow {
-    /// A window of no writes.
-    pub(super) fn new() -> Self {
+    /// A window that begins behind this group, which may have written any key, as may those before it.
+    pub(super) fn new(group: u64) -> Self {
         Self {
-            last_writes: vec![0; SLOTS],
+            last_writes: vec![group; SLOTS],
         }
     }
 
@@ -49,8 +49,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_unwritten_since_the_last_group_that_wrote_it() {
-        let mut window = ConflictWindow::new();
+    fn a_key_is_unwritten_since_the_last_group_that_may_have_written_it() {
+        let mut window = ConflictWindow::new(6);
+        assert!(!window.is_unwritten_since(5, Space::Rows, b"a"));
         assert!(window.is_unwritten_since(6, Space::Rows, b"a"));
         window.record(7, Space::Rows, b"a");
         assert!(!window.is_unwritten_since(6, Space::Rows, b"a"));

@@ -1,5 +1,5 @@
-//! Reads the engine's journals before the engine does, and tells a write that the loss of power interrupted from one
-//! that was durable and is damaged.
+//! Verifies the engine's journals (its write-ahead log) before the engine recovers from them: a torn write at the end is
+//! cut off, damage of what was durable is refused.
 //!
 //! The engine does neither well (3.1.13): at the first entry it can't decode it cuts the journal and drops what
 //! follows without a word, though that may have been durable; and for a batch whose checksum is wrong it doesn't
@@ -45,7 +45,7 @@ const MAX_SEQUENCE: u64 = 1 << 62;
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What a group of commits carries with it, in the catalog.
+/// The mark that each commit group writes, in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct GroupMark {
     /// Counts the groups from 1 on, without a gap.
@@ -81,7 +81,7 @@ impl GroupMark {
     }
 }
 
-/// What was read last.
+/// The last batch that was read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     /// The number of the last group, if it is known.
@@ -195,7 +195,7 @@ fn read(path: &Path, nonce: Nonce, is_active: bool, before: &mut Before) -> io::
     Ok(Some(Damage { at, interrupted }))
 }
 
-/// Whether what is broken at the begin was durable: as a mark behind it tells.
+/// Whether the broken batch at the begin was durable, by the marks behind it.
 fn was_durable(rest: &[u8], nonce: Nonce, last: Option<u64>) -> bool {
     memmem::find_iter(rest, &nonce.0).any(|at| {
         let mark = rest.get(at..).and_then(|rest| rest.get(..GroupMark::BYTES));
@@ -205,7 +205,7 @@ fn was_durable(rest: &[u8], nonce: Nonce, last: Option<u64>) -> bool {
     })
 }
 
-/// What a journal goes on with.
+/// The next batch of a journal.
 enum Parsed {
     Batch(Batch),
     /// The bytes end before the batch does.
@@ -307,7 +307,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The part of a file that is being looked at.
+/// A read window on a file.
 struct Window {
     file: File,
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Checks the lists of tables of the engine's spaces before the engine reads them.
+//! Verifies the manifests of the engine, its lists of tables, before the engine reads them.
 //!
 //! A space has a file `current`: the number of its newest version (u64, little-endian), the xxh3 of that version's file
 //! (u128), and the kind of checksum (0). The file `v` and the number lists the tables. The engine (3.1.13) writes

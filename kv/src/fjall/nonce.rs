@@ -1,4 +1,4 @@
-//! The secret number of a store, by which its journals' marks are told from bytes that only look like them.
+//! The nonce of a store: a secret number, which distinguishes the marks in its journals from bytes that look like them.
 //!
 //! Clients choose the values that stand in a journal, whole groups of commits with marks among them, but not what they
 //! can't know. It is drawn when the store is created, and never given to one.

@@ -9,7 +9,7 @@ use crate::space::Space;
 /// From how many bytes on the engine itself asks for a flush of a memtable. It keeps this from the creation of the
 /// space on, whatever later openings ask for; so it is out of reach, and `write_stall` asks, by the options of now.
 const ENGINE_MEMTABLE_BYTES: u64 = 1 << 30;
-/// Rows of a block between two that can be looked at without those before.
+/// Rows of a block between two restart points.
 const ROWS_PER_INTERVAL: u8 = 2;
 
 /// Splits the memory limit, bytes.

@@ -1,4 +1,4 @@
-//! Reading one state of the store.
+//! Snapshots: reads of one published state.
 
 use std::sync::Arc;
 

@@ -88,7 +88,7 @@ impl WriteStall {
         Space::ALL.into_iter().any(full)
     }
 
-    /// Whether so many bytes may be written now: they fit, or all that can be flushed is.
+    /// Whether `bytes` may be written now: they fit, or everything that can be flushed is flushed.
     fn has_capacity(&self, store: &Store, bytes: u64) -> bool {
         let mut waits = false;
         for space in Space::ALL {

@@ -8,8 +8,12 @@ use tempfile::TempDir;
 
 async fn on_disk() -> (Arc<dyn Kv>, TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
+    (reopened(&directory).await, directory)
+}
+
+async fn reopened(directory: &TempDir) -> Arc<dyn Kv> {
     let store = FjallKv::open(directory.path(), &FjallOptions::default()).await;
-    (Arc::new(store.expect("a store")), directory)
+    Arc::new(store.expect("a store"))
 }
 
 async fn in_memory() -> (Arc<dyn Kv>, ()) {
@@ -17,9 +21,9 @@ async fn in_memory() -> (Arc<dyn Kv>, ()) {
 }
 
 mod on_disk {
-    use super::on_disk;
+    use super::{on_disk, reopened};
 
-    souk_kv::contract_tests!(on_disk);
+    souk_kv::contract_tests!(on_disk, reopened);
 }
 
 mod in_memory {
