@@ -339,3 +339,31 @@ impl From<OpenError> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_that_was_refused_says_what_to_do() {
+        let directory = PathBuf::from("directory");
+        let format = Error::from(OpenError::UnsupportedFormat {
+            directory: directory.clone(),
+            found: "1".to_owned(),
+            supported: "2".to_owned(),
+        });
+        assert_eq!(format.code(), "UNSUPPORTED_FORMAT");
+        assert!(format.advice().contains("take a backup"), "{}", format.advice());
+        let io = Error::from(OpenError::Io {
+            action: "open",
+            path: directory,
+            source: std::io::ErrorKind::ReadOnlyFilesystem.into(),
+        });
+        assert_eq!(io.code(), "IO");
+        let damaged = Error::from(OpenError::Store(kv::Error::Corrupt {
+            what: "a table".to_owned(),
+            source: None,
+        }));
+        assert_eq!(damaged.code(), "DATA_CORRUPT");
+    }
+}

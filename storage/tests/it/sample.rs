@@ -35,7 +35,6 @@ fn options(clock: &Arc<ManualClock>) -> DatabaseOptions {
             memory_bytes: 16 << 20,
             ..FjallOptions::default()
         },
-        ..DatabaseOptions::default()
     }
 }
 

@@ -163,8 +163,7 @@ async fn writer() {
     let store = match FjallKv::open(Path::new(&directory), &options()).await {
         Ok(store) => store,
         Err(error) => {
-            let error = souk_storage::Error::from(error);
-            return voice.say(&format!("{FAILED}opening: {} {error}", error.code()));
+            return voice.say(&format!("{FAILED}opening: {error}"));
         }
     };
     let writer = Arc::new(Writer {

@@ -165,7 +165,7 @@ fn build() -> Result<PathBuf, String> {
         return Err("calls are intercepted on Linux only".to_owned());
     }
     // From any crate of the workspace.
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../storage/tests/it/faults/shim.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kv/tests/it/faults/shim.c");
     let binary = std::env::current_exe().map_err(|error| error.to_string())?;
     // Beside the binary; several runs may build at once, so each under a name of its own.
     let library = binary.with_file_name("souk-faults-shim.so");
