@@ -130,12 +130,12 @@ impl Engine {
         check_distinct(&tables.declared)?;
         let meter = opentelemetry::global::meter(METER);
         let metrics = EngineMetrics::new(&meter);
-        config.storage.observer = Arc::new(Commits::new(&meter));
+        config.storage.fjall.observer = Arc::new(Commits::new(&meter));
         let clock = Arc::clone(&config.storage.clock);
         let room = Room::new(
-            Arc::clone(&config.storage.free_space),
+            Arc::clone(&config.storage.fjall.free_space),
             config.directory.clone(),
-            config.storage.reserve_bytes,
+            config.storage.fjall.reserve_bytes,
         );
         let database = Database::open(config.directory.join(STORE), config.storage).await?;
         let closing = CancellationToken::new();

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use souk_storage::Database;
-use souk_storage::database::Health as StoreHealth;
+use souk_storage::{Database, Health as StoreHealth};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;

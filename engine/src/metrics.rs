@@ -11,7 +11,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 use souk_chassis::telemetry::instrument::Histogram;
-use souk_storage::observer::{GroupWrite, Observer};
+use souk_storage::{CommitGroup, Observer};
 
 pub(crate) use observed::observe;
 pub use table::ALL;
@@ -102,7 +102,7 @@ impl Commits {
 }
 
 impl Observer for Commits {
-    fn wrote(&self, group: GroupWrite) {
+    fn committed(&self, group: CommitGroup) {
         if group.synced {
             self.syncs.record(group.took.as_secs_f64(), &[]);
         }

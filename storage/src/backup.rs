@@ -23,6 +23,7 @@ mod room;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space};
 use xxhash_rust::xxh3::xxh3_128;
 
 pub(crate) use self::blocks::Blocks;
@@ -34,7 +35,6 @@ use self::room::Room;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
 use crate::read::log;
 use crate::walk::Walk;
 

@@ -1,14 +1,17 @@
 //! What a writer asks for: rows, their conditions, and what belongs to the whole batch.
 
+pub(crate) mod written;
+
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use souk_kv::Durability;
 
+pub use self::written::{Committed, WrittenRow};
 use crate::catalog::Table;
 use crate::filter::Filter;
 use crate::row::ColumnName;
 use crate::value::{KeyValue, PrimaryKey, Value};
-pub use crate::write::written::{Committed, WrittenRow};
 
 /// What is done to one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -242,16 +245,6 @@ pub struct RequestRecord {
     /// What to give back when the request is repeated, besides what its writes give back of their rows; at most
     /// [`crate::limits::MAX_REPLY_BYTES`].
     pub reply: Bytes,
-}
-
-/// How safe a write is when it is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// On the disk: survives a loss of power.
-    #[default]
-    Disk,
-    /// With the operating system: survives the end of the process, not a loss of power.
-    Buffered,
 }
 
 /// Row writes that happen together or not at all: one sequence, one change in the log.

@@ -7,18 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use souk_kv::{Mutation, Space};
 
 pub use self::definition::IndexState;
 pub(crate) use self::definition::{Definition, ExpiryIndex, NumberedIndex};
 use crate::error::{Error, Result};
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{Mutation, Space};
 use crate::schema::TableSchema;
-
-/// Number of a table, unique for the life of the database: no other table ever gets it, not even when this one is
-/// deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableId(pub u32);
 
 /// Handle of a table; cheap to clone. It belongs to the database that gave it, and follows changes of the table.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@ pub(crate) mod codec;
 
 use bytes::Bytes;
 
-use crate::catalog::TableId;
 use crate::error::Result;
+use crate::id::TableId;
 use crate::row::Row;
 use crate::value::PrimaryKey;
 

@@ -21,14 +21,13 @@ mod walk;
 
 use std::path::Path;
 
+use souk_kv::{FjallKv, FjallOptions, Kv, KvSnapshot};
+
 use self::report::Findings;
 pub use self::report::{CheckReport, Problem, ProblemKind, SpaceReport};
-pub(crate) use self::tables::{Tables, indexes_of};
+pub(crate) use self::tables::Tables;
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kv::fjall::FjallKv;
-use crate::kv::{Kv, KvSnapshot};
-use crate::options::DatabaseOptions;
 
 /// Checks the database in a directory that nobody has open. It is opened as it would be to be used, so that what a
 /// crash left in its journal is taken up; nothing else is changed.
@@ -43,7 +42,8 @@ pub async fn check(directory: impl AsRef<Path>) -> Result<CheckReport> {
             directory: directory.to_owned(),
         });
     }
-    let store = match FjallKv::open(directory, &DatabaseOptions::default()).await {
+    let opened = FjallKv::open(directory, &FjallOptions::default()).await;
+    let store = match opened.map_err(Error::from) {
         Ok(store) => store,
         Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(CheckReport::unopened(&error)),
         Err(error) => return Err(error),

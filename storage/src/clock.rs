@@ -4,6 +4,8 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
 /// Where the store takes the time from: nanoseconds since the Unix epoch.
 pub trait Clock: Debug + Send + Sync + 'static {
     /// The present moment, nanoseconds since the Unix epoch.
@@ -58,4 +60,9 @@ pub(crate) fn nanos(duration: Duration) -> i64 {
 /// A duration in milliseconds, at most `i64::MAX`.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Milliseconds of a time in nanoseconds.
+pub(crate) fn milliseconds(nanoseconds: i64) -> i64 {
+    nanoseconds.div_euclid(NANOS_PER_MILLI)
 }

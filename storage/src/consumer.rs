@@ -4,17 +4,61 @@
 
 use std::sync::Arc;
 
-use crate::batch::Durability;
-use crate::database::Shared;
+use souk_kv::{Commit, Durability, Mutation, Space};
+
+use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Commit, Mutation, Space};
+use crate::limits;
+use crate::read::log;
+use crate::schema::check_identifier;
 
 /// A named position in the change log. Handles of one name share it.
 #[derive(Debug, Clone)]
 pub struct Consumer {
     pub(crate) name: String,
     pub(crate) shared: Arc<Shared>,
+}
+
+impl Database {
+    /// The consumer of the change log with this name, registered durably if there is none. While it is registered,
+    /// changes it hasn't taken are not trimmed; a new one starts before the oldest change that is kept.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for the name, [`Error::LimitExceeded`] for [`crate::limits::MAX_CONSUMERS`],
+    /// [`Error::Unavailable`].
+    pub async fn consumer(&self, name: &str) -> Result<Consumer> {
+        check_identifier("consumer", name)?;
+        let consumer = Consumer {
+            name: name.to_owned(),
+            shared: Arc::clone(&self.shared),
+        };
+        let _admin = self.shared.admin.lock().await;
+        let registered = {
+            let consumers = self.shared.consumers.lock();
+            if consumers.contains_key(name) {
+                return Ok(consumer);
+            }
+            consumers.len()
+        };
+        limits::check("MAX_CONSUMERS", limits::MAX_CONSUMERS, registered + 1)?;
+        let snapshot = self.shared.kv.snapshot().await?;
+        let trimmed = log::trimmed(&*snapshot).await?;
+        let commit = position_commit(name, trimmed, Durability::Disk);
+        self.shared.kv.commit(commit).await?;
+        self.shared.consumers.lock().insert(name.to_owned(), trimmed);
+        Ok(consumer)
+    }
+
+    /// All consumers of the change log, by name.
+    pub fn consumers(&self) -> Vec<Consumer> {
+        let names: Vec<String> = self.shared.consumers.lock().keys().cloned().collect();
+        let consumer = |name| Consumer {
+            name,
+            shared: Arc::clone(&self.shared),
+        };
+        names.into_iter().map(consumer).collect()
+    }
 }
 
 impl Consumer {
@@ -38,7 +82,7 @@ impl Consumer {
     ///
     /// # Errors
     /// [`Error::Invalid`] beyond the end of the log, or when it was removed through another handle;
-    /// [`Error::Unavailable`]; [`Error::DiskFull`] below a quarter of [`crate::DatabaseOptions::reserve_bytes`], as the
+    /// [`Error::Unavailable`]; [`Error::DiskFull`] below a quarter of [`souk_kv::FjallOptions::reserve_bytes`], as the
     /// trimming of the log that it lets happen: nothing is changed, and it can be retried.
     pub async fn advance(&self, sequence: u64) -> Result<()> {
         let last = *self.shared.kv.sequence().borrow();

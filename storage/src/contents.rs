@@ -1,14 +1,15 @@
 //! What each table holds, and the log: counted, not estimated, which takes a read of all rows and index entries.
 
-use crate::catalog::{Table, TableId};
+use souk_kv::{KvSnapshot, Space};
+
+use crate::catalog::Table;
 use crate::change;
-use crate::check::indexes_of;
 use crate::database::Database;
 use crate::error::Result;
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
-use crate::read::{ColumnSelection, log};
-use crate::row::{Row, codec};
+use crate::read::log;
+use crate::row::{ColumnSelection, Row, codec};
 use crate::walk::Walk;
 
 /// What a database holds at one moment.
@@ -77,9 +78,10 @@ pub struct ChangeTime {
 impl TableContents {
     /// An empty table.
     pub(crate) fn new(table: &Table) -> Self {
-        let indexes = indexes_of(table).into_iter().map(|index| IndexContents {
+        let definition = table.definition();
+        let indexes = definition.indexes.iter().map(|index| IndexContents {
             number: index.number,
-            name: index.name,
+            name: index.name.clone(),
             entries: 0,
             bytes: 0,
         });

@@ -4,11 +4,11 @@ mod kind;
 
 use std::path::PathBuf;
 
+use souk_kv::{self as kv, OpenError};
+
 pub use self::kind::ErrorKind;
-use crate::kv;
+use crate::id::TransactionId;
 use crate::limits;
-use crate::transaction::TransactionId;
-use crate::value::KeyValue;
 
 /// Result of the storage API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -104,12 +104,12 @@ pub enum Error {
         attempts: usize,
     },
     /// A transaction holds the partition. Nothing was written.
-    #[error("a transaction holds partition {partition:?} of table {table:?}")]
+    #[error("a transaction holds partition {partition} of table {table:?}")]
     TransactionConflict {
         /// Name of the table.
         table: String,
-        /// The partition key.
-        partition: KeyValue,
+        /// The partition key, as text.
+        partition: String,
     },
     /// No such transaction is open: it never was, has ended, or was ended because its time was up. What it would have
     /// written is not written, unless it was committed.
@@ -126,16 +126,14 @@ pub enum Error {
         id: TransactionId,
     },
     /// A write of a transaction is about a row that the transaction doesn't hold. Nothing was written.
-    #[error(
-        "write {write} is not in partition {partition:?} of table {table:?}, which the transaction holds"
-    )]
+    #[error("write {write} is not in partition {partition} of table {table:?}, which the transaction holds")]
     OutsidePartition {
         /// Position of the write, from 0.
         write: usize,
         /// Name of the transaction's table.
         table: String,
-        /// The partition key of the transaction.
-        partition: KeyValue,
+        /// The partition key of the transaction, as text.
+        partition: String,
     },
     /// The changes asked for are no longer kept.
     #[error("changes after {requested} were asked for, but the oldest kept is {oldest}")]
@@ -317,5 +315,55 @@ impl From<kv::Error> for Error {
             kv::Error::DiskFull { reason } => Self::DiskFull { reason },
             kv::Error::Corrupt { what, source } => Self::Corrupt { what, source },
         }
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Invalid { option, problem } => Self::invalid(format!("option {option}"), problem),
+            OpenError::Locked { directory, holder } => Self::Locked { directory, holder },
+            OpenError::NotADatabase { directory } => Self::NotADatabase { directory },
+            OpenError::UnsupportedFormat {
+                directory,
+                found,
+                supported,
+            } => Self::UnsupportedFormat {
+                directory,
+                found,
+                supported,
+            },
+            OpenError::LogShortened { log_end, watermark } => Self::LogShortened { log_end, watermark },
+            OpenError::Io { action, path, source } => Self::Io { action, path, source },
+            OpenError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opening_that_was_refused_says_what_to_do() {
+        let directory = PathBuf::from("directory");
+        let format = Error::from(OpenError::UnsupportedFormat {
+            directory: directory.clone(),
+            found: "1".to_owned(),
+            supported: "2".to_owned(),
+        });
+        assert_eq!(format.code(), "UNSUPPORTED_FORMAT");
+        assert!(format.advice().contains("take a backup"), "{}", format.advice());
+        let io = Error::from(OpenError::Io {
+            action: "open",
+            path: directory,
+            source: std::io::ErrorKind::ReadOnlyFilesystem.into(),
+        });
+        assert_eq!(io.code(), "IO");
+        let damaged = Error::from(OpenError::Store(kv::Error::Corrupt {
+            what: "a table".to_owned(),
+            source: None,
+        }));
+        assert_eq!(damaged.code(), "DATA_CORRUPT");
     }
 }

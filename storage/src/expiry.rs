@@ -3,15 +3,8 @@
 //! once: what is stored too much is only taken away later.
 
 use crate::catalog::Table;
-use crate::clock::millis;
+use crate::clock::{millis, milliseconds};
 use crate::row::Row;
-
-const NANOS_PER_MILLI: i64 = 1_000_000;
-
-/// Milliseconds of a time in nanoseconds.
-pub(crate) fn milliseconds(nanoseconds: i64) -> i64 {
-    nanoseconds.div_euclid(NANOS_PER_MILLI)
-}
 
 /// The line between what is visible and what isn't, at one moment.
 #[derive(Debug, Clone, Copy)]

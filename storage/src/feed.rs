@@ -45,30 +45,28 @@
 
 mod base;
 mod changes;
-mod checkpoint;
-pub(crate) mod codec;
-mod creation;
+pub(crate) mod creation;
 mod description;
-mod registry;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::batch::Durability;
-use crate::catalog::{Table, TableId};
+use souk_kv::{Commit, Durability, Mutation, Space};
+
+use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::database::Shared;
 use crate::error::{Error, Result};
+use crate::feeds::checkpoint::{Checkpoint, Definition, Delivers, Stage};
+use crate::feeds::codec;
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{Commit, Mutation, Space};
 use crate::limits::{MAX_FEED_HOLD, MAX_FEED_RECORDS};
 use crate::row::Row;
 use crate::value::PrimaryKey;
 
-pub(crate) use self::checkpoint::{Checkpoint, Definition, Stage};
-pub use self::codec::FeedToken;
 pub use self::description::{FeedDescription, FeedPhase};
-pub(crate) use self::registry::Feeds;
+pub use crate::feeds::codec::FeedToken;
 
 /// What a feed delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +77,16 @@ pub enum FeedSource {
     Changes(FeedStart),
     /// The rows, and every change of them since they were read.
     BaseAndChanges,
+}
+
+impl From<FeedSource> for Delivers {
+    fn from(source: FeedSource) -> Self {
+        match source {
+            FeedSource::Base => Self::Base,
+            FeedSource::Changes(_) => Self::Changes,
+            FeedSource::BaseAndChanges => Self::BaseAndChanges,
+        }
+    }
 }
 
 /// Where the changes of a feed start.
@@ -248,7 +256,7 @@ impl Feed {
     }
 
     /// Forgets the feed: it holds back nothing any more. Taken down to a quarter of
-    /// [`crate::DatabaseOptions::reserve_bytes`], like the trimming of the log; below, it can be retried.
+    /// [`souk_kv::FjallOptions::reserve_bytes`], like the trimming of the log; below, it can be retried.
     ///
     /// # Errors
     /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`].
@@ -329,5 +337,19 @@ async fn store(shared: &Shared, name: &str, definition: &Definition, checkpoint:
         ..Commit::default()
     };
     shared.kv.commit(commit).await?;
+    Ok(())
+}
+
+/// Stores that these feeds are ahead of the log, before sequences they know are given to other changes.
+pub(crate) async fn store_lost(shared: &Shared, lost: &[String]) -> Result<()> {
+    for name in lost {
+        let (definition, checkpoint) = shared.feeds.get(name)?;
+        tracing::warn!(
+            feed = name,
+            position = checkpoint.position,
+            "the feed is ahead of the log"
+        );
+        store(shared, name, &definition, &checkpoint).await?;
+    }
     Ok(())
 }

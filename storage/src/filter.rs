@@ -8,6 +8,7 @@ pub use self::rule::{Cast, ValueRule};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::row::Row;
+use crate::row::borrowed::RowRef;
 use crate::value::{Value, ValueRef};
 
 /// How a cell is compared with the filter's value. Values of different types are unequal and unordered:
@@ -68,6 +69,12 @@ pub(crate) trait Cells {
 impl Cells for Row {
     fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
         self.cells(column).iter().map(|cell| ValueRef::from(&cell.value))
+    }
+}
+
+impl Cells for RowRef<'_> {
+    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
+        self.values(column)
     }
 }
 

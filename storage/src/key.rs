@@ -5,14 +5,14 @@
 //! | rows    | table u32, primary key                          | `row::codec`                             |
 //! | log     | sequence u64                                    | `change::codec`                          |
 //! | index   | table u32, index u16, values, primary key       | `secondary`                              |
-//! | catalog | 00                                              | nothing, ever: see [`BEAT`]              |
+//! | catalog | 00                                              | nothing, ever: see [`souk_kv::keys`]     |
 //! | catalog | 01                                              | head: last sequence u64                  |
 //! | catalog | 02                                              | trimmed: last sequence that is gone, u64 |
 //! | catalog | 03                                              | time of the newest trimmed change, i64   |
 //! | catalog | 04                                              | highest number of a table ever, u32      |
 //! | catalog | 05                                              | noticed log: `read::log::time::Noticed`  |
-//! | catalog | 06                                              | `history`                                |
-//! | catalog | 08                                              | mark of the last group: `kv::fjall::journal` |
+//! | catalog | 06                                              | `souk_kv::histories`                     |
+//! | catalog | 08                                              | mark of the last group: `souk_kv::fjall` |
 //! | catalog | 10, table u32                                   | `catalog::codec`                         |
 //! | catalog | 11, table u32, kind u8, index u16               | `jobs::codec`                            |
 //! | catalog | 20, name                                        | consumer: position u64                   |
@@ -30,29 +30,16 @@ mod tests;
 
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
+use souk_kv::Space;
+pub(crate) use souk_kv::keys::{GROUP, HEAD, HISTORIES, NOTICED, TRIMMED, TRIMMED_TIME, log};
 
-use crate::catalog::TableId;
 use crate::codec::{Malformed, Reader, put_ordered, put_ordered_key};
 use crate::error::{Error, Result};
-use crate::kv::Space;
+use crate::id::TableId;
 use crate::value::{KeyValue, PrimaryKey, Value};
 
-/// Key in the catalog space that never has a value. Removing it changes nothing, but is a write.
-pub(crate) const BEAT: &[u8] = &[0x00];
-/// Key of the last assigned sequence, in the catalog space.
-pub(crate) const HEAD: &[u8] = &[0x01];
-/// Key of the last trimmed sequence, in the catalog space.
-pub(crate) const TRIMMED: &[u8] = &[0x02];
-/// Key of the time of the newest change that is trimmed, in the catalog space.
-pub(crate) const TRIMMED_TIME: &[u8] = &[0x03];
 /// Key of the highest number a table ever had, in the catalog space.
 pub(crate) const LAST_TABLE: &[u8] = &[0x04];
-/// Key of what trimming noticed of changes dated in the future, in the catalog space.
-pub(crate) const NOTICED: &[u8] = &[0x05];
-/// Key of the histories, in the catalog space.
-pub(crate) const HISTORIES: &[u8] = &[0x06];
-/// Key of the mark of the last group of commits, in the catalog space.
-pub(crate) const GROUP: &[u8] = &[0x08];
 const TABLE: u8 = 0x10;
 const JOB: u8 = 0x11;
 const CONSUMER: u8 = 0x20;
@@ -147,11 +134,6 @@ pub(crate) fn just_after(key: &[u8]) -> Bytes {
     out.extend_from_slice(key);
     out.extend_from_slice(&[0]);
     out.freeze()
-}
-
-/// Key of a log entry.
-pub(crate) fn log(sequence: u64) -> Bytes {
-    Bytes::copy_from_slice(&sequence.to_be_bytes())
 }
 
 /// The sequence in the key of a log entry.

@@ -79,28 +79,24 @@
 //! | module | what it is about |
 //! |---|---|
 //! | [`backup`], [`mod@restore`] | copies of a database taken while it works, and databases made of them |
-//! | [`batch`], `write` | what a writer asks for, and the way of a batch to its commit |
+//! | [`batch`], `plan`, `write` | what a writer asks for; what a commit becomes of it; the way of a batch to its commit |
 //! | [`catalog`], [`schema`] | the tables, and what a table is declared as |
 //! | [`change`] | what one batch did, as the log keeps it |
 //! | [`mod@check`], [`contents`] | whether a database is whole; what each table holds |
-//! | [`clock`], [`free_space`] | time and free space as parameters |
+//! | [`clock`] | time as a parameter |
 //! | `codec`, `key` | the bytes of values; THE table of stored keys |
 //! | [`consumer`] | who reads the log, and what of it is kept for them |
-//! | [`database`] | the handle: opening, writing, closing |
+//! | [`database`], `open` | the handle and what its clones share; opening |
 //! | [`error`] | what can go wrong, with a code and advice |
 //! | `expiry`, `replay`, `secondary` | time to live; requests that are repeated; entries of secondary indexes |
-//! | `history` | which history gave a sequence: restores begin others |
-//! | [`feed`] | rows and then every change of them, delivered to someone who says what he has |
-//! | [`filter`], [`row`], [`value`] | conditions on columns; rows; values and keys |
-//! | [`jobs`], [`tables`] | tables that change, and what is left to do in the background when they have |
-//! | [`kv`] | the seam to a key-value engine, with two below it: on the disk and in memory |
+//! | [`feed`], `feeds` | rows and then every change of them, delivered to a reader that acknowledges; where each feed stands |
+//! | [`filter`], `id`, [`row`], [`value`] | conditions on columns; numbers of tables and transactions; rows; values and keys |
+//! | [`jobs`], `job_runner`, [`tables`] | tables that change, and what is left to do in the background when they have |
 //! | [`limits`], [`options`] | every limit; what a database is opened with |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |
-//! | [`observer`] | what a store does, told while it does it |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
-//! | [`statistics`] | what a store holds and does: memory, journals, tables, disk |
-//! | [`transaction`] | transactions that hold a partition |
+//! | `partitions`, `row_locks`, [`transaction`] | locks on partitions and rows; transactions that hold a partition |
 //! | `walk` | walking over a part of a space |
 
 pub mod backup;
@@ -116,24 +112,26 @@ pub mod database;
 pub mod error;
 mod expiry;
 pub mod feed;
+mod feeds;
 pub mod filter;
-pub mod free_space;
-mod history;
+mod id;
+mod job_runner;
 pub mod jobs;
 mod key;
-pub mod kv;
 pub mod limits;
 mod maintenance;
 pub mod metering;
-pub mod observer;
+mod open;
 pub mod options;
+mod partitions;
+mod plan;
 pub mod read;
 mod replay;
 pub mod restore;
 pub mod row;
+mod row_locks;
 pub mod schema;
 mod secondary;
-pub mod statistics;
 pub mod tables;
 pub mod transaction;
 pub mod value;
@@ -142,35 +140,39 @@ mod write;
 
 pub use backup::{Backup, BackupFolder, BackupKind, BackupPolicy};
 pub use batch::{
-    CellPut, ColumnChange, Committed, Condition, Durability, Existence, RequestRecord, ReturnRow,
-    RowOperation, RowWrite, WriteBatch, WrittenRow,
+    CellPut, ColumnChange, Committed, Condition, Existence, RequestRecord, ReturnRow, RowOperation, RowWrite,
+    WriteBatch, WrittenRow,
 };
-pub use catalog::{IndexState, Table, TableId};
+pub use catalog::{IndexState, Table};
 pub use change::{Change, ChangeKind, LogEntry, RowChange};
 pub use check::{CheckReport, Problem, ProblemKind, check};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use consumer::Consumer;
 pub use contents::Contents;
-pub use database::{Database, Health};
+pub use database::Database;
 pub use error::{ConditionFailure, Error, ErrorKind, Result};
 pub use feed::{
     Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase, FeedRecord, FeedSource, FeedStart, FeedToken,
     RecordKind,
 };
 pub use filter::{Cast, Comparison, Filter, ValueRule};
-pub use free_space::{DeviceSpace, FreeSpace};
+pub use id::{TableId, TransactionId};
 pub use jobs::{Job, JobKind};
 pub use metering::CapacityUnits;
-pub use options::{DatabaseOptions, Recovery};
+pub use options::DatabaseOptions;
 pub use read::{
-    ColumnPage, ColumnSelection, Direction, IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest,
-    KeyBound, LogStatistics, RangePage, RangeRequest, Read, ReadOptions, Snapshot, Split, Splits, TableKeys,
-    TableLogStatistics, TimeRange, VersionSelection,
+    ColumnPage, IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest, KeyBound, LogStatistics,
+    RangePage, RangeRequest, Read, ReadOptions, Snapshot, Split, Splits, TableKeys, TableLogStatistics,
+    TimeRange, VersionSelection,
 };
 pub use restore::{Restored, restore};
-pub use row::{Cell, ColumnName, Columns, Row};
+pub use row::{Cell, ColumnName, ColumnSelection, Columns, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
-pub use statistics::Statistics;
+/// What this interface takes and gives of the key-value store below.
+pub use souk_kv::{
+    CommitGroup, DeviceSpace, Direction, Durability, FjallOptions, FreeSpace, Health, Observer, Recovery,
+    Space, Statistics,
+};
 pub use tables::{Backfill, TableUpdate};
-pub use transaction::{CommitOptions, Transaction, TransactionId};
+pub use transaction::{CommitOptions, Transaction};
 pub use value::{KeyValue, PrimaryKey, Text, Value};

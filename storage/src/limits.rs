@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use souk_kv::limits::{MAX_COMMIT_BYTES, MAX_KEY_BYTES};
+
 /// Most primary key columns of a table.
 pub const MAX_KEY_COLUMNS: usize = 4;
 /// Longest STRING or BINARY value in a primary key or in a secondary index, bytes.
@@ -102,19 +104,6 @@ pub const MAX_TRANSACTION_BYTES: usize = 4 << 20;
 pub const MAX_TRANSACTIONS: usize = 10_000;
 /// Most bytes of memory that the uncommitted rows and index entries of all transactions take.
 pub const MAX_STAGED_BYTES: usize = 256 << 20;
-
-/// Longest physical key of the key-value seam, bytes.
-pub const MAX_KV_KEY_BYTES: usize = 32 << 10;
-/// Most bytes one commit of the key-value seam may carry: rows, index entries and log entry.
-pub const MAX_COMMIT_BYTES: usize = 192 << 20;
-/// Commits that may wait for the committer thread; the next writer waits.
-pub const COMMIT_QUEUE: usize = 4096;
-/// Bytes of commits that may wait for the committer thread; the next writer waits.
-pub const COMMIT_QUEUE_BYTES: usize = 256 << 20;
-/// Commits that share one sync.
-pub const MAX_GROUP_COMMITS: usize = 1024;
-/// Bytes after which a group takes no further commit.
-pub const MAX_GROUP_BYTES: usize = 4 << 20;
 /// Changes whose density is checked, back from the end of the log, when a database opens.
 pub const DENSE_TAIL: usize = 20_000;
 /// Bytes of changes after which that check ends: it reads them from the disk while the database opens.
@@ -129,9 +118,7 @@ pub const MAX_JOB_STEP_ROWS: usize = 256;
 pub const MAX_JOB_STEP_BYTES: usize = 1 << 20;
 /// Most rows one commit of the sweep frees of expired cells: as many as a client's batch.
 pub const MAX_RECLAIMED_ROWS: usize = MAX_BATCH_ROWS;
-/// Reads of more rows than this leave the async runtime's threads.
-pub const INLINE_ROWS: usize = 50;
-/// A backup on the device of its database leaves this many times [`crate::DatabaseOptions::reserve_bytes`] free, so
+/// A backup on the device of its database leaves this many times [`souk_kv::FjallOptions::reserve_bytes`] free, so
 /// that it ends before writes are refused.
 pub const BACKUP_RESERVES: u64 = 2;
 /// Bytes of entries that a backup compresses together.
@@ -144,8 +131,6 @@ pub const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 pub const MAX_BACKUP_CHAIN: usize = 1024;
 /// Bytes that a restore writes with one commit.
 pub const RESTORE_COMMIT_BYTES: usize = 4 << 20;
-/// Most histories that a database knows apart. What the oldest gave then counts as of the one behind it, which gave nothing of it.
-pub const MAX_HISTORIES: usize = 256;
 /// Most problems that a check lists; it counts all.
 pub const MAX_PROBLEMS: usize = 1000;
 /// Most rows whose deletion a check waits for while it reads the log.
@@ -156,10 +141,9 @@ pub(crate) const MAX_ENCODED_VALUE_BYTES: usize = 1 + 2 * MAX_KEY_VALUE_BYTES + 
 
 // The limits hold together.
 const _: () = assert!(
-    8 + (MAX_INDEX_COLUMNS + MAX_KEY_COLUMNS) * MAX_ENCODED_VALUE_BYTES <= MAX_KV_KEY_BYTES,
+    8 + (MAX_INDEX_COLUMNS + MAX_KEY_COLUMNS) * MAX_ENCODED_VALUE_BYTES <= MAX_KEY_BYTES,
     "the longest index key fits the seam"
 );
-const _: () = assert!(MAX_KV_KEY_BYTES <= 65_535, "the longest key fits fjall");
 const _: () = assert!(MAX_BATCH_BYTES < MAX_ROW_BYTES && MAX_ROW_BYTES < MAX_CHANGE_BYTES);
 const _: () = assert!(
     2 * MAX_CHANGE_BYTES + MAX_REPLY_BYTES + MAX_RETURNED_BYTES < MAX_COMMIT_BYTES,
@@ -168,10 +152,6 @@ const _: () = assert!(
 const _: () = assert!(
     MAX_BATCH_BYTES + MAX_BATCH_ROWS * MAX_COLUMNS_PER_WRITE * size_of::<i64>() <= MAX_RETURNED_BYTES,
     "whatever a batch puts can be given back, each cell with its version"
-);
-const _: () = assert!(
-    MAX_COMMIT_BYTES < COMMIT_QUEUE_BYTES,
-    "the largest commit can be queued"
 );
 const _: () = assert!(MAX_VALUE_BYTES <= MAX_BATCH_BYTES);
 const _: () = assert!(MAX_CHANGE_BYTES <= MAX_STAGED_BYTES);

@@ -8,15 +8,26 @@ pub(crate) mod trim;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use souk_kv::{Commit, Direction, Durability, Health, Mutation, Scan, Space};
 use tokio::task::JoinHandle;
 
-use crate::batch::Durability;
 use crate::clock::nanos;
-use crate::database::Shared;
+use crate::database::{Database, Shared};
 use crate::error::Result;
 use crate::key;
-use crate::kv::{Commit, Direction, Health, Mutation, Scan, Space};
 use crate::limits::{CHANGE_TIME_DISORDER, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
+
+impl Database {
+    /// What runs in the background each [`crate::DatabaseOptions::maintenance_interval`]: trims the log, sweeps request ids,
+    /// frees expired cells, syncs what was buffered.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unavailable`], [`crate::Error::Corrupt`].
+    pub async fn maintain(&self) -> Result<()> {
+        while pass(&self.shared).await? {}
+        Ok(())
+    }
+}
 
 /// Runs [`pass`] at the database's interval until the database is dropped, closed, or fails.
 pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {

@@ -12,21 +12,22 @@ mod split;
 
 use std::sync::Arc;
 
+use souk_kv::{Direction, KvSnapshot};
+
 pub use self::batch::TableKeys;
 pub use self::index_request::{IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest};
-pub use self::options::{ColumnPage, ColumnSelection, ReadOptions, TimeRange, VersionSelection};
+pub use self::options::{ColumnPage, ReadOptions, TimeRange, VersionSelection};
 use self::projection::Projection;
 pub use self::range::{KeyBound, RangePage, RangeRequest};
 pub use self::rows::Read;
 pub use self::split::{Split, Splits};
-use crate::catalog::{Table, TableId};
+use crate::catalog::Table;
 use crate::change::{Change, ChangeKind, LogEntry};
-use crate::database::Shared;
+use crate::database::{Database, Shared};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
-pub use crate::kv::Direction;
-use crate::kv::KvSnapshot;
+use crate::id::TableId;
 pub use crate::read::log::statistics::{LogStatistics, TableLogStatistics};
 use crate::row::Row;
 use crate::value::{PrimaryKey, Value};
@@ -39,6 +40,55 @@ pub struct Snapshot {
     /// Generation of the catalog it includes.
     pub(crate) generation: u64,
     pub(crate) shared: Arc<Shared>,
+}
+
+impl Database {
+    /// One cut across rows, indexes and change log; it includes every write acknowledged before the call.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Corrupt`].
+    pub async fn snapshot(&self) -> Result<Snapshot> {
+        // First: the cut then includes at least what this generation does.
+        let generation = self.shared.catalog.read().generation();
+        let kv = Arc::from(self.shared.kv.snapshot().await?);
+        Ok(Snapshot {
+            kv,
+            generation,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    /// [`Snapshot::changes`] of a fresh snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn changes(&self, after: u64, limit: usize) -> Result<Vec<Change>> {
+        self.snapshot().await?.changes(after, limit).await
+    }
+
+    /// [`Snapshot::changes_of`] of a fresh snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn changes_of(&self, table: TableId, after: u64, limit: usize) -> Result<Vec<Change>> {
+        self.snapshot().await?.changes_of(table, after, limit).await
+    }
+
+    /// [`Snapshot::log_entries`] of a fresh snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn log_entries(&self, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
+        self.snapshot().await?.log_entries(after, limit).await
+    }
+
+    /// [`Snapshot::sequence_at`] of a fresh snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn sequence_at(&self, time: i64) -> Result<u64> {
+        self.snapshot().await?.sequence_at(time).await
+    }
 }
 
 impl Snapshot {

@@ -3,11 +3,11 @@
 //! Format 1 had no rows.
 
 use bytes::Bytes;
+use souk_kv::Durability;
 
-use crate::batch::{Durability, RequestRecord, WrittenRow};
+use crate::batch::{RequestRecord, WrittenRow, written};
 use crate::codec::{Malformed, Reader};
 use crate::error::{Error, Result};
-use crate::write::written;
 
 const FORMAT: u8 = 2;
 const FORMAT_WITHOUT_ROWS: u8 = 1;

@@ -1,7 +1,7 @@
 //! From backups to a database: a full backup and the incremental ones that follow it become a new directory.
 //!
 //! It is built beside its place and renamed when it is whole: the directory is there with all of the backup, or not.
-//! With one backup every entry is as it was, but the database begins another history (`history`). With more, rows are brought forward by the changes, and secondary indexes
+//! With one backup every entry is as it was, but the database begins another history (`souk_kv::histories`). With more, rows are brought forward by the changes, and secondary indexes
 //! are built anew from the rows. What is derived elsewhere, such as search indexes, isn't part of a backup.
 
 mod fill;
@@ -10,14 +10,13 @@ use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use souk_kv::{FjallKv, FjallOptions, Kv};
+
 use self::fill::Fill;
 use crate::backup::{Backup, BackupKind, Blocks, blocking, parent, sync_directory};
 use crate::check::{self, CheckReport};
 use crate::error::{Error, Result};
-use crate::kv::Kv;
-use crate::kv::fjall::FjallKv;
 use crate::limits::{self, MAX_BACKUP_CHAIN};
-use crate::options::DatabaseOptions;
 
 /// Ends the name of a directory that isn't restored yet.
 const RESTORING: &str = ".restoring";
@@ -60,7 +59,7 @@ pub async fn restore(backups: &[Backup], directory: impl Into<PathBuf>) -> Resul
         move || prepare(&directory)
     })
     .await?;
-    let options = DatabaseOptions::default();
+    let options = FjallOptions::default();
     let store = FjallKv::open(&building, &options).await?;
     fill::all(&mut Fill::new(&store), backups).await?;
     store.close().await?;

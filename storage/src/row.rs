@@ -3,10 +3,11 @@
 pub(crate) mod borrowed;
 pub(crate) mod codec;
 mod columns;
+mod selection;
 
 pub use self::columns::{ColumnName, Columns};
+pub use self::selection::ColumnSelection;
 use crate::error::Error;
-use crate::read::ColumnSelection;
 use crate::value::{PrimaryKey, Value};
 
 /// One version of a column.

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use souk_kv::{Mutation, Space};
 
-use crate::catalog::{Definition, ExpiryIndex, NumberedIndex, Table, TableId};
+use crate::catalog::{Definition, ExpiryIndex, NumberedIndex, Table};
 use crate::codec::{Malformed, Reader, put_value, put_varint, put_zigzag};
 use crate::error::Result;
 use crate::expiry::{Expiry, life, oldest};
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{Mutation, Space};
 use crate::limits::{self, MAX_INDEX_NUMBER};
 use crate::row::Row;
 use crate::schema::SecondaryIndexSchema;

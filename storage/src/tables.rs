@@ -10,17 +10,20 @@ mod update;
 
 use std::sync::Arc;
 
+use souk_kv::{Check, Commit, Durability, KvSnapshot, Mutation, Space};
+
 pub use self::update::TableUpdate;
-use crate::batch::Durability;
-use crate::catalog::{self, Catalog, Definition, ExpiryIndex, IndexState, Table, TableId};
-use crate::database::{Database, Shared, all};
+use crate::catalog::{self, Catalog, Definition, ExpiryIndex, IndexState, Table};
+use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
+use crate::id::TableId;
+use crate::job_runner;
 use crate::jobs::{self, Job, JobKey, JobKind, Jobs};
 use crate::key;
-use crate::kv::{Check, Commit, KvSnapshot, Mutation, Space};
 use crate::limits;
 use crate::schema::{SecondaryIndexSchema, TableSchema};
 use crate::secondary::EXPIRY_INDEX;
+use crate::walk::all;
 
 /// Whether a new index holds the rows that are there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -103,7 +106,7 @@ impl Database {
         let removal = (table.id(), JobKind::RemoveIndex, EXPIRY_INDEX);
         for _ in 0..limits::MAX_WRITE_ATTEMPTS {
             if let Some(Some(_)) = update.time_to_live {
-                jobs::wait(&self.shared, || {
+                job_runner::wait(&self.shared, || {
                     let pending = self.shared.jobs.contains(removal);
                     Ok((!pending).then_some(()))
                 })
@@ -210,7 +213,7 @@ impl Database {
     /// [`Error::TableNotFound`] and [`Error::IndexNotFound`], also when they go away meanwhile;
     /// [`Error::IndexFailed`]; [`Error::Unavailable`] when the database fails or is closed.
     pub async fn index_ready(&self, table: &Table, index: &str) -> Result<()> {
-        jobs::wait(&self.shared, || {
+        job_runner::wait(&self.shared, || {
             self.shared.catalog.read().check_owned(table)?;
             match table.index_state(index)? {
                 IndexState::Building => Ok(None),
@@ -235,7 +238,7 @@ impl Database {
     /// # Errors
     /// [`Error::Unavailable`] when the database fails or is closed.
     pub async fn jobs_done(&self) -> Result<()> {
-        jobs::wait(&self.shared, || {
+        job_runner::wait(&self.shared, || {
             let done = self.shared.jobs.list().is_empty();
             Ok(done.then_some(()))
         })
@@ -376,7 +379,7 @@ async fn commit(shared: &Shared, checks: Vec<Check>, mutations: Vec<Mutation>) -
         checks,
         mutations,
         log: None,
-        held: None,
+        validated_at: None,
         durability: Durability::Disk,
     };
     shared.kv.commit(commit).await?;

@@ -1,37 +1,28 @@
 //! Transactions inside a partition key: what is read stays as it is and what is written is seen by nobody else until
 //! the commit, because a transaction holds its partition alone.
 
-mod partitions;
-mod staged;
-mod view;
-
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::batch::{Committed, Durability, RowWrite, WrittenRow};
+use bytes::Bytes;
+use souk_kv::{self as kv, Durability, KvSnapshot, Space};
+
+use crate::batch::{Committed, RowWrite, WrittenRow};
 use crate::catalog::Table;
-use crate::database::Shared;
+use crate::change::ChangeKind;
+use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
-use crate::kv::{self, KvSnapshot};
+use crate::id::TransactionId;
+use crate::key;
+use crate::limits;
 use crate::metering::CapacityUnits;
+use crate::partitions::staged::Staged;
+use crate::partitions::view::OwnWrites;
+use crate::plan::Plan;
+use crate::plan::decide::{self, ChangedRow};
 use crate::read::{RangePage, RangeRequest, Snapshot};
 use crate::row::Row;
 use crate::value::{KeyValue, PrimaryKey};
-pub(crate) use partitions::{Partitions, Writers};
-use staged::Staged;
-use view::OwnWrites;
-
-/// Names a transaction, so that calls that don't share a handle can go on with it. Hard to guess, never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TransactionId(u128);
-
-/// 32 hexadecimal digits.
-impl fmt::Display for TransactionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
 
 impl FromStr for TransactionId {
     type Err = Error;
@@ -130,7 +121,7 @@ impl Transaction {
         let now = self.lease.touch()?;
         let below = self.below().await?;
         self.staged
-            .write(&self.lease.shared, below, &writes, now, |bytes| {
+            .write(&self.lease.shared.catalog, below, &writes, now, |bytes| {
                 self.lease.resize(bytes)
             })
             .await
@@ -144,7 +135,7 @@ impl Transaction {
         let now = self.lease.touch()?;
         let below = self.below().await?;
         self.staged
-            .write_rows(&self.lease.shared, below, &writes, now, |bytes| {
+            .write_rows(&self.lease.shared.catalog, below, &writes, now, |bytes| {
                 self.lease.resize(bytes)
             })
             .await
@@ -201,7 +192,7 @@ impl Transaction {
         lease.commits()?;
         // In a task of its own: the partition must be held until the outcome is known, whoever waits for it.
         let task = tokio::spawn(async move {
-            let committed = staged.commit(&lease.shared, options).await;
+            let committed = commit(staged, &lease.shared, options).await;
             drop(lease);
             committed
         });
@@ -223,6 +214,26 @@ impl Transaction {
 
     async fn below(&self) -> Result<Box<dyn KvSnapshot>, kv::Error> {
         self.lease.shared.kv.snapshot().await
+    }
+}
+
+impl Database {
+    /// Begins a transaction that holds a partition, when the writes to it that are on their way have ended. The table
+    /// must have [`crate::TableSchema::transactions`]. It costs [`crate::CapacityUnits::TRANSACTION_STEP`].
+    ///
+    /// # Errors
+    /// [`Error::TransactionConflict`] while another transaction holds it, [`Error::Invalid`],
+    /// [`Error::TableNotFound`], [`Error::LimitExceeded`] for [`crate::limits::MAX_TRANSACTIONS`].
+    pub async fn begin(&self, table: &Table, partition: KeyValue) -> Result<Transaction> {
+        begin(&self.shared, table, partition).await
+    }
+
+    /// Takes up a transaction whose handle was given up by [`Transaction::detach`].
+    ///
+    /// # Errors
+    /// [`Error::TransactionNotFound`], [`Error::TransactionBusy`] while somebody else has its handle.
+    pub fn transaction(&self, id: TransactionId) -> Result<Transaction> {
+        resume(&self.shared, id)
     }
 }
 
@@ -260,6 +271,55 @@ pub(crate) fn resume(shared: &Arc<Shared>, id: TransactionId) -> Result<Transact
         parked: false,
     };
     Ok(Transaction { lease, staged })
+}
+
+/// Commits everything. The index entries are those of the schema of this moment.
+async fn commit(staged: Staged, shared: &Shared, options: CommitOptions) -> Result<Committed> {
+    if let Some(trace) = &options.trace {
+        limits::check("MAX_TRACE_BYTES", limits::MAX_TRACE_BYTES, trace.len())?;
+    }
+    let _tables = shared.schema_lock.read().await;
+    shared.catalog.read().check_owned(&staged.table)?;
+    let keys: Vec<Bytes> = staged.rows.keys().cloned().collect();
+    // Trimming leaves revisions as they are, so that only the locks keep it away.
+    let _rows = shared.locks.lock(keys.iter()).await;
+    let snapshot = shared.kv.snapshot().await?;
+    let sequence = snapshot.sequence();
+    let stored = snapshot.multi_get(Space::Rows, keys).await?;
+    drop(snapshot);
+    let mut plan = Plan::new(options.durability);
+    for ((key, row), stored) in staged.rows.into_iter().zip(stored) {
+        // Nobody else writes the partition; if somebody did, the commit is refused by this.
+        plan.expect(&key, row.before.as_ref());
+        let value = staged.values.get(Space::Rows, &key).cloned().flatten();
+        let kind = match (&row.before, &value) {
+            (None, None) => continue,
+            (_, None) => ChangeKind::Delete,
+            (_, Some(_)) => row.kind,
+        };
+        let primary_key = key::primary_key_of_row(&key)?;
+        let entries = decide::entries(&staged.table, &primary_key, stored.as_deref(), value.as_deref())?;
+        plan.change(ChangedRow {
+            table: staged.table.id(),
+            key,
+            kind,
+            parting: row.parting.filter(|_| value.is_none()),
+            value: value.map(Vec::from),
+            entries,
+        });
+    }
+    let mut commit = plan.finish(options.trace.as_deref(), shared.options.clock.now())?;
+    staged.numbers.keep(&mut commit);
+    let mut done = Committed::new(sequence, Vec::new());
+    done.consumed = CapacityUnits::TRANSACTION_STEP;
+    if !commit.mutations.is_empty() {
+        let logged = commit.log.is_some();
+        let result = shared.kv.commit(commit).await?;
+        if logged {
+            done.sequence = result.sequence;
+        }
+    }
+    Ok(done)
 }
 
 /// The hold of a transaction on its partition; ends it when dropped.

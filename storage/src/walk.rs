@@ -1,9 +1,9 @@
 //! Walking over a part of a space from its lowest key up, page by page, in bounded memory.
 
 use bytes::Bytes;
+use souk_kv::{Direction, Error, KvSnapshot, Page, Scan, Space};
 
 use crate::key;
-use crate::kv::{Direction, Error, KvSnapshot, Page, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 
 /// Above every key of every space.
@@ -93,6 +93,30 @@ impl Walk {
             direction,
             rows,
             bytes: MAX_SCANNED_BYTES,
+        }
+    }
+}
+
+/// All entries of a part of the catalog.
+pub(crate) async fn all(
+    snapshot: &dyn KvSnapshot,
+    (mut low, high): (Bytes, Bytes),
+) -> Result<Vec<(Bytes, Bytes)>, Error> {
+    let mut entries = Vec::new();
+    loop {
+        let scan = Scan {
+            space: Space::Catalog,
+            low,
+            high: high.clone(),
+            direction: Direction::Forward,
+            rows: MAX_SCANNED_ROWS,
+            bytes: MAX_SCANNED_BYTES,
+        };
+        let page = snapshot.scan(scan).await?;
+        entries.extend(page.entries);
+        match page.next {
+            Some(next) => low = next,
+            None => return Ok(entries),
         }
     }
 }

@@ -1,33 +1,54 @@
 //! The way of a batch: validate, lock its rows in this process, read them in one snapshot, decide, commit with checks
 //! that they are still what was read. The locks make conflicts rare; the checks make them harmless.
 
-pub(crate) mod decide;
-mod locks;
-pub(crate) mod numbers;
-pub(crate) mod plan;
-mod row_change;
-pub(crate) mod rows;
-pub(crate) mod target;
-pub(crate) mod validate;
-pub(crate) mod written;
+mod rows;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use souk_kv::{self as kv, Check, Commit, Durability, KvSnapshot, Mutation, Space};
 
-use self::numbers::Numbers;
-use self::plan::Plan;
-use self::written::{Committed, WrittenRow};
-use crate::batch::{Durability, RequestRecord, WriteBatch};
-use crate::database::Shared;
+use crate::batch::{Committed, RequestRecord, WriteBatch, WrittenRow};
+use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{self, Check, Commit, KvSnapshot, Mutation, Space};
 use crate::limits::{self, MAX_WRITE_ATTEMPTS};
+use crate::partitions::Writers;
+use crate::plan::numbers::Numbers;
+use crate::plan::{Plan, decide, target, validate};
 use crate::replay;
-use crate::transaction::Writers;
-pub(crate) use locks::{Locked, RowLocks};
-pub(crate) use plan::unchanged;
+
+impl Database {
+    /// Writes a batch: all of it or nothing, with one sequence and one change. Dropping the future doesn't undo the
+    /// write: it may still happen.
+    ///
+    /// # Errors
+    /// Nothing is written: [`Error::Invalid`], [`Error::LimitExceeded`], [`Error::ConditionFailed`],
+    /// [`Error::RequestIdReused`], [`Error::TableNotFound`], [`Error::Contended`], [`Error::Unavailable`],
+    /// [`Error::DiskFull`], [`Error::Corrupt`]. Not known: [`Error::OutcomeUnknown`].
+    pub async fn write(&self, batch: WriteBatch) -> Result<Committed> {
+        write(&self.shared, batch).await
+    }
+
+    /// What a batch with this request gives if one was written before; for whoever can't make the batch again
+    /// because it depends on rows that may be gone. The reply in `request` is of no account.
+    ///
+    /// # Errors
+    /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::Corrupt`].
+    pub async fn replayed(&self, request: &RequestRecord) -> Result<Option<Committed>> {
+        replayed(&self.shared, request, Durability::Disk).await
+    }
+
+    /// Writes the rows of a batch one by one instead of together: each is written or refused by itself, in as few
+    /// commits, and changes, as they fit in. What became of each is given in their order.
+    ///
+    /// # Errors
+    /// Of the call: [`Error::Invalid`] and [`Error::LimitExceeded`] for an argument of any row,
+    /// [`Error::TableNotFound`]; no row is written. Of a row: as [`Database::write`].
+    pub async fn write_rows(&self, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
+        rows::write(&self.shared, batch).await
+    }
+}
 
 /// Writes a batch.
 pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Committed> {
@@ -65,11 +86,11 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
         let writes = batch.writes.iter().zip(&places).enumerate();
         let writes = writes.map(|(position, (write, place))| (position, write, place));
         let targets = target::find(&*snapshot, writes, &mut numbers).await?;
-        let (sequence, moment) = (snapshot.sequence(), snapshot.moment());
+        let (sequence, group) = (snapshot.sequence(), snapshot.group());
         // Old data isn't kept while the commit waits.
         drop(snapshot);
         let now = shared.options.clock.now();
-        let mut plan = Plan::new(batch.durability).held(moment);
+        let mut plan = Plan::new(batch.durability).validated_at(group);
         let mut rows = Vec::with_capacity(targets.len());
         for target in &targets {
             plan.expect_target(target);
@@ -87,12 +108,12 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
         if let Some(request) = &batch.request {
             remember(&mut commit, request, sequence, &rows, now);
         } else if unlogged {
-            return Ok(committed(sequence, rows));
+            return Ok(Committed::new(sequence, rows));
         }
         match writers.commit(&shared.kv, commit).await {
             Ok(done) => {
                 let sequence = if unlogged { sequence } else { done.sequence };
-                return Ok(committed(sequence, rows));
+                return Ok(Committed::new(sequence, rows));
             }
             Err(kv::Error::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -112,19 +133,6 @@ pub(crate) async fn replayed(
     let snapshot = shared.kv.snapshot().await?;
     let key = key::request(request.id);
     replay(shared, &*snapshot, request, &key, durability).await
-}
-
-/// What a batch that got this sequence became.
-pub(crate) fn committed(sequence: u64, mut rows: Vec<WrittenRow>) -> Committed {
-    for row in &mut rows {
-        row.stamp(sequence);
-    }
-    Committed {
-        sequence,
-        replayed: None,
-        consumed: rows.iter().map(|row| row.consumed).sum(),
-        rows,
-    }
 }
 
 /// Keeps the request with its batch.
@@ -172,6 +180,6 @@ async fn replay(
     }
     Ok(Some(Committed {
         replayed: Some(first.reply),
-        ..committed(first.sequence, first.rows)
+        ..Committed::new(first.sequence, first.rows)
     }))
 }

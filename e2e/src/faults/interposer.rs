@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The library's source, beside the tests of the store.
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../storage/tests/it/faults/shim.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kv/tests/it/faults/shim.c");
 
 /// What a disk does while it is [failing](Interposer::fail).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,11 +62,11 @@ impl Default for EngineSettings {
         Self {
             commit_interval: config.commit_interval,
             search_threads: config.search_threads,
-            memory_bytes: config.storage.memory_bytes,
+            memory_bytes: config.storage.fjall.memory_bytes,
             index_memory_bytes: config.writer_memory as u64,
             huge_pages_from: config.huge_pages_from,
             verify_bytes_per_second: config.verify.bytes_per_second,
-            reserve_bytes: config.storage.reserve_bytes,
+            reserve_bytes: config.storage.fjall.reserve_bytes,
             retention: config.storage.retention,
             backup: BackupSettings::default(),
         }
@@ -80,11 +80,11 @@ impl EngineSettings {
         let mut config = EngineConfig::new(directory);
         config.commit_interval = self.commit_interval;
         config.search_threads = self.search_threads;
-        config.storage.memory_bytes = self.memory_bytes;
+        config.storage.fjall.memory_bytes = self.memory_bytes;
         config.writer_memory = usize::try_from(self.index_memory_bytes).unwrap_or(usize::MAX);
         config.huge_pages_from = self.huge_pages_from;
         config.verify.bytes_per_second = self.verify_bytes_per_second;
-        config.storage.reserve_bytes = self.reserve_bytes;
+        config.storage.fjall.reserve_bytes = self.reserve_bytes;
         config.storage.retention = self.retention;
         config
     }

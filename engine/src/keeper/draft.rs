@@ -192,7 +192,7 @@ fn about(keeping: &Keeping) -> Result<u64> {
     }
     let statistics = keeping.runtime.block_on(keeping.database.statistics())?;
     let rows = statistics.spaces.iter();
-    let rows = rows.filter(|space| space.space == souk_storage::kv::Space::Rows);
+    let rows = rows.filter(|space| space.space == souk_storage::Space::Rows);
     Ok(rows.map(|space| space.entries).sum())
 }
 

@@ -78,7 +78,7 @@ impl Tree {
         let directory = tempfile::tempdir().expect("a directory");
         let disk = Arc::new(Scripted(u64::MAX.into()));
         let mut config = EngineConfig::new(directory.path());
-        config.storage.free_space = Arc::clone(&disk) as _;
+        config.storage.fjall.free_space = Arc::clone(&disk) as _;
         let engine = Engine::open(config, Tables::new().table::<Leaf>()).await;
         let engine = engine.expect("the engine opens");
         let mut health = engine.health();

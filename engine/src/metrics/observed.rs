@@ -10,9 +10,7 @@ use opentelemetry::metrics::Meter;
 use parking_lot::Mutex;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
 use souk_index::{IndexMemory, IndexSize, MergeFigures};
-use souk_storage::kv::Space;
-use souk_storage::statistics::Statistics;
-use souk_storage::{Database, Health};
+use souk_storage::{Database, Health, Space, Statistics};
 use tokio::runtime::Handle;
 
 use super::table;

@@ -43,8 +43,8 @@ fn scripted(directory: &Path) -> (EngineConfig, Arc<Scripted>) {
         indexes: PLENTY.into(),
     });
     let mut config = EngineConfig::new(directory);
-    config.storage.reserve_bytes = RESERVE;
-    config.storage.free_space = Arc::clone(&disk) as _;
+    config.storage.fjall.reserve_bytes = RESERVE;
+    config.storage.fjall.free_space = Arc::clone(&disk) as _;
     (config, disk)
 }
 

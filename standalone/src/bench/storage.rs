@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Kv as _, Scan, Space};
+use souk_kv::{FjallKv, FjallOptions, Kv as _, Scan, Space};
 use souk_storage::{
     Condition, Database, DatabaseOptions, Direction, Durability, KeyBound, KeyKind, PrimaryKey, RangeRequest,
     RowOperation, Snapshot, Table, TableSchema, Value, WriteBatch, limits,
@@ -134,7 +133,7 @@ pub async fn load(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
     );
     report.rate("load, row + log", plan.rows, time, "rows/s", &rest)?;
     database.maintain().await?;
-    database.settle().await?;
+    database.quiesce().await?;
     let cpu = measure::processor_seconds() - busy;
     let rest = format!(
         "until settled; cpu {cpu:.1} s  peak memory {} MB",
@@ -294,7 +293,7 @@ async fn ranges(
 
 /// The scans once more below the tables: keys and values as they are stored.
 async fn raw(directory: &Path, report: &mut Report<impl Write>) -> Result<()> {
-    let store = FjallKv::open(directory, &options()).await?;
+    let store = FjallKv::open(directory, &options().fjall).await?;
     let snapshot = store.snapshot().await?;
     for direction in [Direction::Forward, Direction::Backward] {
         let (mut low, mut high) = (Bytes::from_static(&[0]), Bytes::from_static(&[0xff]));
@@ -344,8 +343,11 @@ fn word(direction: Direction) -> &'static str {
 
 fn options() -> DatabaseOptions {
     DatabaseOptions {
-        // A half of it is cache.
-        memory_bytes: 2 * workload::CACHE_BYTES as u64,
+        fjall: FjallOptions {
+            // A half of it is cache.
+            memory_bytes: 2 * workload::CACHE_BYTES as u64,
+            ..FjallOptions::default()
+        },
         ..DatabaseOptions::default()
     }
 }

@@ -9,14 +9,15 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use souk_kv::Space;
+use souk_kv::limits::MAX_COMMIT_BYTES;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::manifest::BackupFile;
 use super::{Entry, io, unusable};
 use crate::codec::{Malformed, Reader, put_bytes};
 use crate::error::Result;
-use crate::kv::Space;
-use crate::limits::{BACKUP_BLOCK_BYTES, MAX_COMMIT_BYTES};
+use crate::limits::BACKUP_BLOCK_BYTES;
 
 const MAGIC: [u8; 8] = *b"SOUKBLK1";
 const HEADER_BYTES: usize = 16;

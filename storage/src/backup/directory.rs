@@ -6,12 +6,13 @@ use std::io::{self as stdio, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use souk_kv::Space;
+
 use super::blocks::BlockFile;
 use super::manifest::{BackupFile, MANIFEST, Manifest};
 use super::room::Room;
 use super::{Entry, io};
 use crate::error::{Error, Result};
-use crate::kv::Space;
 use crate::limits::BACKUP_FILE_BYTES;
 
 /// Ends the name of a backup that isn't whole.

@@ -7,12 +7,12 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::str::FromStr;
 
+use souk_kv::Space;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::directory::space_name;
 use super::{io, unusable};
 use crate::error::Result;
-use crate::kv::Space;
 use crate::limits::MAX_MANIFEST_BYTES;
 
 /// Name of the manifest in the folder of a backup.

@@ -5,10 +5,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use souk_kv::FreeSpace;
+
 use super::io;
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::free_space::FreeSpace;
 use crate::limits::BACKUP_RESERVES;
 
 /// What a backup knows of the device of its database.
@@ -24,9 +25,9 @@ pub(super) struct Room {
 impl Room {
     pub(super) fn new(shared: &Shared) -> Self {
         Self {
-            source: Arc::clone(&shared.options.free_space),
+            source: Arc::clone(&shared.options.fjall.free_space),
             database: shared.kv.directory().map(Path::to_owned),
-            kept: shared.options.reserve_bytes.saturating_mul(BACKUP_RESERVES),
+            kept: shared.options.fjall.reserve_bytes.saturating_mul(BACKUP_RESERVES),
         }
     }
 

@@ -5,9 +5,10 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::catalog::{Definition, ExpiryIndex, IndexState, NumberedIndex, TableId};
+use crate::catalog::{Definition, ExpiryIndex, IndexState, NumberedIndex};
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
+use crate::id::TableId;
 use crate::schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 
 /// The format that is written. Format 1 lacks numbered keys, flags, scopes, and the numbers and states of indexes,

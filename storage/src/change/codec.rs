@@ -6,10 +6,10 @@ mod tests;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::catalog::TableId;
 use crate::change::{Change, ChangeKind, RowChange};
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
+use crate::id::TableId;
 use crate::row::codec::{HEADER_BYTES, decode_body};
 use crate::value::PrimaryKey;
 

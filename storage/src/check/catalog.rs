@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space, histories::Histories};
 
 use super::report::{Findings, ProblemKind};
 use super::tables::Tables;
 use super::walk::{Through, hexadecimal};
-use crate::catalog::{Table, TableId};
+use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::history::Histories;
+use crate::id::TableId;
 use crate::key::{self, CatalogKind};
-use crate::kv::{KvSnapshot, Space};
 use crate::replay;
 
 /// What the catalog says.

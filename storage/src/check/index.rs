@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space};
 
 use super::catalog::Catalog;
 use super::report::{Findings, ProblemKind};
 use super::rows::{self, Rows, Sum};
 use super::tables::index_of;
 use super::walk::{Through, hexadecimal};
-use crate::catalog::{Table, TableId};
+use crate::catalog::Table;
 use crate::error::Result;
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
 use crate::secondary;
 use crate::walk::Walk;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space};
 
 use super::catalog::Catalog;
 use super::report::{Findings, ProblemKind};
@@ -13,7 +14,6 @@ use crate::change::{Change, RowChange, codec};
 use crate::contents::ChangeTime;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
 use crate::limits::{MAX_GONE_ROWS, MAX_MULTI_GET_ROWS};
 use crate::row::Row;
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use souk_kv::Space;
+
 use super::rows::Rows;
 use super::tables::Tables;
 use crate::contents::{Contents, LogContents};
 use crate::error::Error;
-use crate::kv::Space;
 use crate::limits::MAX_PROBLEMS;
 
 /// What is wrong.

@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use souk_kv::{KvSnapshot, Space};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::catalog::Catalog;
 use super::report::{Findings, ProblemKind};
 use super::tables::Tables;
 use super::walk::{Through, hexadecimal};
-use crate::catalog::{Table, TableId};
+use crate::catalog::Table;
 use crate::contents::{TableContents, count_row};
 use crate::error::{Error, Result};
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
-use crate::read::ColumnSelection;
+use crate::row::ColumnSelection;
 use crate::row::{Row, codec};
 use crate::secondary;
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::catalog::{self, ExpiryIndex, IndexState, Table, TableId};
+use crate::catalog::{self, ExpiryIndex, IndexState, Table};
 use crate::error::Result;
+use crate::id::TableId;
 use crate::key;
 use crate::secondary::EXPIRY_INDEX;
 

@@ -1,9 +1,9 @@
 //! Reading a whole space, around what can't be read.
 
 use bytes::Bytes;
+use souk_kv::{Error, KvSnapshot, Space};
 
 use super::report::{Findings, ProblemKind};
-use crate::kv::{Error, KvSnapshot, Space};
 use crate::limits::MAX_SCANNED_ROWS;
 use crate::walk::Walk;
 

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Table, TableId};
+use souk_kv::{Direction, KvSnapshot, Space};
+
+use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::error::Result;
-use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
 use crate::feed::{Feed, FeedRecord, RecordKind, changes};
+use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{KvSnapshot, Space};
-use crate::read::{Direction, KeyBound, RangeRequest, Snapshot, log};
+use crate::read::{KeyBound, RangeRequest, Snapshot, log};
 
 /// The next base rows; or changes, until a snapshot is there from which base rows can be read.
 pub(super) async fn read(

@@ -1,10 +1,11 @@
 //! The changes of a feed.
 
+use souk_kv::KvSnapshot;
+
 use crate::change::codec::Wanted;
 use crate::error::Result;
-use crate::feed::checkpoint::{Checkpoint, Definition};
 use crate::feed::{Feed, FeedRecord, RecordKind};
-use crate::kv::KvSnapshot;
+use crate::feeds::checkpoint::{Checkpoint, Definition};
 use crate::limits::MAX_FEED_SCANNED_CHANGES;
 use crate::read::log;
 

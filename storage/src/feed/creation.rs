@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use souk_kv::KvSnapshot;
+
 use crate::clock::nanos;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::feed::checkpoint::{Checkpoint, Cut, Definition, Stage};
 use crate::feed::{Feed, FeedOptions, FeedSource, FeedStart, store};
-use crate::kv::KvSnapshot;
+use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Stage};
 use crate::limits::{self, FEED_START_MARGIN, MAX_FEED_HOLD, MAX_FEEDS, MAX_TABLES};
 use crate::read::log;
 use crate::schema::check_identifier;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::catalog::TableId;
 use crate::error::Result;
 use crate::feed::Feed;
-use crate::feed::checkpoint::{Checkpoint, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{Checkpoint, Definition, Delivers, Stage};
+use crate::id::TableId;
 use crate::read::log;
 use crate::value::PrimaryKey;
 

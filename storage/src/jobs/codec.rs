@@ -63,7 +63,7 @@ pub(super) fn decode(key: &[u8], value: &Bytes) -> Result<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::TableId;
+    use crate::id::TableId;
 
     #[test]
     fn keeps_golden_bytes() {

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use souk_kv::{self as kv, Commit, Direction, Durability, Mutation, Scan, Space};
 
-use crate::batch::Durability;
 use crate::catalog::Table;
 use crate::change::{ChangeKind, codec::Encoder};
 use crate::codec::put_ordered;
@@ -15,14 +15,13 @@ use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::expiry::{Expiry, oldest};
 use crate::key::{self, INDEX_PREFIX_BYTES};
-use crate::kv::{self, Commit, Direction, Mutation, Scan, Space};
 use crate::limits::{MAX_JOB_STEP_BYTES, MAX_RECLAIMED_ROWS, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS};
-use crate::read::ColumnSelection;
+use crate::partitions::Writers;
+use crate::plan::unchanged;
+use crate::row::ColumnSelection;
 use crate::row::codec;
 use crate::secondary::{self, EXPIRY_INDEX};
-use crate::transaction::Writers;
 use crate::value::{PrimaryKey, Value};
-use crate::write::unchanged;
 
 /// Frees expired cells of all tables, in bounded steps; whether there may be more.
 pub(super) async fn expired(shared: &Shared) -> Result<bool> {

@@ -1,11 +1,12 @@
 //! Trimming the change log.
 
+use souk_kv::{Direction, Mutation, Scan, Space};
+
 use crate::change;
 use crate::clock::nanos;
 use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Direction, Mutation, Scan, Space};
 use crate::limits::{MAX_RETENTION, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, MIN_RETENTION, SWEEP_STEP};
 use crate::maintenance::commit;
 use crate::options::DatabaseOptions;

@@ -6,11 +6,11 @@ mod tests;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use souk_kv::{Space, limits::INLINE_ROWS};
 
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::kv::Space;
-use crate::limits::{self, INLINE_ROWS, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
+use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
 use crate::read::projection::Projection;
 use crate::read::rows::stored_keys;
 use crate::read::{Read, ReadOptions, Snapshot};

@@ -1,6 +1,7 @@
 //! Reading secondary indexes.
 
 use bytes::Bytes;
+use souk_kv::{Direction, Scan, Space};
 
 use super::index_request::{IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest};
 use super::range::bounded;
@@ -10,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::filter::{Cells, Filter};
 use crate::key::{self, INDEX_PREFIX_BYTES};
-use crate::kv::{Direction, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::metering::{CapacityUnits, Meter};
-use crate::read::{ColumnSelection, Snapshot};
+use crate::read::Snapshot;
+use crate::row::ColumnSelection;
 use crate::schema::{KeyKind, SecondaryIndexSchema, TableSchema};
 use crate::secondary;
 use crate::value::{Value, ValueRef};

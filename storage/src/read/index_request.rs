@@ -1,13 +1,13 @@
 //! What is asked of a secondary index, and what it answers.
 
 use bytes::Bytes;
+use souk_kv::Direction;
 
 use crate::filter::Filter;
-use crate::kv::Direction;
 #[cfg(doc)]
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::metering::CapacityUnits;
-use crate::read::ColumnSelection;
+use crate::row::ColumnSelection;
 use crate::value::{PrimaryKey, Value};
 
 /// A cut between the entries of an index: values of its columns and, behind them, of the table's key columns. Fewer

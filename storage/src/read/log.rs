@@ -3,11 +3,12 @@
 pub(crate) mod statistics;
 pub(crate) mod time;
 
+use souk_kv::{Direction, KvSnapshot, Scan, Space};
+
 use crate::change::codec::Wanted;
 use crate::change::{Change, LogEntry, codec};
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Direction, KvSnapshot, Scan, Space};
 use crate::limits::{MAX_CHANGES_BYTES, MAX_CHANGES_PER_READ, MAX_SCANNED_BYTES, SWEEP_STEP};
 
 /// The last sequence that is trimmed; 0 for none.

@@ -12,9 +12,9 @@ use crate::expiry::Expiry;
 use crate::filter::Filter;
 use crate::limits::MAX_READ_BYTES;
 use crate::metering::Meter;
-use crate::read::{ColumnPage, ColumnSelection, ReadOptions, TimeRange};
+use crate::read::{ColumnPage, ReadOptions, TimeRange};
 use crate::row::borrowed::{ColumnRef, RowRef, Take, Wanted};
-use crate::row::{Row, codec};
+use crate::row::{ColumnSelection, Row, codec};
 use crate::value::PrimaryKey;
 
 /// What a read wants of each row, checked.

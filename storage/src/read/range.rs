@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use bytes::Bytes;
+use souk_kv::{self as kv, Direction, Page, Scan, Space};
 
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::key;
-use crate::kv::{self, Direction, Page, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::metering::CapacityUnits;
 use crate::read::projection::Projection;

@@ -1,11 +1,11 @@
 //! Reading rows by their keys.
 
 use bytes::Bytes;
+use souk_kv::Space;
 
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::key;
-use crate::kv::Space;
 use crate::limits;
 use crate::metering::CapacityUnits;
 use crate::read::projection::{Projected, Projection};

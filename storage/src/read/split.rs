@@ -1,9 +1,10 @@
 //! Parts of a table of about the same size, for readers that share the work.
 
+use souk_kv::{Direction, Scan, Space};
+
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Direction, Scan, Space};
 use crate::limits::{self, MAX_SCANNED_BYTES, MAX_SCANNED_ROWS, MAX_SPLITS};
 use crate::metering::CapacityUnits;
 use crate::read::{KeyBound, RangeRequest, Snapshot};

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use souk_kv::{Commit, Durability, Kv, Mutation, Space, histories::Histories};
 
 use crate::backup::{Backup, BackupFile, Blocks, blocking};
-use crate::batch::Durability;
 use crate::change;
 use crate::check::Tables;
 use crate::error::{Error, Result};
-use crate::history::Histories;
 use crate::key;
-use crate::kv::{Commit, Kv, Mutation, Space};
 use crate::limits::RESTORE_COMMIT_BYTES;
-use crate::read::ColumnSelection;
 use crate::row;
+use crate::row::ColumnSelection;
 use crate::secondary;
 use crate::walk::Walk;
 

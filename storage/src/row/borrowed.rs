@@ -3,9 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use crate::clock::milliseconds;
 use crate::codec::{Malformed, Reader};
-use crate::expiry::milliseconds;
-use crate::filter::Cells;
 use crate::row::codec::FORMAT;
 use crate::row::{Cell, Columns, Row};
 use crate::value::{PrimaryKey, ValueRef};
@@ -147,16 +146,15 @@ impl<'a> RowRef<'a> {
         Row::new(key, self.revision, self.written, copied)
     }
 
-    fn cells_of(&self, column: &ColumnRef<'_>) -> &[CellRef<'a>] {
-        self.cells.get(column.first..column.end).unwrap_or_default()
-    }
-}
-
-impl Cells for RowRef<'_> {
-    fn of<'b>(&'b self, column: &str) -> impl Iterator<Item = ValueRef<'b>> {
+    /// The taken values of a column, the newest first.
+    pub(crate) fn values<'b>(&'b self, column: &str) -> impl Iterator<Item = ValueRef<'b>> {
         let place = self.columns.binary_search_by(|each| each.name.cmp(column));
         let column = place.ok().and_then(|place| self.columns.get(place));
         let cells = column.map_or(&[][..], |column| self.cells_of(column));
         cells.iter().map(|cell| cell.value)
+    }
+
+    fn cells_of(&self, column: &ColumnRef<'_>) -> &[CellRef<'a>] {
+        self.cells.get(column.first..column.end).unwrap_or_default()
     }
 }

@@ -7,7 +7,7 @@ mod tests;
 
 use crate::codec::{Malformed, Reader, put_bytes, put_value, put_varint, put_zigzag};
 use crate::error::{Error, Result};
-use crate::read::ColumnSelection;
+use crate::row::ColumnSelection;
 use crate::row::columns::Cells;
 use crate::row::{Cell, Columns, Row};
 use crate::value::PrimaryKey;

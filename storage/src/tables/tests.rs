@@ -1,6 +1,7 @@
+use souk_kv::Direction;
+
 use super::*;
 use crate::batch::{Condition, RowOperation, WriteBatch};
-use crate::kv::Direction;
 use crate::options::DatabaseOptions;
 use crate::schema::KeyKind;
 use crate::value::PrimaryKey;

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decide;
-use super::numbers::Numbers;
-use super::plan::Plan;
-use super::target::{self, Place};
-use super::validate;
-use super::written::WrittenRow;
-use crate::batch::WriteBatch;
+use souk_kv as kv;
+
+use crate::batch::{WriteBatch, WrittenRow};
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::kv;
 use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
-use crate::transaction::Writers;
+use crate::partitions::Writers;
+use crate::plan::numbers::Numbers;
+use crate::plan::target::{self, Place};
+use crate::plan::{Plan, decide, validate};
 
 /// Writes the rows of a batch, in as few commits as they fit in; what became of each, in their order.
 pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
@@ -112,10 +110,10 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
         Some((*position, write, places.get(*position)?))
     });
     let targets = target::find(&*snapshot, writes, &mut numbers).await?;
-    let (sequence, moment) = (snapshot.sequence(), snapshot.moment());
+    let (sequence, group) = (snapshot.sequence(), snapshot.group());
     drop(snapshot);
     let now = shared.options.clock.now();
-    let mut plan = Plan::new(batch.durability).held(moment);
+    let mut plan = Plan::new(batch.durability).validated_at(group);
     let (mut written, mut refused, mut later) = (Vec::new(), Vec::new(), Vec::new());
     let mut returned = 0;
     for target in &targets {

@@ -6,8 +6,8 @@ mod room;
 use std::fs;
 use std::path::Path;
 
+use souk_kv::Space;
 use souk_storage::backup::{BackupFolder, BackupPolicy};
-use souk_storage::kv::Space;
 use souk_storage::restore::{restore, verify};
 use souk_storage::{
     Backup, BackupKind, Database, DatabaseOptions, Error, FeedOptions, FeedSource, FeedStart, KeyKind,

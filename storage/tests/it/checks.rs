@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use souk_storage::kv::{Mutation, Space};
+use souk_kv::{Mutation, Space};
 use souk_storage::{CheckReport, Error, ProblemKind, check};
 
 use crate::commits::{delete, put, random};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use souk_storage::{Database, DatabaseOptions, ManualClock, Table, TableSchema};
+use souk_storage::{Database, DatabaseOptions, FjallOptions, ManualClock, Table, TableSchema};
 use tempfile::TempDir;
 
 /// The clock at the start, nanoseconds.
@@ -51,7 +51,10 @@ impl Engine {
 async fn open(directory: Option<&Path>, clock: &Arc<ManualClock>) -> Database {
     let options = DatabaseOptions {
         clock: clock.clone(),
-        memory_bytes: 16 << 20,
+        fjall: FjallOptions {
+            memory_bytes: 16 << 20,
+            ..FjallOptions::default()
+        },
         ..DatabaseOptions::default()
     };
     let database = match directory {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Kv, Space};
+use souk_kv::{FjallKv, FjallOptions, Kv, Space};
 use souk_storage::{
     Condition, Database, DatabaseOptions, Error, FeedOptions, FeedPhase, FeedSource, FeedStart, KeyKind,
     PrimaryKey, Recovery, RowOperation, TableSchema, WriteBatch,
@@ -18,7 +17,10 @@ const WRITES: u64 = 10;
 
 fn options(recovery: Recovery) -> DatabaseOptions {
     DatabaseOptions {
-        recovery,
+        fjall: FjallOptions {
+            recovery,
+            ..FjallOptions::default()
+        },
         maintenance_interval: Duration::from_secs(3600),
         ..DatabaseOptions::default()
     }
@@ -67,7 +69,7 @@ async fn database(feeds: &[u64], lacks: &[u64]) -> TempDir {
 
 /// Takes changes out of the log of a closed database.
 async fn lose(directory: &Path, lacks: &[u64]) {
-    let store = FjallKv::open(directory, &options(Recovery::Refuse)).await;
+    let store = FjallKv::open(directory, &FjallOptions::default()).await;
     let store = store.expect("a store");
     let gone = lacks
         .iter()

@@ -9,12 +9,8 @@
 mod backups;
 mod checks;
 mod commits;
-mod contract;
-mod crash;
-mod damage;
 mod engines;
 mod evolution;
-mod failure;
 mod faults;
 mod feed;
 mod holes;

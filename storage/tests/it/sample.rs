@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Kv, Mutation, Space};
+use souk_kv::{FjallKv, FjallOptions, Kv, Mutation, Space};
 use souk_storage::{
     ColumnChange, Condition, Database, DatabaseOptions, KeyKind, ManualClock, PrimaryKey, RequestRecord,
     RowOperation, RowWrite, SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
@@ -32,8 +31,10 @@ fn options(clock: &Arc<ManualClock>) -> DatabaseOptions {
         retention: HOUR,
         request_retention: HOUR,
         maintenance_interval: 1000 * HOUR,
-        memory_bytes: 16 << 20,
-        ..DatabaseOptions::default()
+        fjall: FjallOptions {
+            memory_bytes: 16 << 20,
+            ..FjallOptions::default()
+        },
     }
 }
 
@@ -164,7 +165,7 @@ impl Sample {
 
 /// All that a closed database holds.
 pub(crate) async fn dump(directory: &Path) -> Vec<(Space, Bytes, Bytes)> {
-    let store = FjallKv::open(directory, &DatabaseOptions::default())
+    let store = FjallKv::open(directory, &FjallOptions::default())
         .await
         .expect("a store");
     let cut = snapshot(&store).await;
@@ -181,7 +182,7 @@ pub(crate) async fn dump(directory: &Path) -> Vec<(Space, Bytes, Bytes)> {
 
 /// Does something to a closed database behind its back.
 pub(crate) async fn tamper(directory: &Path, mutations: Vec<Mutation>) {
-    let store = FjallKv::open(directory, &DatabaseOptions::default())
+    let store = FjallKv::open(directory, &FjallOptions::default())
         .await
         .expect("a store");
     store.commit(unlogged(mutations)).await.expect("a commit");

@@ -1,297 +1,149 @@
-//! Disk and memory: what a store takes, and what it does when there is no room.
+//! A database on a device whose room is scripted.
 
-mod full;
-mod tmpfs;
-
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use souk_storage::DatabaseOptions;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::memory::MemoryKv;
-use souk_storage::kv::{Health, Kv, Mutation, Space};
+use souk_storage::{
+    Condition, Database, DatabaseOptions, FeedOptions, FeedSource, FjallOptions, FreeSpace, Health, KeyKind,
+    PrimaryKey, RowOperation, TableSchema, WriteBatch,
+};
 
-use crate::commits::*;
+const RESERVE: u64 = 1000;
 
-/// Least memory that is taken: memtables of 1 MiB for rows and log.
-const MEMORY: u64 = 16 << 20;
-/// Longest time anything may take here before a test fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+#[derive(Debug)]
+struct Device(AtomicU64);
 
-fn options() -> DatabaseOptions {
-    DatabaseOptions {
-        memory_bytes: MEMORY,
-        ..DatabaseOptions::default()
+impl FreeSpace for Device {
+    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.0.load(Ordering::SeqCst))
     }
 }
 
-async fn open(directory: &Path, options: &DatabaseOptions) -> FjallKv {
-    FjallKv::open(directory, options).await.expect("a store")
-}
-
-/// Bytes that don't compress.
-fn noise(random: &mut fastrand::Rng, bytes: usize) -> Vec<u8> {
-    let mut value = vec![0; bytes];
-    random.fill(&mut value);
-    value
-}
-
-/// Puts rows of so many bytes, in buffered commits of 100.
-async fn write(store: &FjallKv, rows: std::ops::Range<u32>, bytes: usize, random: &mut fastrand::Rng) {
-    let rows: Vec<u32> = rows.collect();
-    for rows in rows.chunks(100) {
-        let puts = rows
-            .iter()
-            .map(|row| put(Space::Rows, &row.to_be_bytes(), &noise(random, bytes)));
-        store
-            .commit(buffered(unlogged(puts.collect())))
-            .await
-            .expect("a commit");
-    }
-}
-
-async fn remove(store: &FjallKv, rows: std::ops::Range<u32>) {
-    let deletes: Vec<Mutation> = rows.map(|row| delete(Space::Rows, &row.to_be_bytes())).collect();
-    for deletes in deletes.chunks(1000) {
-        store
-            .commit(buffered(unlogged(deletes.to_vec())))
-            .await
-            .expect("a commit");
-    }
-}
-
-/// What the files take, but for the journals: the engine keeps the last one, of 64 MiB and more.
-fn files_without_journals(directory: &Path) -> u64 {
-    let files = std::fs::read_dir(directory).expect("a directory");
-    let taken = files.map(|file| {
-        let file = file.expect("a file");
-        let metadata = file.metadata().expect("metadata");
-        match file.path() {
-            path if metadata.is_dir() => files_without_journals(&path),
-            path if path.extension().is_some_and(|extension| extension == "jnl") => 0,
-            _ => metadata.len(),
-        }
-    });
-    taken.sum()
-}
-
-/// After a load, updates and deletes, an idle store takes little more than what is live; the whole way down to nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_near_what_is_live() {
-    const ROWS: u32 = 20_000;
-    const BYTES: usize = 2_000;
-    let mut random = random();
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = open(directory.path(), &options()).await;
-    for _ in 0..3 {
-        write(&store, 0..ROWS, BYTES, &mut random).await;
-    }
-    store.settle().await.expect("settled");
-    let live = u64::from(ROWS) * BYTES as u64;
-    let taken = files_without_journals(directory.path());
-    assert!(
-        taken < live * 5 / 4,
-        "{taken} bytes for {live} live ones after updates"
-    );
-
-    let kept = ROWS / 5;
-    remove(&store, kept..ROWS).await;
-    store.settle().await.expect("settled");
-    let live = u64::from(kept) * BYTES as u64;
-    let taken = files_without_journals(directory.path());
-    // Garbage below 8 MiB may stay.
-    assert!(
-        taken < live * 5 / 4 + (8 << 20),
-        "{taken} bytes for {live} live ones after deletes"
-    );
-
-    let statistics = store.statistics().await.expect("statistics");
-    assert!(statistics.compactions.settled >= 2, "{statistics:?}");
-    let rows = scan(&*snapshot(&store).await, all(Space::Rows, &[], &END))
-        .await
-        .entries;
-    assert_eq!(rows.len(), kept as usize);
-    assert!(rows.iter().all(|(_, row)| row.len() == BYTES));
-}
-
-/// What was written over counts above the last level as well, where the engine leaves up to three tables: here of
-/// nearly 4 MB each.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_updates_that_the_engine_leaves() {
-    const ROWS: u32 = 20_000;
-    const BYTES: usize = 2_000;
-    let mut random = random();
-    let directory = tempfile::tempdir().expect("a directory");
+fn device(free: u64) -> (Arc<Device>, DatabaseOptions) {
+    let device = Arc::new(Device(AtomicU64::new(free)));
     let options = DatabaseOptions {
-        memory_bytes: 64 << 20,
+        fjall: FjallOptions {
+            memory_bytes: 16 << 20,
+            reserve_bytes: RESERVE,
+            free_space: device.clone(),
+            ..FjallOptions::default()
+        },
         ..DatabaseOptions::default()
     };
-    let store = open(directory.path(), &options).await;
-    write(&store, 0..ROWS, BYTES, &mut random).await;
-    store.settle().await.expect("settled");
-    let live = u64::from(ROWS) * BYTES as u64;
-    for update in 1..=8 {
-        write(&store, 0..1_900, BYTES, &mut random).await;
-        store.settle().await.expect("settled");
-        let taken = files_without_journals(directory.path());
-        assert!(
-            taken < live * 5 / 4,
-            "{taken} bytes for {live} live ones after {update} updates"
-        );
-    }
+    (device, options)
 }
 
-/// A committer that waits for a flush and an upkeep that waits for the committer's snapshot would wait for each other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_while_large_rows_are_written() {
-    const WRITERS: u8 = 8;
-    const ROWS: u32 = 40;
-    const BYTES: usize = 3 << 20;
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = Arc::new(open(directory.path(), &options()).await);
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| {
-            let store = store.clone();
-            tokio::spawn(async move {
-                // Compresses well: it is the memory that is short, not the disk.
-                let value = vec![writer; BYTES];
-                for row in 0..ROWS {
-                    let key = [&[writer][..], &row.to_be_bytes()].concat();
-                    let put = logged(vec![put(Space::Rows, &key, &value)], &value);
-                    store.commit(buffered(put)).await.expect("a commit");
-                }
-            })
-        })
-        .collect();
-    let done = async {
-        for writer in writers {
-            writer.await.expect("a writer");
-        }
-    };
-    tokio::pin!(done);
-    loop {
-        tokio::select! {
-            () = &mut done => break,
-            settled = store.settle() => settled.expect("settled"),
-        }
-    }
-    store.settle().await.expect("settled");
-    assert_eq!(*store.health().borrow(), Health::Serving);
-}
-
-/// An old snapshot keeps what it reads; it goes when the snapshot does.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keeps_what_a_snapshot_reads() {
-    let mut random = random();
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = open(directory.path(), &options()).await;
-    write(&store, 0..10_000, 4_000, &mut random).await;
-    let old = snapshot(&store).await;
-    remove(&store, 0..10_000).await;
-    store.settle().await.expect("settled");
-    assert_eq!(
-        scan(&*old, all(Space::Rows, &[], &END)).await.entries.len(),
-        10_000
-    );
-    drop(old);
-    // Nothing is left to do but to look again after another write.
-    write(&store, 0..1, 1, &mut random).await;
-    store.settle().await.expect("settled");
-    let taken = files_without_journals(directory.path());
-    assert!(taken < 1 << 20, "{taken} bytes for a single row");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settles_by_itself_when_nobody_writes() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let options = DatabaseOptions {
-        settle_after: Duration::from_millis(20),
-        ..options()
-    };
-    let store = open(directory.path(), &options).await;
-    // Opening counts as a write: what was left unsettled when a process ended is settled then.
-    for settled in [1, 2] {
-        let done = async {
-            while store.statistics().await.expect("statistics").compactions.settled < settled {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, done).await.expect("settled");
-        let statistics = store.statistics().await.expect("statistics");
-        assert!(
-            statistics
-                .spaces
-                .iter()
-                .all(|space| space.memtable_bytes == 0 || space.space == Space::Catalog)
-        );
-        store
-            .commit(logged(vec![put(Space::Rows, b"row", b"value")], b""))
-            .await
-            .expect("a commit");
-    }
-}
-
-/// The engine keeps what a space was created with; the memory is that of the present opening all the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stays_within_the_memory_of_this_opening() {
-    const BYTES: usize = 10_000;
-    let mut random = random();
-    let directory = tempfile::tempdir().expect("a directory");
-    let large = open(directory.path(), &DatabaseOptions::default()).await;
-    // More than all memtables may take later: the journal brings it back, until it is flushed.
-    write(&large, 0..2_000, BYTES, &mut random).await;
-    large.close().await.expect("a close");
-    drop(large);
-
-    let store = open(directory.path(), &options()).await;
-    store.settle().await.expect("settled");
-    let mut most = 0;
-    for round in 0..100 {
-        write(&store, round * 100..(round + 1) * 100, BYTES, &mut random).await;
-        let memory = store.statistics().await.expect("statistics").memory;
-        assert_eq!(
-            (memory.limit, memory.cache_limit + memory.memtables_limit),
-            (MEMORY, MEMORY)
-        );
-        assert!(memory.cache <= memory.cache_limit, "{memory:?}");
-        most = most.max(memory.memtables);
-    }
-    // What an entry takes beside its key and value isn't known before it is written.
-    let commit = 100 * BYTES as u64;
-    assert!(most <= MEMORY / 2 + commit, "{most} bytes of memtables");
-    assert!(most > 0);
-}
-
+/// Moving a consumer forward is what lets the log be trimmed: it is taken for as long as trimming is, and what was
+/// refused can be retried with the same handle.
 #[tokio::test]
-async fn tells_what_it_holds() {
+async fn moves_and_removes_consumers_for_as_long_as_it_trims() {
     let directory = tempfile::tempdir().expect("a directory");
-    let stores: [Box<dyn Kv>; 2] = [
-        Box::new(open(directory.path(), &options()).await),
-        Box::new(MemoryKv::new()),
+    let (device, options) = device(RESERVE);
+    let database = Database::open(directory.path(), options)
+        .await
+        .expect("a database");
+    let table = TableSchema::new("rows").key("id", KeyKind::Integer);
+    let table = database.ensure_table(table).await.expect("a table");
+    let put = |id| {
+        let put = RowOperation::Put {
+            key: PrimaryKey::integer(id),
+            columns: vec![],
+        };
+        WriteBatch::of(&table, put, Condition::default())
+    };
+    let consumer = database.consumer("index").await.expect("a consumer");
+    let feed = FeedOptions::new(FeedSource::Base);
+    let feed = database.create_feed("build", feed).await.expect("a feed");
+    database.write(put(1)).await.expect("a write");
+    database.write(put(2)).await.expect("a write");
+
+    device.0.store(0, Ordering::SeqCst);
+    while database.write(put(3)).await.is_ok() {}
+    // What comes together with a refused commit is judged by the same look at the device: not these.
+    database.maintain().await.expect("upkeep");
+    device.0.store(RESERVE / 4, Ordering::SeqCst);
+    consumer.advance(1).await.expect("a quarter is enough");
+    device.0.store(RESERVE / 4 - 1, Ordering::SeqCst);
+    let short = [
+        consumer.advance(2).await,
+        consumer.remove().await,
+        feed.remove().await,
     ];
-    for store in stores {
-        let commit = logged(vec![put(Space::Rows, b"row", b"value")], b"entry");
-        store.commit(commit).await.expect("a commit");
-        store.settle().await.expect("settled");
-        let statistics = store.statistics().await.expect("statistics");
-        let entries: Vec<_> = statistics
-            .spaces
-            .iter()
-            .map(|space| (space.space, space.entries))
-            .collect();
-        assert_eq!(entries[..2], [(Space::Rows, 1), (Space::Log, 1)]);
-        assert_eq!(entries.len(), Space::ALL.len());
-        assert_eq!(statistics.waiting_commits, 0);
-        if let Some(disk) = statistics.disk {
-            assert!(disk.used > 0 && disk.free.is_some() && disk.reserve == options().reserve_bytes);
-            assert_eq!(statistics.journals.files, 1);
-        }
-        store.close().await.expect("a close");
-        let refused = store.settle().await.expect_err("it is closed");
-        assert!(
-            matches!(refused, souk_storage::kv::Error::Unavailable { .. }),
-            "{refused:?}"
-        );
+    for refused in short {
+        let error = refused.expect_err("too little room");
+        assert_eq!((error.code(), error.retryable()), ("DISK_FULL", true));
     }
+    assert_eq!((consumer.position(), database.feeds().len()), (1, 1));
+    database.maintain().await.expect("upkeep");
+    device.0.store(RESERVE / 4, Ordering::SeqCst);
+    consumer.advance(2).await.expect("an advance");
+    assert_eq!(consumer.position(), 2);
+    consumer.remove().await.expect("a removal");
+    consumer.remove().await.expect("nothing");
+    feed.remove().await.expect("a removal");
+    assert_eq!((consumer.position(), database.feeds().len()), (0, 0));
+}
+
+/// The same through the tables: the error says what to do, and deleting a row is possible.
+#[tokio::test]
+async fn tells_the_writer_of_a_row() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (device, options) = device(RESERVE);
+    let database = Database::open(directory.path(), options.clone())
+        .await
+        .expect("a database");
+    let table = TableSchema::new("rows").key("id", KeyKind::String);
+    let table = database.ensure_table(table).await.expect("a table");
+    let key = PrimaryKey::string("a").expect("a key");
+    let columns = vec![("column".into(), "value".into())];
+    let put = |columns| {
+        let put = RowOperation::Put {
+            key: key.clone(),
+            columns,
+        };
+        WriteBatch::of(&table, put, Condition::default())
+    };
+    database.write(put(columns.clone())).await.expect("a write");
+    database.close().await.expect("a close");
+    drop(database);
+
+    device.0.store(RESERVE / 2, Ordering::SeqCst);
+    let database = Database::open(directory.path(), options)
+        .await
+        .expect("a database");
+    let table = database.table("rows").expect("the table");
+    let put = {
+        let put = RowOperation::Put {
+            key: key.clone(),
+            columns,
+        };
+        WriteBatch::of(&table, put, Condition::default())
+    };
+    let error = database.write(put).await.expect_err("no room");
+    assert_eq!((error.code(), error.retryable()), ("DISK_FULL", true));
+    assert!(error.to_string().contains("500 bytes are free"), "{error}");
+    assert!(matches!(database.health(), Health::Full { .. }));
+    assert!(
+        database
+            .snapshot()
+            .await
+            .expect("a snapshot")
+            .get(&table, &key)
+            .await
+            .expect("a read")
+            .is_some()
+    );
+    let delete = RowOperation::Delete { key: key.clone() };
+    let delete = WriteBatch::of(&table, delete, Condition::default());
+    database.write(delete).await.expect("a delete");
+    database.maintain().await.expect("upkeep");
+    let disk = database
+        .statistics()
+        .await
+        .expect("statistics")
+        .disk
+        .expect("a disk");
+    assert_eq!((disk.free, disk.reserve), (Some(RESERVE / 2), RESERVE));
 }

@@ -85,7 +85,8 @@ fn assert_conflict<T: std::fmt::Debug>(result: Result<T, Error>, owner: &str) {
             let Error::TransactionConflict { table, partition } = error else {
                 return;
             };
-            assert_eq!((table.as_str(), partition), ("accounts", KeyValue::from(owner)));
+            let held = format!("{:?}", KeyValue::from(owner));
+            assert_eq!((table.as_str(), partition), ("accounts", held));
         }
         other => panic!("expected a conflict, got {other:?}"),
     }
@@ -252,7 +253,8 @@ async fn write_only_what_they_hold() {
                     table,
                     partition,
                 }) => {
-                    assert_eq!((write, table.as_str(), partition), (1, "accounts", "a".into()));
+                    let held = format!("{:?}", KeyValue::from("a"));
+                    assert_eq!((write, table.as_str(), partition), (1, "accounts", held));
                 }
                 other => panic!("expected a refusal, got {other:?}"),
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use souk_engine::storage::{Database, DatabaseOptions, ManualClock};
+use souk_engine::storage::{Database, DatabaseOptions, FjallOptions, ManualClock};
 use souk_engine::{Collection, Engine, EngineConfig, EngineError, Health, Tables};
 use souk_proto::search::v1 as pb;
 
@@ -36,7 +36,10 @@ fn options(clock: Arc<ManualClock>) -> DatabaseOptions {
         clock,
         retention: HOUR,
         maintenance_interval: 1_000 * HOUR,
-        memory_bytes: 16 << 20,
+        fjall: FjallOptions {
+            memory_bytes: 16 << 20,
+            ..FjallOptions::default()
+        },
         ..DatabaseOptions::default()
     }
 }

@@ -1,5 +1,6 @@
+use souk_kv::STAMP;
+
 use super::*;
-use crate::kv::STAMP;
 use crate::row::{Cell, Row, codec as row_codec};
 
 fn sample() -> (Vec<u8>, Change) {

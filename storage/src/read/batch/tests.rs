@@ -1,7 +1,8 @@
+use souk_kv::{Commit, Mutation};
+
 use super::*;
 use crate::database::Database;
 use crate::key;
-use crate::kv::{Commit, Mutation};
 use crate::options::DatabaseOptions;
 use crate::row::{Columns, Row, codec};
 use crate::schema::{KeyKind, TableSchema};

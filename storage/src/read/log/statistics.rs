@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::TableId;
+use souk_kv::{Direction, KvSnapshot, Scan, Space};
+
 use crate::change::{ChangeKind, codec};
 use crate::error::Result;
+use crate::id::TableId;
 use crate::key;
-use crate::kv::{Direction, KvSnapshot, Scan, Space};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::read::log::{missing, trimmed};
 

@@ -1,10 +1,11 @@
 //! Finding a place in the log by the time of its changes.
 
+use souk_kv::{Direction, KvSnapshot, Scan, Space};
+
 use crate::change::codec;
 use crate::clock::nanos;
 use crate::error::{Error, Result};
 use crate::key;
-use crate::kv::{Direction, KvSnapshot, Scan, Space};
 use crate::limits::{CHANGE_TIME_DISORDER, MAX_SCANNED_BYTES, SWEEP_STEP};
 use crate::read::log::{missing, trimmed};
 

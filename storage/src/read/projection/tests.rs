@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::catalog::{Definition, TableId};
+use crate::catalog::Definition;
 use crate::filter::Comparison;
+use crate::id::TableId;
 use crate::row::{Cell, Columns};
 use crate::schema::{KeyKind, TableSchema};
 use crate::value::Value;

@@ -51,8 +51,8 @@ fn reads_what_the_codec_writes() {
     assert_eq!(copied, row);
     let one = RowRef::decode(&bytes, &All(Some("b"))).unwrap();
     assert_eq!((one.columns().len(), one.life), (1, 1_010));
-    assert_eq!(one.of("b").count(), 6);
-    assert_eq!(one.of("a").count(), 0);
+    assert_eq!(one.values("b").count(), 6);
+    assert_eq!(one.values("a").count(), 0);
 }
 
 #[test]

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use souk_storage::database::Health;
 use souk_storage::limits::BACKUP_RESERVES;
 use souk_storage::{
-    BackupFolder, BackupPolicy, Condition, Database, DatabaseOptions, FreeSpace, KeyKind, PrimaryKey,
-    RowOperation, Table, TableSchema, WriteBatch,
+    BackupFolder, BackupPolicy, Condition, Database, DatabaseOptions, FjallOptions, FreeSpace, Health,
+    KeyKind, PrimaryKey, RowOperation, Table, TableSchema, WriteBatch,
 };
 
 use super::{folder, names};
@@ -79,8 +78,11 @@ async fn a_backup_that_does_not_fit_ends_before_writes_are_refused() {
         least: AtomicU64::new(u64::MAX),
     });
     let options = DatabaseOptions {
-        reserve_bytes: RESERVE,
-        free_space: device.clone(),
+        fjall: FjallOptions {
+            reserve_bytes: RESERVE,
+            free_space: device.clone(),
+            ..FjallOptions::default()
+        },
         ..DatabaseOptions::default()
     };
     let database = Database::open(directory.path().join("db"), options).await;

@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use fastrand::Rng;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Kv, Scan, Space};
+use souk_kv::{FjallKv, FjallOptions, Kv, Scan, Space};
 use souk_storage::{Durability, RangeRequest};
 
 use super::*;
@@ -24,7 +23,10 @@ const INDEXES: [(&str, &str); 2] = [("by_color", "color"), ("by_weight", "weight
 
 fn options() -> DatabaseOptions {
     DatabaseOptions {
-        memory_bytes: 16 << 20,
+        fjall: FjallOptions {
+            memory_bytes: 16 << 20,
+            ..FjallOptions::default()
+        },
         ..DatabaseOptions::default()
     }
 }
@@ -60,7 +62,7 @@ async fn finishes_what_was_begun_when_it_is_killed() {
         println!("round {round}: {rows} rows, {entries} entries, unfinished {unfinished:?}");
         database.close().await.expect("a close");
         drop(database);
-        let store = FjallKv::open(directory.path(), &options())
+        let store = FjallKv::open(directory.path(), &options().fjall)
             .await
             .expect("a store");
         assert_eq!(

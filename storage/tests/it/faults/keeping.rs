@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use souk_storage::kv::fjall::FjallKv;
-use souk_storage::kv::{Kv, Space};
+use souk_kv::{FjallKv, FjallOptions, Kv, Space};
 use souk_storage::{
     Condition, Database, DatabaseOptions, KeyKind, ManualClock, PrimaryKey, RequestRecord, RowOperation,
     SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
@@ -15,9 +14,11 @@ use souk_storage::{
 
 use super::disk::{Disk, Loss, Names};
 use super::shim::{self, Rule, Treated};
-use super::{rounds, trace, workload};
+use super::{rounds, trace};
 use crate::commits::*;
 
+/// Tells the process where to work.
+const DIRECTORY: &str = "SOUK_KEEPER_DIRECTORY";
 const KEEPER: &str = "faults::keeping::keeper";
 const BELOW: &str = "database";
 const JOURNAL: &str = "*/data/*.jnl";
@@ -26,13 +27,22 @@ const ROWS: i64 = 40;
 const CYCLES: i64 = 4;
 const WRITES: i64 = 120;
 
+/// Small memtables and few journals, so that flushes and compactions are interrupted, too.
+fn fjall_options() -> FjallOptions {
+    FjallOptions {
+        memory_bytes: 16 << 20,
+        journal_bytes: 64 << 20,
+        ..FjallOptions::default()
+    }
+}
+
 fn options(clock: Arc<ManualClock>) -> DatabaseOptions {
     DatabaseOptions {
         clock,
         retention: HOUR,
         request_retention: HOUR,
         maintenance_interval: 1000 * HOUR,
-        ..workload::options()
+        fjall: fjall_options(),
     }
 }
 
@@ -46,7 +56,7 @@ fn schema(name: String) -> TableSchema {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs in a process that is killed or cut off"]
 async fn keeper() {
-    let directory = std::env::var(workload::DIRECTORY).expect("a directory");
+    let directory = std::env::var(DIRECTORY).expect("a directory");
     let voice = shim::Voice::find();
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000_000));
     let database = Database::open(Path::new(&directory), options(clock.clone()))
@@ -163,9 +173,7 @@ async fn verify(directory: &Path, kept: &Kept) {
     database.close().await.expect("a close");
     drop(database);
     // Each row has one entry in its index, and no entry has lost its row.
-    let store = FjallKv::open(directory, &workload::options())
-        .await
-        .expect("a store");
+    let store = FjallKv::open(directory, &fjall_options()).await.expect("a store");
     let cut = crate::commits::snapshot(&store).await;
     for space in [Space::Rows, Space::Index] {
         let found = scan(&*cut, all(space, &[], &END)).await.entries.len();
@@ -176,7 +184,7 @@ async fn verify(directory: &Path, kept: &Kept) {
 }
 
 fn environment(folder: &Path) -> [(&'static str, String); 1] {
-    [(workload::DIRECTORY, folder.join(BELOW).display().to_string())]
+    [(DIRECTORY, folder.join(BELOW).display().to_string())]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -238,10 +246,7 @@ async fn survives_a_power_loss_while_it_trims_sweeps_and_creates_tables() {
     let ended = treated.run(KEEPER, &environment(folder.path()), true);
     assert!(ended.marks.ends_with("closed\n"), "{}", ended.story());
     let events = trace::read(&treated.trace());
-    let mut cuts: Vec<_> = (0..rounds(40, 600))
-        .map(|_| random.usize(..=events.len()))
-        .collect();
-    cuts.sort_unstable();
+    let cuts = trace::cuts(&mut random, &events, rounds(40, 600));
     let mut kept = Kept::default();
     let mut applied = 0;
     for cut in cuts {

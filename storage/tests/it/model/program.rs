@@ -147,7 +147,7 @@ impl Program {
                 self.reopen().await;
             }
             if self.directory.is_some() && self.random.usize(0..steps) < 4 {
-                self.database.settle().await.expect("settled");
+                self.database.quiesce().await.expect("quiesced");
                 self.operations += 1;
             }
         }

@@ -1,0 +1,73 @@
+//! What a store is after it was closed and opened again.
+
+use super::commits::*;
+use super::{Store, commit, conflict};
+use crate::{Commit, Health, Space};
+
+/// Values, deletes and log entries are there, buffered or not.
+pub async fn keeps_everything(store: Store, reopen: impl AsyncFnOnce() -> Store) {
+    commit(
+        &store,
+        logged(
+            vec![
+                put_stamped(Space::Rows, b"a", b"1"),
+                put(Space::Index, b"b", b"1"),
+            ],
+            b"first",
+        ),
+    )
+    .await;
+    commit(
+        &store,
+        buffered(logged(vec![delete(Space::Index, b"b")], b"second")),
+    )
+    .await;
+    commit(&store, buffered(unlogged(vec![put(Space::Catalog, b"c", b"2")]))).await;
+    let before = log(&*snapshot(&*store).await).await;
+    let store = restart(store, reopen).await;
+    assert_eq!(*store.health().borrow(), Health::Serving);
+    let row = get(&*store, Space::Rows, b"a").await.expect("a value");
+    assert_eq!(stamp(&row), (1, &b"1"[..]));
+    assert_eq!(get(&*store, Space::Index, b"b").await, None);
+    let unlogged = get(&*store, Space::Catalog, b"c").await;
+    assert_eq!(unlogged.as_deref(), Some(&b"2"[..]));
+    assert_eq!(log(&*snapshot(&*store).await).await, before);
+}
+
+/// Neither a sequence nor the number of a commit group is given twice.
+pub async fn goes_on_with_sequence_and_group(store: Store, reopen: impl AsyncFnOnce() -> Store) {
+    for _ in 0..3 {
+        commit(&store, logged(vec![], b"")).await;
+    }
+    let group = snapshot(&*store).await.group();
+    let store = restart(store, reopen).await;
+    assert_eq!(*store.sequence().borrow(), 3);
+    let opened = snapshot(&*store).await;
+    assert_eq!(opened.sequence(), 3);
+    assert!(opened.group() >= group, "{} was {group}", opened.group());
+    assert_eq!(commit(&store, logged(vec![], b"")).await, 4);
+    assert!(snapshot(&*store).await.group() > opened.group());
+}
+
+/// A validation from before a restart doesn't hide what was written between them.
+pub async fn forgets_no_write_that_a_validation_missed(store: Store, reopen: impl AsyncFnOnce() -> Store) {
+    let validated_at = Some(snapshot(&*store).await.group());
+    commit(&store, logged(vec![put(Space::Rows, b"a", b"")], b"")).await;
+    let store = restart(store, reopen).await;
+    let create = checked(
+        vec![absent(Space::Rows, b"a")],
+        logged(vec![put(Space::Rows, b"a", b"")], b""),
+    );
+    let create = Commit {
+        validated_at,
+        ..create
+    };
+    assert_eq!(conflict(&store, create).await, 0);
+}
+
+/// Closes and drops a store, and opens it again.
+async fn restart(store: Store, reopen: impl AsyncFnOnce() -> Store) -> Store {
+    store.close().await.expect("a close");
+    drop(store);
+    reopen().await
+}

@@ -1,0 +1,220 @@
+//! The group committer: the one thread that writes.
+//!
+//! It takes the queued commits, decides them in order against the present state, writes them as one batch with one sync,
+//! publishes the result to readers, and completes them. While it syncs, the next group fills; behind a large one there is
+//! a [commit delay](super::commit_delay).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::commit_delay::CommitDelay;
+use super::commit_group::PendingGroup;
+use super::completion::complete;
+use super::conflict_window::ConflictWindow;
+use super::disk_guard::DiskSpaceGuard;
+use super::failure::Failure;
+use super::journal::GroupMark;
+use super::published::Published;
+use super::requests::{Barrier, CommitterRequest};
+use super::watermark::Watermark;
+use super::write_stall::WriteStall;
+use crate::observer::{CommitGroup, Observer};
+
+/// The state of the committer thread.
+pub(super) struct Committer {
+    pub(super) queue: flume::Receiver<CommitterRequest>,
+    pub(super) published: Arc<Published>,
+    pub(super) watermark: Watermark,
+    /// Last sequence assigned and written.
+    pub(super) last: u64,
+    /// Number of the last group written, and of the last that is durable.
+    pub(super) mark: GroupMark,
+    pub(super) conflicts: ConflictWindow,
+    /// Why nothing is written any more. A failed sync is never tried again: the kernel may have dropped the pages
+    /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
+    pub(super) failure: Option<Failure>,
+    pub(super) delay: CommitDelay,
+    pub(super) stall: WriteStall,
+    pub(super) guard: DiskSpaceGuard,
+    pub(super) observer: Arc<dyn Observer>,
+}
+
+/// How often a committer that refuses for want of disk space polls the device while nobody writes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Committer {
+    /// Works until a barrier closes it.
+    pub(super) fn run(mut self) {
+        self.published.set_shortage(self.guard.shortage());
+        while let Some(request) = self.next() {
+            let Some(barrier) = self.commit_queued(request) else {
+                continue;
+            };
+            if barrier.close {
+                self.end(barrier);
+                return;
+            }
+            let result = self.sync();
+            barrier.complete(&result);
+        }
+    }
+
+    fn next(&mut self) -> Option<CommitterRequest> {
+        while self.guard.is_short() {
+            match self.queue.recv_timeout(POLL_INTERVAL) {
+                Ok(request) => return Some(request),
+                Err(flume::RecvTimeoutError::Timeout) => self.poll_device(),
+                Err(flume::RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        self.queue.recv().ok()
+    }
+
+    fn poll_device(&mut self) {
+        self.guard.poll();
+        self.published.set_shortage(self.guard.shortage());
+    }
+
+    /// Groups queued commits until the group is full or a barrier comes, and commits it.
+    fn commit_queued(&mut self, first: CommitterRequest) -> Option<Barrier> {
+        if self.guard.is_poll_due() {
+            self.poll_device();
+        }
+        // The one that was taken, and those behind it; what doesn't write isn't delayed.
+        if matches!(first, CommitterRequest::Commit(_))
+            && let Some(delay) = self.delay.before_group(1 + self.queue.len())
+        {
+            std::thread::sleep(delay);
+        }
+        let mut group = PendingGroup::new(self.mark.number + 1, self.last);
+        let mut barrier = None;
+        let mut refresh = None;
+        let mut next = Some(first);
+        while let Some(request) = next.take() {
+            match (request, &self.failure) {
+                (CommitterRequest::Commit(queued), None) => match self.guard.admit(&queued.commit) {
+                    Ok(()) => group.add(queued, &self.published.store, &mut self.conflicts),
+                    Err(error) => complete([(queued.completion, Err(error))]),
+                },
+                (CommitterRequest::Commit(queued), Some(failure)) => {
+                    complete([(queued.completion, Err(failure.unavailable()))]);
+                }
+                (CommitterRequest::Barrier(found), _) => {
+                    barrier = Some(found);
+                    break;
+                }
+                (CommitterRequest::Refresh(done), None) => {
+                    refresh = Some(done);
+                    break;
+                }
+                // It is dropped: there will be no fresh snapshot.
+                (CommitterRequest::Refresh(_), Some(_)) => {}
+            }
+            if !group.is_full() {
+                next = self.queue.try_recv().ok();
+            }
+        }
+        self.commit(group);
+        if let Some(done) = refresh {
+            self.refresh(done);
+        }
+        barrier
+    }
+
+    fn refresh(&mut self, done: oneshot::Sender<()>) {
+        if self.failure.is_some() {
+            return;
+        }
+        match self.published.store.write_no_op() {
+            Ok(()) => {
+                self.published.publish(self.last, self.mark.number);
+                // The compactor may have ended.
+                let _ = done.send(());
+            }
+            Err(error) => self.fail(&Failure::writing(&error)),
+        }
+    }
+
+    fn commit(&mut self, mut group: PendingGroup) {
+        if group.has_changes() {
+            let bytes = group.bytes();
+            let stalled = self.stall.wait(&self.published.store, bytes);
+            self.mark.number += 1;
+            let began = Instant::now();
+            if let Err(failure) = stalled.and_then(|()| group.write(&self.published.store, self.mark)) {
+                let failure = failure.with_free_space(self.guard.free());
+                self.fail(&failure);
+                group.fail(&failure);
+                return;
+            }
+            let written = CommitGroup {
+                commits: group.commits(),
+                synced: group.syncs(),
+                took: began.elapsed(),
+            };
+            self.delay.record(written.commits, written.synced, written.took);
+            self.observer.committed(written);
+            if group.syncs() {
+                self.mark.durable = self.mark.number;
+            }
+            self.last = group.last();
+            self.guard.record(bytes);
+            self.published.publish(self.last, self.mark.number);
+            self.published.groups.fetch_add(1, Ordering::Release);
+        }
+        group.complete();
+    }
+
+    fn sync(&mut self) -> Result<(), Failure> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let began = Instant::now();
+        let synced = match self.published.store.persist() {
+            Ok(()) => {
+                self.observer.committed(CommitGroup {
+                    commits: 0,
+                    synced: true,
+                    took: began.elapsed(),
+                });
+                self.mark.durable = self.mark.number;
+                self.watermark
+                    .set(self.last)
+                    .map_err(|error| Failure::watermark(&error))
+            }
+            Err(error) => Err(Failure::writing(&error)),
+        };
+        let synced = synced.map_err(|failure| failure.with_free_space(self.guard.free()));
+        synced.inspect_err(|failure| self.fail(failure))
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.published.fail(failure);
+        self.failure = Some(failure.clone());
+    }
+
+    /// Finishes what waits, and ends.
+    fn end(mut self, barrier: Barrier) {
+        let mut barriers = vec![barrier];
+        while let Ok(request) = self.queue.try_recv() {
+            barriers.extend(self.commit_queued(request));
+        }
+        let result = self.sync();
+        self.published.ended.store(true, Ordering::Release);
+        for barrier in barriers {
+            barrier.complete(&result);
+        }
+    }
+}
+
+/// Waiting callers learn of a panic by their completions being dropped; later ones by this.
+impl Drop for Committer {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.published.fail(&Failure::panicked());
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Completion batching: cuts the cross-thread wake-ups that acknowledging a commit group takes.
+//!
+//! To wake a runtime of one thread from another costs a system call each time, and its thread starts at once: with a wake for each commit of
+//! a group, its first caller would be answered before the second is told, and each alone. So the commits of a group whose callers wait on
+//! such a runtime are completed together, by a task of it.
+
+use std::cell::RefCell;
+
+use tokio::runtime::{Handle, Id, RuntimeFlavor};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::commit::KvCommitted;
+use crate::error::Error;
+
+type Outcome = Result<KvCommitted, Error>;
+
+thread_local! {
+    /// The dispatcher of the runtime that this thread runs.
+    static DISPATCHER: RefCell<Option<Dispatcher>> = const { RefCell::new(None) };
+}
+
+/// The committer's end of a commit: its outcome is sent here. Dropped without one, the caller learns just that.
+#[derive(Debug)]
+pub(super) struct Completion {
+    sender: oneshot::Sender<Outcome>,
+    dispatcher: Option<Dispatcher>,
+}
+
+impl Completion {
+    /// A completion, and the receiver of its outcome, which is waited for in this task, if it is called in one.
+    pub(super) fn new() -> (Self, oneshot::Receiver<Outcome>) {
+        let (sender, receiver) = oneshot::channel();
+        let dispatcher = Dispatcher::current();
+        (Self { sender, dispatcher }, receiver)
+    }
+}
+
+/// Completes commits, in order for each runtime.
+pub(super) fn complete(outcomes: impl IntoIterator<Item = (Completion, Outcome)>) {
+    let mut batches: Vec<(Dispatcher, CompletionBatch)> = Vec::new();
+    for (Completion { sender, dispatcher }, outcome) in outcomes {
+        let completed = Completed { sender, outcome };
+        match dispatcher {
+            None => completed.send(),
+            Some(dispatcher) => match batches.iter_mut().find(|(known, _)| known.is(&dispatcher)) {
+                Some((_, batch)) => batch.0.push(completed),
+                None => batches.push((dispatcher, CompletionBatch(vec![completed]))),
+            },
+        }
+    }
+    for (dispatcher, batch) in batches {
+        // One alone needs no dispatcher. The batch of a dispatcher that is gone comes back, and is sent here.
+        if batch.0.len() > 1 {
+            drop(dispatcher.batches.send(batch));
+        }
+    }
+}
+
+/// Sends completions from a task of the runtime where they are waited for.
+#[derive(Clone, Debug)]
+struct Dispatcher {
+    runtime: Id,
+    /// Never holds more completions than there are commits that wait.
+    batches: mpsc::UnboundedSender<CompletionBatch>,
+}
+
+impl Dispatcher {
+    /// The dispatcher of the runtime that runs this task, if it has one thread; else nobody is sure to run a dispatcher.
+    fn current() -> Option<Self> {
+        tokio::task::try_id()?;
+        let handle = Handle::try_current().ok()?;
+        if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
+            return None;
+        }
+        DISPATCHER.with_borrow_mut(|dispatcher| {
+            let runtime = handle.id();
+            let known = dispatcher
+                .take()
+                .filter(|known| known.runtime == runtime && !known.batches.is_closed());
+            let current = known.unwrap_or_else(|| Self::start(&handle));
+            *dispatcher = Some(current.clone());
+            Some(current)
+        })
+    }
+
+    /// Spawns the task. It ends with the runtime, or when its thread has another dispatcher and nothing waits for this one.
+    fn start(runtime: &Handle) -> Self {
+        let (batches, mut arrived) = mpsc::unbounded_channel::<CompletionBatch>();
+        runtime.spawn(async move {
+            while let Some(batch) = arrived.recv().await {
+                drop(batch);
+            }
+        });
+        let runtime = runtime.id();
+        Self { runtime, batches }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.batches.same_channel(&other.batches)
+    }
+}
+
+/// Completions that are sent together. They are sent wherever it is dropped, so that none is lost with a runtime.
+#[derive(Debug)]
+struct CompletionBatch(Vec<Completed>);
+
+impl Drop for CompletionBatch {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Completed::send);
+    }
+}
+
+/// An outcome on its way to its caller.
+#[derive(Debug)]
+struct Completed {
+    sender: oneshot::Sender<Outcome>,
+    outcome: Outcome,
+}
+
+impl Completed {
+    fn send(self) {
+        // A caller that stopped waiting doesn't need to know.
+        let _ = self.sender.send(self.outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    const COMMITS: u64 = 5;
+
+    /// Completions of so many commits with their outcomes, and the receivers.
+    fn waiting() -> (Vec<(Completion, Outcome)>, Vec<oneshot::Receiver<Outcome>>) {
+        let outcome = |sequence| Ok(KvCommitted { sequence });
+        (0..COMMITS)
+            .map(|sequence| {
+                let (completion, receiver) = Completion::new();
+                ((completion, outcome(sequence)), receiver)
+            })
+            .unzip()
+    }
+
+    /// The sequences that have arrived.
+    fn arrived(waiting: &mut [oneshot::Receiver<Outcome>]) -> Vec<u64> {
+        let arrived = waiting.iter_mut().filter_map(|answer| answer.try_recv().ok());
+        arrived
+            .map(|outcome| outcome.expect("committed").sequence)
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn a_runtime_of_one_thread_is_sent_all_by_a_task_of_it() {
+        let task = tokio::spawn(async {
+            let (outcomes, mut waiting) = waiting();
+            let committer = std::thread::spawn(|| complete(outcomes));
+            committer.join().expect("no panic");
+            assert_eq!(arrived(&mut waiting), [], "none before the dispatcher ran");
+            tokio::task::yield_now().await;
+            assert_eq!(arrived(&mut waiting), [0, 1, 2, 3, 4]);
+        });
+        task.await.expect("no panic");
+    }
+
+    #[tokio::test]
+    async fn one_alone_is_sent_at_once() {
+        let task = tokio::spawn(async {
+            let (mut outcomes, mut waiting) = waiting();
+            complete(outcomes.drain(..1));
+            assert_eq!(arrived(&mut waiting), [0]);
+        });
+        task.await.expect("no panic");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_runtime_of_many_threads_is_sent_each_at_once() {
+        let task = tokio::spawn(async {
+            let (outcomes, mut waiting) = waiting();
+            complete(outcomes);
+            assert_eq!(arrived(&mut waiting), [0, 1, 2, 3, 4]);
+        });
+        task.await.expect("no panic");
+    }
+
+    #[test]
+    fn a_blocked_thread_is_sent_each_at_once() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let (outcomes, mut waiting) = runtime.block_on(async { waiting() });
+        complete(outcomes);
+        assert_eq!(arrived(&mut waiting), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn no_completion_is_lost_with_a_runtime() {
+        let runtimes = [(); 2].map(|()| Builder::new_current_thread().build().expect("a runtime"));
+        let [(first, mut of_first), (second, mut of_second)] = runtimes.each_ref().map(|runtime| {
+            let waiting = runtime.block_on(async { tokio::spawn(async { waiting() }).await });
+            waiting.expect("no panic")
+        });
+        let [first_runtime, second_runtime] = runtimes;
+        drop(first_runtime);
+        complete(first.into_iter().chain(second));
+        assert_eq!(arrived(&mut of_first), [0, 1, 2, 3, 4], "it was gone before");
+        assert_eq!(arrived(&mut of_second), [], "each runtime has its own dispatcher");
+        drop(second_runtime);
+        assert_eq!(
+            arrived(&mut of_second),
+            [0, 1, 2, 3, 4],
+            "it ended before it sent them"
+        );
+    }
+}

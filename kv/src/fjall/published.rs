@@ -1,0 +1,98 @@
+//! What the committer publishes: the state that readers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::disk_guard;
+use super::failure::Failure;
+use super::snapshot::Cut;
+use super::store::Store;
+use crate::engine::Health;
+
+/// The last cut, sequence and health, and counters for statistics.
+pub(super) struct Published {
+    pub(super) store: Arc<Store>,
+    pub(super) cut: RwLock<Arc<Cut>>,
+    pub(super) sequence: watch::Sender<u64>,
+    pub(super) health: watch::Sender<Health>,
+    /// Set when the committer ended as it should; what it left in the queue was not taken.
+    pub(super) ended: AtomicBool,
+    /// Groups written since the opening.
+    pub(super) groups: AtomicU64,
+    /// Times the store was quiesced since the opening.
+    pub(super) quiesced: AtomicU64,
+    /// Major compactions of a space since the opening.
+    pub(super) major_compactions: AtomicU64,
+}
+
+impl Published {
+    pub(super) fn new(store: Arc<Store>, sequence: u64, group: u64) -> Self {
+        Self {
+            cut: RwLock::new(Arc::new(Cut::take(store.clone(), sequence, group))),
+            store,
+            sequence: watch::Sender::new(sequence),
+            health: watch::Sender::new(Health::Serving),
+            ended: AtomicBool::new(false),
+            groups: AtomicU64::new(0),
+            quiesced: AtomicU64::new(0),
+            major_compactions: AtomicU64::new(0),
+        }
+    }
+
+    /// Publishes the present state. Only right in the committer, between two groups.
+    pub(super) fn publish(&self, sequence: u64, group: u64) {
+        // The one before is dropped by its last reader, or here, but not under the lock.
+        let cut = Arc::new(Cut::take(self.store.clone(), sequence, group));
+        let mut shown = self.cut.write();
+        // Under the lock of the cut: no reader sees a change above the sequence, and none waits for watchers to be woken.
+        let mut advanced = false;
+        self.sequence.send_if_modified(|shown| {
+            advanced = *shown != sequence;
+            *shown = sequence;
+            false
+        });
+        let _before = std::mem::replace(&mut *shown, cut);
+        drop(shown);
+        self.sequence.send_if_modified(|_| advanced);
+    }
+
+    /// Publishes that the store has failed; the first reason stays.
+    pub(super) fn fail(&self, failure: &Failure) {
+        self.health.send_if_modified(|health| {
+            if matches!(health, Health::Failed { .. }) {
+                return false;
+            }
+            tracing::error!(
+                reason = failure.reason,
+                "the store failed and takes no more commits"
+            );
+            *health = Health::Failed {
+                reason: failure.reason.clone(),
+            };
+            true
+        });
+    }
+
+    /// Publishes whether the device has too little space: its free bytes and the reserve when it has.
+    pub(super) fn set_shortage(&self, shortage: Option<(u64, u64)>) {
+        self.health.send_if_modified(|health| {
+            let now = match (&*health, shortage) {
+                (Health::Serving, Some((free, reserve))) => {
+                    let reason = disk_guard::reason(free, reserve);
+                    tracing::warn!(reason, "writes are refused until there is room");
+                    Health::Full { reason }
+                }
+                (Health::Full { .. }, None) => {
+                    tracing::info!("there is room on the device; writes are taken again");
+                    Health::Serving
+                }
+                _ => return false,
+            };
+            *health = now;
+            true
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! Snapshots: reads of one published state.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use ::fjall::Readable;
+
+use super::failure;
+use super::store::Store;
+use crate::engine::KvSnapshot;
+use crate::error::Error;
+use crate::limits::INLINE_ROWS;
+use crate::scan::{Direction, Page, Scan};
+use crate::space::Space;
+
+/// Most entries that memory is reserved for before they are found.
+const EXPECTED_ROWS: usize = 512;
+
+/// The state after a group of commits. The committer makes one after each; readers share it, so that opening a
+/// snapshot waits for nothing and never sees a group that isn't acknowledged.
+pub(super) struct Cut {
+    sequence: u64,
+    /// Number of the last commit group it includes.
+    group: u64,
+    snapshot: ::fjall::Snapshot,
+    store: Arc<Store>,
+}
+
+impl Cut {
+    /// The present state. Only right in the committer, between two groups.
+    pub(super) fn take(store: Arc<Store>, sequence: u64, group: u64) -> Self {
+        Self {
+            sequence,
+            group,
+            snapshot: store.database().snapshot(),
+            store,
+        }
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        self.snapshot
+            .get(self.store.keyspace(space), key)
+            .map(|value| value.map(Into::into))
+            .map_err(|error| failure::unreadable(space, error))
+    }
+
+    fn multi_get(&self, space: Space, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, Error> {
+        keys.iter().map(|key| self.get(space, key)).collect()
+    }
+
+    fn scan(&self, scan: &Scan) -> Result<Page, Error> {
+        // The engine panics on an inverted range.
+        if scan.low >= scan.high {
+            return Ok(Page::default());
+        }
+        let mut range = self.snapshot.range(
+            self.store.keyspace(scan.space),
+            scan.low.as_ref()..scan.high.as_ref(),
+        );
+        let mut page = Page {
+            entries: Vec::with_capacity(scan.rows.min(EXPECTED_ROWS)),
+            next: None,
+        };
+        let mut bytes = 0;
+        loop {
+            let entry = match scan.direction {
+                Direction::Forward => range.next(),
+                Direction::Backward => range.next_back(),
+            };
+            let Some(entry) = entry else {
+                return Ok(page);
+            };
+            let (key, value) = entry
+                .into_inner()
+                .map_err(|error| failure::unreadable(scan.space, error))?;
+            bytes += key.len() + value.len();
+            let full = page.entries.len() >= scan.rows.max(1) || bytes > scan.bytes;
+            if full && !page.entries.is_empty() {
+                page.next = Some(key.into());
+                return Ok(page);
+            }
+            page.entries.push((key.into(), value.into()));
+        }
+    }
+}
+
+/// A reader's share of a [`Cut`].
+pub(super) struct FjallSnapshot(pub(super) Arc<Cut>);
+
+impl std::fmt::Debug for FjallSnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FjallSnapshot")
+            .field("sequence", &self.0.sequence)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl KvSnapshot for FjallSnapshot {
+    fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+
+    fn group(&self) -> u64 {
+        self.0.group
+    }
+
+    /// On the caller's thread: a few microseconds from a cache, under a tenth of a millisecond from a disk, where a
+    /// change of threads costs more.
+    async fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        self.0.get(space, key)
+    }
+
+    async fn multi_get(&self, space: Space, keys: Vec<Bytes>) -> Result<Vec<Option<Bytes>>, Error> {
+        if keys.len() <= INLINE_ROWS {
+            return self.0.multi_get(space, &keys);
+        }
+        let cut = self.0.clone();
+        blocking(move || cut.multi_get(space, &keys)).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<Page, Error> {
+        if scan.rows <= INLINE_ROWS {
+            return self.0.scan(&scan);
+        }
+        let cut = self.0.clone();
+        blocking(move || cut.scan(&scan)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(result) => result,
+        Err(stopped) => Err(Error::Unavailable {
+            reason: format!("a read was stopped: {stopped}"),
+        }),
+    }
+}

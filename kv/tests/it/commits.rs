@@ -1,0 +1,4 @@
+//! Short forms of what tests write and read, and where their randomness comes from.
+
+pub(crate) use souk_kv::contract::commits::*;
+pub(crate) use souk_seeds::random;

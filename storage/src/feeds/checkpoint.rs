@@ -1,0 +1,113 @@
+//! What a feed is, and how far it got.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::id::TableId;
+use crate::key;
+use crate::value::PrimaryKey;
+
+/// What a feed delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivers {
+    Base,
+    Changes,
+    BaseAndChanges,
+}
+
+/// What a feed was created as; never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Definition {
+    /// When it was created, nanoseconds since the Unix epoch. Tells it from others that had its name.
+    pub(crate) created: i64,
+    pub(crate) delivers: Delivers,
+    /// Its tables in order; empty: all.
+    pub(crate) tables: Vec<TableId>,
+    pub(crate) hold: Duration,
+}
+
+impl Definition {
+    /// Whether it delivers a table.
+    pub(crate) fn has(&self, table: TableId) -> bool {
+        self.tables.is_empty() || self.tables.binary_search(&table).is_ok()
+    }
+}
+
+/// How far a feed got: the rows before the cut have been delivered as of the position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Checkpoint {
+    pub(crate) stage: Stage,
+    /// A sequence.
+    pub(crate) position: u64,
+}
+
+/// What a feed is at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The rows behind the cut are still to be delivered.
+    Base { cut: Cut },
+    /// All rows have been delivered, or none are to be.
+    Changes,
+    /// Everything has been delivered.
+    Finished,
+    /// The log lost changes that were delivered.
+    Lost,
+}
+
+/// A place among the rows of all tables, in the order of their keys: a table, or the key of a row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cut(Bytes);
+
+impl Cut {
+    /// Before all rows.
+    pub(crate) fn start() -> Self {
+        Self::table(TableId(0))
+    }
+
+    /// Before the rows of a table.
+    pub(crate) fn table(table: TableId) -> Self {
+        Self(key::before_rows(table))
+    }
+
+    /// Before a row.
+    pub(crate) fn row(table: TableId, key: &PrimaryKey) -> Self {
+        Self(key::row(table, key))
+    }
+
+    /// The cut of these bytes, if they are of one.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let whole = bytes.len() == size_of::<TableId>() || key::primary_key_of_row(bytes).is_ok();
+        whole.then(|| Self(Bytes::copy_from_slice(bytes)))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Its table, and the key of the row behind it unless it is before the whole table.
+    pub(crate) fn place(&self) -> (TableId, Option<PrimaryKey>) {
+        let table = self.0.first_chunk().map_or(0, |table| u32::from_be_bytes(*table));
+        (TableId(table), key::primary_key_of_row(&self.0).ok())
+    }
+
+    /// Whether a row, given by its encoded key, is before the cut.
+    pub(crate) fn is_above(&self, table: TableId, key: &[u8]) -> bool {
+        let (own, rest) = self.0.split_at_checked(size_of::<TableId>()).unwrap_or_default();
+        (&table.0.to_be_bytes()[..], key) < (own, rest)
+    }
+}
+
+impl Checkpoint {
+    /// Whether it is as far as another or further.
+    pub(crate) fn reaches(&self, other: &Self) -> bool {
+        let further = match (&self.stage, &other.stage) {
+            (Stage::Base { cut }, Stage::Base { cut: before }) => cut >= before,
+            (Stage::Changes | Stage::Finished, Stage::Base { .. } | Stage::Changes | Stage::Finished) => true,
+            (Stage::Base { .. }, Stage::Changes | Stage::Finished | Stage::Lost)
+            | (Stage::Changes | Stage::Finished, Stage::Lost)
+            | (Stage::Lost, _) => false,
+        };
+        further && self.position >= other.position
+    }
+}

@@ -1,0 +1,169 @@
+//! The bytes of a feed and of its tokens.
+//!
+//! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, then
+//! its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
+//! checkpoint: stage, position u64, and in the base stage the cut.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use souk_kv::histories::Histories;
+
+use crate::clock::nanos;
+use crate::codec::{Malformed, Reader, put_bytes, put_varint};
+use crate::error::{Error, Result};
+use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::id::TableId;
+
+const FORMAT: u8 = 1;
+const TOKEN_FORMAT: u8 = 2;
+
+const BASE: u8 = 1;
+const CHANGES: u8 = 2;
+/// Both, as what is delivered; none, as a stage.
+const BASE_AND_CHANGES: u8 = 3;
+const FINISHED: u8 = 3;
+const LOST: u8 = 4;
+
+/// A place in a feed; survives being sent away as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedToken(Bytes);
+
+impl FeedToken {
+    pub(crate) fn new(definition: &Definition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
+        let mut out = vec![TOKEN_FORMAT];
+        out.extend_from_slice(&definition.created.to_be_bytes());
+        out.extend_from_slice(&histories.of(checkpoint.position).to_be_bytes());
+        put_checkpoint(&mut out, checkpoint);
+        Self(out.into())
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// A token from its bytes; whether it fits a feed is checked when it is used.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The place, if it is of this feed, and of a history that the database has had.
+    pub(crate) fn checkpoint(&self, definition: &Definition, histories: &Histories) -> Result<Checkpoint> {
+        let read = || -> Result<Checkpoint, Malformed> {
+            let mut reader = Reader::new(&self.0);
+            if reader.u8()? != TOKEN_FORMAT {
+                return Err(Malformed("format 2"));
+            }
+            if reader.i64()? != definition.created {
+                return Err(Malformed(
+                    "this feed; it is of another, maybe one that had its name before",
+                ));
+            }
+            let history = reader.u64()?;
+            let checkpoint = read_checkpoint(&mut reader)?;
+            reader.finish()?;
+            if histories.of(checkpoint.position) != history {
+                return Err(Malformed(
+                    "this history; it is of one that a restore or an accepted loss has ended",
+                ));
+            }
+            let fits = match checkpoint.stage {
+                Stage::Base { .. } => definition.delivers != Delivers::Changes,
+                Stage::Changes => definition.delivers != Delivers::Base,
+                Stage::Finished => definition.delivers == Delivers::Base,
+                Stage::Lost => false,
+            };
+            if !fits {
+                return Err(Malformed("a stage of this feed"));
+            }
+            Ok(checkpoint)
+        };
+        read().map_err(|Malformed(expected)| Error::invalid("token of a feed", format!("lacks {expected}")))
+    }
+}
+
+/// The bytes of a feed.
+pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8> {
+    let mut out = vec![FORMAT];
+    out.extend_from_slice(&definition.created.to_be_bytes());
+    out.push(match definition.delivers {
+        Delivers::Base => BASE,
+        Delivers::Changes => CHANGES,
+        Delivers::BaseAndChanges => BASE_AND_CHANGES,
+    });
+    out.extend_from_slice(&nanos(definition.hold).to_be_bytes());
+    put_varint(&mut out, definition.tables.len() as u64);
+    for table in &definition.tables {
+        put_varint(&mut out, u64::from(table.0));
+    }
+    put_checkpoint(&mut out, checkpoint);
+    out
+}
+
+/// The feed of these bytes.
+pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<(Definition, Checkpoint)> {
+    read(bytes).map_err(|Malformed(expected)| Error::corrupt(format!("feed {name:?}: expected {expected}")))
+}
+
+fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? != FORMAT {
+        return Err(Malformed("a feed of format 1"));
+    }
+    let created = reader.i64()?;
+    let delivers = match reader.u8()? {
+        BASE => Delivers::Base,
+        CHANGES => Delivers::Changes,
+        BASE_AND_CHANGES => Delivers::BaseAndChanges,
+        _ => return Err(Malformed("what a feed delivers")),
+    };
+    let hold = u64::try_from(reader.i64()?).map_err(|_| Malformed("a duration"))?;
+    let tables = (0..reader.count()?)
+        .map(|_| {
+            let table = u32::try_from(reader.varint()?).map_err(|_| Malformed("a table"))?;
+            Ok(TableId(table))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let checkpoint = read_checkpoint(&mut reader)?;
+    reader.finish()?;
+    let definition = Definition {
+        created,
+        delivers,
+        tables,
+        hold: Duration::from_nanos(hold),
+    };
+    Ok((definition, checkpoint))
+}
+
+fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {
+    let (stage, cut) = match &checkpoint.stage {
+        Stage::Base { cut } => (BASE, Some(cut)),
+        Stage::Changes => (CHANGES, None),
+        Stage::Finished => (FINISHED, None),
+        Stage::Lost => (LOST, None),
+    };
+    out.push(stage);
+    out.extend_from_slice(&checkpoint.position.to_be_bytes());
+    if let Some(cut) = cut {
+        put_bytes(out, cut.as_bytes());
+    }
+}
+
+fn read_checkpoint(reader: &mut Reader<'_>) -> Result<Checkpoint, Malformed> {
+    let stage = reader.u8()?;
+    let position = reader.u64()?;
+    let stage = match stage {
+        BASE => Stage::Base {
+            cut: Cut::from_bytes(reader.bytes()?).ok_or(Malformed("a table or the key of a row"))?,
+        },
+        CHANGES => Stage::Changes,
+        FINISHED => Stage::Finished,
+        LOST => Stage::Lost,
+        _ => return Err(Malformed("a stage")),
+    };
+    Ok(Checkpoint { stage, position })
+}

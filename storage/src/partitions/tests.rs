@@ -1,0 +1,107 @@
+use std::time::Duration;
+
+use super::*;
+use crate::batch::{Condition, RowOperation};
+use crate::catalog::Definition;
+use crate::error::ErrorKind;
+use crate::id::TableId;
+use crate::limits::{MAX_STAGED_BYTES, MAX_TRANSACTION_LIFE, MAX_TRANSACTIONS};
+use crate::schema::{KeyKind, TableSchema};
+use crate::value::PrimaryKey;
+
+fn table() -> Table {
+    let schema = TableSchema::new("t").key("id", KeyKind::Integer).transactions();
+    Table::new(TableId(1), Definition::new(schema))
+}
+
+fn delete(table: &Table, id: i64) -> RowWrite {
+    let key = PrimaryKey::integer(id);
+    RowWrite::new(table, RowOperation::Delete { key }, Condition::none())
+}
+
+fn limit(result: Result<impl std::fmt::Debug>) -> (&'static str, usize) {
+    match result {
+        Err(Error::LimitExceeded { limit, max, .. }) => (limit, max),
+        other => panic!("expected a limit, got {other:?}"),
+    }
+}
+
+#[test]
+fn keep_nothing_of_what_has_ended() {
+    let (partitions, table) = (Partitions::new(), table());
+    let mut writers = Writers::new(&partitions);
+    writers.join(&delete(&table, 1), 0).expect("a free partition");
+    writers.join(&delete(&table, 1), 0).expect("held already");
+    writers.join(&delete(&table, 2), 0).expect("a free partition");
+    let id = partitions.claim(&table, &1.into(), 0).expect("a transaction");
+    partitions.hold(id, 0);
+    partitions.resize(id, 100).expect("room");
+    let refused = Writers::new(&partitions).join(&delete(&table, 1), 0);
+    assert!(matches!(refused, Err(Error::TransactionConflict { .. })));
+    drop(writers);
+    partitions.end(id);
+    partitions.end(id);
+    let state = partitions.0.lock();
+    assert!(state.partitions.is_empty() && state.open.is_empty());
+    assert_eq!(state.staged_bytes, 0);
+}
+
+#[test]
+fn are_limited_in_number() {
+    let (partitions, table) = (Partitions::new(), table());
+    let claim = |number: usize, now| {
+        let partition = i64::try_from(number).expect("a number").into();
+        let id = partitions.claim(&table, &partition, now)?;
+        partitions.hold(id, now);
+        Ok(id)
+    };
+    let first = claim(0, 0).expect("a transaction");
+    for number in 1..MAX_TRANSACTIONS {
+        claim(number, 1).expect("a transaction");
+    }
+    assert_eq!(
+        limit(claim(MAX_TRANSACTIONS, 1)),
+        ("MAX_TRANSACTIONS", MAX_TRANSACTIONS)
+    );
+    // One whose time is up makes room.
+    let over = nanos(MAX_TRANSACTION_LIFE);
+    claim(MAX_TRANSACTIONS, over).expect("a transaction");
+    let gone = partitions.touch(first, over).map_err(|error| error.kind());
+    assert_eq!(gone, Err(ErrorKind::TransactionNotFound));
+}
+
+#[test]
+fn share_a_limit_of_memory() {
+    let (partitions, table) = (Partitions::new(), table());
+    let claim = |partition: i64| {
+        let id = partitions.claim(&table, &partition.into(), 0);
+        id.expect("a transaction")
+    };
+    let (first, second) = (claim(1), claim(2));
+    partitions.resize(first, MAX_STAGED_BYTES - 10).expect("room");
+    partitions.resize(second, 10).expect("room");
+    assert_eq!(
+        limit(partitions.resize(second, 11)),
+        ("MAX_STAGED_BYTES", MAX_STAGED_BYTES)
+    );
+    partitions.resize(first, 0).expect("less");
+    partitions.resize(second, MAX_STAGED_BYTES).expect("room");
+    partitions.end(second);
+    partitions.resize(first, MAX_STAGED_BYTES).expect("room");
+}
+
+#[test]
+fn are_not_ended_while_they_wait_or_commit() {
+    let (partitions, table) = (Partitions::new(), table());
+    let over = nanos(MAX_TRANSACTION_LIFE + Duration::from_secs(1));
+    let waiting = partitions.claim(&table, &1.into(), 0).expect("a transaction");
+    let committing = partitions.claim(&table, &2.into(), 0).expect("a transaction");
+    partitions.hold(committing, 0);
+    partitions.commits(committing, 0).expect("a transaction");
+    partitions.sweep(over);
+    for id in [waiting, committing] {
+        partitions.touch(id, over).expect("a transaction");
+        let busy = partitions.resume(id, over).map_err(|error| error.kind());
+        assert_eq!(busy.err(), Some(ErrorKind::TransactionBusy));
+    }
+}
