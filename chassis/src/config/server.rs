@@ -35,9 +35,6 @@ pub struct ServerConfig {
     pub workers: usize,
     /// Calls being worked on at a time, in the whole process.
     pub concurrency_max: usize,
-    /// Fewest calls being worked on at a time, to which that number falls while calls take longer than usual; 0 leaves it
-    /// where it is.
-    pub concurrency_min: usize,
     /// Calls that may wait for a free place; the next one is shed with RESOURCE_EXHAUSTED.
     pub queue_max: usize,
     /// Connections open at a time; a further one takes the place of the oldest that no call of was let in, or waits in the listener's
@@ -89,7 +86,6 @@ impl Default for ServerConfig {
             message_bytes_max: MESSAGE_BYTES_CEILING,
             workers: workers::for_calls_that_work(),
             concurrency_max: 512,
-            concurrency_min: 0,
             queue_max: 2048,
             connections_max: 4096,
             connections_per_address_max: 1024,
