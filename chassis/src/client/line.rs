@@ -22,7 +22,7 @@ pub(super) enum ConnectError {
     Late(Duration),
     /// It was lost as it began.
     #[error("no HTTP/2")]
-    Http2(#[source] h2::Error),
+    Http2(#[source] hyper::Error),
     /// Whoever was to make it is gone.
     #[error("nobody makes the connection any more")]
     Abandoned,
