@@ -16,13 +16,12 @@ use http::{Extensions, Request, Response};
 use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
 
 use super::caller::CallerKey;
 use super::hold::hold_until_end;
 use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
-use super::{AnswerBody, Inner, refuse, refused};
+use super::{AnswerBody, Around, Inner, refuse, refused};
 use crate::health;
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
@@ -183,30 +182,16 @@ impl ConcurrencyLayer {
     }
 }
 
-impl<S> Layer<S> for ConcurrencyLayer {
-    type Service = Concurrency<S>;
-
-    fn layer(&self, inner: S) -> Concurrency<S> {
-        Concurrency {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`ConcurrencyLayer`].
-#[derive(Debug)]
-pub struct Concurrency<S> {
-    inner: S,
-    layer: ConcurrencyLayer,
-}
-
-impl<S: Inner> Inner for Concurrency<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let layer = &self.layer;
+impl Around for ConcurrencyLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let layer = self;
         let path = request.uri().path();
         if health::is_asked(path) {
-            let answer = self.inner.call(request);
+            let answer = inner.call(request);
             return Either::Left(
                 answer
                     .map(|response| hold_until_end(response, None))
@@ -225,13 +210,13 @@ impl<S: Inner> Inner for Concurrency<S> {
                     Ok(place) => place,
                     Err(status) => return refuse(status),
                 };
-                let response = self.inner.call(request).await;
+                let response = inner.call(request).await;
                 drop(place);
                 hold_until_end(response, Some(taken))
             });
             return Either::Right(waits.right_future());
         };
-        let answer = self.inner.call(request).map(|response| {
+        let answer = inner.call(request).map(|response| {
             drop(place);
             hold_until_end(response, Some(taken))
         });

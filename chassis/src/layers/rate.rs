@@ -20,12 +20,11 @@ use http::{Extensions, Request, Response};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
 
 use super::caller::CallerKey;
 use super::pool::{Columns, ROWS};
 use super::shed::Sheds;
-use super::{AnswerBody, Inner, refused};
+use super::{AnswerBody, Around, Inner, refused};
 use crate::config::RateConfig;
 use crate::health;
 use crate::status::StatusBuilder;
@@ -190,28 +189,14 @@ impl RateLayer {
     }
 }
 
-impl<S> Layer<S> for RateLayer {
-    type Service = Rate<S>;
-
-    fn layer(&self, inner: S) -> Rate<S> {
-        Rate {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`RateLayer`].
-#[derive(Debug)]
-pub struct Rate<S> {
-    inner: S,
-    layer: RateLayer,
-}
-
-impl<S: Inner> Inner for Rate<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        match self.layer.take(request.uri().path(), request.extensions()) {
-            Ok(()) => Either::Left(self.inner.call(request)),
+impl Around for RateLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        match self.take(request.uri().path(), request.extensions()) {
+            Ok(()) => Either::Left(inner.call(request)),
             Err(status) => Either::Right(refused(status)),
         }
     }

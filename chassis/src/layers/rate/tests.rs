@@ -1,5 +1,6 @@
 use tonic::Code;
 use tonic_types::StatusExt as _;
+use tower::Layer as _;
 
 use super::*;
 use crate::ends::Ends;
