@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use http::Uri;
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
-use opentelemetry_sdk::propagation::BaggagePropagator;
+use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::Sampler;
 
 use super::TelemetryError;
 use super::exemplar::ExemplarFilter;
 use crate::config::ClientTlsConfig;
-use crate::propagate::TraceContext;
 
 /// Where a signal goes, by OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -298,7 +297,7 @@ impl OtelEnvironment {
 
     /// The chosen propagators.
     pub(super) fn propagator(&self) -> TextMapCompositePropagator {
-        let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContext::default());
+        let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContextPropagator::new());
         let baggage: Box<dyn TextMapPropagator + Send + Sync> = Box::new(BaggagePropagator::new());
         let chosen = [(self.trace_context, trace_context), (self.baggage, baggage)];
         TextMapCompositePropagator::new(chosen.into_iter().filter(|(on, _)| *on).map(|(_, p)| p).collect())
