@@ -22,16 +22,13 @@ use crate::layers::{
 use crate::methods::Methods;
 use crate::tls::TlsError;
 
-mod answer;
+mod bodies;
 mod channel;
 mod connection;
 pub(crate) mod dial;
-mod ended;
-mod keepalive;
 mod line;
 #[cfg(test)]
 mod stage;
-mod upload;
 
 pub use channel::{CallError, Channel};
 

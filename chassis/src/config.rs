@@ -3,8 +3,8 @@
 //! Settings are a plain struct with `Default`. Over the defaults come, in this order, a TOML file, `SOUK_` variables
 //! of the environment (`SOUK_SERVER__LISTEN` sets `server.listen`) and `key=value` overrides from the command line.
 //! A key that the struct doesn't have is refused, wherever it stands, and all errors are reported at once, each with
-//! its origin. The struct is the only schema: mark it and all structs in it `#[serde(default)]`, since every setting is
-//! checked by itself against the defaults.
+//! its origin. The struct is the only schema: mark it and all structs in it `#[serde(default, deny_unknown_fields)]`,
+//! since every setting is checked by itself against the defaults.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};

@@ -16,8 +16,8 @@ use futures_util::future::{Ready, ready};
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
-use tower::Service;
 use tower::util::ServiceExt as _;
+use tower::{Layer, Service};
 
 pub mod admission;
 pub mod caller;
@@ -121,6 +121,53 @@ pub trait Inner: Send + Sync + 'static {
     /// Answers.
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send;
 }
+
+/// A layer: what it does around what is inside of it.
+pub trait Around: Clone + Send + Sync + 'static {
+    /// Answers, by `inner` or by itself.
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send;
+}
+
+/// A layer and what is inside.
+#[derive(Debug)]
+pub struct Layered<L, S> {
+    layer: L,
+    inner: S,
+}
+
+impl<L: Around, S: Inner> Inner for Layered<L, S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        self.layer.call(&self.inner, request)
+    }
+}
+
+/// Has layers put around services in the order of a `ServiceBuilder`.
+macro_rules! put_around {
+    ($($layer:ty),+ $(,)?) => {$(
+        impl<S> Layer<S> for $layer {
+            type Service = Layered<Self, S>;
+
+            fn layer(&self, inner: S) -> Self::Service {
+                Layered { layer: self.clone(), inner }
+            }
+        }
+    )+};
+}
+
+put_around!(
+    trace::TraceLayer,
+    metrics::MetricsLayer,
+    drain::DrainLayer,
+    catch_panic::CatchPanicLayer,
+    deadline::DeadlineLayer,
+    rate::RateLayer,
+    concurrency::ConcurrencyLayer,
+    error_info::ErrorInfoLayer,
+);
 
 /// The body of a layer's answer. By default it is empty: that of a refusal.
 pub trait AnswerBody:

@@ -293,11 +293,7 @@ pub fn metered_stack(
         // Behind it, to count calls for who makes them; the cheapest refusal of those who are known.
         .layer(rate)
         // After the cheap refusals, before the first byte of the body is read.
-        .layer(
-            ConcurrencyLayer::new(limits, methods.clone(), sheds)
-                .adapting(config.concurrency_min)
-                .observed(meter),
-        )
+        .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
         // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
         .layer(ErrorInfoLayer::new(methods.clone()))
         // Message limits and compression, then the services or, in a gateway, the way to them.

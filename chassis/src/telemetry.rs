@@ -42,17 +42,14 @@ mod process;
 pub mod prometheus;
 mod role;
 pub(crate) mod sampling;
-mod span_batches;
-mod span_bytes;
 mod span_events;
-mod trace_collector;
 mod trace_place;
 
 pub use guard::TelemetryGuard;
 pub use role::Role;
 pub use trace_place::{InPlace, TracePlace, recorded};
 
-use environment::{Exporting, OtelEnvironment};
+use environment::OtelEnvironment;
 use guard::Providers;
 use log::LogLayer;
 use log_records::LogRecords;
@@ -128,7 +125,7 @@ pub enum TelemetryError {
         /// Its value.
         value: String,
         /// What is supported.
-        expected: &'static str,
+        expected: String,
     },
     /// The exporter can't be made from the variables.
     #[error("the OTLP exporter can't be made; check the OTEL_EXPORTER_OTLP_ variables")]
@@ -138,9 +135,6 @@ pub enum TelemetryError {
         "the collector can't be spoken to by TLS; check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_CERTIFICATE"
     )]
     Collector(#[source] Box<ClientError>),
-    /// There is no thread to send spans from.
-    #[error("no thread can be started to send spans; check the limits on processes and files")]
-    Thread(#[source] std::io::Error),
     /// Another subscriber is in place already.
     #[error("the process has a tracing subscriber already; start telemetry once, and first")]
     Installed(#[from] tracing::dispatcher::SetGlobalDefaultError),
@@ -340,19 +334,19 @@ impl TelemetryBuilder {
                     .with_id_generator(DecidedIds::default());
                 Ok(match (&self.tracers, &environment.traces) {
                     (Some(add), _) => add(builder).build(),
-                    (None, Some(export)) => builder.with_span_processor(otlp::spans(export)?).build(),
+                    (None, Some(collector)) => builder.with_span_processor(otlp::spans(collector)?).build(),
                     (None, None) => builder.build(),
                 })
             })?);
-            if self.loggers.is_some() || environment.logs != Exporting::None {
+            if self.loggers.is_some() || environment.logs.is_some() {
                 loggers = Some(by_role(&self.roles, |role| {
                     let builder = SdkLoggerProvider::builder().with_resource(resource(role));
                     Ok(match (&self.loggers, &environment.logs) {
                         (Some(add), _) => add(builder).build(),
-                        (None, Exporting::Otlp(secure)) => {
-                            builder.with_batch_exporter(otlp::logs(secure.as_ref())?).build()
+                        (None, Some(collector)) => {
+                            builder.with_batch_exporter(otlp::logs(collector)?).build()
                         }
-                        (None, Exporting::None) => builder.build(),
+                        (None, None) => builder.build(),
                     })
                 })?);
             }
@@ -360,7 +354,7 @@ impl TelemetryBuilder {
             if fetched {
                 exemplar::keep(environment.exemplars);
             }
-            if self.meters.is_some() || fetched || environment.metrics != Exporting::None {
+            if self.meters.is_some() || fetched || environment.metrics.is_some() {
                 let readers = by_role(&self.roles, |_| Ok(Reader::default()))?;
                 meters = Some(by_role(&self.roles, |role| {
                     let builder = SdkMeterProvider::builder().with_resource(resource(role));
@@ -370,10 +364,10 @@ impl TelemetryBuilder {
                     };
                     Ok(match (&self.meters, &environment.metrics) {
                         (Some(add), _) => add(builder).build(),
-                        (None, Exporting::Otlp(secure)) => builder
-                            .with_periodic_exporter(otlp::metrics(secure.as_ref())?)
-                            .build(),
-                        (None, Exporting::None) => builder.build(),
+                        (None, Some(collector)) => {
+                            builder.with_periodic_exporter(otlp::metrics(collector)?).build()
+                        }
+                        (None, None) => builder.build(),
                     })
                 })?);
                 let read = std::iter::once(None).chain(self.roles.iter().copied().map(Some));

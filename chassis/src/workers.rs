@@ -11,14 +11,11 @@ use std::io;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, RuntimeMetrics};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
-
-pub(crate) mod busy_poll;
 
 /// Most threads of one process.
 pub(crate) const WORKERS_MAX: usize = 64;
@@ -51,36 +48,9 @@ fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Cores that this process runs on.
-#[cfg(target_os = "linux")]
-fn cores() -> usize {
-    let set = rustix::thread::sched_getaffinity(None);
-    set.map_or_else(|_| parallelism(), |set| set.count() as usize)
-}
-
-/// Where there are no quotas.
-#[cfg(not(target_os = "linux"))]
-fn cores() -> usize {
-    parallelism()
-}
-
 /// The workers of a process whose calls wait for others: one for each core.
 pub(crate) fn for_calls_that_wait() -> usize {
     parallelism().min(WORKERS_MAX)
-}
-
-/// How long those workers [stay awake](busy_poll) at most.
-pub(crate) fn busy_poll_of_calls_that_wait() -> Duration {
-    busy_poll_with(parallelism(), cores())
-}
-
-/// An answer from another machine of the network, or of this one, may take as long, and so may a caller that calls again. Where there is one
-/// core, whoever they wait for needs it; where a quota leaves less than the cores have, it is used up for those who work, too.
-fn busy_poll_with(parallelism: usize, cores: usize) -> Duration {
-    match parallelism >= cores.max(2) {
-        true => Duration::from_micros(500),
-        false => Duration::ZERO,
-    }
 }
 
 /// The workers of a process whose calls do their work in it: one for each core where there are so few that a connection loses nothing by
@@ -117,13 +87,12 @@ impl Drop for Counted {
 }
 
 impl Workers {
-    /// So many threads, at most [`WORKERS_MAX`]; with none, connections are served where they are accepted. Each
-    /// [stays awake](busy_poll) for calls for so long.
+    /// So many threads, at most [`WORKERS_MAX`]; with none, connections are served where they are accepted.
     ///
     /// # Errors
     /// When the operating system refuses threads.
-    pub(crate) fn start(count: usize, busy_poll: Duration) -> io::Result<Self> {
-        let workers = (0..count.min(WORKERS_MAX)).map(|number| Worker::start(number, busy_poll));
+    pub(crate) fn start(count: usize) -> io::Result<Self> {
+        let workers = (0..count.min(WORKERS_MAX)).map(Worker::start);
         Ok(Self(workers.collect::<io::Result<_>>()?))
     }
 
@@ -150,7 +119,7 @@ impl Workers {
 }
 
 impl Worker {
-    fn start(number: usize, busy_poll: Duration) -> io::Result<Self> {
+    fn start(number: usize) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<Infallible>();
@@ -159,12 +128,7 @@ impl Worker {
             .spawn(move || {
                 NUMBER.set(Some(number));
                 // That it is told to end is an error: its other half was dropped.
-                let _: Option<Result<Infallible, _>> = runtime.block_on(async {
-                    tokio::select! {
-                        ended = stopped => Some(ended),
-                        () = busy_poll::stay_awake(busy_poll) => None,
-                    }
-                });
+                let _: Result<Infallible, _> = runtime.block_on(stopped);
                 runtime.shutdown_background();
             })?;
         let metrics = Arc::new(handle.metrics());

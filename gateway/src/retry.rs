@@ -5,15 +5,15 @@
 //! one the pauses grow, with jitter. A budget as in gRFC A6 ends retries while most calls fail, so that a backend that is
 //! down by load isn't held down by them. Each attempt has a CLIENT span of its own, and `grpc-previous-rpc-attempts`.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
+use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use opentelemetry::metrics::Meter;
 use serde::{Deserialize, Serialize};
 use souk_chassis::client::NoAnswer;
@@ -133,14 +133,17 @@ impl Retry {
             return self.backend.call(request, None).await.0;
         }
         let (parts, body) = request.into_parts();
-        let kept = Kept::read(body, self.config.body_bytes_max).await;
-        if !kept.is_whole() {
-            let request = Request::from_parts(parts, Body::new(kept));
-            return self.backend.call(request, None).await.0;
-        }
+        let kept = match Kept::read(body, self.config.body_bytes_max).await {
+            Kept::Whole(bytes) => bytes,
+            Kept::Longer(body) => {
+                let request = Request::from_parts(parts, body);
+                return self.backend.call(request, None).await.0;
+            }
+        };
         let (mut attempts, mut waited, mut before) = (0_u32, Duration::ZERO, None);
         loop {
-            let mut request = Request::from_parts(parts.clone(), Body::new(kept.again()));
+            let body = Full::new(kept.clone()).map_err(|never| match never {});
+            let mut request = Request::from_parts(parts.clone(), Body::new(body));
             if attempts > 0 {
                 let previous = previous_attempts(&parts.headers).saturating_add(attempts);
                 request.headers_mut().insert(PREVIOUS_ATTEMPTS, previous.into());
@@ -238,26 +241,24 @@ impl Budget {
     }
 }
 
-/// The beginning of a body in memory and, if it is longer than may be kept, the rest as it comes.
-struct Kept {
-    parts: Vec<Bytes>,
-    /// Those given out already.
-    given: usize,
-    rest: Option<Result<Body, Status>>,
+/// A body that was read to be sent again.
+enum Kept {
+    Whole(Bytes),
+    /// More than may be kept, or it breaks off: as it came and comes.
+    Longer(Body),
 }
 
 impl Kept {
     /// Reads `body` to its end, or until more than `bytes_max` are there.
     async fn read(mut body: Body, bytes_max: usize) -> Self {
         let (mut parts, mut bytes) = (Vec::new(), 0);
-        let rest = loop {
-            if bytes > bytes_max {
-                break Some(Ok(body));
-            }
-            let frame = std::future::poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx));
-            match frame.await {
-                None => break None,
-                Some(Err(status)) => break Some(Err(status)),
+        while bytes <= bytes_max {
+            match body.frame().await {
+                None => {
+                    let whole = <[Bytes; 1]>::try_from(parts);
+                    return Self::Whole(whole.map_or_else(|parts| parts.concat().into(), |[only]| only));
+                }
+                Some(Err(status)) => return Self::longer(parts, stream::iter([Err(status)])),
                 // Requests of gRPC have no trailers.
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
@@ -266,55 +267,16 @@ impl Kept {
                     }
                 }
             }
-        };
-        Self {
-            parts,
-            given: 0,
-            rest,
         }
+        Self::longer(parts, BodyStream::new(body))
     }
 
-    fn is_whole(&self) -> bool {
-        self.rest.is_none()
-    }
-
-    /// The same from its beginning; without the rest, if there is one.
-    fn again(&self) -> Self {
-        Self {
-            parts: self.parts.clone(),
-            given: 0,
-            rest: None,
-        }
-    }
-}
-
-impl http_body::Body for Kept {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if let Some(part) = self.parts.get(self.given).cloned() {
-            self.given += 1;
-            return Poll::Ready(Some(Ok(Frame::data(part))));
-        }
-        match self.rest.take() {
-            None => Poll::Ready(None),
-            Some(Err(status)) => Poll::Ready(Some(Err(status))),
-            Some(Ok(mut body)) => {
-                let frame = Pin::new(&mut body).poll_frame(cx);
-                if !matches!(frame, Poll::Ready(None)) {
-                    self.rest = Some(Ok(body));
-                }
-                frame
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.given >= self.parts.len() && self.rest.is_none()
+    fn longer(
+        parts: Vec<Bytes>,
+        rest: impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static,
+    ) -> Self {
+        let parts = stream::iter(parts.into_iter().map(|part| Ok(Frame::data(part))));
+        Self::Longer(Body::new(StreamBody::new(parts.chain(rest))))
     }
 }
 

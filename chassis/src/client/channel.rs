@@ -1,32 +1,23 @@
-//! Calls to one process over HTTP/2, each by the task that makes it.
-//!
-//! A call takes its turn on the connection, sends its head and, where that is there already, its whole body, and waits for the answer,
-//! all in its own future: besides the task that moves the bytes of the connection no other has to wake up. Only a body that is
-//! still sent when the answer begins gets a task of its own.
+//! Calls to one process over HTTP/2.
 
 use std::error::Error;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use h2::RecvStream;
 use http::header::{HeaderMap, HeaderValue, TE, USER_AGENT};
 use http::request::Parts;
 use http::uri::{Authority, Scheme};
 use http::{Request, Response, Uri, Version};
-use tokio_util::task::AbortOnDropHandle;
+use http_body::Body as _;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
-use super::answer::Answer;
+use super::bodies::{Answer, Upload};
 use super::connection::KeepAlive;
 use super::dial::Dial;
-use super::ended::Ended;
 use super::line::Lines;
-use super::upload::{Pieces, Upload};
 use super::{ClientConfig, ClientError, RETRY_AFTER};
 use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
@@ -125,76 +116,39 @@ impl Channel {
 impl Peer {
     async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
         let (head, body) = request.into_parts();
-        let mut pieces = Pieces::of(body);
-        let first = match poll_fn(|cx| Poll::Ready(pieces.poll_next(cx))).await {
-            Poll::Pending => None,
-            Poll::Ready(None) => Some((Bytes::new(), true)),
-            Poll::Ready(Some(Ok(piece))) => Some(piece),
-            Poll::Ready(Some(Err(status))) => return Err(CallError::Request(status)),
-        };
+        let (upload, wanted) = Upload::new(body);
         let head = self.head(head).map_err(CallError::Request)?;
+        let mut request = head.map(|()| upload);
 
         let line = self.lines.own();
         let mut over = 0;
-        let (mut answer, stream, ended, _under_way) = loop {
+        loop {
             let connection = line.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
-            let mut turn = match connection.turn().await {
-                Ok(turn) => turn,
-                Err(error) => {
-                    line.lost(&connection);
-                    over += 1;
-                    if over == CONNECTIONS_OVER_MAX {
-                        return Err(self.unreachable(error));
-                    }
-                    continue;
-                }
-            };
-            let is_empty = matches!(&first, Some((piece, true)) if piece.is_empty());
-            let (answer, mut stream) = turn
-                .send(head, is_empty)
-                .map_err(|error| self.unreachable(error))?;
-            if let Some((piece, last)) = &first
-                && !is_empty
-            {
-                // Should it fail, the connection was lost just now, and the answer tells.
-                let _ = stream.send_data(piece.clone(), *last);
-            }
             let under_way = connection.begin();
-            turn.pass().await;
-            break (answer, stream, connection.ended(), under_way);
-        };
-
-        let whole = matches!(&first, Some((_, true)));
-        let mut upload = (!whole).then(|| Upload::new(pieces, stream));
-        let answered = poll_fn(|cx| {
-            if let Some(sending) = &mut upload
-                && let Poll::Ready(sent) = Pin::new(sending).poll(cx)
-            {
-                upload = None;
-                if let Err(status) = sent {
-                    return Poll::Ready(Err(CallError::Request(status)));
+            let answered = connection.send(request).await;
+            drop(under_way);
+            let mut error = match answered {
+                Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
+                Ok(answer) => {
+                    let body = |body| Body::new(Answer::new(body, Arc::clone(&self.backend), wanted));
+                    return Ok(answer.map(body));
                 }
+                Err(error) => error,
+            };
+            let unsent = error.take_message();
+            let error = error.into_error();
+            if let Some(status) = wanted.broken() {
+                return Err(CallError::Request(status));
             }
-            Pin::new(&mut answer)
-                .poll(cx)
-                .map_err(|error| self.unreachable(error))
-        });
-        let response = answered.await?;
-        Ok(response.map(|stream| self.body(stream, ended, upload)))
-    }
-
-    /// The body of an answer; with what is still to be sent of the request.
-    fn body(&self, stream: RecvStream, ended: Ended, upload: Option<Upload>) -> Body {
-        if stream.is_end_stream() {
-            if upload.is_none() {
-                ended.keep(stream);
+            if unsent.is_some() || error.is_closed() {
+                line.lost(&connection);
             }
-            return Body::empty();
+            over += 1;
+            request = unsent
+                .filter(|_| over < CONNECTIONS_OVER_MAX)
+                .ok_or_else(|| self.unreachable(error))?;
         }
-        // Whoever reads the answer slowly, or not at all, mustn't keep the request from being sent.
-        let upload = upload.map(|upload| AbortOnDropHandle::new(tokio::spawn(upload)));
-        Body::new(Answer::new(stream, ended, Arc::clone(&self.backend), upload))
     }
 
     /// The head of a request as it is sent.

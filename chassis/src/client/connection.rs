@@ -1,44 +1,26 @@
-//! One connection of HTTP/2, and the turn that calls take on it.
-//!
-//! Each call sends its own head, when the server allows one more stream: whoever has the turn waits for that, the others wait for
-//! the turn, in their order and as long as they care to. What then comes and goes on the connection is moved by one task.
+//! One connection of HTTP/2, as hyper speaks it. What comes and goes on it is moved by one task, which lets calls write together.
 
 use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use h2::SendStream;
-use h2::client::{Builder, ResponseFuture, SendRequest};
-use http::Request;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Mutex, MutexGuard};
 
-use super::ended::Ended;
-use super::keepalive::{self, Heard};
+use super::bodies::Upload;
 use crate::gather::{Calls, Gather, UnderWay};
-
-/// What a server may send on one stream before it is read, in bytes.
-const STREAM_WINDOW: u32 = 2 * 1024 * 1024;
-
-/// What it may send on all streams together, in bytes.
-const CONNECTION_WINDOW: u32 = 5 * 1024 * 1024;
-
-/// Largest frame that is taken, in bytes.
-const FRAME_BYTES_MAX: u32 = 16 * 1024;
-
-/// Largest head, or trailers, of an answer, in bytes, as HTTP/2 counts them.
-const HEADERS_BYTES_MAX: u32 = 16 * 1024;
-
-/// What a stream takes to be sent before it is, in bytes.
-const SEND_BYTES_MAX: usize = 1024 * 1024;
-
-/// Streams that are opened before the server has said how many it allows.
-const STREAMS_AT_FIRST: usize = 100;
 
 /// When a connection is given up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeepAlive {
-    /// Silence after which the server is pinged.
+    /// Silence after which the server is pinged, also while idle.
     pub(super) interval: Duration,
     /// Time for its answer.
     pub(super) timeout: Duration,
@@ -47,10 +29,8 @@ pub(super) struct KeepAlive {
 /// A connection that takes calls. The calls on it go on when it is dropped; it ends with the last of them.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Only one at a time: who waits for a stream to be opened must be the only one who does.
-    sender: Mutex<SendRequest<Bytes>>,
+    sender: SendRequest<Upload>,
     calls: Calls,
-    ended: Ended,
 }
 
 impl Connection {
@@ -58,45 +38,36 @@ impl Connection {
     ///
     /// # Errors
     /// When nothing can be sent. Whether the server speaks HTTP/2 is known later.
-    pub(super) async fn open<T>(io: T, keepalive: KeepAlive) -> Result<Self, h2::Error>
+    pub(super) async fn open<T>(io: T, keepalive: KeepAlive) -> hyper::Result<Self>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (io, heard) = Heard::new(io);
-        let (sender, connection) = Builder::new()
-            .initial_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_frame_size(FRAME_BYTES_MAX)
-            .max_header_list_size(HEADERS_BYTES_MAX)
-            .max_send_buffer_size(SEND_BYTES_MAX)
-            .initial_max_send_streams(STREAMS_AT_FIRST)
-            .enable_push(false)
-            .handshake(io)
-            .await?;
         let calls = Calls::default();
-        let gather = Gather::new(calls.clone());
-        tokio::spawn(keepalive::drive(connection, heard, keepalive, gather));
-        Ok(Self {
-            sender: Mutex::new(sender),
-            calls,
-            ended: Ended::default(),
-        })
+        let (sender, connection) = Builder::new(Tasks::new(calls.clone()))
+            .timer(TokioTimer::new())
+            .keep_alive_interval(keepalive.interval)
+            .keep_alive_timeout(keepalive.timeout)
+            .keep_alive_while_idle(true)
+            .handshake(TokioIo::new(io))
+            .await?;
+        tokio::spawn(async move {
+            match connection.await {
+                Ok(()) => tracing::debug!("a connection to a backend was closed"),
+                Err(error) => tracing::debug!(%error, "a connection to a backend was lost"),
+            }
+        });
+        Ok(Self { sender, calls })
     }
 
-    /// Waits until one more call may be sent.
+    /// Sends a call when the server allows one more stream, in the order that calls come.
     ///
     /// # Errors
-    /// When the connection takes no more calls: it is lost, or its server says so, or its streams are used up. Nothing was sent.
-    pub(super) async fn turn(&self) -> Result<Turn<'_>, h2::Error> {
-        let mut sender = self.sender.lock().await;
-        poll_fn(|cx| sender.poll_ready(cx)).await?;
-        let ended = &self.ended;
-        Ok(Turn { sender, ended })
-    }
-
-    /// Where the streams of its answers go when they have ended.
-    pub(super) fn ended(&self) -> Ended {
-        self.ended.clone()
+    /// With the request where nothing of it was sent: the connection takes no more calls.
+    pub(super) fn send(
+        &self,
+        request: Request<Upload>,
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Upload>>>> + use<> {
+        self.sender.clone().try_send_request(request)
     }
 
     /// Counts a call that is sent on it, until its answer begins.
@@ -105,32 +76,36 @@ impl Connection {
     }
 }
 
-/// The right to send one call.
-#[derive(Debug)]
-pub(super) struct Turn<'a> {
-    sender: MutexGuard<'a, SendRequest<Bytes>>,
-    ended: &'a Ended,
+/// Spawns the tasks of a connection. The first is the one that moves its bytes.
+#[derive(Clone, Debug)]
+struct Tasks {
+    calls: Calls,
+    begun: Arc<AtomicBool>,
 }
 
-impl Turn<'_> {
-    /// Sends the head of a request; with `end` that is all of it.
-    ///
-    /// # Errors
-    /// When the connection was lost just now, or a header can't be sent.
-    pub(super) fn send(
-        &mut self,
-        head: Request<()>,
-        end: bool,
-    ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
-        let sent = self.sender.send_request(head, end);
-        self.ended.clear();
-        sent
+impl Tasks {
+    fn new(calls: Calls) -> Self {
+        Self {
+            calls,
+            begun: Arc::default(),
+        }
     }
+}
 
-    /// Gives the turn to the next, once the stream of what was sent is open: until then nobody else may wait for anything on it.
-    pub(super) async fn pass(mut self) {
-        // That the connection was lost is what the call itself will find.
-        let _ = poll_fn(|cx| self.sender.poll_ready(cx)).await;
+impl<F> Executor<F> for Tasks
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        if self.begun.swap(true, Ordering::Relaxed) {
+            tokio::spawn(task);
+            return;
+        }
+        let mut gather = Gather::new(self.calls.clone());
+        tokio::spawn(async move {
+            let mut task = pin!(task);
+            poll_fn(|cx| gather.poll(cx, task.as_mut())).await
+        });
     }
 }
 

@@ -4,8 +4,9 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use tokio::sync::watch;
 
 use super::connection::{Connection, KeepAlive};
 use super::dial::Dial;
@@ -22,7 +23,7 @@ pub(super) enum ConnectError {
     Late(Duration),
     /// It was lost as it began.
     #[error("no HTTP/2")]
-    Http2(#[source] h2::Error),
+    Http2(#[source] hyper::Error),
     /// Whoever was to make it is gone.
     #[error("nobody makes the connection any more")]
     Abandoned,
@@ -30,15 +31,6 @@ pub(super) enum ConnectError {
 
 /// How an attempt ended, for all who wait for it.
 type Attempted = Result<Arc<Connection>, Arc<ConnectError>>;
-
-/// What there is of a connection.
-#[derive(Debug)]
-enum State {
-    None,
-    /// It is being made; who waits is told.
-    Soon(watch::Receiver<Option<Attempted>>),
-    Up(Arc<Connection>),
-}
 
 /// The lines to one process: one for each [worker](workers), whose calls go and come on its own thread then, and one for all other threads.
 #[derive(Debug)]
@@ -79,7 +71,8 @@ pub(super) struct Line {
     dial: Dial,
     connect_timeout: Duration,
     keepalive: KeepAlive,
-    state: Mutex<State>,
+    /// The last, under way or done; `None` when a call should make another.
+    attempt: Mutex<Option<Shared<BoxFuture<'static, Attempted>>>>,
 }
 
 impl Line {
@@ -88,7 +81,7 @@ impl Line {
             dial,
             connect_timeout,
             keepalive,
-            state: Mutex::new(State::None),
+            attempt: Mutex::default(),
         })
     }
 
@@ -96,57 +89,38 @@ impl Line {
     ///
     /// # Errors
     /// When it can't be made, in `connect_timeout` at the latest. Whoever asks next tries again.
-    pub(super) async fn connection(self: &Arc<Self>) -> Attempted {
-        let mut told = {
-            let mut state = self.state.lock();
-            match &*state {
-                State::Up(connection) => return Ok(Arc::clone(connection)),
-                State::Soon(told) => told.clone(),
-                State::None => {
-                    let (tell, told) = watch::channel(None);
-                    tokio::spawn(Arc::clone(self).attempt(tell));
-                    *state = State::Soon(told.clone());
-                    told
-                }
-            }
-        };
-        let attempted = told.wait_for(Option::is_some).await;
+    pub(super) async fn connection(&self) -> Attempted {
+        let attempt = self.attempt.lock().get_or_insert_with(|| self.begin()).clone();
+        let attempted = attempt.clone().await;
+        if attempted.is_err() {
+            self.forget(|current| current.ptr_eq(&attempt));
+        }
         attempted
-            .ok()
-            .and_then(|attempted| attempted.clone())
-            .unwrap_or_else(|| {
-                self.forget_attempt();
-                Err(Arc::new(ConnectError::Abandoned))
-            })
     }
 
     /// Takes note that `connection` takes no more calls.
     pub(super) fn lost(&self, connection: &Arc<Connection>) {
-        let mut state = self.state.lock();
-        if matches!(&*state, State::Up(current) if Arc::ptr_eq(current, connection)) {
-            *state = State::None;
+        let is_its = |attempted: &Attempted| matches!(attempted, Ok(up) if Arc::ptr_eq(up, connection));
+        self.forget(|current| current.peek().is_some_and(is_its));
+    }
+
+    fn forget(&self, is_over: impl FnOnce(&Shared<BoxFuture<'static, Attempted>>) -> bool) {
+        let mut current = self.attempt.lock();
+        if current.as_ref().is_some_and(is_over) {
+            *current = None;
         }
     }
 
-    async fn attempt(self: Arc<Self>, tell: watch::Sender<Option<Attempted>>) {
-        let opened = tokio::time::timeout(self.connect_timeout, self.dial.open(self.keepalive)).await;
-        let attempted = match opened {
-            Ok(Ok(connection)) => Ok(Arc::new(connection)),
-            Ok(Err(error)) => Err(Arc::new(error)),
-            Err(_) => Err(Arc::new(ConnectError::Late(self.connect_timeout))),
-        };
-        *self.state.lock() = match &attempted {
-            Ok(connection) => State::Up(Arc::clone(connection)),
-            Err(_) => State::None,
-        };
-        tell.send_replace(Some(attempted));
-    }
-
-    /// After an attempt that ended without a word: its task is gone.
-    fn forget_attempt(&self) {
-        let mut state = self.state.lock();
-        if matches!(&*state, State::Soon(told) if told.has_changed().is_err()) {
-            *state = State::None;
-        }
+    fn begin(&self) -> Shared<BoxFuture<'static, Attempted>> {
+        let (dial, time, keepalive) = (self.dial.clone(), self.connect_timeout, self.keepalive);
+        let attempt = tokio::spawn(async move {
+            let opened = tokio::time::timeout(time, dial.open(keepalive)).await;
+            opened.unwrap_or(Err(ConnectError::Late(time)))
+        });
+        let attempt = attempt.map(|done| done.unwrap_or(Err(ConnectError::Abandoned)));
+        attempt
+            .map(|opened| opened.map(Arc::new).map_err(Arc::new))
+            .boxed()
+            .shared()
     }
 }

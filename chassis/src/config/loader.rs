@@ -236,14 +236,10 @@ impl Loader {
             let name = path.join(".");
             match accept::<C>(&defaults, &path, given) {
                 Ok(value) => {
-                    tree::put(&mut merged, &path, value);
+                    *tree::at(&mut merged, &path) = value;
                     problems.origins.push((name, origin));
                 }
-                Err(messages) => {
-                    messages
-                        .into_iter()
-                        .for_each(|(path, message)| problems.push_from(&origin, &path, message));
-                }
+                Err(message) => problems.push_from(&origin, &name, message),
             }
         }
         match serde_json::from_value::<C>(merged) {
@@ -278,11 +274,15 @@ impl Loader {
             });
             match table {
                 Ok(table) if table.as_object().is_some_and(serde_json::Map::is_empty) => {}
-                Ok(table) => settings.extend(tree::leaves(table).into_iter().map(|(path, value)| Setting {
-                    path,
-                    origin: name.clone(),
-                    given: Given::Typed(value),
-                })),
+                Ok(table) => {
+                    let mut leaves = Vec::new();
+                    tree::leaves(&[], table, &mut leaves);
+                    settings.extend(leaves.into_iter().map(|(path, value)| Setting {
+                        path,
+                        origin: name.clone(),
+                        given: Given::Typed(value),
+                    }));
+                }
                 Err(message) => problems.push_from(&name, "", message),
             }
         }
@@ -333,41 +333,23 @@ fn read(path: &std::path::Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("can't be read: {error}"))
 }
 
-/// The value that `given` means at `path`, checked alone over the defaults; or what is wrong, as (path, message).
-fn accept<C: Config>(
-    defaults: &Value,
-    path: &[String],
-    given: Given,
-) -> Result<Value, Vec<(String, String)>> {
-    let name = path.join(".");
+/// The value that `given` means at `path`, checked alone over the defaults; or what is wrong.
+fn accept<C: Config>(defaults: &Value, path: &[String], given: Given) -> Result<Value, String> {
+    let mut tree = defaults.clone();
     let readings = match given {
         Given::Typed(value) => vec![value],
-        Given::Text(text) => readings(tree::get(defaults, path), text),
+        Given::Text(text) => readings(tree::at(&mut tree, path), text),
     };
-    let mut first_problem = None;
+    let mut first_problem = String::new();
     for value in readings {
-        let mut with_value = defaults.clone();
-        tree::put(&mut with_value, path, value.clone());
-        match serde_json::from_value::<C>(with_value.clone()) {
-            Ok(config) => {
-                let kept = serde_json::to_value(config).unwrap_or(Value::Null);
-                let lost = tree::lost(&with_value, &kept);
-                if lost.is_empty() {
-                    return Ok(value);
-                }
-                let unknown = lost
-                    .into_iter()
-                    .map(|path| (path, "is no setting".to_owned()))
-                    .collect();
-                first_problem.get_or_insert(unknown);
-            }
-            Err(error) => {
-                let message = explain(&error);
-                first_problem.get_or_insert(vec![(name.clone(), message)]);
-            }
+        *tree::at(&mut tree, path) = value.clone();
+        match serde_json::from_value::<C>(tree.clone()) {
+            Ok(_) => return Ok(value),
+            Err(error) if first_problem.is_empty() => first_problem = explain(&error),
+            Err(_) => {}
         }
     }
-    Err(first_problem.unwrap_or_default())
+    Err(first_problem)
 }
 
 /// Serde's words for an unknown key are about Rust's structs; ours are about settings.
@@ -387,8 +369,8 @@ fn explain(error: &serde_json::Error) -> String {
 }
 
 /// What `text` may mean for a setting whose default is `default`: text for a text, otherwise TOML, then text.
-fn readings(default: Option<&Value>, text: String) -> Vec<Value> {
-    if matches!(default, Some(Value::String(_))) {
+fn readings(default: &Value, text: String) -> Vec<Value> {
+    if default.is_string() {
         return vec![Value::String(text)];
     }
     let toml = toml::from_str::<toml::Table>(&format!("value = {text}"))

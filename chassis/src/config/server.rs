@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration, exposure};
-use crate::workers::busy_poll::BUSY_POLL_MAX;
 use crate::workers::{self, WORKERS_MAX};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
@@ -34,16 +33,8 @@ pub struct ServerConfig {
     /// Threads that serve connections, each those that it was given; 0 leaves all to threads that share them, so that one connection can keep
     /// several cores busy. By default one for each core in a gateway, and elsewhere on at most two cores.
     pub workers: usize,
-    /// Longest time that one of these threads stays awake for the next call, or for the answer to the only one, while such waits are that
-    /// short; it saves the call the time of waking up and takes processor time that nobody else wants. 0 turns it off, 1 ms is the most. By
-    /// default 500 µs in a gateway with two cores or more and no quota on them, and elsewhere off.
-    #[serde(with = "duration")]
-    pub busy_poll: Duration,
     /// Calls being worked on at a time, in the whole process.
     pub concurrency_max: usize,
-    /// Fewest calls being worked on at a time, to which that number falls while calls take longer than usual; 0 leaves it
-    /// where it is.
-    pub concurrency_min: usize,
     /// Calls that may wait for a free place; the next one is shed with RESOURCE_EXHAUSTED.
     pub queue_max: usize,
     /// Connections open at a time; a further one takes the place of the oldest that no call of was let in, or waits in the listener's
@@ -94,9 +85,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50051),
             message_bytes_max: MESSAGE_BYTES_CEILING,
             workers: workers::for_calls_that_work(),
-            busy_poll: Duration::ZERO,
             concurrency_max: 512,
-            concurrency_min: 0,
             queue_max: 2048,
             connections_max: 4096,
             connections_per_address_max: 1024,
@@ -122,7 +111,6 @@ impl ServerConfig {
     pub fn forwarding() -> Self {
         Self {
             workers: workers::for_calls_that_wait(),
-            busy_poll: workers::busy_poll_of_calls_that_wait(),
             ..Self::default()
         }
     }
@@ -176,16 +164,6 @@ impl ServerConfig {
             problems.push(
                 &format!("{path}.workers"),
                 format!("must be at most {WORKERS_MAX}"),
-            );
-        }
-        if self.busy_poll > BUSY_POLL_MAX {
-            let most = format!("must be at most {}", duration::format(BUSY_POLL_MAX));
-            problems.push(&format!("{path}.busy_poll"), most);
-        }
-        if self.concurrency_min > self.concurrency_max {
-            problems.push(
-                &format!("{path}.concurrency_min"),
-                "must not exceed concurrency_max",
             );
         }
         if self.deadline_default > self.deadline_max {

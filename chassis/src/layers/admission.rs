@@ -113,7 +113,7 @@ impl Inner for Admission {
         let answer = admit.call(request, next).map(infallible);
         let answer = answer.map(move |response| {
             if response.extensions().get::<TurnedAway>().is_some()
-                && let Err(status) = rate.count_stranger(origin.as_ref())
+                && let Err(status) = rate.count_stranger(origin)
             {
                 return refuse(status);
             }

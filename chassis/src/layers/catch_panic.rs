@@ -12,34 +12,23 @@ use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
 
-use super::{AnswerBody, Inner, refuse, refused};
+use super::{AnswerBody, Around, Inner, refuse, refused};
 use crate::status::StatusBuilder;
 
 /// Answers INTERNAL where a handler, or the stream it returned, panics. See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct CatchPanicLayer;
 
-impl<S> Layer<S> for CatchPanicLayer {
-    type Service = CatchPanic<S>;
-
-    fn layer(&self, inner: S) -> CatchPanic<S> {
-        CatchPanic { inner }
-    }
-}
-
-/// See [`CatchPanicLayer`].
-#[derive(Debug)]
-pub struct CatchPanic<S> {
-    inner: S,
-}
-
-impl<S: Inner> Inner for CatchPanic<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+impl Around for CatchPanicLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         // Unwind safe: the handler's state is dropped with its future, and what is shared guards itself
         // (parking_lot's locks don't poison, storage checks its own).
-        let call = match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
+        let call = match catch_unwind(AssertUnwindSafe(|| inner.call(request))) {
             Ok(call) => AssertUnwindSafe(call),
             Err(panic) => return Either::Right(refused(status(&*panic))),
         };

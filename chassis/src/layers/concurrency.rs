@@ -12,29 +12,24 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::uri::PathAndQuery;
 use http::{Extensions, Request, Response};
 use opentelemetry::metrics::Meter;
-use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
 
 use super::caller::CallerKey;
-use super::hold::{HeldBody, hold_until_end};
+use super::hold::hold_until_end;
 use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
-use super::{AnswerBody, Inner, refuse, refused};
+use super::{AnswerBody, Around, Inner, refuse, refused};
 use crate::health;
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::{CALLS_WAITING, CALLS_WORKING, CONCURRENCY_LIMIT};
 
-mod adaptive;
 mod places;
 
-use adaptive::Adaptive;
 use places::{Place, Places};
 
 /// When a shed client should come back.
@@ -65,7 +60,6 @@ pub struct ConcurrencyLayer {
     by_origin: bool,
     methods: Methods,
     sheds: Sheds,
-    adaptive: Option<Arc<Adaptive>>,
 }
 
 /// What there is a number of, and what is said when it is taken.
@@ -119,36 +113,21 @@ impl ConcurrencyLayer {
             by_origin: limits.by_origin,
             methods,
             sheds,
-            adaptive: None,
         }
-    }
-
-    /// Lets the calls at work be fewer, down to `calls_min`, while those of its methods take longer than usual; 0 doesn't.
-    #[must_use]
-    pub fn adapting(mut self, calls_min: usize) -> Self {
-        self.adaptive = (calls_min > 0).then(|| {
-            let free = Arc::clone(self.places.free());
-            Arc::new(Adaptive::new(calls_min, self.places.max(), free, &self.methods))
-        });
-        self
     }
 
     /// Shows on `meter` how many work and wait, and how many may work.
     #[must_use]
     pub fn observed(self, meter: &Meter) -> Self {
-        let layer = self.clone();
+        let places = Arc::clone(&self.places);
+        let calls_max = self.places.max();
         CALLS_WORKING.observe(meter, move |now| {
-            let held = layer.adaptive.as_ref().map_or(0, |adaptive| adaptive.held());
-            let free = layer.places.free().available_permits() + held;
-            now.observe(whole(layer.places.max().saturating_sub(free)), &[]);
+            let free = places.free().available_permits();
+            now.observe(whole(calls_max.saturating_sub(free)), &[]);
         });
         let queue = Arc::clone(&self.queue);
         CALLS_WAITING.observe(meter, move |now| now.observe(whole(queue.taken()), &[]));
-        let (adaptive, calls_max) = (self.adaptive.clone(), self.places.max());
-        CONCURRENCY_LIMIT.observe(meter, move |now| {
-            let limit = adaptive.as_ref().map_or(calls_max, |adaptive| adaptive.limit());
-            now.observe(whole(limit), &[]);
-        });
+        CONCURRENCY_LIMIT.observe(meter, move |now| now.observe(whole(calls_max), &[]));
         self
     }
 
@@ -170,25 +149,6 @@ impl ConcurrencyLayer {
         };
         let taken = kind.pool.take(caller);
         taken.map_err(|full| self.shed(full, kind.words, kind.pool.max()))
-    }
-
-    /// Gives the place back, and holds what the call is until the end of its answer.
-    fn ended<B: AnswerBody>(
-        &self,
-        working: Working,
-        taken: Taken,
-        response: Response<B>,
-    ) -> Response<Counted<B>> {
-        match (&self.adaptive, working.timed) {
-            (Some(adaptive), Some((path, began))) => {
-                let path = path.as_ref().map_or("", PathAndQuery::path);
-                let Place { permit, share } = working.place;
-                adaptive.ended(path, began.elapsed(), permit);
-                drop(share);
-            }
-            _ => drop(working.place),
-        }
-        hold_until_end(response, Some(taken))
     }
 
     fn shed(&self, full: Full, words: Words, max: usize) -> Status {
@@ -222,50 +182,16 @@ impl ConcurrencyLayer {
     }
 }
 
-/// The body of an answer that counts until its end.
-type Counted<B> = HeldBody<B, Taken>;
-
-/// A call that has a place, until its answer begins.
-struct Working {
-    place: Place,
-    /// Its path and its beginning, where the limit goes by how long calls take.
-    timed: Option<(Option<PathAndQuery>, Instant)>,
-}
-
-impl Working {
-    fn begin(layer: &ConcurrencyLayer, request: &Request<Body>, place: Place) -> Self {
-        let timed = layer.adaptive.is_some();
-        Self {
-            place,
-            timed: timed.then(|| (request.uri().path_and_query().cloned(), Instant::now())),
-        }
-    }
-}
-
-impl<S> Layer<S> for ConcurrencyLayer {
-    type Service = Concurrency<S>;
-
-    fn layer(&self, inner: S) -> Concurrency<S> {
-        Concurrency {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`ConcurrencyLayer`].
-#[derive(Debug)]
-pub struct Concurrency<S> {
-    inner: S,
-    layer: ConcurrencyLayer,
-}
-
-impl<S: Inner> Inner for Concurrency<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let layer = &self.layer;
+impl Around for ConcurrencyLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let layer = self;
         let path = request.uri().path();
         if health::is_asked(path) {
-            let answer = self.inner.call(request);
+            let answer = inner.call(request);
             return Either::Left(
                 answer
                     .map(|response| hold_until_end(response, None))
@@ -284,19 +210,17 @@ impl<S: Inner> Inner for Concurrency<S> {
                     Ok(place) => place,
                     Err(status) => return refuse(status),
                 };
-                let working = Working::begin(layer, &request, place);
-                let response = self.inner.call(request).await;
-                layer.ended(working, taken, response)
+                let response = inner.call(request).await;
+                drop(place);
+                hold_until_end(response, Some(taken))
             });
             return Either::Right(waits.right_future());
         };
-        let working = Working::begin(layer, &request, place);
-        let answer = self.inner.call(request);
-        Either::Left(
-            answer
-                .map(|response| layer.ended(working, taken, response))
-                .right_future(),
-        )
+        let answer = inner.call(request).map(|response| {
+            drop(place);
+            hold_until_end(response, Some(taken))
+        });
+        Either::Left(answer.right_future())
     }
 }
 

@@ -18,9 +18,8 @@ use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
 
-use super::{AnswerBody, Inner, outcome, refuse, refused};
+use super::{AnswerBody, Around, Inner, outcome, refuse, refused};
 use crate::status::{GRPC_STATUS, StatusBuilder};
 
 /// The header with the time a caller gives.
@@ -150,29 +149,18 @@ impl DeadlineLayer {
     }
 }
 
-impl<S> Layer<S> for DeadlineLayer {
-    type Service = Deadlines<S>;
-
-    fn layer(&self, inner: S) -> Deadlines<S> {
-        Deadlines { inner, layer: *self }
-    }
-}
-
-/// See [`DeadlineLayer`].
-#[derive(Debug)]
-pub struct Deadlines<S> {
-    inner: S,
-    layer: DeadlineLayer,
-}
-
-impl<S: Inner> Inner for Deadlines<S> {
-    fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+impl Around for DeadlineLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        mut request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let asked = match parse(request.headers()) {
             Ok(asked) => asked,
             Err(status) => return Either::Right(refused(status)),
         };
         let started = Instant::now();
-        let given = asked.unwrap_or(self.layer.default).min(self.layer.max);
+        let given = asked.unwrap_or(self.default).min(self.max);
         let limited_by = if asked == Some(given) {
             "grpc-timeout"
         } else {
@@ -183,7 +171,7 @@ impl<S: Inner> Inner for Deadlines<S> {
             asked: asked.map(|asked| started + asked),
         };
         request.extensions_mut().insert(deadline);
-        let call = CURRENT.sync_scope(deadline, || self.inner.call(request));
+        let call = CURRENT.sync_scope(deadline, || inner.call(request));
         let call = tokio::time::timeout_at(deadline.at, CURRENT.scope(deadline, call));
         Either::Left(call.map(move |answered| {
             let Ok(response) = answered else {

@@ -11,10 +11,9 @@ use http::{Request, Response};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
-use tower::Layer;
 
 use super::hold::hold_until_end;
-use super::{AnswerBody, Inner, refused};
+use super::{AnswerBody, Around, Inner, refused};
 use crate::health;
 use crate::status::StatusBuilder;
 
@@ -71,34 +70,20 @@ impl DrainLayer {
     }
 }
 
-impl<S> Layer<S> for DrainLayer {
-    type Service = Drain<S>;
-
-    fn layer(&self, inner: S) -> Drain<S> {
-        Drain {
-            inner,
-            gate: self.0.clone(),
-        }
-    }
-}
-
-/// See [`DrainLayer`].
-#[derive(Debug)]
-pub struct Drain<S> {
-    inner: S,
-    gate: DrainGate,
-}
-
-impl<S: Inner> Inner for Drain<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+impl Around for DrainLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
-        let counted = (!health::is_asked(request.uri().path())).then(|| self.gate.0.calls.token());
-        if counted.is_some() && self.gate.is_closed() {
+        let counted = (!health::is_asked(request.uri().path())).then(|| self.0.0.calls.token());
+        if counted.is_some() && self.0.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
             return Either::Right(refused(status));
         }
-        let answer = self.inner.call(request);
+        let answer = inner.call(request);
         Either::Left(answer.map(|response| hold_until_end(response, counted)))
     }
 }

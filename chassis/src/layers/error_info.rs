@@ -14,9 +14,8 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Frame, SizeHint};
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tower::Layer;
 
-use super::{AnswerBody, Inner, refuse};
+use super::{AnswerBody, Around, Inner, refuse};
 use crate::methods::Methods;
 use crate::status::{GRPC_STATUS, StatusBuilder, code_in};
 
@@ -124,29 +123,15 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
     }
 }
 
-impl<S> Layer<S> for ErrorInfoLayer {
-    type Service = ErrorInfos<S>;
-
-    fn layer(&self, inner: S) -> ErrorInfos<S> {
-        ErrorInfos {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`ErrorInfoLayer`].
-#[derive(Debug)]
-pub struct ErrorInfos<S> {
-    inner: S,
-    layer: ErrorInfoLayer,
-}
-
-impl<S: Inner> Inner for ErrorInfos<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let layer = &self.layer;
+impl Around for ErrorInfoLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let layer = self;
         let path = Path(request.uri().path_and_query().cloned());
-        self.inner.call(request).map(|mut response| {
+        inner.call(request).map(|mut response| {
             let ended = response.headers().contains_key(GRPC_STATUS);
             if ended && let Some(status) = layer.complete(response.headers(), path.as_str()) {
                 response = rewrite(response, status);

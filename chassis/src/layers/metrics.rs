@@ -13,12 +13,11 @@ use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
-use tower::Layer;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
 use super::trace::{METHOD_OTHER, code_name, is_server_fault};
-use super::{AnswerBody, Inner};
+use super::{AnswerBody, Around, Inner};
 use crate::methods::Methods;
 use crate::telemetry::instrument::{Histogram, whole};
 use crate::telemetry::instruments::{CLIENT_DURATION, RESPONSE_SIZE, SERVER_DURATION};
@@ -98,27 +97,13 @@ impl MetricsLayer {
     }
 }
 
-impl<S> Layer<S> for MetricsLayer {
-    type Service = Metrics<S>;
-
-    fn layer(&self, inner: S) -> Metrics<S> {
-        Metrics {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`MetricsLayer`].
-#[derive(Debug)]
-pub struct Metrics<S> {
-    inner: S,
-    layer: MetricsLayer,
-}
-
-impl<S: Inner> Inner for Metrics<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let measured = &self.layer.0;
+impl Around for MetricsLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let measured = &self.0;
         let call = Call {
             measured: Arc::clone(measured),
             method: measured.methods.name(request.uri().path()).cloned(),
@@ -129,7 +114,7 @@ impl<S: Inner> Inner for Metrics<S> {
             Side::Server(_) => Watch::new(call),
             Side::Client => Watch::within(call, Deadline::of(&request)),
         };
-        self.inner.call(request).map(|response| watch.follow(response))
+        inner.call(request).map(|response| watch.follow(response))
     }
 }
 

@@ -14,23 +14,21 @@ use std::sync::{Arc, LazyLock};
 use super::caller::CallerKey;
 
 /// Rows, each with a hash of its own.
-const ROWS: usize = 4;
+pub(crate) const ROWS: usize = 4;
 
 /// Counters of a row.
 pub(crate) const COLUMNS: usize = 8_192;
 
 /// Where a caller is counted: its column in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Columns([usize; ROWS]);
+pub struct Columns([u16; ROWS]);
 
 impl Columns {
     /// Those of a caller, the same in all pools of this process.
     pub(crate) fn of(caller: &CallerKey) -> Self {
         static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let hash = LOTS.hash_one(caller);
-        Self(std::array::from_fn(|row| {
-            usize::try_from((hash >> (row * 16)) % COLUMNS as u64).unwrap_or_default()
-        }))
+        Self(std::array::from_fn(|row| (hash >> (row * 16)) as u16))
     }
 
     /// Those of a caller whose name is proven.
@@ -38,9 +36,14 @@ impl Columns {
         Self::of(&CallerKey::Name(name))
     }
 
+    /// Those in rows of `columns`, at most 65,536.
+    pub(crate) fn among(self, columns: usize) -> [usize; ROWS] {
+        self.0.map(|column| usize::from(column) % columns)
+    }
+
     /// That in the first row.
     pub(crate) fn first(self) -> usize {
-        self.0[0]
+        self.among(COLUMNS)[0]
     }
 }
 
@@ -57,7 +60,7 @@ impl Held {
     }
 
     fn counters(&self, caller: Columns) -> impl Iterator<Item = &AtomicU32> {
-        let rows = self.0.iter().zip(caller.0);
+        let rows = self.0.iter().zip(caller.among(COLUMNS));
         rows.filter_map(|(row, column)| row.get(column))
     }
 

@@ -1,242 +1,202 @@
-//! Token buckets for calls: one for all, one for each caller.
+//! Token buckets for calls: one for all, one for each caller, by the GCRA of the crate `governor`.
 //!
-//! A call over a limit is refused at once with RESOURCE_EXHAUSTED and the time to come back, before anything is done for
-//! it. A bucket is one number, the time when it will be full again (GCRA, ITU-T I.371), so that a full one needs no room:
-//! callers that have been quiet are forgotten, and nothing is lost by it.
+//! A call over a limit is refused at once with RESOURCE_EXHAUSTED and the time to come back, before anything is done for it.
 //!
 //! The layer stands behind [`admission`](super::admission), so that calls are counted for who makes them. Those who aren't
 //! let in never come here: admission counts them by their address, in buckets of the same size. Health checks, which nobody has to prove
 //! a name for, have such buckets of their own: neither the calls nor the strangers of an address make a server look dead to it.
 
+use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::Either;
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{InMemoryState, NotKeyed, StateStore};
+use governor::{NotUntil, Quota, RateLimiter};
 use http::{Extensions, Request, Response};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
 
 use super::caller::CallerKey;
+use super::pool::{Columns, ROWS};
 use super::shed::Sheds;
-use super::{AnswerBody, Inner, refused};
+use super::{AnswerBody, Around, Inner, refused};
 use crate::config::RateConfig;
 use crate::health;
 use crate::status::StatusBuilder;
 
-mod callers;
+/// Buckets of a row, all rows in 2 MiB: beside 10,000 callers at their limits, one in 2,500 shares all of its buckets with them.
+const COLUMNS: usize = 65_536;
 
-use callers::Callers;
+/// Time since the limits were made, by the runtime's clock.
+#[derive(Clone, Debug)]
+struct SinceStart(Instant);
 
-/// How fast a bucket fills, and how much it holds, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    /// Time that a call takes from it.
-    each: u64,
-    /// Time that may be taken at once.
-    depth: u64,
+impl Clock for SinceStart {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
 }
 
-impl Bucket {
-    /// `None` without a limit.
-    fn new(per_second: u32, burst: u32) -> Option<Self> {
-        let each = 1_000_000_000_u64.checked_div(u64::from(per_second))?;
-        let burst = if burst == 0 { per_second } else { burst };
-        Some(Self {
-            each,
-            depth: each.saturating_mul(u64::from(burst)),
+/// A bucket for each caller in bounded room: a count-min sketch. A call takes from its caller's bucket in each row, and is over the limit
+/// when it is in all of them.
+#[derive(Debug)]
+struct CallerBuckets([Box<[InMemoryState]>; ROWS]);
+
+impl CallerBuckets {
+    fn new() -> Self {
+        let row = || (0..COLUMNS).map(|_| InMemoryState::default()).collect();
+        Self(std::array::from_fn(|_| row()))
+    }
+}
+
+impl StateStore for CallerBuckets {
+    type Key = CallerKey;
+
+    fn measure_and_replace<T, F, E>(&self, key: &CallerKey, take: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let [first, others @ ..] = &self.0;
+        let [column, columns @ ..] = Columns::of(key).among(COLUMNS);
+        let taken = first[column].measure_and_replace(&NotKeyed::NonKey, &take);
+        let others = others.iter().zip(columns);
+        others.fold(taken, |taken, (row, column)| {
+            let here = row[column].measure_and_replace(&NotKeyed::NonKey, &take);
+            taken.or(here)
         })
     }
+}
 
-    /// Takes a call from a bucket that is full again at `full`; when it is full after that, or how long to wait.
-    fn take(self, full: u64, now: u64) -> Result<u64, Duration> {
-        let after = full.max(now) + self.each;
-        match after.checked_sub(now.saturating_add(self.depth)) {
-            None | Some(0) => Ok(after),
-            Some(wait) => Err(Duration::from_nanos(wait)),
-        }
-    }
+type Limiter<K, S> = RateLimiter<K, S, SinceStart, NoOpMiddleware<Duration>>;
+
+fn limiter<K, S: StateStore<Key = K>>(
+    per_second: u32,
+    burst: u32,
+    state: fn() -> S,
+) -> Option<Limiter<K, S>> {
+    let rate = NonZero::new(per_second)?;
+    let quota = Quota::per_second(rate).allow_burst(NonZero::new(burst).unwrap_or(rate));
+    Some(RateLimiter::new(quota, state(), SinceStart(Instant::now())))
 }
 
 /// Limits the rate of calls. Clones, and all services they made, share the buckets.
 #[derive(Clone, Debug)]
-pub struct RateLayer(Arc<Buckets>);
+pub struct RateLayer {
+    limits: Arc<Limits>,
+    /// Whether calls are what a front answers by itself.
+    own_answers: bool,
+}
 
 #[derive(Debug)]
-struct Buckets {
-    began: Instant,
-    all: Option<Bucket>,
-    all_full: AtomicU64,
-    caller: Option<Bucket>,
-    callers: Callers,
+struct Limits {
+    all: Option<Limiter<NotKeyed, InMemoryState>>,
+    callers: Option<Limiter<CallerKey, CallerBuckets>>,
     sheds: Sheds,
 }
 
-impl RateLayer {
-    /// The limits of `config`; refusals are counted in `sheds`.
-    pub fn new(config: &RateConfig, sheds: Sheds) -> Self {
-        Self(Arc::new(Buckets {
-            began: Instant::now(),
-            all: Bucket::new(config.calls_per_second, config.burst),
-            all_full: AtomicU64::new(0),
-            caller: Bucket::new(config.caller_calls_per_second, config.caller_burst),
-            callers: Callers::default(),
-            sheds,
-        }))
-    }
-}
-
-impl Buckets {
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX / 2)
-    }
-
-    /// Takes a call from the caller's bucket and from that of all.
-    fn take(&self, extensions: &Extensions) -> Result<(), Status> {
-        if self.all.is_none() && self.caller.is_none() {
-            return Ok(());
-        }
-        let now = self.now();
-        // The caller's first: who is over its own limit takes nothing from the others.
-        if self.caller.is_some() {
-            self.take_own(CallerKey::of(extensions).as_ref(), now, "its caller may make")?;
-        }
-        if let Some(bucket) = self.all {
-            let mut wait = Duration::ZERO;
-            let taken = self
-                .all_full
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full| {
-                    bucket.take(full, now).map_err(|time| wait = time).ok()
-                });
-            taken.map_err(|_| self.shed("RATE_LIMIT", "the server takes", bucket, wait))?;
-        }
-        Ok(())
-    }
-
-    /// Takes a call from the bucket of `key`, if anybody is to be counted; `whose` rate it is stands in the refusal.
-    fn take_own(&self, key: Option<&CallerKey>, now: u64, whose: &str) -> Result<(), Status> {
-        let (Some(bucket), Some(key)) = (self.caller, key) else {
+impl Limits {
+    /// Takes a call from the bucket of `caller`, if anybody is to be counted; `whose` rate it is stands in the refusal.
+    fn take_own(&self, caller: Option<CallerKey>, whose: &str) -> Result<(), Status> {
+        let (Some(callers), Some(caller)) = (&self.callers, caller) else {
             return Ok(());
         };
-        let taken = self.callers.take(key, now, |full| bucket.take(full, now));
-        taken.map_err(|wait| self.shed("CALLER_RATE_LIMIT", whose, bucket, wait))
+        let taken = callers.check_key(&caller);
+        taken.map_err(|over| self.shed("CALLER_RATE_LIMIT", whose, &over, callers.clock()))
     }
 
-    /// Takes a question for health from the bucket of those who ask from where it comes.
-    fn take_probe(&self, extensions: &Extensions) -> Result<(), Status> {
-        if self.caller.is_none() {
+    /// Takes a call from the bucket of all.
+    fn take_common(&self) -> Result<(), Status> {
+        let Some(all) = &self.all else {
             return Ok(());
-        }
-        let whose = "those who ask for health from one address may make";
-        self.take_own(CallerKey::probes(extensions).as_ref(), self.now(), whose)
+        };
+        let taken = all.check();
+        taken.map_err(|over| self.shed("RATE_LIMIT", "the server takes", &over, all.clock()))
     }
 
-    /// Takes what a front answers by itself from the bucket of those who come from there. Nothing from that of all: strangers would
-    /// empty it for those who are known.
-    fn take_visit(&self, extensions: &Extensions) -> Result<(), Status> {
-        if self.caller.is_none() {
-            return Ok(());
-        }
-        let whose = "those whom the front door answers by itself at one address may make";
-        self.take_own(CallerKey::visitors(extensions).as_ref(), self.now(), whose)
-    }
-
-    fn shed(&self, reason: &'static str, whose: &str, bucket: Bucket, wait: Duration) -> Status {
+    fn shed(&self, reason: &'static str, whose: &str, over: &NotUntil<Duration>, now: &SinceStart) -> Status {
         self.sheds.count(reason);
-        let rate = 1_000_000_000 / bucket.each.max(1);
+        let each = over.quota().replenish_interval();
+        let rate = Duration::from_secs(1).as_nanos() / each.as_nanos().max(1);
         let message = format!("the call is above the {rate} calls a second that {whose}; come back later");
         StatusBuilder::resource_exhausted(reason, message)
             .metadata("calls_per_second", rate)
             // In milliseconds on the wire: a call that comes back early would be refused again.
-            .retry_after(wait.max(Duration::from_millis(1)))
+            .retry_after(over.wait_time_from(now.now()).max(Duration::from_millis(1)))
             .build()
     }
 }
 
 impl RateLayer {
+    /// The limits of `config`; refusals are counted in `sheds`.
+    pub fn new(config: &RateConfig, sheds: Sheds) -> Self {
+        let limits = Limits {
+            all: limiter(config.calls_per_second, config.burst, InMemoryState::default),
+            callers: limiter(
+                config.caller_calls_per_second,
+                config.caller_burst,
+                CallerBuckets::new,
+            ),
+            sheds,
+        };
+        Self {
+            limits: Arc::new(limits),
+            own_answers: false,
+        }
+    }
+
+    /// The rate of what a front answers by itself.
+    pub(crate) fn of_own_answers(self) -> Self {
+        Self {
+            own_answers: true,
+            ..self
+        }
+    }
+
     /// Has each caller a rate?
     pub(crate) fn limits_callers(&self) -> bool {
-        self.0.caller.is_some()
+        self.limits.callers.is_some()
     }
 
     /// Counts a call that wasn't let in for where it comes from.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED with the time to come back, when too many before it weren't.
-    pub(crate) fn count_stranger(&self, origin: Option<&CallerKey>) -> Result<(), Status> {
-        self.0
-            .take_own(origin, self.0.now(), "those who aren't let in may make")
+    pub(crate) fn count_stranger(&self, origin: Option<CallerKey>) -> Result<(), Status> {
+        self.limits.take_own(origin, "those who aren't let in may make")
     }
-}
 
-impl RateLayer {
-    /// The rate of what a front answers by itself.
-    pub(crate) fn of_own_answers(self) -> OwnAnswersRateLayer {
-        OwnAnswersRateLayer(self)
-    }
-}
-
-/// See [`RateLayer::of_own_answers`].
-#[derive(Clone, Debug)]
-pub(crate) struct OwnAnswersRateLayer(RateLayer);
-
-impl<S> Layer<S> for OwnAnswersRateLayer {
-    type Service = OwnAnswersRate<S>;
-
-    fn layer(&self, inner: S) -> OwnAnswersRate<S> {
-        OwnAnswersRate {
-            inner,
-            layer: self.0.clone(),
+    fn take(&self, path: &str, extensions: &Extensions) -> Result<(), Status> {
+        let limits = &self.limits;
+        if self.own_answers {
+            // Nothing from the bucket of all: strangers would empty it for those who are known.
+            let whose = "those whom the front door answers by itself at one address may make";
+            return limits.take_own(CallerKey::visitors(extensions), whose);
         }
-    }
-}
-
-/// See [`RateLayer::of_own_answers`].
-#[derive(Debug)]
-pub(crate) struct OwnAnswersRate<S> {
-    inner: S,
-    layer: RateLayer,
-}
-
-impl<S: Inner> Inner for OwnAnswersRate<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        match self.layer.0.take_visit(request.extensions()) {
-            Ok(()) => Either::Left(self.inner.call(request)),
-            Err(status) => Either::Right(refused(status)),
+        if health::is_asked(path) {
+            let whose = "those who ask for health from one address may make";
+            return limits.take_own(CallerKey::probes(extensions), whose);
         }
+        // The caller's first: who is over its own limit takes nothing from the others.
+        limits.take_own(CallerKey::of(extensions), "its caller may make")?;
+        limits.take_common()
     }
 }
 
-impl<S> Layer<S> for RateLayer {
-    type Service = Rate<S>;
-
-    fn layer(&self, inner: S) -> Rate<S> {
-        Rate {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`RateLayer`].
-#[derive(Debug)]
-pub struct Rate<S> {
-    inner: S,
-    layer: RateLayer,
-}
-
-impl<S: Inner> Inner for Rate<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let buckets = &self.layer.0;
-        let taken = if health::is_asked(request.uri().path()) {
-            buckets.take_probe(request.extensions())
-        } else {
-            buckets.take(request.extensions())
-        };
-        match taken {
-            Ok(()) => Either::Left(self.inner.call(request)),
+impl Around for RateLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        match self.take(request.uri().path(), request.extensions()) {
+            Ok(()) => Either::Left(inner.call(request)),
             Err(status) => Either::Right(refused(status)),
         }
     }

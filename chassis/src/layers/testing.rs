@@ -9,7 +9,7 @@ use http::{HeaderName, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use opentelemetry::propagation::TextMapCompositePropagator;
-use opentelemetry_sdk::propagation::BaggagePropagator;
+use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SpanData};
 use parking_lot::Mutex;
 use tonic::body::Body;
@@ -18,7 +18,7 @@ use tower::service_fn;
 
 use super::{AnyService, Inner};
 use crate::methods::Methods;
-use crate::propagate::{self, TraceContext};
+use crate::propagate;
 use crate::telemetry::{Telemetry, TelemetryConfig, TelemetryGuard};
 
 /// A method of the health service, which every test's [`methods`] knows.
@@ -166,7 +166,7 @@ pub(crate) fn record_as(variables: &[(&str, &str)], exported: bool) -> Recorded 
     let default = tracing::dispatcher::set_default(telemetry.dispatch());
     // Of the process: the same for every test.
     propagate::install(TextMapCompositePropagator::new(vec![
-        Box::new(TraceContext::default()),
+        Box::new(TraceContextPropagator::new()),
         Box::new(BaggagePropagator::new()),
     ]));
     Recorded {

@@ -21,11 +21,10 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
-use tower::Layer;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch, unwatched};
-use super::{AnswerBody, Inner};
+use super::{AnswerBody, Around, Inner};
 use crate::ends::{End, Ends};
 use crate::methods::Methods;
 use crate::process::chain;
@@ -105,34 +104,20 @@ impl TraceLayer {
     }
 }
 
-impl<S> Layer<S> for TraceLayer {
-    type Service = Trace<S>;
-
-    fn layer(&self, inner: S) -> Trace<S> {
-        Trace {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`TraceLayer`].
-#[derive(Debug)]
-pub struct Trace<S> {
-    inner: S,
-    layer: TraceLayer,
-}
-
-impl<S: Inner> Inner for Trace<S> {
-    fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let traced = match &self.layer.side {
-            Side::Server => self.layer.serve(&mut request),
-            Side::Client(peer) => self.layer.ask(&mut request, peer),
+impl Around for TraceLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        mut request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let traced = match &self.side {
+            Side::Server => self.serve(&mut request),
+            Side::Client(peer) => self.ask(&mut request, peer),
         };
         let Traced { place, watch } = traced;
         let answer = match &place {
-            Some(place) => place.in_scope(|| self.inner.call(request)),
-            None => self.inner.call(request),
+            Some(place) => place.in_scope(|| inner.call(request)),
+            None => inner.call(request),
         };
         InItsPlace::new(place, answer).map(|response| match watch {
             Some(watch) => watch.follow(response),

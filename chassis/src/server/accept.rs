@@ -44,7 +44,6 @@ use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 use crate::workers::Workers;
-use crate::workers::busy_poll::Beat;
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -354,7 +353,6 @@ impl Connection {
             Counted {
                 answer,
                 _under_way: calls.begin(),
-                _beat: Beat::begin(),
             }
         });
         let life = Life {
@@ -385,7 +383,6 @@ impl Connection {
 struct Counted {
     answer: ResponseFuture,
     _under_way: UnderWay,
-    _beat: Beat,
 }
 
 impl Future for Counted {
@@ -444,7 +441,7 @@ impl Life {
 
 /// So many workers, or none where there can't be more threads: connections are served then, too.
 fn workers(config: &ServerConfig) -> Workers {
-    Workers::start(config.workers, config.busy_poll).unwrap_or_else(|error| {
+    Workers::start(config.workers).unwrap_or_else(|error| {
         let count = config.workers;
         tracing::warn!(%error, count, "no threads for connections alone; all share those of the runtime");
         Workers::default()

@@ -1,53 +1,28 @@
-//! What the variables of OpenTelemetry say. Each is read by the SDK or here; what neither can honour is refused or warned
+//! What the variables of OpenTelemetry say. Most are read by the SDK; what neither it nor this process can honour is refused or warned
 //! of at the start, never passed over in silence.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::Uri;
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
-use opentelemetry_sdk::propagation::BaggagePropagator;
+use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::Sampler;
-use percent_encoding::percent_decode_str;
-use tonic::codec::CompressionEncoding;
 
 use super::TelemetryError;
 use super::exemplar::ExemplarFilter;
-use super::span_batches::Batching;
-use crate::propagate::TraceContext;
+use crate::config::ClientTlsConfig;
 
-/// Where a signal goes.
+/// Where a signal goes, by OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Exporting {
-    None,
-    /// By OTLP; with the files to trust the collector by where its address is `https`.
-    Otlp(Option<SecureEndpoint>),
-}
-
-/// A collector that is spoken to by TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SecureEndpoint {
+pub(super) struct Collector {
     pub(super) uri: String,
-    pub(super) authorities: PathBuf,
-    /// The certificate that this process shows, and its key; empty for none.
-    pub(super) certificate: PathBuf,
-    pub(super) key: PathBuf,
-}
-
-/// How spans are sent.
-#[derive(Clone, Debug)]
-pub(super) struct SpanExport {
-    /// The collector's address.
-    pub(super) uri: Uri,
-    /// The files to trust it by where that is `https`.
-    pub(super) secure: Option<SecureEndpoint>,
-    /// What each request is sent with.
-    pub(super) headers: HeaderMap,
-    /// For a batch, tries again included.
+    /// The files to trust it by where its address is `https`.
+    pub(super) tls: Option<ClientTlsConfig>,
+    /// For an export, tries again included.
     pub(super) timeout: Duration,
-    pub(super) compression: Option<CompressionEncoding>,
-    pub(super) batching: Batching,
+    /// `OTEL_BSP_MAX_QUEUE_SIZE` is set.
+    pub(super) sizes_queue: bool,
 }
 
 /// The variables, understood.
@@ -62,11 +37,10 @@ pub(super) struct OtelEnvironment {
     pub(super) names_instance: bool,
     /// Of `OTEL_TRACES_SAMPLER` and its argument.
     pub(super) sampler: Sampler,
-    /// How spans are sent, if they are.
-    pub(super) traces: Option<SpanExport>,
-    pub(super) metrics: Exporting,
+    pub(super) traces: Option<Collector>,
+    pub(super) metrics: Option<Collector>,
     /// Log lines are written in any case.
-    pub(super) logs: Exporting,
+    pub(super) logs: Option<Collector>,
     pub(super) exemplars: ExemplarFilter,
     /// What is set but has no effect, each with what to do instead.
     pub(super) warnings: Vec<String>,
@@ -74,80 +48,46 @@ pub(super) struct OtelEnvironment {
     baggage: bool,
 }
 
-/// The variables of one signal.
-struct Signal {
-    exporter: &'static str,
-    /// The middle of its own variables, as in `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
-    infix: &'static str,
-}
+/// The signals, as they stand in the names of variables.
+const SIGNALS: [&str; 3] = ["TRACES", "METRICS", "LOGS"];
 
-const TRACES: Signal = Signal {
-    exporter: "OTEL_TRACES_EXPORTER",
-    infix: "TRACES_",
-};
-
-const METRICS: Signal = Signal {
-    exporter: "OTEL_METRICS_EXPORTER",
-    infix: "METRICS_",
-};
-
-const LOGS: Signal = Signal {
-    exporter: LOGS_EXPORTER,
-    infix: "LOGS_",
-};
-
-const LOGS_EXPORTER: &str = "OTEL_LOGS_EXPORTER";
-
-/// What all `OTEL_EXPORTER_OTLP_` variables begin with.
+/// What all variables of exporters begin with; that of one signal has its name next.
 const OTLP: &str = "OTEL_EXPORTER_OTLP_";
 
 /// Where a collector is by habit.
 const COLLECTOR: &str = "http://localhost:4317";
 
-/// Time to send something, if none is set.
-const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time to send something, if none is set, in milliseconds.
+const EXPORT_TIMEOUT: &str = "10000";
 
-/// Whether sums are since the start or since the export before.
+/// Read by the SDK or here, those of exporters without their signals: any value is taken, or is checked where it is used.
+const TAKEN: &str = "OTEL_SERVICE_NAME OTEL_RESOURCE_ATTRIBUTES OTEL_SDK_DISABLED OTEL_PROPAGATORS \
+     OTEL_TRACES_SAMPLER OTEL_TRACES_SAMPLER_ARG OTEL_EXPORTER_OTLP_ENDPOINT OTEL_EXPORTER_OTLP_HEADERS \
+     OTEL_EXPORTER_OTLP_CERTIFICATE OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE OTEL_EXPORTER_OTLP_CLIENT_KEY";
+
+/// Whole numbers; the SDK passes over what is none.
+const NUMBERS: &str = "OTEL_BSP_SCHEDULE_DELAY OTEL_BSP_MAX_QUEUE_SIZE OTEL_BSP_MAX_EXPORT_BATCH_SIZE \
+     OTEL_BLRP_SCHEDULE_DELAY OTEL_BLRP_MAX_QUEUE_SIZE OTEL_BLRP_MAX_EXPORT_BATCH_SIZE OTEL_METRIC_EXPORT_INTERVAL \
+     OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT OTEL_SPAN_EVENT_COUNT_LIMIT OTEL_SPAN_LINK_COUNT_LIMIT \
+     OTEL_EXPORTER_OTLP_TIMEOUT";
+
+/// Those that take one of a few values.
+const CHOICES: [(&str, &[&str]); 7] = [
+    ("OTEL_TRACES_EXPORTER", &["otlp", "none"]),
+    ("OTEL_METRICS_EXPORTER", &["otlp", "none"]),
+    ("OTEL_LOGS_EXPORTER", &["otlp", "none", "console"]),
+    (
+        "OTEL_METRICS_EXEMPLAR_FILTER",
+        &["trace_based", "always_on", "always_off"],
+    ),
+    ("OTEL_EXPORTER_OTLP_PROTOCOL", &["grpc"]),
+    ("OTEL_EXPORTER_OTLP_COMPRESSION", &["gzip", "zstd", "none"]),
+    (TEMPORALITY, &["cumulative", "delta", "lowmemory"]),
+];
+
 const TEMPORALITY: &str = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
 
-/// Read by the SDK or here, beside those of exporters: any value is taken, or is checked below.
-const HONOURED: [&str; 21] = [
-    TEMPORALITY,
-    "OTEL_SERVICE_NAME",
-    "OTEL_RESOURCE_ATTRIBUTES",
-    "OTEL_SDK_DISABLED",
-    "OTEL_PROPAGATORS",
-    "OTEL_TRACES_SAMPLER",
-    "OTEL_TRACES_SAMPLER_ARG",
-    "OTEL_TRACES_EXPORTER",
-    "OTEL_METRICS_EXPORTER",
-    LOGS_EXPORTER,
-    "OTEL_METRICS_EXEMPLAR_FILTER",
-    "OTEL_BSP_SCHEDULE_DELAY",
-    "OTEL_BSP_MAX_QUEUE_SIZE",
-    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
-    "OTEL_BLRP_SCHEDULE_DELAY",
-    "OTEL_BLRP_MAX_QUEUE_SIZE",
-    "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
-    "OTEL_METRIC_EXPORT_INTERVAL",
-    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
-    "OTEL_SPAN_EVENT_COUNT_LIMIT",
-    "OTEL_SPAN_LINK_COUNT_LIMIT",
-];
-
-/// Of exporters, by what stands behind `OTEL_EXPORTER_OTLP_` and the signal.
-const OF_EXPORTERS: [&str; 8] = [
-    "ENDPOINT",
-    "PROTOCOL",
-    "HEADERS",
-    "TIMEOUT",
-    "COMPRESSION",
-    "CERTIFICATE",
-    "CLIENT_CERTIFICATE",
-    "CLIENT_KEY",
-];
-
-/// Has no effect here, with what has.
+/// Without an effect here, with what has it.
 const UNHEEDED: [(&str, &str); 7] = [
     (
         "OTEL_SEMCONV_STABILITY_OPT_IN",
@@ -170,19 +110,14 @@ const UNHEEDED: [(&str, &str); 7] = [
     ),
 ];
 
-/// Numbers that the SDK would pass over when it can't read them, in milliseconds or pieces.
-const NUMBERS: [&str; 10] = [
-    "OTEL_BSP_SCHEDULE_DELAY",
-    "OTEL_BSP_MAX_QUEUE_SIZE",
-    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
-    "OTEL_BLRP_SCHEDULE_DELAY",
-    "OTEL_BLRP_MAX_QUEUE_SIZE",
-    "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
-    "OTEL_METRIC_EXPORT_INTERVAL",
-    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
-    "OTEL_SPAN_EVENT_COUNT_LIMIT",
-    "OTEL_SPAN_LINK_COUNT_LIMIT",
-];
+/// The name of an exporter's variable without its signal.
+fn of_all_signals(name: &str) -> String {
+    let own = name.strip_prefix(OTLP).and_then(|rest| rest.split_once('_'));
+    match own {
+        Some((signal, what)) if SIGNALS.contains(&signal) && name != TEMPORALITY => format!("{OTLP}{what}"),
+        _ => name.to_owned(),
+    }
+}
 
 /// The variables as they are set.
 struct Variables<'a>(&'a [(String, String)]);
@@ -197,163 +132,80 @@ impl<'a> Variables<'a> {
     }
 
     /// A variable of an exporter with its name: that of the signal goes over that of all.
-    fn of(&self, signal: &Signal, what: &str) -> Option<(String, &'a str)> {
-        let own = format!("{OTLP}{}{what}", signal.infix);
-        let all = format!("{OTLP}{what}");
-        let get = |name: String| self.get(&name).map(|value| (name, value));
-        get(own).or_else(|| get(all))
+    fn of(&self, signal: &str, what: &str) -> Option<(String, &'a str)> {
+        let names = [format!("{OTLP}{signal}_{what}"), format!("{OTLP}{what}")];
+        let mut set = names
+            .into_iter()
+            .filter_map(|name| Some((self.get(&name)?, name)));
+        set.next().map(|(value, name)| (name, value))
     }
 
-    fn file(&self, signal: &Signal, what: &str) -> PathBuf {
-        self.of(signal, what)
-            .map_or_else(PathBuf::new, |(_, value)| value.into())
-    }
-
-    fn exporting(&self, signal: &Signal) -> Result<Exporting, TelemetryError> {
-        let endpoint = self.of(signal, "ENDPOINT");
-        match (self.get(signal.exporter), &endpoint) {
-            (Some("none"), _) | (None, None) => return Ok(Exporting::None),
-            (Some("otlp") | None, _) => {}
-            (Some(value), _) => {
-                let expected = "use otlp or none; metrics are fetched from --metrics-listen";
-                return Err(refused(signal.exporter, value, expected));
-            }
-        }
-        let allowed: [(&str, &[&str], &str); 2] = [
-            (
-                "PROTOCOL",
-                &["grpc"],
-                "use grpc, and an endpoint that speaks it (port 4317 by habit)",
-            ),
-            ("COMPRESSION", &["gzip", "zstd", "none"], "use gzip, zstd or none"),
-        ];
-        for (what, values, expected) in allowed {
-            if let Some((variable, value)) = self.of(signal, what)
-                && !values.contains(&value)
-            {
-                return Err(refused(&variable, value, expected));
-            }
-        }
-        if let Some((variable, value)) = self.of(signal, "TIMEOUT") {
-            number::<u64>(&variable, value, "use milliseconds, as in 10000")?;
-        }
-        let Some((variable, uri)) = endpoint else {
-            return Ok(Exporting::Otlp(None));
-        };
-        match uri.split_once("://") {
-            Some(("http", _)) if uri.parse::<Uri>().is_ok() => Ok(Exporting::Otlp(None)),
-            Some(("https", _)) => {
-                let authorities = self.file(signal, "CERTIFICATE");
-                if authorities.as_os_str().is_empty() {
-                    let expected = "name the authorities that its certificate is checked by \
-                                    (OTEL_EXPORTER_OTLP_CERTIFICATE)";
-                    return Err(refused(&variable, uri, expected));
+    /// Refuses what has a value that nobody takes, and says what is set without an effect. Values of those aren't told: they may be secrets.
+    fn check(&self) -> Result<Vec<String>, TelemetryError> {
+        let mut warnings = Vec::new();
+        for (name, _) in self.0 {
+            let Some(value) = self.get(name).filter(|_| name.starts_with("OTEL_")) else {
+                continue;
+            };
+            let of_all = of_all_signals(name);
+            let is_in = |list: &str| list.split_whitespace().any(|known| known == of_all);
+            if let Some((_, values)) = CHOICES.iter().find(|(known, _)| *known == of_all) {
+                if !values.contains(&value) {
+                    return Err(refused(name, value, &format!("use {}", values.join(" or "))));
                 }
-                Ok(Exporting::Otlp(Some(SecureEndpoint {
-                    uri: uri.to_owned(),
-                    authorities,
-                    certificate: self.file(signal, "CLIENT_CERTIFICATE"),
-                    key: self.file(signal, "CLIENT_KEY"),
-                })))
+            } else if is_in(NUMBERS) {
+                let number = value.parse::<u32>();
+                number.map_err(|_| refused(name, value, "use a whole number"))?;
+            } else if let Some((_, instead)) = UNHEEDED.iter().find(|(known, _)| *known == of_all) {
+                warnings.push(format!("{name} has no effect: {instead}"));
+            } else if !is_in(TAKEN) {
+                warnings.push(format!("{name} has no effect: it isn't known here"));
             }
-            _ => Err(refused(
-                &variable,
-                uri,
-                "use http://host:port or https://host:port",
-            )),
         }
+        if let Some(value) = self.get("OTEL_SDK_DISABLED")
+            && !["true", "false"].contains(&value.to_ascii_lowercase().as_str())
+        {
+            warnings.push("OTEL_SDK_DISABLED is neither true nor false: it counts as false".to_owned());
+        }
+        warnings.dedup();
+        Ok(warnings)
     }
 
-    fn exporting_traces(&self) -> Result<Option<SpanExport>, TelemetryError> {
-        match self.exporting(&TRACES)? {
-            Exporting::None => Ok(None),
-            Exporting::Otlp(secure) => self.span_export(secure).map(Some),
-        }
-    }
-
-    /// How spans are sent, by what [`Self::exporting`] found good.
-    fn span_export(&self, secure: Option<SecureEndpoint>) -> Result<SpanExport, TelemetryError> {
-        let text = |what| self.of(&TRACES, what).map(|(_, value)| value);
-        let uri = text("ENDPOINT").and_then(|uri| uri.parse().ok());
-        let timeout = text("TIMEOUT").and_then(|millis| millis.parse().ok());
-        let compression = match text("COMPRESSION") {
-            Some("gzip") => Some(CompressionEncoding::Gzip),
-            Some("zstd") => Some(CompressionEncoding::Zstd),
+    /// Where a signal goes; `None` for nowhere. Log lines go to the console in any case, so that `console` is what `none` is.
+    fn collector(&self, signal: &str) -> Result<Option<Collector>, TelemetryError> {
+        let exporter = self.get(&format!("OTEL_{signal}_EXPORTER"));
+        let endpoint = self.of(signal, "ENDPOINT");
+        let (variable, uri) = match (exporter, endpoint) {
+            (Some("none" | "console"), _) | (None, None) => return Ok(None),
+            (_, Some(endpoint)) => endpoint,
+            (Some(_), None) => (String::new(), COLLECTOR),
+        };
+        let text = |what| self.of(signal, what).map(|(_, value)| value);
+        let file = |what| text(what).map_or_else(PathBuf::new, PathBuf::from);
+        let tls = match uri.split_once("://") {
+            _ if uri.parse::<Uri>().is_err() => None,
+            Some(("http", _)) => Some(None),
+            Some(("https", _)) => Some(Some(ClientTlsConfig {
+                ca: file("CERTIFICATE"),
+                cert: file("CLIENT_CERTIFICATE"),
+                key: file("CLIENT_KEY"),
+                server_name: String::new(),
+            })),
             _ => None,
         };
-        Ok(SpanExport {
-            uri: uri.unwrap_or_else(|| Uri::from_static(COLLECTOR)),
-            secure,
-            headers: self.headers(&TRACES)?,
-            timeout: timeout.map_or(EXPORT_TIMEOUT, Duration::from_millis),
-            compression,
-            batching: self.batching()?,
-        })
-    }
-
-    /// `name=value` with values as in URLs, by commas.
-    fn headers(&self, signal: &Signal) -> Result<HeaderMap, TelemetryError> {
-        let Some((variable, list)) = self.of(signal, "HEADERS") else {
-            return Ok(HeaderMap::new());
-        };
-        let pairs = list.split(',').map(str::trim).filter(|pair| !pair.is_empty());
-        let headers = pairs.map(|pair| {
-            let (name, value) = pair.split_once('=')?;
-            let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
-            Some((
-                HeaderName::try_from(name.trim()).ok()?,
-                HeaderValue::try_from(value.as_ref()).ok()?,
-            ))
-        });
-        headers.collect::<Option<_>>().ok_or_else(|| {
-            // The value may be a secret.
-            refused(
-                &variable,
-                "…",
-                "use name=value, with commas between them and values as in URLs",
-            )
-        })
-    }
-
-    /// Numbers of the specification where none are set, but for the queue: under full load a gateway ends the 2,048 spans of
-    /// the specification in 35 ms, which is less than the thread that sends them may wait for a core. At least one of each.
-    fn batching(&self) -> Result<Batching, TelemetryError> {
-        let get = |name: &str, unset: u32| {
-            self.get(name)
-                .map_or(Ok(unset), |value| {
-                    number::<u32>(name, value, "use a whole number")
-                })
-                .map(|number| number.max(1))
-        };
-        let [delay, queue, batch] = [
-            ("OTEL_BSP_SCHEDULE_DELAY", 5_000),
-            ("OTEL_BSP_MAX_QUEUE_SIZE", 16_384),
-            ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
-        ]
-        .map(|(name, unset)| get(name, unset));
-        let queue_max = queue? as usize;
-        Ok(Batching {
-            delay: Duration::from_millis(delay?.into()),
-            queue_max,
-            batch_max: (batch? as usize).min(queue_max),
-        })
-    }
-
-    /// What the SDK would pass over.
-    fn check_numbers(&self) -> Result<(), TelemetryError> {
-        for name in NUMBERS {
-            if let Some(value) = self.get(name) {
-                number::<u32>(name, value, "use a whole number")?;
-            }
+        let tls = tls.ok_or_else(|| refused(&variable, uri, "use http://host:port or https://host:port"))?;
+        if tls.as_ref().is_some_and(|tls| !tls.has_authority()) {
+            let expected =
+                "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)";
+            return Err(refused(&variable, uri, expected));
         }
-        Ok(())
-    }
-
-    fn check_temporality(&self) -> Result<(), TelemetryError> {
-        match self.get(TEMPORALITY) {
-            None | Some("cumulative" | "delta" | "lowmemory") => Ok(()),
-            Some(value) => Err(refused(TEMPORALITY, value, "use cumulative, delta or lowmemory")),
-        }
+        let timeout = text("TIMEOUT").unwrap_or(EXPORT_TIMEOUT).parse();
+        Ok(Some(Collector {
+            uri: uri.to_owned(),
+            tls,
+            timeout: Duration::from_millis(timeout.unwrap_or_default()),
+            sizes_queue: self.get("OTEL_BSP_MAX_QUEUE_SIZE").is_some(),
+        }))
     }
 
     fn sampler(&self) -> Result<Sampler, TelemetryError> {
@@ -380,75 +232,29 @@ impl<'a> Variables<'a> {
 
     fn ratio(&self) -> Result<f64, TelemetryError> {
         let argument = "OTEL_TRACES_SAMPLER_ARG";
-        let expected = "use a number from 0 to 1";
         let value = self.get(argument).unwrap_or("1");
-        let ratio: f64 = number(argument, value, expected)?;
-        match (0.0..=1.0).contains(&ratio) {
-            true => Ok(ratio),
-            false => Err(refused(argument, value, expected)),
-        }
+        let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+        ratio.ok_or_else(|| refused(argument, value, "use a number from 0 to 1"))
     }
 
+    /// Whether traces and baggage are propagated.
     fn propagators(&self) -> Result<(bool, bool), TelemetryError> {
-        let Some(list) = self.get("OTEL_PROPAGATORS") else {
-            return Ok((true, true));
-        };
-        let (mut trace_context, mut baggage) = (false, false);
-        for name in list.split(',').map(str::trim) {
-            match name {
-                "tracecontext" => trace_context = true,
-                "baggage" => baggage = true,
-                "none" | "" => {}
-                name => {
-                    return Err(refused(
-                        "OTEL_PROPAGATORS",
-                        name,
-                        "use tracecontext, baggage or none",
-                    ));
-                }
-            }
-        }
-        Ok((trace_context, baggage))
-    }
-
-    fn exemplars(&self) -> Result<ExemplarFilter, TelemetryError> {
-        let name = "OTEL_METRICS_EXEMPLAR_FILTER";
-        match self.get(name) {
-            None | Some("trace_based") => Ok(ExemplarFilter::TraceBased),
-            Some("always_off") => Ok(ExemplarFilter::AlwaysOff),
-            Some("always_on") => Ok(ExemplarFilter::AlwaysOn),
-            Some(value) => Err(refused(name, value, "use trace_based, always_on or always_off")),
+        let name = "OTEL_PROPAGATORS";
+        let list = self.get(name).unwrap_or("tracecontext,baggage");
+        let names: Vec<_> = list.split(',').map(str::trim).collect();
+        let unknown = |name: &&&str| !["tracecontext", "baggage", "none", ""].contains(*name);
+        match names.iter().find(unknown) {
+            Some(value) => Err(refused(name, value, "use tracecontext, baggage or none")),
+            None => Ok((names.contains(&"tracecontext"), names.contains(&"baggage"))),
         }
     }
 
-    /// Lines go to the console in any case, so that `console` is what `none` is.
-    fn exporting_logs(&self) -> Result<Exporting, TelemetryError> {
-        match self.get(LOGS_EXPORTER) {
-            Some("console") => Ok(Exporting::None),
-            _ => self.exporting(&LOGS),
+    fn exemplars(&self) -> ExemplarFilter {
+        match self.get("OTEL_METRICS_EXEMPLAR_FILTER") {
+            Some("always_off") => ExemplarFilter::AlwaysOff,
+            Some("always_on") => ExemplarFilter::AlwaysOn,
+            _ => ExemplarFilter::TraceBased,
         }
-    }
-
-    /// What is set without an effect. Values aren't told: they may be secrets.
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for (name, _) in self.0 {
-            if !name.starts_with("OTEL_") || self.get(name).is_none() {
-                continue;
-            }
-            if let Some((_, instead)) = UNHEEDED.iter().find(|(unheeded, _)| unheeded == name) {
-                warnings.push(format!("{name} has no effect: {instead}"));
-            } else if !is_honoured(name) {
-                warnings.push(format!("{name} has no effect: it isn't known here"));
-            }
-        }
-        if let Some(value) = self.get("OTEL_SDK_DISABLED")
-            && !["true", "false"].contains(&value.to_ascii_lowercase().as_str())
-        {
-            warnings.push("OTEL_SDK_DISABLED is neither true nor false: it counts as false".to_owned());
-        }
-        warnings.dedup();
-        warnings
     }
 
     fn in_resource(&self, key: &str) -> bool {
@@ -458,29 +264,12 @@ impl<'a> Variables<'a> {
     }
 }
 
-fn is_honoured(name: &str) -> bool {
-    if HONOURED.contains(&name) {
-        return true;
-    }
-    let Some(what) = name.strip_prefix(OTLP) else {
-        return false;
-    };
-    let own = [TRACES, METRICS, LOGS]
-        .iter()
-        .find_map(|signal| what.strip_prefix(signal.infix));
-    OF_EXPORTERS.contains(&own.unwrap_or(what))
-}
-
-fn refused(variable: &str, value: &str, expected: &'static str) -> TelemetryError {
+fn refused(variable: &str, value: &str, expected: &str) -> TelemetryError {
     TelemetryError::Variable {
         variable: variable.to_owned(),
         value: value.to_owned(),
-        expected,
+        expected: expected.to_owned(),
     }
-}
-
-fn number<T: FromStr>(variable: &str, value: &str, expected: &'static str) -> Result<T, TelemetryError> {
-    value.parse().map_err(|_| refused(variable, value, expected))
 }
 
 impl OtelEnvironment {
@@ -488,21 +277,19 @@ impl OtelEnvironment {
     pub(super) fn read(variables: &[(String, String)]) -> Result<Self, TelemetryError> {
         let variables = Variables(variables);
         let get = |name| variables.get(name);
-        let disabled = get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        variables.check_numbers()?;
-        variables.check_temporality()?;
+        let warnings = variables.check()?;
         let (trace_context, baggage) = variables.propagators()?;
         Ok(Self {
-            disabled,
+            disabled: get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")),
             service: get("OTEL_SERVICE_NAME").map(str::to_owned),
             names_service: variables.in_resource("service.name"),
             names_instance: variables.in_resource("service.instance.id"),
             sampler: variables.sampler()?,
-            traces: variables.exporting_traces()?,
-            metrics: variables.exporting(&METRICS)?,
-            logs: variables.exporting_logs()?,
-            exemplars: variables.exemplars()?,
-            warnings: variables.warnings(),
+            traces: variables.collector("TRACES")?,
+            metrics: variables.collector("METRICS")?,
+            logs: variables.collector("LOGS")?,
+            exemplars: variables.exemplars(),
+            warnings,
             trace_context,
             baggage,
         })
@@ -510,7 +297,7 @@ impl OtelEnvironment {
 
     /// The chosen propagators.
     pub(super) fn propagator(&self) -> TextMapCompositePropagator {
-        let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContext::default());
+        let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContextPropagator::new());
         let baggage: Box<dyn TextMapPropagator + Send + Sync> = Box::new(BaggagePropagator::new());
         let chosen = [(self.trace_context, trace_context), (self.baggage, baggage)];
         TextMapCompositePropagator::new(chosen.into_iter().filter(|(on, _)| *on).map(|(_, p)| p).collect())

@@ -70,6 +70,14 @@ pub struct Instrument {
     pub attributes: &'static [&'static str],
 }
 
+macro_rules! observed {
+    ($instrument:ident, $meter:ident . $make:ident, $look:ident) => {{
+        let builder = $meter.$make($instrument.name).with_unit($instrument.unit);
+        let builder = builder.with_description($instrument.description);
+        builder.with_callback($look).build();
+    }};
+}
+
 impl Instrument {
     /// Its name for Prometheus: with the unit, and `_total` when it is a sum. Histograms have series with `_bucket`,
     /// `_sum` and `_count` behind it.
@@ -110,20 +118,8 @@ impl Instrument {
     /// at: it is never forgotten.
     pub fn observe(&self, meter: &Meter, look: impl Fn(&dyn AsyncInstrument<u64>) + Send + Sync + 'static) {
         match self.kind {
-            Kind::Counter => {
-                let builder = meter.u64_observable_counter(self.name).with_unit(self.unit);
-                builder
-                    .with_description(self.description)
-                    .with_callback(look)
-                    .build();
-            }
-            Kind::Gauge | Kind::Histogram(_) => {
-                let builder = meter.u64_observable_gauge(self.name).with_unit(self.unit);
-                builder
-                    .with_description(self.description)
-                    .with_callback(look)
-                    .build();
-            }
+            Kind::Counter => observed!(self, meter.u64_observable_counter, look),
+            Kind::Gauge | Kind::Histogram(_) => observed!(self, meter.u64_observable_gauge, look),
         }
     }
 
@@ -134,20 +130,8 @@ impl Instrument {
         look: impl Fn(&dyn AsyncInstrument<f64>) + Send + Sync + 'static,
     ) {
         match self.kind {
-            Kind::Counter => {
-                let builder = meter.f64_observable_counter(self.name).with_unit(self.unit);
-                builder
-                    .with_description(self.description)
-                    .with_callback(look)
-                    .build();
-            }
-            Kind::Gauge | Kind::Histogram(_) => {
-                let builder = meter.f64_observable_gauge(self.name).with_unit(self.unit);
-                builder
-                    .with_description(self.description)
-                    .with_callback(look)
-                    .build();
-            }
+            Kind::Counter => observed!(self, meter.f64_observable_counter, look),
+            Kind::Gauge | Kind::Histogram(_) => observed!(self, meter.f64_observable_gauge, look),
         }
     }
 }

@@ -5,12 +5,12 @@ use std::time::SystemTime;
 use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, LoggerProvider as _, Severity};
 use opentelemetry::trace::SpanContext;
 use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
-use serde_json::Value;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
 use super::log::Fields;
 use super::role::{ByRole, Role};
+use super::span_events::attribute;
 
 /// Sends events as records.
 pub(super) struct LogRecords {
@@ -48,7 +48,7 @@ impl LogRecords {
         record.set_target(metadata.target());
         record.set_body(fields.message.clone().into());
         let attributes = fields.others.iter().filter(|(_, value)| *value != "");
-        record.add_attributes(attributes.map(|(name, value)| (name.clone(), any_value(value))));
+        record.add_attributes(attributes.map(|(name, value)| (name.clone(), attribute::<AnyValue>(value))));
         if let Some(span) = span {
             record.set_trace_context(span.trace_id(), span.span_id(), Some(span.trace_flags()));
         }
@@ -63,19 +63,5 @@ fn severity(level: &Level) -> Severity {
         Level::INFO => Severity::Info,
         Level::WARN => Severity::Warn,
         Level::ERROR => Severity::Error,
-    }
-}
-
-/// A field; what is no text, number or bool is written as it would be in a line.
-fn any_value(value: &Value) -> AnyValue {
-    match value {
-        Value::String(text) => text.clone().into(),
-        Value::Bool(bool) => (*bool).into(),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => integer.into(),
-            (None, Some(float)) if number.is_f64() => float.into(),
-            _ => number.to_string().into(),
-        },
-        other => other.to_string().into(),
     }
 }

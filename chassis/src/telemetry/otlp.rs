@@ -1,85 +1,67 @@
-//! Exporters to a collector, by OTLP over gRPC. The SDK reads addresses, headers, times and compression by itself, but for
-//! [spans](super::span_batches); TLS is that of every client here.
+//! Exporters to a collector, by OTLP over gRPC, as the SDK has them: it reads headers, compression and numbers from the variables of the
+//! process. TLS is that of every client here.
 
 use hyper_util::rt::TokioIo;
-use opentelemetry_otlp::{LogExporter, MetricExporter, WithTonicConfig as _};
-use tokio::runtime::Builder;
+use opentelemetry_otlp::{LogExporter, MetricExporter, SpanExporter, WithExportConfig, WithTonicConfig};
+use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor};
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
-use super::environment::{SecureEndpoint, SpanExport};
-use super::span_batches::SpanBatches;
-use super::trace_collector::TraceCollector;
+use super::environment::Collector;
 use crate::client::{ClientConfig, ClientError};
 use crate::config::ClientTlsConfig;
 use crate::tls::Connector;
 
+/// Spans that wait to be sent, where `OTEL_BSP_MAX_QUEUE_SIZE` isn't set: under full load a gateway ends the 2,048 of the specification in
+/// 35 ms, which is less than the thread that sends them may wait for a core.
+const SPANS_WAITING_MAX: usize = 16_384;
+
 /// Sends spans in batches.
-pub(super) fn spans(export: &SpanExport) -> Result<SpanBatches, TelemetryError> {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(TelemetryError::Thread)?;
-    let channel = {
-        let _entered = runtime.enter();
-        match &export.secure {
-            Some(endpoint) => channel(endpoint)?,
-            None => Endpoint::from(export.uri.clone()).connect_lazy(),
-        }
+pub(super) fn spans(collector: &Collector) -> Result<BatchSpanProcessor, TelemetryError> {
+    let exporter = to(collector, SpanExporter::builder().with_tonic())?.build()?;
+    let batches = BatchConfigBuilder::default();
+    let batches = match collector.sizes_queue {
+        true => batches,
+        false => batches.with_max_queue_size(SPANS_WAITING_MAX),
     };
-    let collector = TraceCollector::new(channel, export);
-    SpanBatches::start(export.batching, runtime, collector).map_err(TelemetryError::Thread)
+    let processor = BatchSpanProcessor::builder(exporter);
+    Ok(processor.with_batch_config(batches.build()).build())
 }
 
 /// Sends metrics.
-pub(super) fn metrics(secure: Option<&SecureEndpoint>) -> Result<MetricExporter, TelemetryError> {
-    let builder = MetricExporter::builder().with_tonic();
-    let builder = match secure {
-        Some(endpoint) => builder.with_channel(channel(endpoint)?),
-        None => builder,
-    };
-    Ok(builder.build()?)
+pub(super) fn metrics(collector: &Collector) -> Result<MetricExporter, TelemetryError> {
+    Ok(to(collector, MetricExporter::builder().with_tonic())?.build()?)
 }
 
 /// Sends log records.
-pub(super) fn logs(secure: Option<&SecureEndpoint>) -> Result<LogExporter, TelemetryError> {
-    let builder = LogExporter::builder().with_tonic();
-    let builder = match secure {
-        Some(endpoint) => builder.with_channel(channel(endpoint)?),
-        None => builder,
-    };
-    Ok(builder.build()?)
+pub(super) fn logs(collector: &Collector) -> Result<LogExporter, TelemetryError> {
+    Ok(to(collector, LogExporter::builder().with_tonic())?.build()?)
+}
+
+fn to<B: WithExportConfig + WithTonicConfig>(collector: &Collector, builder: B) -> Result<B, TelemetryError> {
+    let builder = builder.with_timeout(collector.timeout);
+    Ok(match &collector.tls {
+        Some(tls) => builder.with_channel(channel(collector, tls)?),
+        None => builder.with_endpoint(collector.uri.clone()),
+    })
 }
 
 /// The SDK takes tonic's channel alone, so this is the one place that makes one.
-fn channel(endpoint: &SecureEndpoint) -> Result<Channel, TelemetryError> {
+fn channel(collector: &Collector, tls: &ClientTlsConfig) -> Result<Channel, TelemetryError> {
     let unusable = |source| TelemetryError::Collector(Box::new(source));
-    let address = || {
-        unusable(ClientError::Address {
-            uri: endpoint.uri.clone(),
-        })
+    let address = ClientError::Address {
+        uri: collector.uri.clone(),
     };
-    let uri: Uri = endpoint.uri.parse().map_err(|_| address())?;
-    if uri.scheme_str() != Some("https") {
-        return Err(address());
-    }
-    let tls = ClientTlsConfig {
-        ca: endpoint.authorities.clone(),
-        cert: endpoint.certificate.clone(),
-        key: endpoint.key.clone(),
-        server_name: String::new(),
-    };
-    if !tls.has_authority() {
-        return Err(unusable(ClientError::Authority { uri: uri.to_string() }));
-    }
+    let uri: Uri = collector.uri.parse().map_err(|_| unusable(address))?;
     let config = ClientConfig::default();
-    let connector = Connector::new(&uri, &tls, config.unacknowledged_max)
+    let connector = Connector::new(&uri, tls, config.unacknowledged_max)
         .map_err(|error| unusable(ClientError::Tls(Box::new(error))))?;
     let connect = tower::service_fn(move |_: Uri| {
         let connector = connector.clone();
         async move { connector.connect().await.map(TokioIo::new) }
     });
     let channel = Endpoint::from(uri)
+        .timeout(collector.timeout)
         .connect_timeout(config.connect_timeout)
         .http2_keep_alive_interval(config.keepalive_interval)
         .keep_alive_timeout(config.keepalive_timeout)

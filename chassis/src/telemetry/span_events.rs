@@ -3,15 +3,15 @@
 //! What is told within a span of tracing its OpenTelemetry layer puts into it. The spans of calls aren't tracing's, see
 //! [`sampling`](super::sampling): here they get what is told directly in them.
 
-use std::fmt;
-
 use opentelemetry::trace::TraceContextExt as _;
-use opentelemetry::{Context, KeyValue};
-use tracing::field::{Field, Visit};
+use opentelemetry::{Context, KeyValue, Value};
+use serde_json::Value as Json;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context as LayerContext;
 use tracing_subscriber::registry::LookupSpan;
+
+use super::log::Fields;
 
 /// Adds events to the span of the current call.
 pub(super) struct SpanEvents;
@@ -25,53 +25,36 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanEvents {
             return;
         }
         let metadata = event.metadata();
-        let mut told = Told {
-            name: metadata.name().to_owned(),
-            attributes: vec![
-                KeyValue::new("level", metadata.level().as_str()),
-                KeyValue::new("target", metadata.target()),
-            ],
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let name = match fields.message.is_empty() {
+            true => metadata.name().to_owned(),
+            false => fields.message,
         };
-        event.record(&mut told);
-        span.add_event(told.name, told.attributes);
+        let mut attributes = vec![
+            KeyValue::new("level", metadata.level().as_str()),
+            KeyValue::new("target", metadata.target()),
+        ];
+        let others = fields.others.iter();
+        attributes.extend(others.map(|(name, value)| KeyValue::new(name.clone(), attribute::<Value>(value))));
+        span.add_event(name, attributes);
     }
 }
 
-/// What an event says: its message is its name.
-struct Told {
-    name: String,
-    attributes: Vec<KeyValue>,
-}
-
-impl Visit for Told {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.record_str(field, &format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "message" => value.clone_into(&mut self.name),
-            name => self.attributes.push(KeyValue::new(name, value.to_owned())),
-        }
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.attributes.push(KeyValue::new(field.name(), value));
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        match i64::try_from(value) {
-            Ok(value) => self.record_i64(field, value),
+/// A field; what is no text, number or bool is written as it would be in a line.
+pub(super) fn attribute<T>(value: &Json) -> T
+where
+    T: From<String> + From<bool> + From<i64> + From<f64>,
+{
+    match value {
+        Json::String(text) => text.clone().into(),
+        Json::Bool(bool) => (*bool).into(),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => integer.into(),
+            (None, Some(float)) if number.is_f64() => float.into(),
             // Attributes have no number that is larger.
-            Err(_) => self.record_str(field, &value.to_string()),
-        }
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.attributes.push(KeyValue::new(field.name(), value));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.attributes.push(KeyValue::new(field.name(), value));
+            _ => number.to_string().into(),
+        },
+        other => other.to_string().into(),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::{RootCertStore, SupportedProtocolVersion};
 
@@ -94,30 +94,25 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     Ok(bytes)
 }
 
+/// All that a file has of a kind; at least one.
+fn all<T: PemObject>(path: &Path, what: &'static str) -> Result<Vec<T>, TlsError> {
+    let bytes = read(path)?;
+    let found: Result<Vec<_>, _> = T::pem_slice_iter(&bytes).collect();
+    let found = found.ok().filter(|found| !found.is_empty());
+    found.ok_or_else(|| TlsError::Pem {
+        path: path.to_owned(),
+        what,
+    })
+}
+
 /// All certificates of a file; at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let bytes = read(path)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    found
-        .ok()
-        .filter(|found| !found.is_empty())
-        .ok_or_else(|| TlsError::Pem {
-            path: path.to_owned(),
-            what: "certificate",
-        })
+    all(path, "certificate")
 }
 
 /// All lists of revoked certificates of a file; at least one.
 pub(super) fn revocations(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
-    let bytes = read(path)?;
-    let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
-    found
-        .ok()
-        .filter(|found| !found.is_empty())
-        .ok_or_else(|| TlsError::Pem {
-            path: path.to_owned(),
-            what: "list of revoked certificates (X509 CRL)",
-        })
+    all(path, "list of revoked certificates (X509 CRL)")
 }
 
 /// The first key of a file.

@@ -9,9 +9,6 @@ use super::*;
 /// Time for a thread to end, far more than it takes.
 const END_MAX: Duration = Duration::from_secs(10);
 
-/// Time that workers stay awake for.
-const BUSY_POLL: Duration = Duration::from_micros(200);
-
 /// Starts connections that say which worker they are on, and go on until the token is cancelled.
 fn spawn(
     workers: &Workers,
@@ -32,7 +29,7 @@ fn spawn(
 
 #[tokio::test]
 async fn connections_stay_with_the_worker_that_had_fewest() {
-    let (workers, tasks) = (Workers::start(3, BUSY_POLL).expect("threads"), TaskTracker::new());
+    let (workers, tasks) = (Workers::start(3).expect("threads"), TaskTracker::new());
     let until = CancellationToken::new();
     let mut said = spawn(&workers, &tasks, 6, &until);
     let mut counts = BTreeMap::new();
@@ -55,10 +52,7 @@ async fn connections_stay_with_the_worker_that_had_fewest() {
 
 #[tokio::test]
 async fn without_workers_connections_are_served_where_they_are_accepted() {
-    let (workers, tasks) = (
-        Workers::start(0, BUSY_POLL).expect("no thread"),
-        TaskTracker::new(),
-    );
+    let (workers, tasks) = (Workers::start(0).expect("no thread"), TaskTracker::new());
     let mut said = spawn(&workers, &tasks, 1, &CancellationToken::new());
     assert_eq!(said.recv().await, Some(None));
     assert_eq!(tasks.len(), 1);
@@ -66,7 +60,7 @@ async fn without_workers_connections_are_served_where_they_are_accepted() {
 
 #[tokio::test]
 async fn what_runs_on_workers_ends_with_them() {
-    let (workers, tasks) = (Workers::start(1, BUSY_POLL).expect("threads"), TaskTracker::new());
+    let (workers, tasks) = (Workers::start(1).expect("threads"), TaskTracker::new());
     let mut said = spawn(&workers, &tasks, 1, &CancellationToken::new());
     assert_eq!(said.recv().await, Some(Some(0)));
     let mine = |runtimes: &[RuntimeMetrics]| runtimes.iter().any(|runtime| runtime.num_alive_tasks() == 1);
@@ -79,7 +73,7 @@ async fn what_runs_on_workers_ends_with_them() {
 
 #[tokio::test]
 async fn nobody_waits_for_a_worker_that_is_stuck() {
-    let (workers, tasks) = (Workers::start(1, BUSY_POLL).expect("threads"), TaskTracker::new());
+    let (workers, tasks) = (Workers::start(1).expect("threads"), TaskTracker::new());
     let (go_on, hung) = std::sync::mpsc::channel::<()>();
     let (say, mut said) = mpsc::unbounded_channel();
     workers.spawn(&tasks, async move {
@@ -94,13 +88,4 @@ async fn nobody_waits_for_a_worker_that_is_stuck() {
     drop(go_on);
     let ended = tokio::time::timeout(END_MAX, said.recv()).await;
     assert_eq!(ended, Ok(Some("on")));
-}
-
-#[test]
-fn only_who_has_cores_to_spare_stays_awake() {
-    let awake = |parallelism, cores| !busy_poll_with(parallelism, cores).is_zero();
-    assert!(awake(2, 2) && awake(16, 16));
-    assert!(!awake(1, 1), "whoever it waits for needs the core");
-    assert!(!awake(1, 16) && !awake(2, 16), "a quota");
-    assert!(parallelism() <= cores());
 }

@@ -1,5 +1,7 @@
+use std::future::poll_fn;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
@@ -10,6 +12,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Code;
 use tower::ServiceExt as _;
 
@@ -104,29 +107,6 @@ async fn calls_share_one_connection_and_one_attempt_to_make_it() {
                 .all(|answer| answer == "b")
         );
         assert!(stage.connected().now_or_never().is_none(), "one connection");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_stream_of_an_answer_goes_when_the_next_call_is_sent() {
-    bounded(async {
-        let stage = Stage::new().await;
-        let channel = stage.channel();
-        let first = send(&channel, request([&b"1"[..]]));
-        let mut played = stage.play(Builder::new()).await;
-        played.call().await.answer(Bytes::from_static(b"1"));
-        assert_eq!(whole(first).await, "1");
-        let connection = channel.0.lines.own().connection().await.expect("a connection");
-        let ended = connection.ended();
-        for _ in 0..3 {
-            assert_eq!(ended.len(), 1);
-            let next = send(&channel, request([&b"2"[..]]));
-            let call = played.call().await;
-            assert_eq!(ended.len(), 0);
-            call.answer(Bytes::from_static(b"2"));
-            assert_eq!(whole(next).await, "2");
-        }
     })
     .await;
 }

@@ -4,7 +4,10 @@ use h2::server::Builder as Server;
 use http::Response;
 use tokio::time::Instant;
 
+use tonic::body::Body;
+
 use super::*;
+use crate::client::bodies::Wanted;
 use crate::client::stage::{bounded, played};
 
 const KEEP_ALIVE: KeepAlive = KeepAlive {
@@ -15,9 +18,10 @@ const KEEP_ALIVE: KeepAlive = KeepAlive {
 /// Bytes on the way in each direction.
 const PIPE: usize = 64 * 1024;
 
-fn head() -> Request<()> {
-    let request = Request::post("http://order/test.Echo/Say").body(());
-    request.expect("a request")
+fn request() -> (Request<Upload>, Wanted) {
+    let (upload, wanted) = Upload::new(Body::empty());
+    let request = Request::post("http://order/test.Echo/Say").body(upload);
+    (request.expect("a request"), wanted)
 }
 
 #[tokio::test(start_paused = true)]
@@ -27,11 +31,11 @@ async fn a_server_that_answers_pings_is_kept_while_idle() {
         tokio::join!(Connection::open(ours, KEEP_ALIVE), played(theirs, Server::new()));
     let connection = connection.expect("a connection");
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    let mut turn = connection.turn().await.expect("it is there");
-    let (answer, _) = turn.send(head(), true).expect("it is there");
+    let (request, _wanted) = request();
+    let answer = tokio::spawn(connection.send(request));
     let mut call = played.call().await;
     call.respond.send_response(Response::new(()), true).expect("open");
-    answer.await.expect("an answer");
+    answer.await.expect("no panic").expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,13 +43,14 @@ async fn a_server_that_falls_silent_is_given_up_and_its_calls_end() {
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let began = Instant::now();
     let connection = Connection::open(ours, KEEP_ALIVE).await.expect("a connection");
-    let mut turn = connection.turn().await.expect("it is there");
-    let (answer, _) = turn.send(head(), true).expect("it is there");
-    turn.pass().await;
-    let error = tokio::time::timeout(Duration::from_secs(3600), answer).await;
-    error.expect("it is given up").expect_err("no answer");
+    let (first, _wanted) = request();
+    let error = tokio::time::timeout(Duration::from_secs(3600), connection.send(first)).await;
+    let mut error = error.expect("it is given up").expect_err("no answer");
+    assert!(error.take_message().is_none(), "it was sent");
     assert_eq!(began.elapsed(), KEEP_ALIVE.interval + KEEP_ALIVE.timeout);
-    connection.turn().await.expect_err("it takes no more calls");
+    let (next, _wanted) = request();
+    let mut error = connection.send(next).await.expect_err("it takes no more calls");
+    assert!(error.take_message().is_some(), "nothing was sent");
     drop(theirs);
 }
 

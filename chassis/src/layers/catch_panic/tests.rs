@@ -3,6 +3,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use http_body_util::StreamBody;
 use tonic::Code;
+use tower::Layer as _;
 
 use super::*;
 use crate::layers::testing::{CHECK, answering, call, end, message, request};

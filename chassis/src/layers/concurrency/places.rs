@@ -28,13 +28,13 @@ pub(super) struct Places {
 #[derive(Debug)]
 pub(super) struct Place {
     // Given back before the caller's next call is told.
-    pub(super) permit: OwnedSemaphorePermit,
-    pub(super) share: Option<Share>,
+    _permit: OwnedSemaphorePermit,
+    _share: Option<Share>,
 }
 
 /// What a caller holds by a call that works, or is next to.
 #[derive(Debug)]
-pub(super) struct Share {
+struct Share {
     places: Arc<Places>,
     caller: Columns,
 }
@@ -80,7 +80,10 @@ impl Places {
         }
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
         let share = caller.map(|caller| self.share(caller));
-        Some(Place { permit, share })
+        Some(Place {
+            _permit: permit,
+            _share: share,
+        })
     }
 
     /// A place, when there is one for this caller. `None` never: the semaphore isn't closed.
@@ -96,7 +99,10 @@ impl Places {
         {
             share.tell_next();
         }
-        Some(Place { permit, share })
+        Some(Place {
+            _permit: permit,
+            _share: share,
+        })
     }
 
     /// Waits until the caller has less than its share.

@@ -1,6 +1,7 @@
 use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 use tonic::Code;
+use tower::Layer as _;
 
 use super::*;
 use crate::ends::Ends;

@@ -1,4 +1,5 @@
 use tonic::Code;
+use tower::Layer as _;
 
 use super::*;
 use crate::layers::testing::{CHECK, answering, call, end, request, request_with, stream};

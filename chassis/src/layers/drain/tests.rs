@@ -1,6 +1,7 @@
 use futures_util::FutureExt as _;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
+use tower::Layer as _;
 
 use super::*;
 use crate::layers::refuse;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tonic_types::StatusExt as _;
+use tower::Layer as _;
 
 use super::*;
 use crate::layers::testing::{CHECK, answering, call, end, methods, request, stream};

@@ -5,6 +5,7 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use tonic::Status;
+use tower::Layer as _;
 
 use super::*;
 use crate::layers::refuse;

@@ -1,7 +1,7 @@
 use tonic::Code;
 use tonic_types::StatusExt as _;
+use tower::Layer as _;
 
-use super::callers::Callers;
 use super::*;
 use crate::ends::Ends;
 use crate::layers::caller::Caller;
@@ -123,20 +123,18 @@ async fn health_has_a_rate_of_its_own_at_each_address() {
     assert_eq!(code(&service, to(CHECK, "192.0.2.2:1")).await, Code::Ok);
 }
 
-#[test]
-fn a_million_callers_have_bounded_room_and_are_forgotten_when_their_buckets_are_full() {
-    let callers = Callers::default();
-    let bucket = Bucket::new(1, 1).expect("a limit");
+#[tokio::test(start_paused = true)]
+async fn hardly_anybody_shares_the_rate_of_ten_thousand_others() {
+    let callers = limiter(1, 1, CallerBuckets::new).expect("a limit");
     let name = |number: u32| CallerKey::Name(number.to_string().into());
-    for number in 0..1_000_000 {
-        let _ = callers.take(&name(number), 1, |full| bucket.take(full, 1));
+    for number in 0..10_000 {
+        let _ = callers.check_key(&name(number));
+        assert!(
+            callers.check_key(&name(number)).is_err(),
+            "{number} is over its rate"
+        );
     }
-    assert_eq!(callers.len(), 65_536);
-    // All are full again two seconds later, and one more comes to each part in time.
-    let later = 2_000_000_001;
-    for number in 0..1_000 {
-        let taken = callers.take(&name(2_000_000 + number), later, |full| bucket.take(full, later));
-        assert_eq!(taken, Ok(()));
-    }
-    assert_eq!(callers.len(), 1_000);
+    let refused = |number: &u32| callers.check_key(&name(*number)).is_err();
+    // One in 2,500 by chance.
+    assert!((10_000..12_000).filter(refused).count() < 40);
 }

@@ -3,6 +3,7 @@ use std::time::Duration;
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::trace::{SpanKind, Status as SpanStatus};
 use tonic::Status;
+use tower::Layer as _;
 
 use super::*;
 use crate::layers::refuse;
