@@ -1,4 +1,4 @@
-//! Trace context across borders: in and out of gRPC metadata, and as text in stored records.
+//! Trace context across borders: in and out of gRPC metadata.
 
 use std::sync::OnceLock;
 
@@ -11,8 +11,6 @@ use opentelemetry::propagation::{Extractor, Injector, TextMapCompositePropagator
 use opentelemetry::trace::{SpanContext, TraceContextExt as _, TraceFlags};
 use opentelemetry_http::HeaderExtractor;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use tracing::Span;
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 /// Name of the W3C header.
 const TRACEPARENT: &str = "traceparent";
@@ -136,7 +134,7 @@ impl TextMapPropagator for TraceContext {
 }
 
 /// A span as a [`TRACEPARENT`] of version 0; `None` when it isn't valid.
-fn written(span: &SpanContext) -> Option<String> {
+pub(crate) fn written(span: &SpanContext) -> Option<String> {
     if !span.is_valid() {
         return None;
     }
@@ -154,31 +152,6 @@ fn written(span: &SpanContext) -> Option<String> {
         }
     }
     Some(text)
-}
-
-/// The current span as a W3C `traceparent`, to be stored with what it wrote, or what stands in the place of one on a call that isn't
-/// recorded; `None` outside a trace.
-pub fn current_traceparent() -> Option<String> {
-    // Always W3C, whatever OTEL_PROPAGATORS says: this text is a storage format.
-    Context::map_current(|context| written(context.span().span_context()))
-}
-
-/// Links `span` to the span a stored `traceparent` names: the work is a consequence of it, but no part of its call.
-/// `false` when the text is malformed or telemetry is off.
-pub fn link(span: &Span, traceparent: &str) -> bool {
-    let Some(origin) = parse(traceparent) else {
-        return false;
-    };
-    span.add_link(origin);
-    true
-}
-
-/// The span that a `traceparent` names.
-pub fn parse(traceparent: &str) -> Option<SpanContext> {
-    let carrier = std::collections::HashMap::from([(TRACEPARENT.to_owned(), traceparent.to_owned())]);
-    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier);
-    let origin = context.span().span_context().clone();
-    origin.is_valid().then_some(origin)
 }
 
 #[cfg(test)]

@@ -153,7 +153,7 @@ pub enum EngineError {
     /// As many snapshots as allowed are kept for exports.
     #[error("{max} exports {of} are under way")]
     TooManyExports {
-        /// [`crate::export::SNAPSHOTS_MAX`], [`crate::export::SNAPSHOTS_OF_CALLER_MAX`].
+        /// [`crate::slices::SNAPSHOTS_MAX`], [`crate::slices::SNAPSHOTS_OF_CALLER_MAX`].
         max: usize,
         /// Which of them.
         of: LimitOf,
@@ -172,7 +172,7 @@ pub enum EngineError {
     /// As many watches as allowed are open.
     #[error("{max} watches are there {of}")]
     TooManyWatches {
-        /// [`crate::watch::WATCHES_MAX`].
+        /// [`crate::watch_places::WATCHES_MAX`].
         max: usize,
         /// Whose: [`LimitOf::Caller`] has its share of them.
         of: LimitOf,

@@ -276,7 +276,7 @@ fn by_fuzzy(field: &str) -> pb::IndexChange {
 /// Waits until the index is as wanted.
 async fn settled(engine: &Engine) -> pb::Index {
     loop {
-        let index = indexes::get(&engine, "notes").await.expect("an index");
+        let index = indexes::get(engine, "notes").await.expect("an index");
         match index.phase() {
             pb::IndexPhase::Serving => return index,
             pb::IndexPhase::Rebuilding => tokio::task::yield_now().await,

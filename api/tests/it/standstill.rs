@@ -57,7 +57,7 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 async fn until(engine: &Engine, table: &str, what: &str, wanted: impl Fn(&pb::Index) -> bool) -> pb::Index {
     let seen = async {
         loop {
-            let index = indexes::get(&engine, table).await.expect("an index");
+            let index = indexes::get(engine, table).await.expect("an index");
             if wanted(&index) {
                 return index;
             }

@@ -109,7 +109,7 @@ fn add(field: &str) -> pb::IndexChange {
 
 /// Waits until the index is as wanted.
 async fn settled(engine: &Engine) {
-    while indexes::get(&engine, "notes").await.expect("an index").phase() != pb::IndexPhase::Serving {
+    while indexes::get(engine, "notes").await.expect("an index").phase() != pb::IndexPhase::Serving {
         tokio::task::yield_now().await;
     }
 }

@@ -330,7 +330,7 @@ async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
     }
 }
 
-/// A server whose answers call on, and what it knows of its place when it answers: the stored text, and the header of its
+/// A server whose answers call on, and what it knows of its place when it answers: its own span, and the header of its
 /// own call.
 fn calling_on() -> (impl Inner, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
     let seen: Arc<parking_lot::Mutex<Vec<[String; 2]>>> = Arc::default();
@@ -338,8 +338,9 @@ fn calling_on() -> (impl Inner, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
     let inner = answering(move |request: Request<Body>| {
         let header = request.headers().get("traceparent");
         let header = header.and_then(|header| header.to_str().ok()).unwrap_or_default();
-        let stored = propagate::current_traceparent().unwrap_or_default();
-        sink.lock().push([stored, header.to_owned()]);
+        let own = Context::map_current(|context| propagate::written(context.span().span_context()));
+        let own = own.unwrap_or_default();
+        sink.lock().push([own, header.to_owned()]);
         std::future::ready(refuse(Status::not_found("nothing")))
     });
     let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);
