@@ -9,12 +9,11 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`error`] | what can go wrong in a call |
-//! | [`status`] | what a client is told of that: the only place |
+//! | [`error`], [`status`] | what can go wrong in a call, and what a client is told of it |
 //! | [`wire`] | what every service needs between messages and its domain |
 //! | [`search`], `search_wire` | requests that search and their answers; between them and the index's queries and answers |
-//! | [`resources`] | the calls on one table, as RPCs make them |
 //! | [`indexes`] | indexes as their users see and change them |
+//! | [`resources`] | the calls on one table, as RPCs make them |
 //! | [`metrics`] | what is measured of an engine |
 //! | [`hosting`] | a service as a part of a process |
 

@@ -6,18 +6,22 @@
 //! domain nor gRPC: what its types are on the wire is said by `souk-api`.
 //!
 //! # Layout
-//! Each module uses those above it only.
+//! Each module uses those above it only, and some of its own line.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`error`], [`call`] | what can go wrong; on whose behalf and until when a call works |
-//! | [`columns`], [`attributes`], [`key`], `protobuf`, [`resource`] | what a service says about its records, and how they are kept |
-//! | `stored`, `declaration`, `design`, `index_change`, `kept_changes` | records as rows and documents; what tables and indexes are made for, and its changes |
-//! | `scope`, `handovers` | which rows a call meets: all, or its caller's own |
-//! | `token`, `etag`, `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`] | what clients are given to come back with, and what is kept between calls |
-//! | `index_state`, `search_pool`, `deadline`, `turns`, `table` | open tables: their indexes are waited for; where searches run; order among writers of one row |
-//! | `log_tail`, `keeper` | the end of the change log, read once for all indexes; they are built, follow it, are replaced |
-//! | [`observer`], [`figures`], `trace`, `health` | what is told of an engine |
+//! | [`call`], `deadline` | on whose behalf and until when a call works, and its waiting |
+//! | `protobuf`, [`columns`], [`attributes`], [`key`] | how a row holds what a resource is made of |
+//! | [`error`] | what can go wrong |
+//! | `trace`, [`observer`] | what is told of an engine as it happens |
+//! | `etag`, `token`, `turns` | what clients come back with; order among writers of one row |
+//! | [`resource`], `stored`, `declaration` | what a service says about its records; they as rows and documents; the tables |
+//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`] | what is kept between calls, for searches, exports and watches |
+//! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
+//! | `handovers`, `scope` | which rows a call meets: all, or its caller's own |
+//! | `index_state`, `health`, `table` | open tables, whose indexes are waited for |
+//! | `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
+//! | `inner`, [`figures`] | what an engine's clones share; what there is to measure of it |
 //! | [`collection`], [`mod@export`], [`watch`] | the calls on one table: reads, writes, lists, searches; streams of a snapshot, and of changes |
 //! | [`engine`](mod@engine), [`index_admin`] | opens a database with its tables, tells its health, closes it; indexes as their users see and change them |
 //!
