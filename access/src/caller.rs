@@ -37,7 +37,7 @@ impl Role {
     ];
 
     /// The word for it in key files and tokens.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Admin => "admin",
             Self::Operator => "operator",

@@ -1,6 +1,5 @@
-//! Trace context across borders: in and out of gRPC metadata, and as text in stored records.
+//! Trace context across borders: in and out of gRPC metadata.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderValue};
@@ -10,8 +9,6 @@ use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use tracing::Span;
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 /// Name of the W3C header.
 const TRACEPARENT: &str = "traceparent";
@@ -90,33 +87,6 @@ fn write(propagator: &dyn TextMapPropagator, context: &Context, headers: &mut He
     if let Some(traceparent) = headers.get_mut(TRACEPARENT) {
         traceparent.set_sensitive(true);
     }
-}
-
-/// The current span as a W3C `traceparent`, to be stored with what it wrote, or what stands in the place of one on a call that isn't
-/// recorded; `None` outside a trace.
-pub fn current_traceparent() -> Option<String> {
-    // Always W3C, whatever OTEL_PROPAGATORS says: this text is a storage format.
-    let mut carrier = HashMap::new();
-    TraceContextPropagator::new().inject(&mut carrier);
-    carrier.remove(TRACEPARENT)
-}
-
-/// Links `span` to the span a stored `traceparent` names: the work is a consequence of it, but no part of its call.
-/// `false` when the text is malformed or telemetry is off.
-pub fn link(span: &Span, traceparent: &str) -> bool {
-    let Some(origin) = parse(traceparent) else {
-        return false;
-    };
-    span.add_link(origin);
-    true
-}
-
-/// The span that a `traceparent` names.
-pub fn parse(traceparent: &str) -> Option<SpanContext> {
-    let carrier = HashMap::from([(TRACEPARENT.to_owned(), traceparent.to_owned())]);
-    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier);
-    let origin = context.span().span_context().clone();
-    origin.is_valid().then_some(origin)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ mod trace_place;
 
 pub use guard::TelemetryGuard;
 pub use role::Role;
-pub use trace_place::{InPlace, TracePlace, recorded};
+pub use trace_place::{InPlace, TracePlace};
 
 use environment::OtelEnvironment;
 use guard::Providers;

@@ -1,40 +1,44 @@
 //! Typed views of a table: what services hold.
 //!
-//! Reads see the latest write. A search that carries `min_sequence` waits until its view includes that write, bounded
-//! by the deadline of the call ([`souk_chassis::layers::deadline::Deadline::current`]). A sequence that no write has been given
-//! yet is refused by every call: nobody can have it from here.
+//! Reads see the latest write. A search that carries `min_sequence` waits until its view includes that write, until the
+//! deadline of the [`Call`]. A sequence that no write has been given yet is refused by every call: nobody can have it from
+//! here.
 
-mod clusters;
 mod find;
 mod list;
-mod suggest;
 mod write;
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
-use souk_chassis::status::Violations;
-use souk_chassis::telemetry;
+use souk_index::{Schema, SearchRequest};
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
-pub use self::list::{ListPage, ListRequest};
+pub use self::find::{IndexAnswer, Search, SearchHit, SearchProfile, SearchResults};
+pub use self::list::{ListPage, ListQuery};
 pub use self::write::{Attempt, Creation};
+use crate::call::Call;
 use crate::columns::CorruptRow;
-use crate::engine::Inner;
+use crate::deadline::Wait;
+use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::metrics::ErrorType;
+use crate::inner::Inner;
+use crate::observer::ErrorType;
 use crate::resource::{Found, Resource, Stored, Written};
+use crate::scope::Scope;
 use crate::stored::{from_row, signed};
 use crate::table::OpenTable;
-use crate::wire;
+use crate::trace;
 
 /// One table with its index, as resources. Clones share it.
 #[derive(Debug)]
 pub struct Collection<R> {
     pub(crate) inner: Arc<Inner>,
     pub(crate) open: Arc<OpenTable>,
+    call: Call,
     resource: PhantomData<fn() -> R>,
 }
 
@@ -43,6 +47,7 @@ impl<R> Clone for Collection<R> {
         Self {
             inner: Arc::clone(&self.inner),
             open: Arc::clone(&self.open),
+            call: self.call.clone(),
             resource: PhantomData,
         }
     }
@@ -53,15 +58,68 @@ impl<R: Resource> Collection<R> {
         Self {
             inner,
             open,
+            call: Call::default(),
             resource: PhantomData,
         }
+    }
+
+    /// The same collection for a call: it meets the rows of the call's principal, and waits until its deadline.
+    #[must_use]
+    pub fn for_call(&self, call: Call) -> Self {
+        Self { call, ..self.clone() }
+    }
+
+    /// What searches find things by: the schema of the index that answers.
+    #[must_use]
+    pub fn schema(&self) -> impl Deref<Target = Schema> + use<R> {
+        ServedSchema(self.open.served())
+    }
+
+    /// Which rows the call meets here.
+    ///
+    /// # Errors
+    /// [`EngineError::NoOwnRows`] when it may only meet own ones, and there is nothing like that here.
+    pub(crate) fn scope(&self) -> Result<Scope> {
+        Scope::of_call::<R>(&self.call.principal, self.inner.guarded)
+    }
+
+    /// By which the shares of the call's caller are counted.
+    pub(crate) fn caller(&self) -> Option<Arc<str>> {
+        self.call.principal.name().map(Arc::clone)
+    }
+
+    /// How long the call may wait.
+    fn wait(&self) -> Wait {
+        Wait::new(self.call.deadline)
+    }
+
+    /// Refuses what the caller may not write, before a service looks up what it needs for it: what it finds would tell of
+    /// rows that the caller may not meet.
+    ///
+    /// # Errors
+    /// [`EngineError::NotOwn`], [`EngineError::NoOwnRows`].
+    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R>) -> Result<()> {
+        let scope = self.scope()?;
+        resources
+            .into_iter()
+            .try_for_each(|resource| scope.check_written(resource))
+    }
+
+    /// The scope of the call, and the search that stays in it.
+    ///
+    /// # Errors
+    /// As [`Collection::scope`]; [`EngineError::OwnerNotIndexed`].
+    fn scoped_search(&self, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
+        let scope = self.scope()?;
+        scope.restrict(&mut request, &self.open.served(), R::TABLE)?;
+        Ok((scope, request))
     }
 
     /// Reads one resource.
     ///
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::SequenceAhead`].
-    pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R>>> {
+    pub async fn get(&self, id: &str, min_sequence: u64) -> Result<Written<Stored<R>>> {
         self.access("get", async {
             let scope = self.scope()?;
             let key = R::key(id)?;
@@ -77,11 +135,11 @@ impl<R: Resource> Collection<R> {
         .await
     }
 
-    /// Reads up to [`crate::wire::GET_BATCH_MAX`] resources from one snapshot.
+    /// Reads several resources from one snapshot.
     ///
     /// # Errors
     /// [`EngineError::SequenceAhead`].
-    pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R>>> {
+    pub async fn get_batch(&self, ids: &[String], min_sequence: u64) -> Result<Written<Found<R>>> {
         self.access("get_batch", async {
             let scope = self.scope()?;
             let keys = ids.iter().map(|id| R::key(id)).collect::<Result<Vec<_>, _>>()?;
@@ -109,13 +167,10 @@ impl<R: Resource> Collection<R> {
     /// A snapshot that includes a write. Nobody waits for it: who knows a sequence knows it from a write that is there.
     ///
     /// # Errors
-    /// [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
-    pub(crate) async fn snapshot(&self, min_sequence: i64) -> Result<Snapshot> {
-        let mut violations = Violations::new();
-        let wanted = wire::min_sequence(min_sequence, MIN_SEQUENCE, &mut violations);
-        wire::settled(violations)?;
+    /// [`EngineError::SequenceAhead`].
+    pub(crate) async fn snapshot(&self, min_sequence: u64) -> Result<Snapshot> {
         let snapshot = self.inner.database.snapshot().await?;
-        refuse_ahead(MIN_SEQUENCE, wanted, snapshot.sequence())?;
+        refuse_ahead(MIN_SEQUENCE, min_sequence, snapshot.sequence())?;
         Ok(snapshot)
     }
 
@@ -151,7 +206,7 @@ impl<R: Resource> Collection<R> {
 
     /// What a row of the table holds.
     pub(crate) fn resource(&self, row: &Row) -> Result<Stored<R>, CorruptRow> {
-        from_row(row, &self.open.places, &self.inner.database)
+        from_row(row, &self.open.declaration.places, &self.inner.database)
     }
 
     /// One access to the store: it has a span, which says why it failed, and its duration is measured.
@@ -170,7 +225,7 @@ impl<R: Resource> Collection<R> {
                 span.record("otel.status_code", "ERROR");
             }
             self.inner
-                .metrics
+                .observer
                 .accessed(operation, R::TABLE, error, began.elapsed());
             result
         };
@@ -192,7 +247,18 @@ impl<R: Resource> Collection<R> {
                 otel.status_code = tracing::field::Empty,
             )
         };
-        telemetry::recorded(span)
+        trace::recorded(span)
+    }
+}
+
+/// The schema of a design.
+struct ServedSchema(Arc<Design>);
+
+impl Deref for ServedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        &self.0.schema
     }
 }
 

@@ -4,12 +4,15 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use prost::Message;
 use souk_index::GeoPoint;
 use souk_storage::{ColumnName, Row, Value};
 
+use crate::protobuf::{self, Malformed, Writer};
+
 /// First byte of a column with a message: how the rest is encoded.
 const MESSAGE_FORMAT: u8 = 1;
+/// Field of the message of a column with strings: `repeated string`.
+const STRINGS: u64 = 1;
 /// Units of a stored coordinate in one degree.
 const UNITS_PER_DEGREE: f64 = 1e7;
 
@@ -90,24 +93,23 @@ impl Columns {
         }
     }
 
-    /// A BINARY column with an encoded message, for what has a structure (lists, maps, objects): fields of the
+    /// A BINARY column with an encoded protobuf message, for what has a structure (lists, maps, objects): fields of the
     /// message may be added later. None when the message is empty.
     #[must_use]
-    pub fn message(self, name: &str, value: &impl Message) -> Self {
-        if value.encoded_len() == 0 {
+    pub fn message(self, name: &str, encoded: &[u8]) -> Self {
+        if encoded.is_empty() {
             return self;
         }
-        let mut bytes = Vec::with_capacity(1 + value.encoded_len());
-        bytes.push(MESSAGE_FORMAT);
-        bytes.extend(value.encode_to_vec());
-        self.binary(name, bytes.into())
+        self.binary(name, [&[MESSAGE_FORMAT], encoded].concat().into())
     }
 
     /// Several strings in one BINARY column; none when empty.
     #[must_use]
     pub fn strings(self, name: &str, values: &[String]) -> Self {
-        let values = values.to_vec();
-        self.message(name, &StringsColumn { values })
+        let message = values.iter().fold(Writer::default(), |message, value| {
+            message.bytes(STRINGS, value.as_bytes())
+        });
+        self.message(name, &message.finish())
     }
 
     /// A point, as two INTEGER columns of 1e-7 degrees: `<name>_latitude_e7` and `<name>_longitude_e7`.
@@ -332,14 +334,14 @@ impl<'a> ColumnReader<'a> {
         }
     }
 
-    /// A message that [`Columns::message`] wrote; the empty message when absent.
+    /// An encoded message that [`Columns::message`] wrote; the empty message when absent.
     ///
     /// # Errors
-    /// When the column has another type or doesn't decode.
-    pub fn message<M: Message + Default>(&self, name: &str) -> Result<M, CorruptRow> {
+    /// When the column has another type or format.
+    pub fn message(&self, name: &str) -> Result<Bytes, CorruptRow> {
         let mut bytes = self.binary(name)?;
         if bytes.is_empty() {
-            return Ok(M::default());
+            return Ok(bytes);
         }
         let format = bytes.split_to(1);
         if *format != [MESSAGE_FORMAT] {
@@ -348,7 +350,7 @@ impl<'a> ColumnReader<'a> {
                 format!("has the unknown format {format:?}"),
             ));
         }
-        M::decode(bytes).map_err(|error| CorruptRow::new(name, error.to_string()))
+        Ok(bytes)
     }
 
     /// The strings that [`Columns::strings`] wrote.
@@ -356,7 +358,15 @@ impl<'a> ColumnReader<'a> {
     /// # Errors
     /// When the column has another type or doesn't decode.
     pub fn strings(&self, name: &str) -> Result<Vec<String>, CorruptRow> {
-        Ok(self.message::<StringsColumn>(name)?.values)
+        let message = self.message(name)?;
+        let read = || {
+            let values = protobuf::values(&message)?.into_iter();
+            let strings = values.filter(|(field, _)| *field == STRINGS);
+            let text = |(_, value): (u64, protobuf::Value<'_>)| value.text().map(str::to_owned);
+            let strings = strings.map(|string| text(string).ok_or(Malformed));
+            strings.collect::<Result<_, Malformed>>()
+        };
+        read().map_err(|error| CorruptRow::new(name, error.to_string()))
     }
 
     /// A point that [`Columns::point`] wrote.
@@ -388,13 +398,6 @@ impl<'a> ColumnReader<'a> {
     pub fn point(&self, name: &str) -> Result<GeoPoint, CorruptRow> {
         self.optional_point(name)?.ok_or_else(|| absent(name))
     }
-}
-
-/// Several strings in a column.
-#[derive(Clone, PartialEq, prost::Message)]
-struct StringsColumn {
-    #[prost(string, repeated, tag = "1")]
-    values: Vec<String>,
 }
 
 fn point_columns(name: &str) -> [String; 2] {

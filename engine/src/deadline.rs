@@ -1,6 +1,5 @@
 //! Waiting for something, as long as the call has time.
 
-use souk_chassis::layers::deadline::Deadline;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -11,11 +10,9 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// As long as the current call has time; without limit outside of calls.
-    pub(crate) fn of_call() -> Self {
-        Self {
-            until: Deadline::current().map(Deadline::at),
-        }
+    /// Until a moment; `None` is as long as it takes.
+    pub(crate) fn new(until: Option<Instant>) -> Self {
+        Self { until }
     }
 
     /// The moment at which waiting ends.

@@ -7,17 +7,16 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use souk_chassis::status::Violations;
 use souk_index::{Document, FieldKind, FieldValue, Kept, Operation, Schema};
-use souk_proto::r#type::v1::value::Kind;
 use souk_storage::{Row, RowChange, Value};
 use tracing::error;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::attributes::{Attributes, field_value};
 use crate::columns::{ColumnReader, CorruptRow};
+use crate::declaration::Declaration;
+use crate::error::Result;
 use crate::key;
-use crate::table::OpenTable;
-use crate::wire::{Attributes, time};
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
@@ -41,6 +40,18 @@ struct Label {
 }
 
 impl Design {
+    /// The design of a table's index, as the resource declares it.
+    ///
+    /// # Errors
+    /// [`souk_index::Error::InvalidSchema`].
+    pub(crate) fn declared(declaration: &Declaration) -> Result<Self> {
+        Ok(Self {
+            schema: Schema::new(declaration.fields.clone())?,
+            sources: BTreeMap::new(),
+            document_version: declaration.document_version,
+        })
+    }
+
     /// What tells an index that answers like this from all others.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hash = Xxh3::new();
@@ -83,8 +94,8 @@ impl Design {
     }
 
     /// The document of a row.
-    pub(crate) fn document(&self, table: &OpenTable, row: &Row) -> Result<Document, CorruptRow> {
-        let mut document = (table.declaration.document)(row, &table.places)?;
+    pub(crate) fn document(&self, table: &Declaration, row: &Row) -> Result<Document, CorruptRow> {
+        let mut document = table.document(row)?;
         for (field, source) in &self.sources {
             if let Some(kind) = self.schema.resolve(field).map(|field| &field.kind) {
                 // Columns that hold something else have no value for the field; the row is found by its others.
@@ -98,7 +109,7 @@ impl Design {
     }
 
     /// What a change of a row is to the index.
-    pub(crate) fn operation(&self, table: &OpenTable, change: &RowChange) -> Operation {
+    pub(crate) fn operation(&self, table: &Declaration, change: &RowChange) -> Operation {
         match &change.row {
             Some(row) => self.upsert(table, row),
             None => Operation::Delete {
@@ -108,12 +119,12 @@ impl Design {
     }
 
     /// A row, in the place of what it was before.
-    pub(crate) fn upsert(&self, table: &OpenTable, row: &Row) -> Operation {
+    pub(crate) fn upsert(&self, table: &Declaration, row: &Row) -> Operation {
         match self.document(table, row) {
             Ok(document) => Operation::Upsert(document),
             Err(corrupt) => {
                 // The row stays readable by those who can; what it was before must not be found any more.
-                error!(table = table.declaration.name, error = %corrupt, "a row can't be indexed");
+                error!(table = table.name, error = %corrupt, "a row can't be indexed");
                 Operation::Delete {
                     key: key::to_document_key(&row.key),
                 }
@@ -122,11 +133,11 @@ impl Design {
     }
 
     /// A row of which the index has nothing yet; `None` when it can't be indexed.
-    pub(crate) fn insert(&self, table: &OpenTable, row: &Row) -> Option<Operation> {
+    pub(crate) fn insert(&self, table: &Declaration, row: &Row) -> Option<Operation> {
         match self.document(table, row) {
             Ok(document) => Some(Operation::Insert(document)),
             Err(corrupt) => {
-                error!(table = table.declaration.name, error = %corrupt, "a row can't be indexed");
+                error!(table = table.name, error = %corrupt, "a row can't be indexed");
                 None
             }
         }
@@ -142,8 +153,11 @@ fn value_of(
     Ok(match source.split_once('.') {
         Some((column, attribute)) => {
             let attributes = Attributes::from_column(columns, column)?;
-            let value = attributes.entries().get(attribute);
-            value.and_then(|value| value.kind.as_ref()).and_then(of_attribute)
+            let value = attributes.into_entries().remove(attribute);
+            // Bytes are for no field that can be added.
+            value
+                .map(field_value)
+                .filter(|value| !matches!(value, FieldValue::Bytes(_)))
         }
         None if *kind == FieldKind::GeoPoint => columns.optional_point(source)?.map(FieldValue::GeoPoint),
         None => columns.value(source).and_then(|value| of_column(value, kind)),
@@ -158,16 +172,5 @@ fn of_column(value: &Value, kind: &FieldKind) -> Option<FieldValue> {
         Value::Double(number) => FieldValue::Double(*number),
         Value::Boolean(flag) => FieldValue::Boolean(*flag),
         Value::Binary(_) => return None,
-    })
-}
-
-fn of_attribute(kind: &Kind) -> Option<FieldValue> {
-    Some(match kind {
-        Kind::StringValue(text) => FieldValue::from(text.as_str()),
-        Kind::IntValue(number) => FieldValue::Long(*number),
-        Kind::DoubleValue(number) => FieldValue::Double(*number),
-        Kind::BoolValue(flag) => FieldValue::Boolean(*flag),
-        Kind::TimeValue(value) => FieldValue::Date(time(value, "", &mut Violations::new())?),
-        Kind::BytesValue(_) => return None,
     })
 }

@@ -3,34 +3,40 @@
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use souk_chassis::layers::pool::Pool;
-use souk_chassis::server::METER;
 use souk_storage::{Database, DatabaseOptions};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::collection::Collection;
+use crate::deadline::Wait;
+pub use crate::declaration::Tables;
+use crate::declaration::{Declaration, check_distinct};
+use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::export::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
+use crate::figures::Figures;
 use crate::health;
 pub use crate::health::Health;
-use crate::index_admin;
+use crate::index_change;
+use crate::inner::Inner;
 pub use crate::keeper::VerifyOptions;
 use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
+use crate::kept_changes;
 use crate::leases::Bounds;
 use crate::log_tail::LogTail;
-use crate::metrics::{self, Commits, EngineMetrics};
+use crate::observer::{Observer, Unobserved};
+use crate::read_ahead::ReadAhead;
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
-pub use crate::table::Tables;
-use crate::table::{Declaration, OpenTable, check_distinct};
+use crate::slices::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
+use crate::table::OpenTable;
 use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
-use crate::watch::{ReadAhead, WATCHES_MAX};
+use crate::watch_places::{WATCHES_MAX, WatchPlaces};
 
 /// Folder of the store in an engine's directory.
 const STORE: &str = "store";
@@ -49,15 +55,16 @@ pub struct EngineConfig {
     /// Memory of each index for changes that no commit includes, and as much again for deletes that merges haven't applied;
     /// bytes.
     pub writer_memory: usize,
-    /// Documents of one index from which on the process gets [huge pages](souk_chassis::huge_pages) of memory.
-    pub huge_pages_from: u64,
+    /// Documents of one index from which on the observer is told that it is large.
+    pub large_index_from: u64,
     /// How the files of indexes are compared with their checksums.
     pub verify: VerifyOptions,
     /// Searches that run at a time; 0 is twice the number of cores.
     pub search_threads: usize,
-    /// Every call has a caller (`souk_access::Caller`): one that lost it on the way is refused, instead of meeting all
-    /// rows.
+    /// Every call has a known principal: one that lost it on the way is refused, instead of meeting all rows.
     pub guarded: bool,
+    /// Is told of what happens; the store has an observer of its own.
+    pub observer: Arc<dyn Observer>,
 }
 
 impl EngineConfig {
@@ -68,10 +75,11 @@ impl EngineConfig {
             storage: DatabaseOptions::default(),
             commit_interval: Duration::from_millis(200),
             writer_memory: 64 << 20,
-            huge_pages_from: 100_000,
+            large_index_from: 100_000,
             verify: VerifyOptions::default(),
             search_threads: 0,
             guarded: false,
+            observer: Arc::new(Unobserved),
         }
     }
 }
@@ -82,55 +90,29 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
-/// What the clones of an engine and its collections share.
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) database: Database,
-    pub(crate) clock: Arc<dyn souk_storage::Clock>,
-    pub(crate) searches: SearchPool,
-    pub(crate) snapshots: Snapshots,
-    pub(crate) views: Views,
-    pub(crate) watches: Arc<Pool>,
-    pub(crate) read_ahead: ReadAhead,
-    /// Whether every call has a caller.
-    pub(crate) guarded: bool,
-    pub(crate) metrics: EngineMetrics,
-    pub(crate) tail: Arc<LogTail>,
-    tables: HashMap<TypeId, Arc<OpenTable>>,
-    health: watch::Receiver<Health>,
-    keepers: Mutex<HashMap<TypeId, Keeper>>,
-    /// Held by whoever changes the design of an index.
-    redesigning: tokio::sync::Mutex<()>,
-    /// Cancelled when the engine closes.
-    pub(crate) closing: CancellationToken,
+/// An [`Engine`] that may be gone.
+#[derive(Clone, Debug)]
+pub struct WeakEngine {
+    inner: Weak<Inner>,
 }
 
-impl Inner {
-    /// The tables that are open.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
-        self.tables.values()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Keepers hold the database; without this, dropping an engine that wasn't closed would leave its directory locked.
-        self.closing.cancel();
+impl WeakEngine {
+    /// The engine; `None` when it has gone, or closes.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Engine> {
+        let inner = self.inner.upgrade()?;
+        (!inner.closing.is_cancelled()).then_some(Engine { inner })
     }
 }
 
 impl Engine {
     /// Opens the database in a directory, or creates it. Must be called inside a tokio runtime. Indexes are opened, and
-    /// built where there are none, in the background: [`Engine::health`] tells when all of them answer. It is measured on
-    /// the meter of the role that it is opened in.
+    /// built where there are none, in the background: [`Engine::health`] tells when all of them answer.
     ///
     /// # Errors
     /// What storage and index refuse; [`EngineError::TableDeclaredTwice`].
-    pub async fn open(mut config: EngineConfig, tables: Tables) -> Result<Self> {
+    pub async fn open(config: EngineConfig, tables: Tables) -> Result<Self> {
         check_distinct(&tables.declared)?;
-        let meter = opentelemetry::global::meter(METER);
-        let metrics = EngineMetrics::new(&meter);
-        config.storage.fjall.observer = Arc::new(Commits::new(&meter));
         let clock = Arc::clone(&config.storage.clock);
         let room = Room::new(
             Arc::clone(&config.storage.fjall.free_space),
@@ -153,11 +135,11 @@ impl Engine {
             options: FollowOptions {
                 commit_interval: config.commit_interval,
                 writer_memory: config.writer_memory,
-                huge_pages_from: config.huge_pages_from,
+                large_index_from: config.large_index_from,
                 verify: config.verify,
             },
             room,
-            metrics: metrics.clone(),
+            observer: Arc::clone(&config.observer),
             closing: closing.clone(),
         };
         let mut keepers = HashMap::new();
@@ -186,9 +168,9 @@ impl Engine {
             searches: SearchPool::new(config.search_threads),
             snapshots,
             views,
-            watches: Pool::new(WATCHES_MAX),
+            watches: WatchPlaces::new(WATCHES_MAX),
             read_ahead: ReadAhead::default(),
-            metrics,
+            observer: config.observer,
             tail,
             guarded: config.guarded,
             tables: open,
@@ -197,7 +179,6 @@ impl Engine {
             redesigning: tokio::sync::Mutex::default(),
             closing,
         });
-        metrics::observe(&inner, &meter);
         Ok(Self { inner })
     }
 
@@ -224,6 +205,30 @@ impl Engine {
         &self.inner.database
     }
 
+    /// What there is to measure now.
+    pub async fn figures(&self) -> Figures {
+        Figures::of(&self.inner).await
+    }
+
+    /// The engine without keeping it open.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine {
+            inner: Arc::downgrade(&self.inner),
+        }
+    }
+
+    /// Waits until the searches of all tables see a write.
+    ///
+    /// # Errors
+    /// As a search that waits.
+    pub async fn refreshed(&self, sequence: u64, deadline: Option<Instant>) -> Result<()> {
+        for table in self.tables() {
+            table.index.view(sequence, Wait::new(deadline)).await?;
+        }
+        Ok(())
+    }
+
     /// The tables that are open.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
         self.inner.tables()
@@ -244,7 +249,8 @@ impl Engine {
     }
 
     /// The time by the engine's clock, nanoseconds since the Unix epoch.
-    pub(crate) fn now(&self) -> i64 {
+    #[must_use]
+    pub fn now(&self) -> i64 {
         self.inner.clock.now()
     }
 
@@ -253,7 +259,7 @@ impl Engine {
     ///
     /// # Errors
     /// What storage or index couldn't finish.
-    pub async fn close(&self, deadline: tokio::time::Instant) -> Result<()> {
+    pub async fn close(&self, deadline: Instant) -> Result<()> {
         self.inner.closing.cancel();
         self.inner.snapshots.clear();
         self.inner.views.clear();
@@ -271,10 +277,10 @@ impl Engine {
 }
 
 async fn open_table(database: &Database, declaration: Declaration) -> Result<OpenTable> {
-    let declared = declaration.design()?;
+    let declared = Design::declared(&declaration)?;
     let table = database.ensure_table(declaration.table.clone()).await?;
-    let changes = index_admin::read_kept(database, declaration.name).await?;
-    let wanted = index_admin::redesigned(&declared, &changes, declaration.name);
+    let changes = kept_changes::read(database, declaration.name).await?;
+    let wanted = index_change::redesigned(&declared, &changes, declaration.name);
     let last = database.last_sequence();
     Ok(OpenTable::new(declaration, table, changes, wanted, last))
 }

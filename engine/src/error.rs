@@ -1,7 +1,4 @@
-//! What can go wrong in the engine, as a type. `crate::status` says what a client is told.
-
-use souk_access::Role;
-use souk_chassis::status::Violations;
+//! What can go wrong in the engine, as a type.
 
 use crate::columns::CorruptRow;
 
@@ -44,14 +41,7 @@ impl std::fmt::Display for LimitOf {
 
 /// Why the engine didn't do what it was asked.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EngineError {
-    /// The request is wrong, whatever the state of the system.
-    #[error("the request is invalid: {0:?}")]
-    Invalid(Violations),
-    /// The query or the order of a search is wrong, maybe with other parts of its request.
-    #[error("the search is invalid: {0:?}")]
-    InvalidQuery(Violations),
     /// No row has the id.
     #[error("no {name} {id:?}")]
     NotFound {
@@ -60,13 +50,13 @@ pub enum EngineError {
         /// The id that was asked for.
         id: String,
     },
-    /// The call may only meet own rows, and its role has none here.
-    #[error("the role {role} has no {name} of its own")]
+    /// The call may only meet own rows, and its kind of owner has none here.
+    #[error("a {kind} has no {name} of its own")]
     NoOwnRows {
         /// The resource's name.
         name: &'static str,
-        /// The caller's role.
-        role: Role,
+        /// The kind of owner that the caller is.
+        kind: &'static str,
     },
     /// The call would write a row that isn't its caller's own.
     #[error("the {field} of the {name} isn't the caller's")]
@@ -75,8 +65,8 @@ pub enum EngineError {
         name: &'static str,
         /// The field that names the owner.
         field: &'static str,
-        /// The caller's role.
-        role: Role,
+        /// The kind of owner that the caller is.
+        kind: &'static str,
     },
     /// The index doesn't have the field that tells own rows from others.
     #[error("the index of {table:?} has no usable field {field}")]
@@ -117,29 +107,43 @@ pub enum EngineError {
     /// A request id came again with other content.
     #[error("the request id was used before with other content")]
     RequestIdReused,
-    /// A reference names a resource that doesn't exist. For services: the engine itself doesn't know references.
-    #[error("{field} names {name} {id:?}, which doesn't exist")]
-    UnknownReference {
-        /// The path of the field that refers to it.
-        field: String,
-        /// The name of what is referred to, for example `product`.
-        name: &'static str,
-        /// The id that is unknown.
-        id: String,
+    /// Resources of a batch have the id of an earlier one.
+    #[error("ids of {table} are in the batch twice, at {at:?}")]
+    DuplicateIds {
+        /// The table.
+        table: &'static str,
+        /// The path of the id in a resource, for example `order_id`.
+        id_field: &'static str,
+        /// Where they are in the batch.
+        at: Vec<usize>,
+    },
+    /// The view of a page token ends before the wanted sequence.
+    #[error("the view of the page token ends at {reached}, before {wanted}")]
+    ViewBehind {
+        /// The sequence that was asked for.
+        wanted: u64,
+        /// The last sequence in the view.
+        reached: u64,
+    },
+    /// The snapshot of an export ends before the wanted sequence.
+    #[error("the snapshot of the export ends at {reached}, before {wanted}")]
+    SnapshotBehind {
+        /// The sequence that was asked for.
+        wanted: u64,
+        /// The last sequence in the snapshot.
+        reached: u64,
     },
     /// A page token was changed, belongs to another request, or is none.
     #[error("the page token can't be used: {detail}")]
     PageTokenInvalid {
-        /// The path of the token in the request.
-        path: String,
         /// What is wrong with it.
         detail: &'static str,
     },
     /// An export token was changed or is none.
-    #[error("the {path} can't be used: {detail}")]
+    #[error("the {token} can't be used: {detail}")]
     ExportTokenInvalid {
-        /// The path of the token in the request.
-        path: &'static str,
+        /// Which token: `snapshot_token` or `resume_token`.
+        token: &'static str,
         /// What is wrong with it.
         detail: &'static str,
     },
@@ -149,7 +153,7 @@ pub enum EngineError {
     /// As many snapshots as allowed are kept for exports.
     #[error("{max} exports {of} are under way")]
     TooManyExports {
-        /// [`crate::export::SNAPSHOTS_MAX`], [`crate::export::SNAPSHOTS_OF_CALLER_MAX`].
+        /// [`crate::slices::SNAPSHOTS_MAX`], [`crate::slices::SNAPSHOTS_OF_CALLER_MAX`].
         max: usize,
         /// Which of them.
         of: LimitOf,
@@ -168,7 +172,7 @@ pub enum EngineError {
     /// As many watches as allowed are open.
     #[error("{max} watches are there {of}")]
     TooManyWatches {
-        /// [`crate::watch::WATCHES_MAX`].
+        /// [`crate::watch_places::WATCHES_MAX`].
         max: usize,
         /// Whose: [`LimitOf::Caller`] has its share of them.
         of: LimitOf,
@@ -265,12 +269,6 @@ pub enum EngineError {
     /// The index failed or refused.
     #[error(transparent)]
     Index(#[from] souk_index::Error),
-}
-
-impl From<Violations> for EngineError {
-    fn from(violations: Violations) -> Self {
-        Self::Invalid(violations)
-    }
 }
 
 /// Shorthand for results of this crate.

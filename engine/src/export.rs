@@ -1,38 +1,24 @@
 //! Exports: every row of one snapshot, in slices, resumable.
 
-mod slices;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use souk_chassis::status::Violations;
-use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Snapshot};
+use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::slices::{Ended, Slice};
 use crate::collection::{Collection, MIN_SEQUENCE};
 use crate::error::{EngineError, Result};
-use crate::key;
-use crate::leases::{Full, Leases};
+use crate::key::{self, HASH_COLUMN};
+use crate::leases::Full;
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
+use crate::slices::{Ended, Exported, LEASE, SLICES_MAX, Slice};
 use crate::stored::signed;
 use crate::token::{self, TokenKind};
-use crate::wire;
 
-/// How long a snapshot is kept after its last use: a stream that nobody reads has lost it after that.
-pub const LEASE: Duration = Duration::from_secs(120);
-/// Longest time that a snapshot is kept, however often it is used.
-pub const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(6 * 3_600);
-/// Most snapshots that are kept for exports at a time.
-pub const SNAPSHOTS_MAX: usize = 16;
-/// Most of them for one caller, where callers are known.
-pub const SNAPSHOTS_OF_CALLER_MAX: usize = 2;
-/// Most slices of one snapshot.
-pub const SLICES_MAX: usize = 64;
 /// Most resources of a block.
 const BLOCK_ROWS: usize = 500;
 /// Bytes after which a block ends; far below the size of a message.
@@ -41,29 +27,20 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// How long a snapshot is kept after all of it was given, so that its last block can be asked for again.
 const AFTER_LAST_BLOCK: Duration = Duration::from_secs(10);
 
-/// The snapshots that are kept.
-pub(crate) type Snapshots = Leases<Exported>;
-
-/// A snapshot, and how much of it was given.
+/// Where an export begins.
 #[derive(Clone, Debug)]
-pub(crate) struct Exported {
-    snapshot: Snapshot,
-    ended: Arc<Ended>,
-}
-
-/// What to export; the fields are those of `ExportXxxRequest`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExportRequest {
-    /// How many slices the snapshot is read in; 0 is 1, at most [`SLICES_MAX`].
-    pub slice_count: i32,
-    /// Which slice this is, from 0.
-    pub slice: i32,
-    /// The snapshot to read; empty takes a new one.
-    pub snapshot_token: String,
-    /// Goes on after the block that carried this token; the other fields are then taken from it.
-    pub resume_token: String,
-    /// Wait until the snapshot includes this write.
-    pub min_sequence: i64,
+pub enum ExportStart<'a> {
+    /// At the beginning of a slice.
+    Slice {
+        /// The slice, of at most [`Collection::slices_max`].
+        slice: Slice,
+        /// The snapshot to read; `None` takes a new one.
+        snapshot_token: Option<&'a str>,
+        /// The write that the snapshot has to include.
+        min_sequence: u64,
+    },
+    /// After the block that carried this token.
+    Resume(&'a str),
 }
 
 /// One block of an export.
@@ -115,15 +92,18 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// [`EngineError::ExportExpired`], also when the stream wasn't read for [`LEASE`], [`EngineError::TooManyExports`],
-    /// [`EngineError::ExportTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
+    /// [`EngineError::ExportTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::SnapshotBehind`].
     pub async fn export(
         &self,
-        request: ExportRequest,
+        start: ExportStart<'_>,
     ) -> Result<impl Stream<Item = Result<ExportBlock<R>>> + Send + use<R>> {
-        let cursor = if request.resume_token.is_empty() {
-            self.begin_export(&request).await?
-        } else {
-            self.resume_export(&request.resume_token)?
+        let cursor = match start {
+            ExportStart::Resume(token) => self.resume_export(token)?,
+            ExportStart::Slice {
+                slice,
+                snapshot_token,
+                min_sequence,
+            } => self.begin_export(slice, snapshot_token, min_sequence).await?,
         };
         let collection = self.clone();
         Ok(stream::try_unfold(
@@ -135,31 +115,25 @@ impl<R: Resource> Collection<R> {
         ))
     }
 
-    async fn begin_export(&self, request: &ExportRequest) -> Result<Cursor> {
-        let mut violations = Violations::new();
+    /// Most slices that the table can be exported in: only hashed keys are spread evenly.
+    #[must_use]
+    pub fn slices_max(&self) -> u16 {
+        let first = self.open.declaration.table.key.first();
+        match first.is_some_and(|(column, _)| column == HASH_COLUMN) {
+            true => SLICES_MAX,
+            false => 1,
+        }
+    }
+
+    async fn begin_export(
+        &self,
+        slice: Slice,
+        snapshot_token: Option<&str>,
+        min_sequence: u64,
+    ) -> Result<Cursor> {
         let scope = self.scope()?;
-        let slice = Slice::read(
-            request.slice_count,
-            request.slice,
-            &self.open.declaration.table,
-            &mut violations,
-        );
-        wire::settled(violations)?;
-        let lease = if request.snapshot_token.is_empty() {
-            let exported = Exported {
-                snapshot: self.snapshot(request.min_sequence).await?,
-                ended: Arc::default(),
-            };
-            exported.ended.begin(slice);
-            let kept = self.inner.snapshots.keep(exported, LEASE);
-            kept.map_err(|Full { max, of }| EngineError::TooManyExports { max, of })?
-        } else {
-            let payload = open_token::<R>(
-                &scope,
-                TokenKind::Snapshot,
-                "snapshot_token",
-                &request.snapshot_token,
-            )?;
+        let lease = if let Some(token) = snapshot_token {
+            let payload = open_token::<R>(&scope, TokenKind::Snapshot, "snapshot_token", token)?;
             let lease = payload
                 .try_into()
                 .map(u64::from_be_bytes)
@@ -168,9 +142,17 @@ impl<R: Resource> Collection<R> {
                 let exported = self.kept_snapshot(lease)?;
                 (exported.snapshot.sequence(), exported.ended)
             };
-            self.check_covered(request.min_sequence, kept).await?;
+            self.check_covered(min_sequence, kept).await?;
             ended.begin(slice);
             lease
+        } else {
+            let exported = Exported {
+                snapshot: self.snapshot(min_sequence).await?,
+                ended: Arc::default(),
+            };
+            exported.ended.begin(slice);
+            let kept = self.inner.snapshots.keep(exported, LEASE, self.caller());
+            kept.map_err(|Full { max, of }| EngineError::TooManyExports { max, of })?
         };
         Ok(Cursor {
             scope,
@@ -187,17 +169,12 @@ impl<R: Resource> Collection<R> {
     }
 
     /// Refuses to read a snapshot that doesn't include the wanted write.
-    async fn check_covered(&self, min_sequence: i64, kept: u64) -> Result<()> {
-        let mut violations = Violations::new();
-        let wanted = wire::min_sequence(min_sequence, MIN_SEQUENCE, &mut violations);
+    async fn check_covered(&self, wanted: u64, reached: u64) -> Result<()> {
         self.check_sequence(MIN_SEQUENCE, wanted).await?;
-        if wanted > kept {
-            let message = format!(
-                "is {wanted}, but the snapshot of snapshot_token ends at {kept}; start again without snapshot_token"
-            );
-            violations.push(MIN_SEQUENCE, "CONFLICTING_FIELDS", message);
+        match wanted > reached {
+            true => Err(EngineError::SnapshotBehind { wanted, reached }),
+            false => Ok(()),
         }
-        wire::settled(violations)
     }
 
     fn resume_export(&self, resume_token: &str) -> Result<Cursor> {
@@ -314,16 +291,16 @@ fn seal_token<R: Resource>(scope: &Scope, kind: TokenKind, payload: &[u8]) -> St
 fn open_token<R: Resource>(
     scope: &Scope,
     kind: TokenKind,
-    path: &'static str,
+    name: &'static str,
     token: &str,
 ) -> Result<Vec<u8>> {
     token::open(kind, scope.bind(xxh3_64(R::TABLE.as_bytes())), token)
-        .map_err(|detail| EngineError::ExportTokenInvalid { path, detail })
+        .map_err(|detail| EngineError::ExportTokenInvalid { token: name, detail })
 }
 
-fn malformed(path: &'static str) -> EngineError {
+fn malformed(token: &'static str) -> EngineError {
     EngineError::ExportTokenInvalid {
-        path,
+        token,
         detail: "it has another layout",
     }
 }

@@ -6,12 +6,13 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use souk_access::Role;
-
 use crate::resource::Resource;
 
 /// Owners that are told apart, unless their hashes meet: then one waits for what the other lost.
 const STRIPES: usize = 1_024;
+
+/// The owners from whom a write takes a row, each with the field that names it.
+pub(crate) type Lost = Vec<(&'static str, String)>;
 
 /// The last loss of each owner of a table's rows.
 #[derive(Debug)]
@@ -30,29 +31,29 @@ impl Handovers {
         }
     }
 
-    /// The last write that took a row from an owner, or a later one.
-    pub(crate) fn last(&self, role: Role, owner: &str) -> u64 {
-        self.stripe(role, owner)
+    /// The last write that took a row from the owner that a field names, or a later one.
+    pub(crate) fn last(&self, field: &str, owner: &str) -> u64 {
+        self.stripe(field, owner)
             .map_or(0, |last| last.load(Ordering::Acquire))
     }
 
     /// Notes that the write with this sequence took a row from these owners. To be called before the write is answered.
-    pub(crate) fn note(&self, lost: &[(Role, String)], sequence: u64) {
-        for (role, owner) in lost {
-            if let Some(last) = self.stripe(*role, owner) {
+    pub(crate) fn note(&self, lost: &Lost, sequence: u64) {
+        for (field, owner) in lost {
+            if let Some(last) = self.stripe(field, owner) {
                 last.fetch_max(sequence, Ordering::AcqRel);
             }
         }
     }
 
-    fn stripe(&self, role: Role, owner: &str) -> Option<&AtomicU64> {
-        let hash = self.hasher.hash_one((role as u64, owner));
+    fn stripe(&self, field: &str, owner: &str) -> Option<&AtomicU64> {
+        let hash = self.hasher.hash_one((field, owner));
         self.stripes.get(usize::try_from(hash % STRIPES as u64).ok()?)
     }
 }
 
-/// Whose a row is.
-pub(crate) fn owners<R: Resource>(resource: &R) -> Vec<(Role, String)> {
-    let owner = |role| Some((role, resource.owner(role)?.to_owned()));
-    R::OWNERS.iter().filter_map(|(role, _)| owner(*role)).collect()
+/// Whose a row is, by the fields that say so.
+pub(crate) fn owners<R: Resource>(resource: &R) -> Lost {
+    let owner = |field| Some((field, resource.owner(field)?.to_owned()));
+    R::OWNERS.iter().filter_map(|(_, field)| owner(*field)).collect()
 }

@@ -1,7 +1,7 @@
 //! Whether an engine works: its store and each of its indexes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use souk_storage::{Database, Health as StoreHealth};
 use tokio::sync::watch;
@@ -69,8 +69,25 @@ fn trouble(index: &IndexState, last: u64) -> Option<String> {
 }
 
 fn described(stall: &Stall) -> String {
-    let since = prost_types::Timestamp::from(stall.since);
+    let since = utc(stall.since);
     format!("since {since}: {} ({})", stall.why, stall.reason)
+}
+
+/// A time as `2026-11-21T13:06:40.123Z`. Days to a date after Howard Hinnant's `civil_from_days`.
+fn utc(time: SystemTime) -> String {
+    const DAY_SECONDS: u64 = 86_400;
+    let time = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let days = time.as_secs() / DAY_SECONDS + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = (shifted_month + 2) % 12 + 1;
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (seconds, millis) = (time.as_secs() % DAY_SECONDS, time.subsec_millis());
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
 /// Looks at an index from outside: one whose follower hangs says nothing.

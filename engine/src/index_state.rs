@@ -427,10 +427,10 @@ pub(crate) mod tests {
             assert_eq!(state.awaited(), Some(5));
             state.set_applied(5);
         };
-        let (view, ()) = tokio::join!(state.view(0, Wait::of_call()), follow);
+        let (view, ()) = tokio::join!(state.view(0, Wait::new(None)), follow);
         assert_eq!(view.expect("a view").1, 5);
         // What was held is seen now: nobody waits any more.
-        assert_eq!(state.view(0, Wait::of_call()).await.expect("a view").1, 5);
+        assert_eq!(state.view(0, Wait::new(None)).await.expect("a view").1, 5);
         assert_eq!(state.awaited(), None);
     }
 
@@ -439,13 +439,13 @@ pub(crate) mod tests {
         let state = serving();
         state.set_applied(3);
         state.hold(5);
-        let (held, ()) = tokio::join!(state.view(0, Wait::of_call()), async {
+        let (held, ()) = tokio::join!(state.view(0, Wait::new(None)), async {
             state.wake.notified().await;
             state.stall("the device has too little room", "no space left");
         });
         assert_eq!(held.expect("what is held needn't be waited for").1, 3);
         assert!(state.stands_still().is_none(), "it may be a hiccup");
-        let (wanted, ()) = tokio::join!(state.view(4, Wait::of_call()), async {
+        let (wanted, ()) = tokio::join!(state.view(4, Wait::new(None)), async {
             tokio::time::sleep(STALLED_AFTER).await;
             state.announce();
         });
@@ -456,10 +456,10 @@ pub(crate) mod tests {
             panic!("{wanted:?}");
         };
         assert_eq!((why, wanted, reached), ("the device has too little room", 4, 3));
-        assert_eq!(state.view(3, Wait::of_call()).await.expect("a view").1, 3);
+        assert_eq!(state.view(3, Wait::new(None)).await.expect("a view").1, 3);
         state.set_applied(4);
         assert!(state.stalled().is_none());
-        assert_eq!(state.view(4, Wait::of_call()).await.expect("a view").1, 4);
+        assert_eq!(state.view(4, Wait::new(None)).await.expect("a view").1, 4);
     }
 
     #[tokio::test]
@@ -469,10 +469,10 @@ pub(crate) mod tests {
         // Another of the same design: what was there before a rebuild.
         let other = serving().serving().expect("it answers").index.opening();
         state.condemn(other, "another's checksum");
-        let (view, _) = state.view(0, Wait::of_call()).await.expect("a view");
+        let (view, _) = state.view(0, Wait::new(None)).await.expect("a view");
         assert_eq!(view.opening(), index);
         state.condemn(view.opening(), "a checksum");
-        let refused = state.view(0, Wait::of_call()).await;
+        let refused = state.view(0, Wait::new(None)).await;
         assert!(
             matches!(refused, Err(EngineError::IndexBuilding { .. })),
             "{refused:?}"
@@ -487,9 +487,9 @@ pub(crate) mod tests {
         let state = serving();
         let fingerprint = state.serving().expect("it answers").design.fingerprint();
         state.refuse(fingerprint ^ 1, "another's checksum");
-        assert!(state.view(0, Wait::of_call()).await.is_ok());
+        assert!(state.view(0, Wait::new(None)).await.is_ok());
         state.refuse(fingerprint, "a checksum");
-        let refused = state.view(0, Wait::of_call()).await;
+        let refused = state.view(0, Wait::new(None)).await;
         assert!(
             matches!(refused, Err(EngineError::IndexBuilding { .. })),
             "{refused:?}"
@@ -507,7 +507,7 @@ pub(crate) mod tests {
         let state = serving();
         assert!(!state.take_searched());
         for _ in 0..2 {
-            state.view(0, Wait::of_call()).await.expect("a view");
+            state.view(0, Wait::new(None)).await.expect("a view");
         }
         assert!(state.take_searched());
         assert!(!state.take_searched());

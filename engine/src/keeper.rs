@@ -30,9 +30,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use opentelemetry::Context;
 use parking_lot::Mutex;
-use souk_chassis::huge_pages;
-use souk_chassis::telemetry::Role;
 use souk_index::{Index, IndexOptions, IndexWriter, StopOpening};
 use souk_storage::{Consumer, Database};
 use tokio::runtime::Handle;
@@ -49,8 +48,9 @@ use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_state::{Build, IndexState, Phase, Step};
 use crate::log_tail::LogTail;
-use crate::metrics::EngineMetrics;
+use crate::observer::Observer;
 use crate::table::OpenTable;
+use crate::trace;
 
 /// What all keepers of an engine have in common.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Surroundings {
     pub(crate) tail: Arc<LogTail>,
     pub(crate) options: FollowOptions,
     pub(crate) room: Room,
-    pub(crate) metrics: EngineMetrics,
+    pub(crate) observer: Arc<dyn Observer>,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
 }
@@ -78,13 +78,14 @@ struct Keeping {
     tail: Arc<LogTail>,
     options: FollowOptions,
     room: Room,
-    metrics: EngineMetrics,
+    observer: Arc<dyn Observer>,
     closing: CancellationToken,
     /// Of all indexes of the table.
     folder: PathBuf,
     consumer: Consumer,
     runtime: Handle,
-    role: Option<Role>,
+    /// Whose telemetry that of the threads is.
+    context: Context,
     threads: Mutex<Threads>,
     /// Held by whoever replaces the serving index, or the draft.
     changing: Mutex<()>,
@@ -140,11 +141,11 @@ impl Keeper {
             tail: around.tail,
             options: around.options,
             room: around.room,
-            metrics: around.metrics,
+            observer: around.observer,
             closing: around.closing,
             folder,
             runtime: Handle::current(),
-            role: Role::current(),
+            context: trace::background(),
             threads: Mutex::default(),
             changing: Mutex::default(),
         });
@@ -220,14 +221,10 @@ impl Keeping {
         options
     }
 
-    /// An index has about so many documents, or will have: large ones are searched faster in huge pages of memory.
+    /// An index has about so many documents, or will have.
     fn expect(&self, documents: u64) {
-        if documents >= self.options.huge_pages_from && huge_pages::allow() {
-            let table = self.table.declaration.name;
-            info!(
-                table,
-                documents, "the process gets huge pages of memory from now on"
-            );
+        if documents >= self.options.large_index_from {
+            self.observer.holds_much(self.table.declaration.name, documents);
         }
     }
 
@@ -244,7 +241,7 @@ impl Keeping {
         let thread = std::thread::Builder::new()
             .name(format!("{doing}-{}", self.table.declaration.name))
             .spawn(move || {
-                let _entered = keeping.role.map(Role::enter);
+                let _attached = keeping.context.clone().attach();
                 run(&keeping, &stopped);
             })
             .map_err(|source| EngineError::Io {

@@ -75,7 +75,8 @@ fn md5_hex(id: &str) -> [u8; 32] {
 /// order that is then: an index keeps each key in dictionaries, where digits of a hash share nothing with their
 /// neighbours, and people expect the order of ids. Being the id, it can be a field of the document, too
 /// ([`souk_index::Field::key`]).
-pub(crate) fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
+#[must_use]
+pub fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
     if let Ok(id) = hashed_id(key) {
         let mut bytes = id.into_bytes();
         if bytes.first().is_none_or(|first| *first <= TAG_ID) {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use souk_access::Behalf;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -91,15 +90,11 @@ impl<T: Clone + Send + 'static> Leases<T> {
         leases
     }
 
-    /// Keeps a value, for the caller of the call that this task serves, until it hasn't been used for `lease`.
+    /// Keeps a value for a caller, if one is known, until it hasn't been used for `lease`.
     ///
     /// # Errors
     /// When there is no room.
-    pub(crate) fn keep(&self, value: T, lease: Duration) -> Result<u64, Full> {
-        let caller = match Behalf::current() {
-            Behalf::Caller(caller) => Some(caller.name()),
-            Behalf::Service | Behalf::Unknown => None,
-        };
+    pub(crate) fn keep(&self, value: T, lease: Duration, caller: Option<Arc<str>>) -> Result<u64, Full> {
         let Bounds { count, share, .. } = self.bounds;
         let mut kept = self.swept();
         if caller.is_some() {
@@ -184,8 +179,6 @@ fn make_room<T>(
 
 #[cfg(test)]
 mod tests {
-    use souk_access::{Identity, Reach, Role};
-
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(60);
@@ -206,41 +199,36 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_caller_has_a_share_and_nobody_takes_the_others() {
         let leases = leases(5);
-        let keep = async |subject: &str| {
-            let caller = Identity::new(Role::User, subject).expect("an identity");
-            let leases = leases.clone();
-            let keeping = async move { leases.keep((), LEASE) };
-            caller.reaching(Reach::Own).scope(keeping).await
-        };
-        let ada = [keep("ada").await.expect("room"), keep("ada").await.expect("room")];
-        assert_eq!(keep("ada").await, Err(full(2, LimitOf::Caller)));
-        let bob = keep("bob").await.expect("room");
+        let keep = |caller: &str| leases.keep((), LEASE, Some(caller.into()));
+        let ada = [keep("ada").expect("room"), keep("ada").expect("room")];
+        assert_eq!(keep("ada"), Err(full(2, LimitOf::Caller)));
+        let bob = keep("bob").expect("room");
         leases.finish(bob, LEASE);
         // What another has used up isn't room for more than a share.
-        assert_eq!(keep("ada").await, Err(full(2, LimitOf::Caller)));
+        assert_eq!(keep("ada"), Err(full(2, LimitOf::Caller)));
         leases.finish(ada[1], LEASE);
-        let third = keep("ada").await.expect("room of her own");
+        let third = keep("ada").expect("room of her own");
         assert_eq!(
             (leases.take(ada[1], None), leases.take(bob, None)),
             (None, Some(()))
         );
         // Those who aren't known have the rest, and no share: they can't be told apart.
         for _ in 0..3 {
-            assert!(leases.keep((), LEASE).is_ok());
+            assert!(leases.keep((), LEASE, None).is_ok());
         }
         assert_eq!(leases.take(bob, None), None, "used up, it made room");
-        assert_eq!(keep("bob").await, Err(full(5, LimitOf::All)));
+        assert_eq!(keep("bob"), Err(full(5, LimitOf::All)));
         assert!(leases.take(third, None).is_some());
         tokio::time::advance(LEASE).await;
-        assert!(keep("ada").await.is_ok());
+        assert!(keep("ada").is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_is_kept_for_its_time_after_its_last_use() {
         let leases = leases(2);
-        let one = leases.keep("one", LEASE).expect("room");
-        let two = leases.keep("two", 2 * LEASE).expect("room");
-        assert_eq!(leases.keep("three", LEASE), Err(full(2, LimitOf::All)));
+        let one = leases.keep("one", LEASE, None).expect("room");
+        let two = leases.keep("two", 2 * LEASE, None).expect("room");
+        assert_eq!(leases.keep("three", LEASE, None), Err(full(2, LimitOf::All)));
         tokio::time::advance(LEASE / 2).await;
         assert_eq!(leases.take(one, None), Some("one"));
         tokio::time::advance(LEASE * 3 / 4).await;
@@ -254,7 +242,7 @@ mod tests {
         leases.finish(two, LEASE);
         tokio::time::advance(LEASE / 3).await;
         assert_eq!(leases.take(two, None), None);
-        let three = leases.keep("three", LEASE).expect("room");
+        let three = leases.keep("three", LEASE, None).expect("room");
         leases.clear();
         assert_eq!(leases.take(three, None), None);
     }
@@ -263,7 +251,7 @@ mod tests {
     async fn what_nobody_asks_for_is_let_go_of_too() {
         let leases = leases(1);
         let value = Arc::new(());
-        leases.keep(Arc::clone(&value), LEASE).expect("room");
+        leases.keep(Arc::clone(&value), LEASE, None).expect("room");
         tokio::time::sleep(LEASE + SWEEP).await;
         assert_eq!(Arc::strong_count(&value), 1);
     }
@@ -272,7 +260,7 @@ mod tests {
     async fn however_often_one_is_used_its_age_ends_it() {
         let leases = leases(1);
         let value = Arc::new(());
-        let one = leases.keep(Arc::clone(&value), LEASE).expect("room");
+        let one = leases.keep(Arc::clone(&value), LEASE, None).expect("room");
         for _ in 0..19 {
             tokio::time::sleep(LEASE / 2).await;
             assert!(leases.take(one, Some(LEASE)).is_some());
@@ -285,16 +273,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_used_up_makes_room_and_nothing_else_does() {
         let leases = leases(2);
-        let one = leases.keep("one", LEASE).expect("room");
-        let two = leases.keep("two", LEASE).expect("room");
-        assert_eq!(leases.keep("three", LEASE), Err(full(2, LimitOf::All)));
+        let one = leases.keep("one", LEASE, None).expect("room");
+        let two = leases.keep("two", LEASE, None).expect("room");
+        assert_eq!(leases.keep("three", LEASE, None), Err(full(2, LimitOf::All)));
         leases.finish(one, LEASE);
         assert_eq!(leases.take(one, None), Some("one"));
-        assert!(leases.keep("three", LEASE).is_ok());
+        assert!(leases.keep("three", LEASE, None).is_ok());
         assert_eq!(
             (leases.take(one, None), leases.take(two, None)),
             (None, Some("two"))
         );
-        assert_eq!(leases.keep("four", LEASE), Err(full(2, LimitOf::All)));
+        assert_eq!(leases.keep("four", LEASE, None), Err(full(2, LimitOf::All)));
     }
 }

@@ -2,31 +2,33 @@
 //!
 //! A service declares what a row and a document of its records are ([`Resource`]); the engine does the rest: reads and
 //! conditional writes, lists, searches that wait for a write, exports of one snapshot, watches of every change. It is
-//! **not** a query engine (that is `souk-index`), keeps no state of its own beside store and indexes, and knows no domain.
+//! **not** a query engine (that is `souk-index`), keeps no state of its own beside store and indexes, and knows neither a
+//! domain nor gRPC: what its types are on the wire is said by `souk-api`.
 //!
 //! # Layout
+//! Each module uses those above it only, and some of its own line.
+//!
 //! | module | what it does |
 //! |---|---|
-//! | [`resource`], [`columns`], [`key`] | what a service says about its records |
-//! | [`engine`](mod@engine) | opens a database with its tables, tells its health, closes it |
-//! | [`collection`] | the calls on one table: reads, writes, lists, searches |
-//! | [`mod@export`], [`watch`] | streams of a snapshot, and of changes |
-//! | [`wire`] | what every service needs between messages and its domain |
-//! | [`hosting`] | a service as a part of a process |
-//! | [`metrics`] | what is measured |
-//! | [`error`] | what can go wrong; `status` alone says what a client is told |
-//! | `keeper`, `design`, `index_state` | indexes are built from their tables, follow the log, are replaced, and are waited for |
-//! | `index_admin` | indexes as their users see and change them |
-//! | `log_tail` | the end of the change log, read once for all indexes |
-//! | `scope` | which rows a call meets: all, or its caller's own |
-//! | `search_wire`, `search_pool` | messages to searches and back; where searches run |
-//! | `leases`, `views` | what is kept between calls; views that the pages of a search share |
-//! | `stored`, `table`, `turns` | records as rows and documents; open tables; order among writers of one row |
+//! | [`call`], `deadline` | on whose behalf and until when a call works, and its waiting |
+//! | `protobuf`, [`columns`], [`attributes`], [`key`] | how a row holds what a resource is made of |
+//! | [`error`] | what can go wrong |
+//! | `trace`, [`observer`] | what is told of an engine as it happens |
+//! | `etag`, `token`, `turns` | what clients come back with; order among writers of one row |
+//! | [`resource`], `stored`, `declaration` | what a service says about its records; they as rows and documents; the tables |
+//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`] | what is kept between calls, for searches, exports and watches |
+//! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
+//! | `handovers`, `scope` | which rows a call meets: all, or its caller's own |
+//! | `index_state`, `health`, `table` | open tables, whose indexes are waited for |
+//! | `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
+//! | `inner`, [`figures`] | what an engine's clones share; what there is to measure of it |
+//! | [`collection`], [`mod@export`], [`watch`] | the calls on one table: reads, writes, lists, searches; streams of a snapshot, and of changes |
+//! | [`engine`](mod@engine), [`index_admin`] | opens a database with its tables, tells its health, closes it; indexes as their users see and change them |
 //!
 //! # Example
 //! ```no_run
-//! use souk_engine::index::{Field, Object};
-//! use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Resource, Tables};
+//! use souk_engine::index::{Field, Object, Query, SearchRequest};
+//! use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Resource, Search, Tables};
 //!
 //! #[derive(Clone, Debug, PartialEq)]
 //! struct Note { id: String, text: String }
@@ -49,59 +51,66 @@
 //! let notes = engine.collection::<Note>()?;
 //! let note = Note { id: "n1".to_owned(), text: "hello".to_owned() };
 //! let written = notes.create(note, None, false).await?;
-//! let search = souk_proto::search::v1::Search { min_sequence: written.sequence, ..Default::default() };
-//! assert_eq!(notes.search(Some(search), "search").await?.hits.len(), 1);
+//! let mut search = Search::new(SearchRequest::new(Query::MatchAll));
+//! search.min_sequence = written.sequence.unsigned_abs();
+//! assert_eq!(notes.search(search).await?.hits.len(), 1);
 //! # Ok(()) }
 //! ```
 
+pub mod attributes;
+pub mod call;
 pub mod collection;
 pub mod columns;
 pub mod engine;
 pub mod error;
 pub mod export;
-pub mod hosting;
+pub mod figures;
+pub mod index_admin;
 pub mod key;
-pub mod metrics;
+pub mod observer;
+pub mod read_ahead;
 pub mod resource;
-pub mod search;
-#[cfg(feature = "testing")]
-pub mod testing;
+pub mod slices;
 pub mod views;
 pub mod watch;
-pub mod wire;
+pub mod watch_places;
 
 mod deadline;
+mod declaration;
 mod design;
 mod etag;
 mod handovers;
 mod health;
-mod index_admin;
+mod index_change;
 mod index_state;
+mod inner;
 mod keeper;
+mod kept_changes;
 mod leases;
 mod log_tail;
+mod protobuf;
 mod scope;
 mod search_pool;
-mod search_wire;
-mod status;
 mod stored;
 mod table;
 mod token;
+mod trace;
 mod turns;
 
-pub use collection::{Attempt, Collection, Creation, ListPage, ListRequest};
+pub use attributes::Attributes;
+pub use call::{Call, Owner, Principal};
+pub use collection::{
+    Attempt, Collection, Creation, IndexAnswer, ListPage, ListQuery, Search, SearchHit, SearchProfile,
+    SearchResults,
+};
 pub use columns::{ColumnReader, Columns, CorruptRow};
 pub use engine::{Engine, EngineConfig, Health, Tables, VerifyOptions};
 pub use error::{EngineError, LimitOf, Result};
-pub use export::{ExportBlock, ExportRequest};
-pub use resource::{Found, Resource, Stored, Written};
-pub use search::{
-    ClusterPage, ClusterRequest, ClusterSize, FoundCluster, FoundHit, NearPage, NearbyRequest, SearchPage,
-    SuggestFields, SuggestOrder, SuggestPage, SuggestRequest, Suggestion,
-};
+pub use export::{ExportBlock, ExportStart};
+pub use index_change::{ChangeProblem, IndexChange};
+pub use resource::{Found, RequestId, Resource, Stored, Written};
 /// The searchable types that resources are declared with.
 pub use souk_index as index;
 /// The table types that resources are declared with.
 pub use souk_storage as storage;
-pub use watch::{ResourceChange, WatchEvent};
-pub use wire::RequestId;
+pub use watch::{ChangeKind, ResourceChange, WatchEvent};

@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
-use souk_access::Role;
 use souk_index::{Field, Object};
 use souk_storage::{PrimaryKey, TableSchema};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::key;
@@ -25,20 +25,20 @@ pub trait Resource: Clone + Debug + PartialEq + Send + Sync + 'static {
     /// [`Resource::fields`]: the index is then rebuilt.
     const DOCUMENT_VERSION: u32 = 1;
 
-    /// Whose rows callers of a role meet where the rule of an RPC says `own`: a KEYWORD field, which is a column of the
-    /// same name or the id. A role that isn't here has no rows of its own: its calls are refused.
-    const OWNERS: &'static [(Role, &'static str)] = &[];
+    /// Which field says whose a row is, for each kind of owner that may have rows of its own: a KEYWORD field, which is a
+    /// column of the same name or the id. A kind that isn't here has no rows of its own: its calls are refused.
+    const OWNERS: &'static [(&'static str, &'static str)] = &[];
 
-    /// The value of that field for a role of [`Resource::OWNERS`].
-    fn owner(&self, role: Role) -> Option<&str> {
-        let _ = role;
+    /// The value of a field of [`Resource::OWNERS`].
+    fn owner(&self, field: &str) -> Option<&str> {
+        let _ = field;
         None
     }
 
     /// The id, unique in the table.
     fn id(&self) -> &str;
 
-    /// The primary key of an id, which has been checked (see [`crate::wire::check_id`]). By default the md5 of the
+    /// The primary key of an id, which has been checked. By default the md5 of the
     /// id, then the id: load then spreads over the key space.
     ///
     /// # Errors
@@ -114,4 +114,54 @@ pub struct Found<R> {
     pub found: Vec<Stored<R>>,
     /// The ids that don't, in the order of the request.
     pub missing: Vec<String>,
+}
+
+/// An id that makes a write the same when it is repeated, and what the request was: the same id with another request is
+/// refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    id: [u8; 16],
+    fingerprint: u64,
+}
+
+impl RequestId {
+    /// A UUID, and a fingerprint of the whole request.
+    #[must_use]
+    pub fn new(id: [u8; 16], fingerprint: u64) -> Self {
+        Self { id, fingerprint }
+    }
+
+    /// The UUID.
+    pub(crate) fn id(&self) -> [u8; 16] {
+        self.id
+    }
+
+    /// The fingerprint for one operation on one table: two RPCs whose requests look alike don't share their ids.
+    pub(crate) fn fingerprint_for(&self, table: &str, operation: &str) -> u64 {
+        let mut hash = Xxh3::new();
+        for part in [table, operation] {
+            hash.update(&part.len().to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.update(&self.fingerprint.to_be_bytes());
+        hash.digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RequestId;
+
+    #[test]
+    fn a_request_id_depends_on_the_operation() {
+        let id = RequestId::new([1; 16], 7);
+        let orders = id.fingerprint_for("orders", "create");
+        assert_eq!(id.fingerprint_for("orders", "create"), orders);
+        assert_ne!(id.fingerprint_for("products", "create"), orders);
+        assert_ne!(id.fingerprint_for("orders", "create_batch"), orders);
+        assert_ne!(
+            RequestId::new([1; 16], 8).fingerprint_for("orders", "create"),
+            orders
+        );
+    }
 }

@@ -5,12 +5,11 @@
 //! documents alone, of an index that has seen every row that was taken from the caller ([`Scope::seeing`]), and the rows of
 //! hits are compared again; tokens belong to their scope ([`Scope::bind`]).
 
-use souk_access::{Behalf, Caller, Reach};
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
 use souk_storage::{Row, Value};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::collection::Collection;
+use crate::call::{Owner, Principal};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::handovers::Handovers;
@@ -25,37 +24,40 @@ const UNWRAPPED: &str = "query";
 pub(crate) enum Scope {
     /// All.
     All,
-    /// Those whose owner is the caller's subject.
+    /// Those of an owner.
     Own {
         /// Whose.
-        caller: Caller,
+        owner: Owner,
         /// The column, and KEYWORD field, that names the owner.
         field: &'static str,
     },
 }
 
 impl Scope {
-    /// That of the call which this task serves. `guarded` says that every call has a caller here.
-    fn of_call<R: Resource>(guarded: bool) -> Result<Self> {
-        let caller = match Behalf::current() {
-            Behalf::Service => return Ok(Self::All),
-            Behalf::Unknown if guarded => {
+    /// That of a call. `guarded` says that every call has a known principal here.
+    ///
+    /// # Errors
+    /// [`EngineError::NoOwnRows`] when it may only meet own rows, and there is nothing like that here.
+    pub(crate) fn of_call<R: Resource>(principal: &Principal, guarded: bool) -> Result<Self> {
+        let owner = match principal {
+            Principal::Unknown if guarded => {
                 return Err(EngineError::Defect(
                     "a call lost its caller before it came to its rows",
                 ));
             }
-            Behalf::Unknown => return Ok(Self::All),
-            Behalf::Caller(caller) => caller,
+            Principal::Service | Principal::Unknown | Principal::Caller { owner: None, .. } => {
+                return Ok(Self::All);
+            }
+            Principal::Caller {
+                owner: Some(owner), ..
+            } => owner.clone(),
         };
-        if caller.reach() == Reach::All {
-            return Ok(Self::All);
-        }
-        let owner = R::OWNERS.iter().find(|(role, _)| *role == caller.role());
-        match owner {
-            Some((_, field)) => Ok(Self::Own { caller, field }),
+        let field = R::OWNERS.iter().find(|(kind, _)| *kind == owner.kind);
+        match field {
+            Some((_, field)) => Ok(Self::Own { owner, field }),
             None => Err(EngineError::NoOwnRows {
                 name: R::NAME,
-                role: caller.role(),
+                kind: owner.kind,
             }),
         }
     }
@@ -64,7 +66,7 @@ impl Scope {
     pub(crate) fn sees<R: Resource>(&self, resource: &R) -> bool {
         match self {
             Self::All => true,
-            Self::Own { caller, .. } => resource.owner(caller.role()) == Some(caller.subject()),
+            Self::Own { owner, field } => resource.owner(field) == Some(&owner.id),
         }
     }
 
@@ -72,9 +74,9 @@ impl Scope {
     pub(crate) fn saw(&self, parting: Option<&Row>) -> bool {
         match self {
             Self::All => true,
-            Self::Own { caller, field } => {
-                let owner = parting.and_then(|row| row.get(field));
-                owner.is_some_and(|owner| *owner == Value::from(caller.subject().to_owned()))
+            Self::Own { owner, field } => {
+                let named = parting.and_then(|row| row.get(field));
+                named.is_some_and(|named| *named == Value::from(&*owner.id))
             }
         }
     }
@@ -87,10 +89,10 @@ impl Scope {
     /// Refuses to write what the caller couldn't meet afterwards.
     pub(crate) fn check_written<R: Resource>(&self, resource: &R) -> Result<()> {
         match self {
-            Self::Own { caller, field } if !self.sees(resource) => Err(EngineError::NotOwn {
+            Self::Own { owner, field } if !self.sees(resource) => Err(EngineError::NotOwn {
                 name: R::NAME,
                 field,
-                role: caller.role(),
+                kind: owner.kind,
             }),
             Self::Own { .. } | Self::All => Ok(()),
         }
@@ -100,8 +102,8 @@ impl Scope {
     pub(crate) fn bind(&self, fingerprint: u64) -> u64 {
         match self {
             Self::All => fingerprint,
-            Self::Own { caller, .. } => {
-                let text = format!("{}|{}", caller.role(), caller.subject());
+            Self::Own { owner, .. } => {
+                let text = format!("{}|{}", owner.kind, owner.id);
                 xxh3_64_with_seed(text.as_bytes(), fingerprint)
             }
         }
@@ -110,11 +112,11 @@ impl Scope {
     /// Does the beginning of a secondary index hold own rows alone (`Some(true)`) or none (`Some(false)`)? `None` when
     /// the index can't tell: then it must not be read.
     pub(crate) fn owns_prefix(&self, columns: &[String], prefix: &[Value]) -> Option<bool> {
-        let Self::Own { caller, field } = self else {
+        let Self::Own { owner, field } = self else {
             return Some(true);
         };
         let (column, value) = (columns.first()?, prefix.first()?);
-        (column == *field).then(|| *value == Value::from(caller.subject().to_owned()))
+        (column == *field).then(|| *value == Value::from(&*owner.id))
     }
 
     /// The write that whatever the call searches has to include: the last one that took a row from the caller. An index from
@@ -122,14 +124,22 @@ impl Scope {
     pub(crate) fn seeing(&self, handovers: &Handovers) -> u64 {
         match self {
             Self::All => 0,
-            Self::Own { caller, .. } => handovers.last(caller.role(), caller.subject()),
+            Self::Own { owner, field } => handovers.last(field, &owner.id),
         }
     }
 
     /// Leaves a search nothing but own documents, whatever it asks for. It doesn't tell how it ran: the figures of its
     /// clauses would count the documents of others.
-    fn restrict(&self, request: &mut SearchRequest, design: &Design, table: &'static str) -> Result<()> {
-        let Self::Own { caller, field } = self else {
+    ///
+    /// # Errors
+    /// [`EngineError::OwnerNotIndexed`].
+    pub(crate) fn restrict(
+        &self,
+        request: &mut SearchRequest,
+        design: &Design,
+        table: &'static str,
+    ) -> Result<()> {
+        let Self::Own { owner, field } = self else {
             return Ok(());
         };
         let kind = design.schema.resolve(field).map(|field| &field.kind);
@@ -141,7 +151,7 @@ impl Scope {
             must: vec![asked],
             filter: vec![Query::Term {
                 field: (*field).to_owned(),
-                value: QueryValue::from(caller.subject()),
+                value: QueryValue::from(&*owner.id),
                 weight: 1.0,
             }],
             should: Vec::new(),
@@ -161,37 +171,5 @@ impl Scope {
             }
             error => error,
         }
-    }
-}
-
-impl<R: Resource> Collection<R> {
-    /// Which rows the call that this task serves meets here.
-    ///
-    /// # Errors
-    /// [`EngineError::NoOwnRows`] when it may only meet own ones, and there is nothing like that here.
-    pub(crate) fn scope(&self) -> Result<Scope> {
-        Scope::of_call::<R>(self.inner.guarded)
-    }
-
-    /// Refuses what the caller may not write, before a service looks up what it needs for it: what it finds would tell of
-    /// rows that the caller may not meet.
-    ///
-    /// # Errors
-    /// [`EngineError::NotOwn`], [`EngineError::NoOwnRows`].
-    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R>) -> Result<()> {
-        let scope = self.scope()?;
-        resources
-            .into_iter()
-            .try_for_each(|resource| scope.check_written(resource))
-    }
-
-    /// The scope of the call, and the search that stays in it.
-    ///
-    /// # Errors
-    /// As [`Collection::scope`]; [`EngineError::OwnerNotIndexed`].
-    pub(crate) fn scoped_search(&self, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
-        let scope = self.scope()?;
-        scope.restrict(&mut request, &self.open.served(), R::TABLE)?;
-        Ok((scope, request))
     }
 }

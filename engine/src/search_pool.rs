@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use souk_chassis::telemetry::TracePlace;
 use souk_index::{Cancellation, SearchRequest, SearchResult, Searcher};
 use tokio::sync::Semaphore;
 
 use self::durations::Durations;
 use crate::deadline::Wait;
 use crate::error::{EngineError, Result, Waiting};
+use crate::trace::TraceScope;
 
 /// Searches that may wait for a place; further ones are refused.
 const WAITING_MAX: usize = 1_024;
@@ -139,8 +139,8 @@ impl SearchPool {
             None => Cancellation::default(),
         };
         let guard = CancelOnDrop(cancellation.clone());
-        let trace = TracePlace::current();
-        let result = tokio::task::spawn_blocking(move || trace.in_scope(|| work(&cancellation))).await;
+        let trace = TraceScope::current();
+        let result = tokio::task::spawn_blocking(move || trace.run(|| work(&cancellation))).await;
         drop((guard, place));
         result.map_err(|_| EngineError::Defect("a search panicked"))
     }

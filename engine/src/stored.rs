@@ -80,7 +80,7 @@ impl Record {
     }
 }
 
-/// A sequence as the wire has it. Above `i64::MAX` no sequence ever gets.
+/// A sequence as answers have it. Above `i64::MAX` no sequence ever gets.
 pub(crate) fn signed(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }

@@ -1,90 +1,20 @@
-//! The tables of an engine: as they are declared, and as they are open.
+//! A table that is open, with its index.
 
-use std::any::TypeId;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::RwLock;
-use souk_access::Role;
-use souk_index::{Document, Reason, Schema};
-use souk_storage::{PrimaryKey, Row, Table, TableSchema};
+use souk_index::Reason;
+use souk_storage::Table;
 
-use crate::columns::{ColumnPlaces, CorruptRow};
+use crate::declaration::Declaration;
 use crate::design::Design;
-use crate::error::{EngineError, Result};
 use crate::handovers::Handovers;
-use crate::index_admin::KeptChanges;
+use crate::index_change::IndexChange;
 use crate::index_state::IndexState;
-use crate::resource::Resource;
-use crate::stored;
 use crate::turns::Turns;
 
-/// The tables that an engine is opened with.
-#[derive(Debug, Default)]
-pub struct Tables {
-    pub(crate) declared: Vec<Declaration>,
-}
-
-impl Tables {
-    /// No table.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the table of a resource.
-    #[must_use]
-    pub fn table<R: Resource>(mut self) -> Self {
-        self.declared.push(Declaration::of::<R>());
-        self
-    }
-}
-
-/// A resource without its type: what the parts of the engine need that work for any table.
-#[derive(Clone, Debug)]
-pub(crate) struct Declaration {
-    pub(crate) name: &'static str,
-    pub(crate) resource: TypeId,
-    pub(crate) table: TableSchema,
-    fields: Vec<souk_index::Field>,
-    document_version: u32,
-    /// The fields that say whose a row is.
-    pub(crate) owners: &'static [(Role, &'static str)],
-    /// Makes the document of a row of the table.
-    pub(crate) document: fn(&Row, &ColumnPlaces) -> Result<Document, CorruptRow>,
-    /// The id in a primary key.
-    pub(crate) id: fn(&PrimaryKey) -> Result<String, CorruptRow>,
-}
-
-impl Declaration {
-    fn of<R: Resource>() -> Self {
-        Self {
-            name: R::TABLE,
-            resource: TypeId::of::<R>(),
-            table: R::table(),
-            fields: stored::fields::<R>(),
-            document_version: R::DOCUMENT_VERSION,
-            owners: R::OWNERS,
-            document: stored::to_document::<R>,
-            id: R::id_of,
-        }
-    }
-
-    /// The design of the table's index, as the resource declares it.
-    ///
-    /// # Errors
-    /// [`souk_index::Error::InvalidSchema`].
-    pub(crate) fn design(&self) -> Result<Design> {
-        Ok(Design {
-            schema: Schema::new(self.fields.clone())?,
-            sources: BTreeMap::new(),
-            document_version: self.document_version,
-        })
-    }
-}
-
-/// A table that is open, with its index.
+/// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct OpenTable {
     pub(crate) declaration: Declaration,
@@ -96,10 +26,8 @@ pub(crate) struct OpenTable {
     /// Of requests that are tried.
     pub(crate) attempts: Turns,
     pub(crate) handovers: Handovers,
-    /// Where its rows have their columns.
-    pub(crate) places: ColumnPlaces,
     /// Changes of the declared index, in order.
-    pub(crate) changes: RwLock<KeptChanges>,
+    pub(crate) changes: RwLock<Vec<IndexChange>>,
     /// What the index is to be, now or when it is built.
     wanted: RwLock<Arc<Design>>,
 }
@@ -109,7 +37,7 @@ impl OpenTable {
     pub(crate) fn new(
         declaration: Declaration,
         table: Table,
-        changes: KeptChanges,
+        changes: Vec<IndexChange>,
         wanted: Design,
         last: u64,
     ) -> Self {
@@ -121,7 +49,6 @@ impl OpenTable {
             damages: AtomicU64::new(0),
             attempts: Turns::default(),
             handovers: Handovers::since(last),
-            places: ColumnPlaces::default(),
             changes: RwLock::new(changes),
             wanted: RwLock::new(Arc::new(wanted)),
         }
@@ -165,20 +92,4 @@ impl OpenTable {
             None => self.wanted(),
         }
     }
-}
-
-/// Refuses two declarations of one table.
-pub(crate) fn check_distinct(declared: &[Declaration]) -> Result<()> {
-    for (at, declaration) in declared.iter().enumerate() {
-        if declared
-            .iter()
-            .take(at)
-            .any(|earlier| earlier.name == declaration.name)
-        {
-            return Err(EngineError::TableDeclaredTwice {
-                table: declaration.name,
-            });
-        }
-    }
-    Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! The token of a page in a kept view is one of the engine's around the index's, with the number of the view.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use souk_index::Searcher;
@@ -82,8 +83,8 @@ pub(crate) fn kept(views: &Views, number: u64, keep: Option<Duration>) -> Result
 ///
 /// # Errors
 /// [`EngineError::TooManyViews`].
-pub(crate) fn keep(views: &Views, view: View, keep: Duration) -> Result<u64> {
-    let number = views.keep(view, keep);
+pub(crate) fn keep(views: &Views, view: View, keep: Duration, caller: Option<Arc<str>>) -> Result<u64> {
+    let number = views.keep(view, keep, caller);
     number.map_err(|Full { max, of }| EngineError::TooManyViews { max, of })
 }
 

@@ -3,34 +3,26 @@
 //! What a watch has read and its client hasn't taken is in `read_ahead`, which bounds it over all watches. Tasks of their own
 //! read: a stream is polled only while its client takes something, and must not have a turn, which others wait for, meanwhile.
 
-mod read_ahead;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::{Stream, stream};
-use souk_access::Behalf;
-use souk_chassis::layers::pool::{Columns, Full, Taken};
-use souk_chassis::status::Violations;
-use souk_proto::r#type::v1::ChangeKind;
 use souk_storage::{Change, Row, RowChange};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-pub(crate) use self::read_ahead::ReadAhead;
-pub use self::read_ahead::{READ_AHEAD_BYTES_MAX, READS_MAX};
 use crate::collection::Collection;
-use crate::engine::Inner;
-use crate::error::{EngineError, LimitOf, Result};
+use crate::error::{EngineError, Result};
+use crate::inner::Inner;
+use crate::read_ahead::READ_AHEAD_BYTES_MAX;
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
 use crate::stored::{Record, signed};
+use crate::watch_places::{WATCHES_MAX, WatchPlace};
 
 /// Changes that are read from the log at a time.
 const CHANGES_PER_READ: usize = 256;
-/// Most watches that are open at a time: far fewer than the calls that a process answers, so that there is room for others.
-pub const WATCHES_MAX: usize = 1_024;
 
 /// The changes of one write, or none and only a sequence that has been reached.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,10 +35,21 @@ pub struct WatchEvent<R> {
     pub changes: Vec<ResourceChange<R>>,
 }
 
+/// What can happen to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was created.
+    Created,
+    /// It was changed.
+    Updated,
+    /// It was deleted.
+    Deleted,
+}
+
 /// What happened to one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceChange<R> {
-    /// Created, updated or deleted.
+    /// What happened.
     pub kind: ChangeKind,
     /// Its id.
     pub id: String,
@@ -65,7 +68,7 @@ struct Follower<R> {
     /// Events that were read behind what was given.
     ahead: Option<Ahead>,
     /// Counts this watch while it is open.
-    _place: Taken,
+    _place: WatchPlace,
 }
 
 /// Reads for a watch.
@@ -113,24 +116,14 @@ impl<R: Resource> Collection<R> {
     /// with the last of their sequences. The stream ends with [`EngineError::Closing`] when the engine closes.
     ///
     /// # Errors
-    /// [`EngineError::ChangesTrimmed`], [`EngineError::SequenceAhead`], [`EngineError::TooManyWatches`],
-    /// [`EngineError::Invalid`].
+    /// [`EngineError::ChangesTrimmed`], [`EngineError::SequenceAhead`], [`EngineError::TooManyWatches`].
     pub async fn watch(
         &self,
-        after_sequence: Option<i64>,
+        after_sequence: Option<u64>,
     ) -> Result<impl Stream<Item = Result<WatchEvent<R>>> + Send + use<R>> {
         let scope = self.scope()?;
-        let place = self.inner.watches.take(match Behalf::current() {
-            Behalf::Caller(caller) => Some(Columns::named(caller.name())),
-            Behalf::Service | Behalf::Unknown => None,
-        });
-        let place = place.map_err(|full| EngineError::TooManyWatches {
-            max: WATCHES_MAX,
-            of: match full {
-                Full::All => LimitOf::All,
-                Full::Share => LimitOf::Caller,
-            },
-        })?;
+        let place = self.inner.watches.take(self.caller());
+        let place = place.map_err(|of| EngineError::TooManyWatches { max: WATCHES_MAX, of })?;
         let sequences = self.inner.database.subscribe();
         let (after, first) = match after_sequence {
             Some(after) => (self.check_start(after).await?, None),
@@ -163,14 +156,7 @@ impl<R: Resource> Collection<R> {
     }
 
     /// Says at once what the first read would say later; 0 begins with the oldest change that is kept.
-    async fn check_start(&self, after_sequence: i64) -> Result<u64> {
-        let Ok(after) = u64::try_from(after_sequence) else {
-            let mut violations = Violations::new();
-            let description =
-                format!("is {after_sequence}, must not be negative; 0 is everything that is kept");
-            violations.push("after_sequence", "OUT_OF_RANGE", description);
-            return Err(violations.into());
-        };
+    async fn check_start(&self, after: u64) -> Result<u64> {
         self.check_sequence("after_sequence", after).await?;
         let oldest = self.inner.database.snapshot().await?.oldest_change().await?;
         if after == 0 {

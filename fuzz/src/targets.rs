@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use prost::Message as _;
-use souk_engine::testing::{Answer, answer};
+use souk_api::testing::{Answer, answer};
 use souk_index::{Cancellation, Error, Index, Query, SearchRequest, Sort, TotalRequest, limits};
 use souk_proto::search::v1 as pb;
 use souk_storage::{PrimaryKey, Row};
@@ -78,7 +78,7 @@ fn follow(mut search: pb::Search) {
             return;
         };
         let most = match search.page_size {
-            0 => souk_engine::wire::SEARCH_SIZE_DEFAULT,
+            0 => souk_api::wire::SEARCH_SIZE_DEFAULT,
             size => usize::try_from(size).unwrap_or_default(),
         };
         assert!(found.keys.len() <= most.min(limits::MAX_PAGE_SIZE));

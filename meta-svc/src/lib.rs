@@ -12,7 +12,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use souk_chassis::server::Services;
 //! use souk_engine::EngineConfig;
-//! use souk_engine::hosting::Service;
+//! use souk_api::hosting::Service;
 //! use souk_meta_svc::MediaServices;
 //!
 //! let services = MediaServices::open(EngineConfig::new("data/media"), Default::default()).await?;
@@ -20,10 +20,11 @@
 //! # let _ = mounted; Ok(()) }
 //! ```
 
+use souk_api::hosting::{self, Service};
+use souk_api::{Resources, open_measured};
 use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
-use souk_engine::hosting::{self, Service};
 use souk_engine::{Engine, EngineConfig, Result, Tables};
 use souk_proto::media::v1::media_index_service_server::{self, MediaIndexServiceServer};
 use souk_proto::media::v1::media_service_server::{self, MediaServiceServer};
@@ -55,8 +56,8 @@ impl Service for MediaServices {
     ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
-        let engine = Engine::open(config, Tables::new().table::<Media>()).await?;
-        let media = MediaApi::new(engine.collection()?, draining);
+        let engine = open_measured(config, Tables::new().table::<Media>()).await?;
+        let media = MediaApi::new(Resources::new(&engine)?, draining);
         Ok(Self {
             indexes: MediaIndexServiceServer::new(IndexApi(engine.clone())),
             engine,

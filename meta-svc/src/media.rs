@@ -3,8 +3,7 @@
 use souk_access::Role;
 use souk_engine::index::{Field, GeoPoint, Object};
 use souk_engine::storage::TableSchema;
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
 
 mod api;
 mod document;
@@ -60,10 +59,10 @@ impl Resource for Media {
     const TABLE: &'static str = "media";
     const NAME: &'static str = "media";
     const ID_FIELD: &'static str = "media_id";
-    const OWNERS: &'static [(Role, &'static str)] = &[(Role::User, "user_id")];
+    const OWNERS: &'static [(&'static str, &'static str)] = &[(Role::User.word(), "user_id")];
 
-    fn owner(&self, role: Role) -> Option<&str> {
-        (role == Role::User).then_some(&self.user_id)
+    fn owner(&self, field: &str) -> Option<&str> {
+        (field == "user_id").then_some(&self.user_id)
     }
 
     fn id(&self) -> &str {

@@ -1,5 +1,6 @@
 //! The RPCs about the service's indexes.
 
+use souk_api::indexes;
 use souk_engine::Engine;
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::order_index_service_server::OrderIndexService;
@@ -15,7 +16,7 @@ impl OrderIndexService for IndexApi {
         &self,
         _: Request<pb::ListOrderIndexesRequest>,
     ) -> Result<Response<pb::ListOrderIndexesResponse>, Status> {
-        let indexes = self.0.indexes().await?;
+        let indexes = indexes::list(&self.0).await?;
         Ok(Response::new(pb::ListOrderIndexesResponse { indexes }))
     }
 
@@ -23,7 +24,7 @@ impl OrderIndexService for IndexApi {
         &self,
         request: Request<pb::GetOrderIndexRequest>,
     ) -> Result<Response<pb::GetOrderIndexResponse>, Status> {
-        let index = self.0.index(&request.into_inner().index).await?;
+        let index = indexes::get(&self.0, &request.into_inner().index).await?;
         Ok(Response::new(pb::GetOrderIndexResponse { index: Some(index) }))
     }
 
@@ -32,9 +33,7 @@ impl OrderIndexService for IndexApi {
         request: Request<pb::UpdateOrderIndexRequest>,
     ) -> Result<Response<pb::UpdateOrderIndexResponse>, Status> {
         let request = request.into_inner();
-        let update = self
-            .0
-            .update_index(&request.index, &request.changes, request.validate_only);
+        let update = indexes::update(&self.0, &request.index, &request.changes, request.validate_only);
         let (index, effect) = update.await?;
         Ok(Response::new(pb::UpdateOrderIndexResponse {
             index: Some(index),

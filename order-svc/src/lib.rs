@@ -16,7 +16,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use souk_chassis::server::Services;
 //! use souk_engine::EngineConfig;
-//! use souk_engine::hosting::Service;
+//! use souk_api::hosting::Service;
 //! use souk_order_svc::OrderServices;
 //!
 //! let services = OrderServices::open(EngineConfig::new("data/order"), Default::default()).await?;
@@ -26,10 +26,11 @@
 
 use std::sync::Arc;
 
+use souk_api::hosting::{self, Service};
+use souk_api::{Resources, open_measured};
 use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
-use souk_engine::hosting::{self, Service};
 use souk_engine::{Engine, EngineConfig, Result, Tables};
 use souk_proto::order::v1::consumer_service_server::{self, ConsumerServiceServer};
 use souk_proto::order::v1::order_index_service_server::{self, OrderIndexServiceServer};
@@ -80,14 +81,14 @@ impl Service for OrderServices {
             .table::<Person<Consumer>>()
             .table::<Person<Salesperson>>();
         let clock = Arc::clone(&config.storage.clock);
-        let engine = Engine::open(config, tables).await?;
+        let engine = open_measured(config, tables).await?;
         let references = References::new(&engine)?;
-        let orders = OrderApi::new(engine.collection()?, references, clock, draining);
+        let orders = OrderApi::new(Resources::new(&engine)?, references, clock, draining);
         Ok(Self {
             orders: OrderServiceServer::new(orders),
-            products: ProductServiceServer::new(ProductApi::new(engine.collection()?)),
-            consumers: ConsumerServiceServer::new(ConsumerApi::new(engine.collection()?)),
-            salespersons: SalespersonServiceServer::new(SalespersonApi::new(engine.collection()?)),
+            products: ProductServiceServer::new(ProductApi::new(Resources::new(&engine)?)),
+            consumers: ConsumerServiceServer::new(ConsumerApi::new(Resources::new(&engine)?)),
+            salespersons: SalespersonServiceServer::new(SalespersonApi::new(Resources::new(&engine)?)),
             indexes: OrderIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
         })

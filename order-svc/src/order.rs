@@ -3,8 +3,7 @@
 use souk_access::Role;
 use souk_engine::index::{Field, Object};
 use souk_engine::storage::TableSchema;
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
 
 mod api;
 mod document;
@@ -60,14 +59,16 @@ impl Resource for Order {
     const TABLE: &'static str = "orders";
     const NAME: &'static str = "order";
     const ID_FIELD: &'static str = "order_id";
-    const OWNERS: &'static [(Role, &'static str)] =
-        &[(Role::Consumer, "consumer_id"), (Role::Seller, "salesperson_id")];
+    const OWNERS: &'static [(&'static str, &'static str)] = &[
+        (Role::Consumer.word(), "consumer_id"),
+        (Role::Seller.word(), "salesperson_id"),
+    ];
 
-    fn owner(&self, role: Role) -> Option<&str> {
-        match role {
-            Role::Consumer => Some(&self.consumer_id),
-            Role::Seller => Some(&self.salesperson_id),
-            Role::Admin | Role::Operator | Role::Reader | Role::User => None,
+    fn owner(&self, field: &str) -> Option<&str> {
+        match field {
+            "consumer_id" => Some(&self.consumer_id),
+            "salesperson_id" => Some(&self.salesperson_id),
+            _ => None,
         }
     }
 

@@ -6,8 +6,7 @@ use std::marker::PhantomData;
 use souk_access::Role;
 use souk_engine::index::{Field, Object};
 use souk_engine::storage::TableSchema;
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
 
 mod consumer_api;
 mod document;
@@ -74,10 +73,10 @@ impl<P: Part> Resource for Person<P> {
     const TABLE: &'static str = P::TABLE;
     const NAME: &'static str = P::NAME;
     const ID_FIELD: &'static str = "id";
-    const OWNERS: &'static [(Role, &'static str)] = &[(P::ROLE, "id")];
+    const OWNERS: &'static [(&'static str, &'static str)] = &[(P::ROLE.word(), "id")];
 
-    fn owner(&self, role: Role) -> Option<&str> {
-        (role == P::ROLE).then_some(&self.id)
+    fn owner(&self, field: &str) -> Option<&str> {
+        (field == "id").then_some(&self.id)
     }
 
     fn id(&self) -> &str {

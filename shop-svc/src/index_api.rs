@@ -1,5 +1,6 @@
 //! The RPCs about the service's indexes.
 
+use souk_api::indexes;
 use souk_engine::Engine;
 use souk_proto::shop::v1 as pb;
 use souk_proto::shop::v1::shop_index_service_server::ShopIndexService;
@@ -15,7 +16,7 @@ impl ShopIndexService for IndexApi {
         &self,
         _: Request<pb::ListShopIndexesRequest>,
     ) -> Result<Response<pb::ListShopIndexesResponse>, Status> {
-        let indexes = self.0.indexes().await?;
+        let indexes = indexes::list(&self.0).await?;
         Ok(Response::new(pb::ListShopIndexesResponse { indexes }))
     }
 
@@ -23,7 +24,7 @@ impl ShopIndexService for IndexApi {
         &self,
         request: Request<pb::GetShopIndexRequest>,
     ) -> Result<Response<pb::GetShopIndexResponse>, Status> {
-        let index = self.0.index(&request.into_inner().index).await?;
+        let index = indexes::get(&self.0, &request.into_inner().index).await?;
         Ok(Response::new(pb::GetShopIndexResponse { index: Some(index) }))
     }
 
@@ -32,9 +33,7 @@ impl ShopIndexService for IndexApi {
         request: Request<pb::UpdateShopIndexRequest>,
     ) -> Result<Response<pb::UpdateShopIndexResponse>, Status> {
         let request = request.into_inner();
-        let update = self
-            .0
-            .update_index(&request.index, &request.changes, request.validate_only);
+        let update = indexes::update(&self.0, &request.index, &request.changes, request.validate_only);
         let (index, effect) = update.await?;
         Ok(Response::new(pb::UpdateShopIndexResponse {
             index: Some(index),

@@ -12,7 +12,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use souk_chassis::server::Services;
 //! use souk_engine::EngineConfig;
-//! use souk_engine::hosting::Service;
+//! use souk_api::hosting::Service;
 //! use souk_shop_svc::ShopServices;
 //!
 //! let services = ShopServices::open(EngineConfig::new("data/shop"), Default::default()).await?;
@@ -20,10 +20,11 @@
 //! # let _ = mounted; Ok(()) }
 //! ```
 
+use souk_api::hosting::{self, Service};
+use souk_api::{Resources, open_measured};
 use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
-use souk_engine::hosting::{self, Service};
 use souk_engine::{Engine, EngineConfig, Result, Tables};
 use souk_proto::shop::v1::shop_index_service_server::{self, ShopIndexServiceServer};
 use souk_proto::shop::v1::shop_service_server::{self, ShopServiceServer};
@@ -55,8 +56,8 @@ impl Service for ShopServices {
     ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
-        let engine = Engine::open(config, Tables::new().table::<Shop>()).await?;
-        let shops = ShopApi::new(engine.collection()?, draining);
+        let engine = open_measured(config, Tables::new().table::<Shop>()).await?;
+        let shops = ShopApi::new(Resources::new(&engine)?, draining);
         Ok(Self {
             indexes: ShopIndexServiceServer::new(IndexApi(engine.clone())),
             engine,

@@ -2,8 +2,7 @@
 
 use souk_engine::index::{Field, GeoPoint, Object};
 use souk_engine::storage::TableSchema;
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
 
 mod api;
 mod document;

@@ -4,8 +4,6 @@ use opentelemetry::{Context, ContextGuard};
 use tracing::Span;
 use tracing::span::Entered;
 
-use super::sampling;
-
 /// In a span of tracing, or in the context of a call. Work that goes to another thread or task takes its place along.
 #[derive(Clone, Debug)]
 pub enum TracePlace {
@@ -51,13 +49,5 @@ impl TracePlace {
     pub fn in_scope<T>(&self, work: impl FnOnce() -> T) -> T {
         let _entered = self.enter();
         work()
-    }
-}
-
-/// The span that `make` makes, or none within a call that isn't recorded: nobody would see what is told of it.
-pub fn recorded(make: impl FnOnce() -> Span) -> Span {
-    match Context::map_current(sampling::is_unrecorded) {
-        true => Span::none(),
-        false => make(),
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use souk_engine::hosting::Service;
+use souk_api::hosting::Service;
+use souk_api::{Resources, indexes, open_measured};
 use souk_engine::{Engine, EngineConfig, Health, Tables};
 use souk_meta_svc::MediaServices;
 use souk_meta_svc::media::{Media, MediaApi};
@@ -42,8 +43,8 @@ impl<A> Served<A> {
     /// Changes an index, which has no documents yet.
     pub(crate) async fn redesign(&self, index: &str, changes: &[IndexChange]) -> anyhow::Result<()> {
         self.ready().await?;
-        self.engine.update_index(index, changes, false).await?;
-        while let Some(build) = self.engine.index(index).await?.build {
+        indexes::update(&self.engine, index, changes, false).await?;
+        while let Some(build) = indexes::get(&self.engine, index).await?.build {
             anyhow::ensure!(
                 build.failure.is_empty(),
                 "the index can't be built: {}",
@@ -56,7 +57,7 @@ impl<A> Served<A> {
 
     /// Waits until the segments of an index are as few as they become. Lucene merges before it closes, too.
     pub(crate) async fn merged(&self, index: &str) -> anyhow::Result<()> {
-        while self.engine.index(index).await?.merging {
+        while indexes::get(&self.engine, index).await?.merging {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(())
@@ -76,23 +77,28 @@ pub(crate) async fn orders(folder: &Path) -> anyhow::Result<Served<OrderApi>> {
         .table::<Product>()
         .table::<Person<Consumer>>()
         .table::<Person<Salesperson>>();
-    let engine = Engine::open(config, tables).await?;
+    let engine = open_measured(config, tables).await?;
     let references = References::new(&engine)?;
-    let api = OrderApi::new(engine.collection()?, references, clock, CancellationToken::new());
+    let api = OrderApi::new(
+        Resources::new(&engine)?,
+        references,
+        clock,
+        CancellationToken::new(),
+    );
     Ok(Served { engine, api })
 }
 
 pub(crate) async fn shops(folder: &Path) -> anyhow::Result<Served<ShopApi>> {
     let config = EngineConfig::new(folder.join(ShopServices::FOLDER));
-    let engine = Engine::open(config, Tables::new().table::<Shop>()).await?;
-    let api = ShopApi::new(engine.collection()?, CancellationToken::new());
+    let engine = open_measured(config, Tables::new().table::<Shop>()).await?;
+    let api = ShopApi::new(Resources::new(&engine)?, CancellationToken::new());
     Ok(Served { engine, api })
 }
 
 pub(crate) async fn media(folder: &Path) -> anyhow::Result<Served<MediaApi>> {
     let config = EngineConfig::new(folder.join(MediaServices::FOLDER));
-    let engine = Engine::open(config, Tables::new().table::<Media>()).await?;
-    let api = MediaApi::new(engine.collection()?, CancellationToken::new());
+    let engine = open_measured(config, Tables::new().table::<Media>()).await?;
+    let api = MediaApi::new(Resources::new(&engine)?, CancellationToken::new());
     Ok(Served { engine, api })
 }
 

@@ -1,33 +1,109 @@
 //! Searches: the index finds keys, the store gives the rows behind them.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use souk_chassis::status::{FieldPath, Violations};
-use souk_chassis::telemetry;
-use souk_index::{Cancellation, Highlighter, Object, SearchRequest, SearchResult, Searcher, SortValue};
-use souk_proto::search::v1 as pb;
+use souk_index::{
+    AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object, Profile,
+    SearchRequest, SearchResult, Searcher, SortValue, Total,
+};
 use souk_storage::limits::MAX_MULTI_GET_ROWS;
 use souk_storage::{PrimaryKey, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 use super::{Collection, MIN_SEQUENCE};
-use crate::deadline::Wait;
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
-use crate::search::{FoundHit, NearPage, NearbyRequest, SearchPage};
-use crate::search_wire::{self, Steps, WireSearch, micros};
 use crate::stored::signed;
+use crate::trace;
 use crate::views::{self, View, ViewToken};
 
+/// A search of a collection.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// What the index is asked.
+    pub request: SearchRequest,
+    /// The write that the search has to see; 0 is any.
+    pub min_sequence: u64,
+    /// Whether hits show their resources.
+    pub resources: bool,
+    /// What to mark in hits.
+    pub highlight: Option<Highlight>,
+    /// How long to keep what the search sees for the pages that follow.
+    pub keep_view: Option<Duration>,
+}
+
+impl Search {
+    /// A search of what is there now, whose hits show their resources.
+    #[must_use]
+    pub fn new(request: SearchRequest) -> Self {
+        Self {
+            request,
+            min_sequence: 0,
+            resources: true,
+            highlight: None,
+            keep_view: None,
+        }
+    }
+}
+
+/// A page of hits.
+#[derive(Clone, Debug)]
+pub struct SearchResults<R> {
+    /// The hits in order.
+    pub hits: Vec<SearchHit<R>>,
+    /// Gives the next page; empty at the end.
+    pub next_page_token: String,
+    /// How many hits there are, if asked for.
+    pub total: Option<Total>,
+    /// The aggregations that were asked for, by name.
+    pub aggregations: Vec<(String, AggregationResult)>,
+    /// The last write that the search sees.
+    pub sequence: i64,
+    /// How the search ran, if asked for.
+    pub profile: Option<SearchProfile>,
+}
+
+/// One hit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchHit<R> {
+    /// The resource, if it is shown.
+    pub resource: Option<Stored<R>>,
+    /// Its id.
+    pub id: String,
+    /// Its score; `None` when the order doesn't need one.
+    pub score: Option<f64>,
+    /// The values by which it was sorted, in the order of the search's sorts.
+    pub sort_values: Vec<SortValue>,
+    /// What matched, by field.
+    pub highlights: Vec<(String, Vec<Fragment>)>,
+    /// The nested objects that matched, by the names of their lists.
+    pub inner_hits: Vec<(String, InnerHitList)>,
+}
+
+/// How a search ran.
+#[derive(Clone, Debug)]
+pub struct SearchProfile {
+    /// In the index.
+    pub index: Profile,
+    /// Time until the view included what was asked for.
+    pub waited: Duration,
+    /// Time in the index, and until there was a place to search in.
+    pub searched: Duration,
+    /// Time of reading rows.
+    pub fetched: Duration,
+}
+
 /// What the index found, and the last write that it sees.
-pub(super) struct Answer {
-    pub(super) result: SearchResult,
+#[derive(Clone, Debug)]
+pub struct IndexAnswer {
+    /// What the index found.
+    pub result: SearchResult,
+    /// The last write that it sees.
+    pub sequence: u64,
     /// What was searched.
     searcher: Searcher,
-    pub(super) sequence: u64,
     /// Time until the view included what was asked for.
     waited: Duration,
     /// Time of the search itself.
@@ -35,38 +111,32 @@ pub(super) struct Answer {
 }
 
 impl<R: Resource> Collection<R> {
-    /// Finds resources. `path` is where the search stands in the request, usually `search`. `None` finds everything.
+    /// Finds resources.
     ///
     /// Hits show the resource as it is now: one that was deleted after the index saw it is left out, one that was
     /// changed is shown changed. In a view that is kept for several pages, now is when the view was taken.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] with every violation, [`EngineError::PageTokenInvalid`],
-    /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
-    /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
-    pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
-        let mut search = search_wire::read(search.unwrap_or_default(), path, &self.open.served().schema)?;
-        let kept = self.kept_view(&mut search, path)?;
-        let sort = search.request.sort.clone();
-        let place = |error| search_wire::index_error(error, path);
+    /// [`EngineError::Index`] when the index refuses the search, [`EngineError::IndexBuilding`],
+    /// [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
+    /// [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
+    pub async fn search(&self, mut search: Search) -> Result<SearchResults<R>> {
+        let kept = self.kept_view(&mut search)?;
         let highlighter = search
             .highlight
             .map(|highlight| Highlighter::new(&self.open.served().schema, &search.request.query, highlight))
-            .transpose()
-            .map_err(place)?;
+            .transpose()?;
         let view = kept.as_ref().map(|(_, view)| view);
-        let answer = self
-            .find(search.request, search.min_sequence, view, place)
-            .await?;
+        let answer = self.answer(search.request, search.min_sequence, view).await?;
         let began = Instant::now();
-        let full = matches!(search.hits, pb::HitsMode::Unspecified | pb::HitsMode::Full);
+        let full = search.resources;
         // Whoever may not meet all rows isn't told the ids of others' either.
         let needed = full || self.scope()?.is_limited();
         let shows = !answer.result.hits.is_empty() && (needed || highlighter.is_some());
         let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
         let snapshot = match &kept {
             Some((_, view)) => Some(view.rows.clone()),
-            None if shows || keeps => Some(self.snapshot(signed(answer.sequence)).await?),
+            None if shows || keeps => Some(self.snapshot(answer.sequence).await?),
             None => None,
         };
         let rows = match snapshot.as_ref().filter(|_| shows) {
@@ -74,89 +144,55 @@ impl<R: Resource> Collection<R> {
             None => Vec::new(),
         };
         let mut highlights = match highlighter {
-            Some(highlighter) => self.highlights(highlighter, &rows, place).await?,
+            Some(highlighter) => self.highlights(highlighter, &rows).await?,
             None => Vec::new(),
         }
         .into_iter();
-        let read = began.elapsed();
+        let fetched = began.elapsed();
+        let next_page_token = self.next_page(&answer, kept, search.keep_view.zip(snapshot))?;
         let mut hits = Vec::with_capacity(answer.result.hits.len());
         let mut rows = rows.into_iter();
-        for hit in &answer.result.hits {
+        for hit in answer.result.hits {
             let row = rows.next().flatten();
             let highlights = highlights.next().unwrap_or_default();
             if needed && row.is_none() {
                 // Deleted since the index saw it, or another's.
                 continue;
             }
-            let resource = row.filter(|_| full);
-            let id = id_of::<R>(&hit.key)?;
-            hits.push(FoundHit {
-                resource,
+            hits.push(SearchHit {
+                resource: row.filter(|_| full),
+                id: Self::id_of(&hit.key)?,
                 score: hit.score.map(f64::from),
-                sort_values: search_wire::sort_values(&hit.sort_values, &sort, &id),
-                id,
+                sort_values: hit.sort_values,
                 highlights,
-                inner_hits: search_wire::inner_hits(&hit.inner_hits, &search.inner_sorts),
+                inner_hits: hit.inner_hits,
             });
         }
-        let next_page_token = self.next_page(&answer, kept, search.keep_view.zip(snapshot))?;
-        Ok(SearchPage {
+        Ok(SearchResults {
             hits,
             next_page_token,
-            total: answer.result.total.map(search_wire::total),
-            aggregations: search_wire::aggregations(answer.result.aggregations, &id_of::<R>)?,
+            total: answer.result.total,
+            aggregations: answer.result.aggregations,
             sequence: signed(answer.sequence),
-            profile: answer.result.profile.as_ref().map(|profile| {
-                let steps = Steps {
-                    waited: answer.waited,
-                    searched: answer.searched,
-                    fetched: read,
-                };
-                search_wire::profile(profile, steps)
+            profile: answer.result.profile.map(|index| SearchProfile {
+                index,
+                waited: answer.waited,
+                searched: answer.searched,
+                fetched,
             }),
         })
     }
 
-    /// Finds the resources nearest to a point, nearest first, each with its distance.
+    /// Searches the index alone, as far as the call may meet it. [`Collection::rows`] are behind the keys of its hits.
     ///
     /// # Errors
     /// As [`Collection::search`].
-    pub async fn nearby(&self, request: NearbyRequest<'_>) -> Result<NearPage<R>> {
-        let search = search_wire::nearby(request, &self.open.served().schema)?;
-        let answer = self
-            .find(
-                search.request,
-                search.min_sequence,
-                None,
-                search_wire::nearby_error,
-            )
-            .await?;
-        let keys = keys(&answer.result)?;
-        let resources = self.hydrate(&keys, answer.sequence).await?;
-        let distances = answer
-            .result
-            .hits
-            .iter()
-            .map(|hit| match hit.sort_values.first() {
-                Some(SortValue::Double(meters)) => Ok(*meters),
-                _ => Err(EngineError::Defect(
-                    "a search by distance answered without distances",
-                )),
-            });
-        let mut hits = Vec::with_capacity(keys.len());
-        for (stored, distance) in resources.into_iter().zip(distances) {
-            let distance = distance?;
-            hits.extend(stored.map(|stored| (stored, distance)));
-        }
-        Ok(NearPage {
-            hits,
-            next_page_token: answer.result.next_page_token.unwrap_or_default(),
-            sequence: signed(answer.sequence),
-        })
+    pub async fn find(&self, request: SearchRequest, min_sequence: u64) -> Result<IndexAnswer> {
+        self.answer(request, min_sequence, None).await
     }
 
     /// The view that the token of a search is for, with its number: the index's own token is left in its place.
-    fn kept_view(&self, search: &mut WireSearch, path: &str) -> Result<Option<(u64, View)>> {
+    fn kept_view(&self, search: &mut Search) -> Result<Option<(u64, View)>> {
         let scope = self.scope()?;
         let fingerprint = scope.bind(views::fingerprint(R::TABLE));
         let token = search.request.after.as_deref();
@@ -169,14 +205,10 @@ impl<R: Resource> Collection<R> {
             return Err(EngineError::ViewExpired);
         }
         if search.min_sequence > view.sequence {
-            let message = format!(
-                "is {}, but the view of page_token ends at {}; start again without page_token",
-                search.min_sequence, view.sequence
-            );
-            let mut violations = Violations::new();
-            let path = FieldPath::root(path).field("min_sequence");
-            violations.push(path, "CONFLICTING_FIELDS", message);
-            return Err(EngineError::Invalid(violations));
+            return Err(EngineError::ViewBehind {
+                wanted: search.min_sequence,
+                reached: view.sequence,
+            });
         }
         search.request.after = Some(token.inner);
         Ok(Some((token.number, view)))
@@ -185,7 +217,7 @@ impl<R: Resource> Collection<R> {
     /// The token of the next page. `keep` is for how long to keep a view that isn't kept yet, and its rows.
     fn next_page(
         &self,
-        answer: &Answer,
+        answer: &IndexAnswer,
         kept: Option<(u64, View)>,
         keep: Option<(Duration, Snapshot)>,
     ) -> Result<String> {
@@ -204,7 +236,7 @@ impl<R: Resource> Collection<R> {
                     sequence: answer.sequence,
                     rows,
                 };
-                views::keep(views, view, keep)?
+                views::keep(views, view, keep, self.caller())?
             }
             (None, None) => return Ok(inner),
         };
@@ -212,16 +244,14 @@ impl<R: Resource> Collection<R> {
         Ok(ViewToken { number, inner }.seal(fingerprint))
     }
 
-    /// Searches what the call may meet of the index, or of a view that is kept of it; `place` puts an error of the index
-    /// under the paths of the request.
-    pub(super) async fn find(
+    /// Searches what the call may meet of the index, or of a view that is kept of it.
+    async fn answer(
         &self,
         request: SearchRequest,
         min_sequence: u64,
         view: Option<&View>,
-        place: impl Fn(souk_index::Error) -> EngineError,
-    ) -> Result<Answer> {
-        let span = telemetry::recorded(|| {
+    ) -> Result<IndexAnswer> {
+        let span = trace::recorded(|| {
             info_span!(
                 "index.search",
                 otel.kind = "internal",
@@ -237,7 +267,7 @@ impl<R: Resource> Collection<R> {
         async {
             self.check_sequence(MIN_SEQUENCE, min_sequence).await?;
             let (scope, request) = self.scoped_search(request)?;
-            let wait = Wait::of_call();
+            let wait = self.wait();
             let began = Instant::now();
             let (searcher, sequence) = match view {
                 Some(view) => (view.searcher.clone(), view.sequence),
@@ -249,7 +279,8 @@ impl<R: Resource> Collection<R> {
             let waited = began.elapsed();
             let span = Span::current();
             span.record("souk.sequence", sequence);
-            span.record("souk.wait_micros", micros(waited));
+            let micros = i64::try_from(waited.as_micros()).unwrap_or(i64::MAX);
+            span.record("souk.wait_micros", micros);
             let result = self
                 .inner
                 .searches
@@ -259,10 +290,10 @@ impl<R: Resource> Collection<R> {
                     if let (souk_index::Error::Corrupt { detail, .. }, None) = (&error, view) {
                         self.open.index.condemn(searcher.opening(), detail);
                     }
-                    place(self.explained(&scope, error))
+                    self.explained(&scope, error)
                 })?;
             span.record("souk.hits", result.hits.len());
-            Ok(Answer {
+            Ok(IndexAnswer {
                 result,
                 searcher,
                 sequence,
@@ -288,8 +319,7 @@ impl<R: Resource> Collection<R> {
         &self,
         highlighter: Highlighter,
         rows: &[Option<Stored<R>>],
-        place: impl Fn(souk_index::Error) -> EngineError,
-    ) -> Result<Vec<BTreeMap<String, pb::HighlightFragments>>> {
+    ) -> Result<Vec<Vec<(String, Vec<Fragment>)>>> {
         let document = |row: &Option<Stored<R>>| {
             let mut document = Object::new();
             if let Some(stored) = row {
@@ -302,39 +332,46 @@ impl<R: Resource> Collection<R> {
             let fragments = |document| highlighter.fragments(document, cancellation);
             documents
                 .iter()
-                .map(|document| fragments(document).map(search_wire::fragments))
-                .collect::<std::result::Result<_, _>>()
+                .map(fragments)
+                .collect::<Result<_, souk_index::Error>>()
         };
-        let marked = self.inner.searches.run(Wait::of_call(), mark).await?;
-        marked.map_err(place)
+        Ok(self.inner.searches.run(self.wait(), mark).await??)
     }
 
-    /// The resources behind some keys, as they are at `sequence` or later.
-    pub(super) async fn hydrate(&self, keys: &[PrimaryKey], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
-        if keys.is_empty() {
+    /// The resources behind the keys of documents, as they are at `sequence` or later: those that the call may meet.
+    ///
+    /// # Errors
+    /// What the store refuses.
+    pub async fn rows(&self, document_keys: &[&[u8]], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
+        if document_keys.is_empty() {
             return Ok(Vec::new());
         }
-        let snapshot = self.snapshot(signed(sequence)).await?;
+        let keys = document_keys.iter().map(|key| primary_key(key));
+        let keys: Vec<PrimaryKey> = keys.collect::<Result<_>>()?;
+        let snapshot = self.snapshot(sequence).await?;
         let mut resources = Vec::with_capacity(keys.len());
         for part in keys.chunks(MAX_MULTI_GET_ROWS) {
             resources.append(&mut self.read(&snapshot, part).await?);
         }
         Ok(resources)
     }
+
+    /// The id of the resource behind a document's key.
+    ///
+    /// # Errors
+    /// When the key isn't one of the table's.
+    pub fn id_of(document_key: &[u8]) -> Result<String> {
+        if let Some(id) = key::hashed_document_id(document_key) {
+            return Ok(id.to_owned());
+        }
+        Ok(R::id_of(&primary_key(document_key)?)?)
+    }
 }
 
-pub(super) fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {
+fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {
     result.hits.iter().map(|hit| primary_key(&hit.key)).collect()
 }
 
-pub(super) fn primary_key(document_key: &[u8]) -> Result<PrimaryKey> {
+fn primary_key(document_key: &[u8]) -> Result<PrimaryKey> {
     key::from_document_key(document_key).ok_or(EngineError::Defect("the index holds a key that isn't one"))
-}
-
-/// The id of the resource behind a document.
-pub(super) fn id_of<R: Resource>(document_key: &[u8]) -> Result<String> {
-    if let Some(id) = key::hashed_document_id(document_key) {
-        return Ok(id.to_owned());
-    }
-    Ok(R::id_of(&primary_key(document_key)?)?)
 }

@@ -1,6 +1,5 @@
 //! Lists by a secondary index.
 
-use souk_chassis::status::Violations;
 use souk_storage::{Direction, IndexPosition, Value};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -9,7 +8,6 @@ use crate::error::{EngineError, Result};
 use crate::resource::{Resource, Stored};
 use crate::stored::signed;
 use crate::token::{self, TokenKind};
-use crate::wire::{self, LIST_SIZE_DEFAULT, LIST_SIZE_MAX};
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,22 +22,22 @@ pub struct ListPage<R> {
 
 /// What to list: a prefix of a secondary index.
 #[derive(Clone, Debug)]
-pub struct ListRequest<'a> {
+pub struct ListQuery<'a> {
     /// The secondary index.
     pub index: &'a str,
     /// Values of its first columns.
     pub prefix: &'a [Value],
     /// Which way.
     pub direction: Direction,
-    /// How many resources; see [`crate::wire::LIST_SIZE_DEFAULT`] and [`crate::wire::LIST_SIZE_MAX`].
-    pub page_size: i32,
+    /// How many resources.
+    pub page_size: usize,
     /// The token of the page before; empty for the first.
     pub page_token: &'a str,
     /// Wait until the list sees this write.
-    pub min_sequence: i64,
+    pub min_sequence: u64,
 }
 
-impl ListRequest<'_> {
+impl ListQuery<'_> {
     /// What a page token belongs to: with the columns, as the index may have had others under its name.
     fn fingerprint(&self, table: &str, columns: &[String]) -> u64 {
         let mut hash = Xxh3::new();
@@ -59,17 +57,8 @@ impl<R: Resource> Collection<R> {
     /// Lists resources by a secondary index: no search involved, always the latest writes.
     ///
     /// # Errors
-    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::Invalid`].
-    pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<R>> {
-        let mut violations = Violations::new();
-        let size = wire::page_size(
-            request.page_size,
-            LIST_SIZE_DEFAULT,
-            LIST_SIZE_MAX,
-            "page_size",
-            &mut violations,
-        );
-        wire::settled(violations)?;
+    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`].
+    pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<R>> {
         let scope = self.scope()?;
         let indexes = &self.open.declaration.table.indexes;
         let index = indexes.iter().find(|index| index.name == request.index);
@@ -78,12 +67,8 @@ impl<R: Resource> Collection<R> {
         let after = match request.page_token {
             "" => None,
             sealed => {
-                let position = token::open(TokenKind::List, fingerprint, sealed).map_err(|detail| {
-                    EngineError::PageTokenInvalid {
-                        path: "page_token".to_owned(),
-                        detail,
-                    }
-                })?;
+                let position = token::open(TokenKind::List, fingerprint, sealed)
+                    .map_err(|detail| EngineError::PageTokenInvalid { detail })?;
                 Some(IndexPosition::from_bytes(position))
             }
         };
@@ -110,7 +95,7 @@ impl<R: Resource> Collection<R> {
             request.prefix,
             after.as_ref(),
             request.direction,
-            size,
+            request.page_size,
         );
         let page = self.access("list", page).await?;
         let keys: Vec<_> = page.entries.into_iter().map(|entry| entry.key).collect();

@@ -3,9 +3,6 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use souk_access::Role;
-use souk_chassis::propagate;
-use souk_chassis::status::{FieldPath, Violations};
 use souk_storage::{
     Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, RequestRecord, ReturnRow, Row,
     RowOperation, RowWrite, WriteBatch,
@@ -16,15 +13,12 @@ use tracing::{Instrument as _, Span};
 use super::{Collection, not_found};
 use crate::error::{EngineError, Result};
 use crate::etag;
-use crate::handovers::owners;
+use crate::handovers::{Lost, owners};
 use crate::key;
-use crate::resource::{Resource, Stored, Written};
+use crate::resource::{RequestId, Resource, Stored, Written};
 use crate::scope::Scope;
 use crate::stored::{Record, signed, to_row};
-use crate::wire::{self, RequestId};
-
-/// The owners from whom a write takes a row.
-type Lost = Vec<(Role, String)>;
+use crate::trace;
 
 /// How often an update without etag is repeated when others were faster.
 const UPDATE_ATTEMPTS: u32 = 32;
@@ -59,7 +53,7 @@ impl<R: Resource> Collection<R> {
     /// Waits for the turn of this attempt at a request, which lasts until what is given back is dropped: another attempt may be
     /// on its way. For services that look at other rows before they write.
     pub async fn attempt(&self, request_id: Option<RequestId>) -> Option<Attempt<'_>> {
-        let turn = self.open.attempts.take(&request_id?.id).await?;
+        let turn = self.open.attempts.take(&request_id?.id()).await?;
         Some(Attempt { _turn: turn })
     }
 
@@ -119,10 +113,11 @@ impl<R: Resource> Collection<R> {
         })
     }
 
-    /// Creates up to [`crate::wire::WRITE_BATCH_MAX`] resources: all or none. With `omit` the answer holds none.
+    /// Creates several resources: all or none. With `omit` the answer holds none.
     ///
     /// # Errors
-    /// [`EngineError::AlreadyExists`] for the first that is taken, [`EngineError::RequestIdReused`].
+    /// [`EngineError::AlreadyExists`] for the first that is taken, [`EngineError::DuplicateIds`],
+    /// [`EngineError::RequestIdReused`].
     pub async fn create_batch(
         &self,
         resources: Vec<R>,
@@ -219,27 +214,28 @@ impl<R: Resource> Collection<R> {
     }
 
     /// Reads, changes and writes one resource. Without `etag` it is repeated when others were faster, so `change`
-    /// may run several times; the id must stay the same. `change` may fail with anything that is an [`EngineError`],
-    /// [`souk_chassis::status::Violations`] among it.
+    /// may run several times; the id must stay the same.
     ///
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`], [`EngineError::Contended`], what `change` gives.
-    pub async fn update<E: Into<EngineError>>(
+    pub async fn update<E: From<EngineError>>(
         &self,
         id: &str,
         etag: Option<&str>,
         change: impl Fn(R) -> Result<R, E> + Send + Sync,
-    ) -> Result<Written<Stored<R>>> {
+    ) -> Result<Written<Stored<R>>, E> {
         let scope = self.scope()?;
-        let changes = |row: &Row, current: R| {
+        let changes = |row: &Row, current: R| -> Result<_, E> {
             let mut lost = owners(&current);
-            let changed = change(current).map_err(Into::into)?;
-            lost.retain(|(role, owner)| changed.owner(*role) != Some(owner.as_str()));
+            let changed = change(current)?;
+            lost.retain(|(field, owner)| changed.owner(field) != Some(owner.as_str()));
             scope.check_written(&changed)?;
             if changed.id() != id {
-                return Err(EngineError::Defect("an update changed the id of its resource"));
+                return Err(EngineError::Defect("an update changed the id of its resource").into());
             }
-            let record = Record::of(row)?.changed(self.inner.clock.now());
+            let record = Record::of(row)
+                .map_err(EngineError::from)?
+                .changed(self.inner.clock.now());
             let operation = RowOperation::Put {
                 key: row.key.clone(),
                 columns: to_row(&changed, record),
@@ -265,7 +261,7 @@ impl<R: Resource> Collection<R> {
             // As it was looked at: the condition can't say whose it is.
             let deletes = |row: &Row, _| {
                 let condition = Condition::revision(row.revision);
-                Ok((self.deletion(row.key.clone(), condition), Lost::new(), ()))
+                Ok::<_, EngineError>((self.deletion(row.key.clone(), condition), Lost::new(), ()))
             };
             let ((), sequence) = self.write_as_seen(&scope, id, etag, deletes).await?;
             return Ok(Written {
@@ -295,41 +291,54 @@ impl<R: Resource> Collection<R> {
     /// Looks at a resource that the call may meet, and writes what `decide` makes of it, under the condition that it still
     /// is what was looked at; repeated when others were faster. `decide` also says who loses the row by it. What it gave
     /// with that, and the sequence.
-    async fn write_as_seen<T>(
+    async fn write_as_seen<T, E: From<EngineError>>(
         &self,
         scope: &Scope,
         id: &str,
         etag: Option<&str>,
-        decide: impl Fn(&Row, R) -> Result<(WriteBatch, Lost, T)> + Send + Sync,
-    ) -> Result<(T, u64)> {
-        let key = R::key(id)?;
+        decide: impl Fn(&Row, R) -> Result<(WriteBatch, Lost, T), E> + Send + Sync,
+    ) -> Result<(T, u64), E> {
+        let key = R::key(id).map_err(EngineError::from)?;
         let _turn = self.open.turns.take(&key::to_document_key(&key)).await;
         for _ in 0..UPDATE_ATTEMPTS {
-            let snapshot = self.inner.database.snapshot().await?;
-            let row = self.access("get", snapshot.get(&self.open.table, &key)).await?;
-            let row = row.ok_or_else(|| not_found::<R>(id))?;
-            let current = self.resource(&row)?.resource;
-            if !scope.sees(&current) {
-                return Err(not_found::<R>(id));
-            }
-            if let Some(given) = etag
-                && self.revision(given) != Some(row.revision)
-            {
-                return Err(etag_mismatch::<R>(id, given));
-            }
+            let (row, current) = self.look_at(scope, &key, id, etag).await?;
             let (batch, lost, decided) = decide(&row, current)?;
             match self.commit_noted(batch, lost).await {
                 Ok(committed) => return Ok((decided, committed.sequence)),
                 // Somebody was faster: with an etag the next look says so; it may be another's by now, or gone.
                 Err(StoreError::ConditionFailed { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(EngineError::from(error).into()),
             }
         }
-        Err(EngineError::Contended {
+        let contended = EngineError::Contended {
             name: R::NAME,
             id: id.to_owned(),
             attempts: UPDATE_ATTEMPTS,
-        })
+        };
+        Err(contended.into())
+    }
+
+    /// A row that the call may meet, and that has an etag.
+    async fn look_at(
+        &self,
+        scope: &Scope,
+        key: &PrimaryKey,
+        id: &str,
+        etag: Option<&str>,
+    ) -> Result<(Row, R)> {
+        let snapshot = self.inner.database.snapshot().await?;
+        let row = self.access("get", snapshot.get(&self.open.table, key)).await?;
+        let row = row.ok_or_else(|| not_found::<R>(id))?;
+        let current = self.resource(&row)?.resource;
+        if !scope.sees(&current) {
+            return Err(not_found::<R>(id));
+        }
+        if let Some(given) = etag
+            && self.revision(given) != Some(row.revision)
+        {
+            return Err(etag_mismatch::<R>(id, given));
+        }
+        Ok((row, current))
     }
 
     /// The revision that an etag names, if one of this database does.
@@ -363,7 +372,7 @@ impl<R: Resource> Collection<R> {
 
     async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
         self.access("commit", async {
-            let batch = match propagate::current_traceparent() {
+            let batch = match trace::current_traceparent() {
                 Some(traceparent) => batch.trace(traceparent),
                 None => batch,
             };
@@ -378,24 +387,28 @@ impl<R: Resource> Collection<R> {
 /// What is kept of a creation, to know it again.
 fn request_record<R: Resource>(id: RequestId, creation: Creation, scope: &Scope) -> RequestRecord {
     RequestRecord {
-        id: id.id,
+        id: id.id(),
         fingerprint: scope.bind(id.fingerprint_for(R::TABLE, creation.operation())),
         // The rows that are given back are kept, too.
         reply: Bytes::new(),
     }
 }
 
-/// Refuses a batch with an id twice. Batch requests carry their resources in a field with the table's name.
+/// Refuses a batch with an id twice.
 fn check_distinct<R: Resource>(resources: &[R]) -> Result<()> {
     let mut seen = HashSet::with_capacity(resources.len());
-    let mut violations = Violations::new();
-    for (at, resource) in resources.iter().enumerate() {
-        if !seen.insert(resource.id()) {
-            let path = FieldPath::root(R::TABLE).index(at).field(R::ID_FIELD);
-            violations.push(path, "DUPLICATE", "is in the batch twice; send each id once");
-        }
+    let ids = resources.iter().enumerate();
+    let at: Vec<usize> = ids
+        .filter_map(|(at, resource)| (!seen.insert(resource.id())).then_some(at))
+        .collect();
+    match at.is_empty() {
+        true => Ok(()),
+        false => Err(EngineError::DuplicateIds {
+            table: R::TABLE,
+            id_field: R::ID_FIELD,
+            at,
+        }),
     }
-    wire::settled(violations)
 }
 
 fn etag_mismatch<R: Resource>(id: &str, given: &str) -> EngineError {

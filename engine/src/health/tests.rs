@@ -51,3 +51,16 @@ async fn an_index_that_hangs_is_found_out_though_it_says_nothing() {
     watched.look(9);
     assert!(health(&index, 9).is_serving());
 }
+
+#[test]
+fn times_are_written_as_dates() {
+    for (millis, expected) in [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (951_782_400_123, "2000-02-29T00:00:00.123Z"),
+        (1_795_266_399_999, "2026-11-21T13:06:39.999Z"),
+        (1_798_761_600_000, "2027-01-01T00:00:00.000Z"),
+    ] {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        assert_eq!(utc(time), expected);
+    }
+}

@@ -279,8 +279,8 @@ impl Draft<'_> {
     fn operation(&self, record: &FeedRecord) -> Option<Operation> {
         let table = &self.keeping.table;
         match (&record.row, record.kind) {
-            (Some(row), RecordKind::Base) => self.design.insert(table, row),
-            (Some(row), RecordKind::Change(_)) => Some(self.design.upsert(table, row)),
+            (Some(row), RecordKind::Base) => self.design.insert(&table.declaration, row),
+            (Some(row), RecordKind::Change(_)) => Some(self.design.upsert(&table.declaration, row)),
             (None, _) => Some(Operation::Delete {
                 key: key::to_document_key(&record.key),
             }),

@@ -37,8 +37,8 @@ pub(crate) struct FollowOptions {
     pub(crate) commit_interval: Duration,
     /// Memory of the writer, bytes.
     pub(crate) writer_memory: usize,
-    /// Documents from which on the process gets huge pages of memory.
-    pub(crate) huge_pages_from: u64,
+    /// Documents from which on the observer is told that the index is large.
+    pub(crate) large_index_from: u64,
     /// How the files of the index are compared with their checksums.
     pub(crate) verify: VerifyOptions,
 }
@@ -242,7 +242,7 @@ impl Follower {
         self.documents += u64::try_from(self.pending.operations()).unwrap_or_default();
         self.keeping.expect(self.documents);
         self.keeping
-            .metrics
+            .observer
             .applied(self.keeping.table.declaration.name, began.elapsed());
         self.pending = Pending::default();
         let segments = self.writer.segments();

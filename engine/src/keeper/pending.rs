@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use souk_chassis::propagate;
 use souk_index::Operation;
 use souk_storage::LogEntry;
 use tokio::time::Instant;
@@ -11,6 +10,7 @@ use tracing::Span;
 use crate::design::Design;
 use crate::error::Result;
 use crate::table::OpenTable;
+use crate::trace;
 
 /// Most writes that a span links to.
 const LINKS_MAX: usize = 128;
@@ -55,7 +55,12 @@ impl Pending {
         let mut operations = Vec::new();
         for entry in entries {
             let change = entry.change_of(table.table.id())?;
-            operations.extend(change.rows.iter().map(|row| design.operation(table, row)));
+            operations.extend(
+                change
+                    .rows
+                    .iter()
+                    .map(|row| design.operation(&table.declaration, row)),
+            );
             if !change.rows.is_empty()
                 && self.traces.len() < LINKS_MAX
                 && let Some(trace) = change.trace
@@ -72,8 +77,8 @@ impl Pending {
 
     /// Links the span of the commit to the writes.
     pub(super) fn link(&self, span: &Span) {
-        for trace in &self.traces {
-            propagate::link(span, trace);
+        for traceparent in &self.traces {
+            trace::link(span, traceparent);
         }
     }
 }

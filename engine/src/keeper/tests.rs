@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use souk_index::{Field, Object};
-use souk_proto::search::v1 as pb;
+use souk_index::{Field, FieldKind, Object, Query, SearchRequest};
 use souk_storage::{FreeSpace, TableSchema};
 use tempfile::TempDir;
 
 use super::*;
-use crate::collection::Collection;
+use crate::collection::{Collection, Search};
 use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::engine::{Engine, EngineConfig, Health, Tables};
+use crate::index_change::IndexChange;
 use crate::key;
 use crate::resource::Resource;
 
@@ -98,13 +98,11 @@ impl Tree {
     async fn sprouts(&self, id: &str) {
         let leaf = Leaf(id.to_owned());
         let written = self.leaves.create(leaf, None, false).await.expect("created");
-        let search = pb::Search {
-            min_sequence: written.sequence,
-            ..pb::Search::default()
-        };
+        let mut search = everything();
+        search.min_sequence = written.sequence.unsigned_abs();
         let seen = async {
             loop {
-                match self.leaves.search(Some(search.clone()), "search").await {
+                match self.leaves.search(search.clone()).await {
                     Ok(page) => return page.hits.into_iter().any(|hit| hit.id == id),
                     Err(EngineError::IndexStalled { .. } | EngineError::IndexBuilding { .. }) => {
                         tokio::task::yield_now().await;
@@ -120,10 +118,10 @@ impl Tree {
         self.engine.tables().next().expect("a table")
     }
 
-    async fn changes(&self, kind: pb::index_change::Kind) {
-        let changes = [pb::IndexChange { kind: Some(kind) }];
-        let changed = self.engine.update_index("leaves", &changes, false).await;
-        changed.expect("a change");
+    async fn changes(&self, change: IndexChange) {
+        let mut redesign = self.engine.redesign("leaves").await.expect("a table");
+        redesign.add(&change).expect("a change");
+        redesign.make(false).await.expect("changed");
     }
 
     async fn closes(self) {
@@ -137,17 +135,20 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
     ended.expect("it comes by itself")
 }
 
-fn add(field: &str) -> pb::index_change::Kind {
-    pb::index_change::Kind::AddField(pb::AddIndexField {
+fn everything() -> Search {
+    Search::new(SearchRequest::new(Query::MatchAll))
+}
+
+fn add(field: &str) -> IndexChange {
+    IndexChange::AddField {
         field: field.to_owned(),
-        r#type: pb::IndexFieldType::Keyword.into(),
+        kind: FieldKind::Keyword,
         source: "name".to_owned(),
-        ..pb::AddIndexField::default()
-    })
+    }
 }
 
 /// Has a build chosen to take the place of the index that answers, before it is as far; then designs the index otherwise.
-async fn redesigned_in_between(next: pb::index_change::Kind) {
+async fn redesigned_in_between(next: IndexChange) {
     let tree = Tree::grown().await;
     tree.disk.0.store(1, Ordering::SeqCst);
     tree.changes(add("name")).await;
@@ -191,7 +192,7 @@ async fn a_redesign_between_promotion_and_serving_freezes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redesign_back_between_promotion_and_serving_freezes_nothing() {
     let field = "name".to_owned();
-    redesigned_in_between(pb::index_change::Kind::DropField(pb::DropIndexField { field })).await;
+    redesigned_in_between(IndexChange::DropField { field }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -206,7 +207,7 @@ async fn a_condemned_index_is_built_anew_and_refuses_until_then() {
     let serving = table.index.serving().expect("it answers");
     table.index.condemn(serving.index.opening(), "bytes of the test");
     drop(serving);
-    let refused = tree.leaves.search(None, "search").await;
+    let refused = tree.leaves.search(everything()).await;
     assert!(
         matches!(refused, Err(EngineError::IndexBuilding { .. })),
         "{refused:?}"

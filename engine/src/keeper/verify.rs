@@ -60,7 +60,7 @@ pub(super) fn start(keeping: &Arc<Keeping>, index: &Index) -> Result<Verifying> 
     let thread = thread::Builder::new()
         .name(format!("verify-{}", keeping.table.declaration.name))
         .spawn(move || {
-            let _entered = keeping.role.map(souk_chassis::telemetry::Role::enter);
+            let _attached = keeping.context.clone().attach();
             compare(&keeping, &index, &stopped);
         })
         .map_err(|source| EngineError::Io {

@@ -1,4 +1,3 @@
-use souk_chassis::layers::deadline::Deadline;
 use souk_index::{Document, Field, Index, IndexOptions, Object, Operation, Query, Schema};
 
 use super::*;
@@ -23,6 +22,10 @@ fn all() -> SearchRequest {
     SearchRequest::new(Query::MatchAll)
 }
 
+fn within(time: Duration) -> Wait {
+    Wait::new(Some(tokio::time::Instant::now() + time))
+}
+
 /// A pool with one place, of which searches of [`all`] are known to be brief; how long the thread of a call may search.
 fn pool(brief_max: Duration) -> SearchPool {
     let pool = SearchPool {
@@ -37,8 +40,8 @@ fn pool(brief_max: Duration) -> SearchPool {
 async fn search_without_a_place(pool: &SearchPool) -> Result<Result<SearchResult, souk_index::Error>> {
     let _taken = pool.places.acquire().await.expect("the pool is open");
     let index = index();
-    let search = async { pool.search(index.searcher(), all(), Wait::of_call()).await };
-    Deadline::after(Duration::from_secs(60)).scope(search).await
+    pool.search(index.searcher(), all(), within(Duration::from_secs(60)))
+        .await
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +59,7 @@ async fn what_turns_out_not_to_be_brief_begins_anew_on_a_place() {
         matches!(refused, EngineError::DeadlineExceeded(Waiting::Searchers)),
         "{refused:?}"
     );
-    let found = pool.search(index().searcher(), all(), Wait::of_call()).await;
+    let found = pool.search(index().searcher(), all(), Wait::new(None)).await;
     assert_eq!(found.expect("a place").expect("found").hits.len(), 3);
     assert_eq!(pool.active(), 0, "the place is free again");
 }
@@ -67,8 +70,7 @@ async fn whose_time_is_over_is_told_so_at_once() {
     let pool = pool(Duration::from_secs(60));
     let _taken = pool.places.acquire().await.expect("the pool is open");
     let index = index();
-    let search = async { pool.search(index.searcher(), all(), Wait::of_call()).await };
-    let over = Deadline::after(Duration::ZERO).scope(search).await;
+    let over = pool.search(index.searcher(), all(), within(Duration::ZERO)).await;
     let over = over.expect("it isn't about places");
     assert!(
         matches!(over, Err(souk_index::Error::DeadlineExceeded { .. })),

@@ -1,11 +1,11 @@
 //! The RPCs of media items.
 
-use souk_chassis::status::Violations;
-use souk_engine::wire::{
+use souk_api::wire::{
     Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
     settled,
 };
-use souk_engine::{Collection, ExportRequest};
+use souk_api::{ExportRequest, Resources};
+use souk_chassis::status::Violations;
 use souk_proto::media::v1 as pb;
 use souk_proto::media::v1::media_service_server::MediaService;
 use tokio_util::sync::CancellationToken;
@@ -16,13 +16,13 @@ use super::{Media, wire};
 /// Media items over gRPC.
 #[derive(Debug)]
 pub struct MediaApi {
-    media: Collection<Media>,
+    media: Resources<Media>,
     draining: CancellationToken,
 }
 
 impl MediaApi {
     /// The RPCs on a table; watches end with `draining`.
-    pub fn new(media: Collection<Media>, draining: CancellationToken) -> Self {
+    pub fn new(media: Resources<Media>, draining: CancellationToken) -> Self {
         Self { media, draining }
     }
 }

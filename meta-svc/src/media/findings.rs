@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use souk_api::wire::{check_len, check_name, check_range};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::wire::{check_len, check_name, check_range};
 use souk_proto::media::v1 as pb;
 
 /// Most labels, and most faces, of one file.

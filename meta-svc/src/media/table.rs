@@ -1,8 +1,9 @@
 //! Media items as rows.
 
+use prost::Message as _;
+use souk_api::wire::message_of_column;
 use souk_engine::storage::TableSchema;
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, Resource as _, key};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource as _, key};
 
 use super::findings::{self, FacesColumn, TagsColumn};
 use super::{Media, MediaKind};
@@ -32,16 +33,16 @@ pub(super) fn to_columns(media: &Media) -> Columns {
         .string("camera", &media.camera)
         .string("uri", &media.uri)
         .string("md5", &media.md5)
-        .message("tags", &tags)
-        .message("faces", &faces);
+        .message("tags", &tags.encode_to_vec())
+        .message("faces", &faces.encode_to_vec());
     media.attributes.to_column(columns, "attributes")
 }
 
 pub(super) fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Media, CorruptRow> {
     let word = columns.string("type")?;
     let kind = MediaKind::of_word(&word);
-    let tags: TagsColumn = columns.message("tags")?;
-    let faces: FacesColumn = columns.message("faces")?;
+    let tags: TagsColumn = message_of_column(columns, "tags")?;
+    let faces: FacesColumn = message_of_column(columns, "faces")?;
     Ok(Media {
         media_id: id.to_owned(),
         user_id: columns.string("user_id")?,

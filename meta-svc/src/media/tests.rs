@@ -1,9 +1,10 @@
 use fastrand::Rng;
 use prost_types::{Duration, FieldMask};
+use souk_api::Error;
+use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::index::{FieldValue, GeoPoint, Object};
-use souk_engine::testing::{assert_consistent, attributes, number, paths, random, text};
-use souk_engine::{EngineError, Resource as _, Stored};
+use souk_engine::{Resource as _, Stored};
 use souk_proto::media::v1 as pb;
 
 use super::{Area, Face, Media, MediaKind, Tag, findings, wire};
@@ -84,7 +85,7 @@ fn update(given: pb::Media, mask: &[&str], append: bool, current: &Media) -> Res
     };
     let changed = wire::change(request).and_then(|change| wire::apply(&change, append, current.clone()));
     changed.map_err(|error| match error {
-        EngineError::Invalid(violations) => paths(violations),
+        Error::Invalid(violations) => paths(violations),
         other => panic!("{other:?}"),
     })
 }

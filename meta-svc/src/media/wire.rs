@@ -1,11 +1,12 @@
 //! Media items on the wire.
 
-use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::wire::{
-    self, Attributes, Change, Updatable, check_id, check_not_negative, check_text, duration,
-    duration_to_wire, point, point_to_wire, time, time_to_wire,
+use souk_api::wire::{
+    self, Change, Updatable, check_id, check_not_negative, check_text, duration, duration_to_wire, point,
+    point_to_wire, time, time_to_wire,
 };
-use souk_engine::{ExportBlock, FoundHit, ResourceChange, Result, SearchPage, Stored, WatchEvent};
+use souk_api::{FoundHit, Result, SearchPage};
+use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::{ExportBlock, ResourceChange, Stored, WatchEvent};
 use souk_proto::media::v1 as pb;
 
 use super::{Media, MediaKind, findings};
@@ -67,7 +68,7 @@ pub(super) fn from_wire(media: &pb::Media, path: &FieldPath, violations: &mut Vi
     check_md5(&media.md5, &path.field("md5"), violations);
     let tags = findings::tags(&media.tags, &path.field("tags"), violations);
     let faces = findings::faces(&media.faces, &path.field("faces"), violations);
-    let attributes = Attributes::from_wire(&media.attributes, path.field("attributes"), violations);
+    let attributes = wire::attributes(&media.attributes, path.field("attributes"), violations);
     if violations.len() > before {
         return None;
     }
@@ -174,7 +175,7 @@ fn to_wire(media: Media) -> pb::Media {
         md5: media.md5,
         tags: media.tags.into_iter().map(findings::tag_to_wire).collect(),
         faces: media.faces.into_iter().map(findings::face_to_wire).collect(),
-        attributes: media.attributes.into_wire(),
+        attributes: wire::attributes_to_wire(media.attributes),
         ..pb::Media::default()
     }
 }
@@ -232,7 +233,7 @@ pub(super) fn block(block: ExportBlock<Media>) -> pb::ExportMediaResponse {
 
 fn watched(change: ResourceChange<Media>) -> pb::MediaChange {
     pb::MediaChange {
-        kind: change.kind.into(),
+        kind: wire::change_kind(change.kind),
         media: Some(change.stored.map_or_else(|| only_id(change.id), stored)),
     }
 }

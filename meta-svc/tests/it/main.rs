@@ -4,7 +4,7 @@ use std::error::Error;
 
 use prost::Message as _;
 use prost_types::FieldMask;
-use souk_engine::testing::{reopen_trimmed, serve};
+use souk_api::testing::{reopen_trimmed, serve};
 use souk_meta_svc::MediaServices;
 use souk_proto::media::v1 as pb;
 use souk_proto::media::v1::media_service_client::MediaServiceClient;

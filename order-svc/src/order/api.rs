@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use souk_chassis::status::Violations;
-use souk_engine::storage::{Clock, Direction, Value};
-use souk_engine::wire::{
+use souk_api::wire::{
     Answers, answers, check_id, check_ids, checked, endless_answers, etag, request_id, settled,
 };
-use souk_engine::{Collection, Creation, ExportRequest, ListRequest};
+use souk_api::{ExportRequest, ListRequest, Resources};
+use souk_chassis::status::Violations;
+use souk_engine::Creation;
+use souk_engine::storage::{Clock, Direction, Value};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::order_service_server::OrderService;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use super::{Order, References, table, wire};
 /// Orders over gRPC.
 #[derive(Debug)]
 pub struct OrderApi {
-    orders: Collection<Order>,
+    orders: Resources<Order>,
     references: References,
     clock: Arc<dyn Clock>,
     draining: CancellationToken,
@@ -27,7 +28,7 @@ pub struct OrderApi {
 impl OrderApi {
     /// The RPCs on a table. `clock` says when an order is made that doesn't say itself; watches end with `draining`.
     pub fn new(
-        orders: Collection<Order>,
+        orders: Resources<Order>,
         references: References,
         clock: Arc<dyn Clock>,
         draining: CancellationToken,

@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use futures_util::future::{try_join_all, try_join3};
 use souk_access::by_the_service;
+use souk_api::wire::{GET_BATCH_MAX, checked};
+use souk_api::{Error, Resources, Result};
 use souk_chassis::status::Violations;
-use souk_engine::wire::{GET_BATCH_MAX, checked};
-use souk_engine::{Collection, Engine, EngineError, Resource, Result};
+use souk_engine::{Engine, EngineError, Resource};
 
 use super::{Draft, Order};
 use crate::person::{Consumer, Person, Salesperson};
@@ -15,9 +16,9 @@ use crate::product::Product;
 /// The tables that orders refer to.
 #[derive(Clone, Debug)]
 pub struct References {
-    consumers: Collection<Person<Consumer>>,
-    salespersons: Collection<Person<Salesperson>>,
-    products: Collection<Product>,
+    consumers: Resources<Person<Consumer>>,
+    salespersons: Resources<Person<Salesperson>>,
+    products: Resources<Product>,
 }
 
 impl References {
@@ -25,18 +26,18 @@ impl References {
     ///
     /// # Errors
     /// When the engine was opened without them.
-    pub fn new(engine: &Engine) -> Result<Self> {
+    pub fn new(engine: &Engine) -> Result<Self, EngineError> {
         Ok(Self {
-            consumers: engine.collection()?,
-            salespersons: engine.collection()?,
-            products: engine.collection()?,
+            consumers: Resources::new(engine)?,
+            salespersons: Resources::new(engine)?,
+            products: Resources::new(engine)?,
         })
     }
 
     /// Fills in what drafts lack: each id that is wanted is read once, the three tables side by side.
     ///
     /// # Errors
-    /// [`EngineError::UnknownReference`] for the first id that doesn't exist; [`EngineError::Invalid`] when a total
+    /// [`Error::UnknownReference`] for the first id that doesn't exist; [`Error::Invalid`] when a total
     /// can't be computed.
     pub async fn complete(&self, drafts: Vec<Draft>) -> Result<Vec<Order>> {
         // Whoever orders needn't be allowed to look up whom from: only names and prices come of it.
@@ -90,7 +91,7 @@ fn find<'a, R: Resource>(
     draft: &Draft,
     field: &str,
 ) -> Result<&'a R> {
-    known.get(id).ok_or_else(|| EngineError::UnknownReference {
+    known.get(id).ok_or_else(|| Error::UnknownReference {
         field: draft.path.field(field).to_string(),
         name: R::NAME,
         id: id.to_owned(),
@@ -98,7 +99,7 @@ fn find<'a, R: Resource>(
 }
 
 async fn read<R: Resource>(
-    collection: &Collection<R>,
+    collection: &Resources<R>,
     ids: impl Iterator<Item = &str>,
 ) -> Result<HashMap<String, R>> {
     let ids: BTreeSet<&str> = ids.collect();

@@ -1,8 +1,7 @@
 //! Orders as rows.
 
 use souk_engine::storage::{SecondaryIndexSchema, TableSchema};
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, Resource as _, key};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource as _, key};
 
 use super::Order;
 

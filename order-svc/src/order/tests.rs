@@ -2,9 +2,10 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use prost_types::{FieldMask, Timestamp};
+use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
+use souk_api::{Error, FoundHit};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::testing::{assert_consistent, attributes, number, paths, random, text};
-use souk_engine::{EngineError, FoundHit, ResourceChange, Stored};
+use souk_engine::{ResourceChange, Stored};
 use souk_proto::order::v1 as pb;
 use souk_proto::r#type::v1::{ChangeKind, Value};
 
@@ -56,7 +57,7 @@ fn ids_only() -> pb::Order {
     }
 }
 
-fn update(order: pb::Order, mask: &[&str], current: &Order) -> Result<Order, EngineError> {
+fn update(order: pb::Order, mask: &[&str], current: &Order) -> Result<Order, Error> {
     let request = pb::UpdateOrderRequest {
         order: Some(order),
         update_mask: Some(FieldMask {
@@ -67,9 +68,9 @@ fn update(order: pb::Order, mask: &[&str], current: &Order) -> Result<Order, Eng
     wire::apply(&wire::change(request)?, current.clone(), NOW)
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T, EngineError>) -> Vec<String> {
+fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> Vec<String> {
     match result.expect_err("a refusal") {
-        EngineError::Invalid(violations) => paths(violations),
+        Error::Invalid(violations) => paths(violations),
         other => panic!("{other:?}"),
     }
 }
@@ -270,7 +271,7 @@ fn hits_and_changes_without_a_resource_carry_its_id() {
         highlights: BTreeMap::new(),
         inner_hits: BTreeMap::new(),
     };
-    let page = wire::page(souk_engine::SearchPage {
+    let page = wire::page(souk_api::SearchPage {
         hits: vec![hit],
         next_page_token: "next".to_owned(),
         total: None,
@@ -288,7 +289,7 @@ fn hits_and_changes_without_a_resource_carry_its_id() {
         sequence: 9,
         commit_time: NOW,
         changes: vec![ResourceChange {
-            kind: ChangeKind::Deleted,
+            kind: souk_engine::ChangeKind::Deleted,
             id: "o1".to_owned(),
             stored: None,
         }],

@@ -1,12 +1,9 @@
 //! Orders on the wire.
 
+use souk_api::wire::{self, Change, Updatable, check_id, check_not_negative, check_text, time, time_to_wire};
+use souk_api::{FoundHit, Result, SearchPage};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::wire::{
-    self, Attributes, Change, Updatable, check_id, check_not_negative, check_text, time, time_to_wire,
-};
-use souk_engine::{
-    EngineError, ExportBlock, FoundHit, ResourceChange, Result, SearchPage, Stored, WatchEvent,
-};
+use souk_engine::{EngineError, ExportBlock, ResourceChange, Stored, WatchEvent};
 use souk_proto::order::v1 as pb;
 
 use super::{Draft, Order};
@@ -81,7 +78,7 @@ pub(super) fn draft(
         violations.push(path.field("quantity"), "OUT_OF_RANGE", message);
     }
     let currency_code = currency(&order.currency_code, path, violations);
-    let attributes = Attributes::from_wire(&order.attributes, path.field("attributes"), violations);
+    let attributes = wire::attributes(&order.attributes, path.field("attributes"), violations);
     (violations.len() == before).then(|| Draft {
         path: path.clone(),
         given: Order {
@@ -190,7 +187,7 @@ fn to_wire(order: Order) -> pb::Order {
         quantity: order.quantity,
         total_price_cents: Some(order.total_price_cents),
         currency_code: order.currency_code,
-        attributes: order.attributes.into_wire(),
+        attributes: wire::attributes_to_wire(order.attributes),
         ..pb::Order::default()
     }
 }
@@ -248,7 +245,7 @@ pub(super) fn block(block: ExportBlock<Order>) -> pb::ExportOrdersResponse {
 
 fn watched(change: ResourceChange<Order>) -> pb::OrderChange {
     pb::OrderChange {
-        kind: change.kind.into(),
+        kind: wire::change_kind(change.kind),
         order: Some(change.stored.map_or_else(|| only_id(change.id), stored)),
     }
 }
@@ -283,5 +280,5 @@ pub(super) fn one_draft(
 /// The only order of a completed list of one.
 pub(super) fn only(orders: Vec<Order>) -> Result<Order> {
     let first = orders.into_iter().next();
-    first.ok_or(EngineError::Defect("an order was lost while it was filled in"))
+    first.ok_or_else(|| EngineError::Defect("an order was lost while it was filled in").into())
 }

@@ -1,8 +1,8 @@
 //! The RPCs of consumers.
 
+use souk_api::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
+use souk_api::{FoundHit, Resources, SearchPage};
 use souk_chassis::status::Violations;
-use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
-use souk_engine::{Collection, FoundHit, SearchPage};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::consumer_service_server::ConsumerService;
 use tonic::{Request, Response, Status};
@@ -12,12 +12,12 @@ use super::{Consumer, Person, wire};
 /// Consumers over gRPC.
 #[derive(Debug)]
 pub struct ConsumerApi {
-    consumers: Collection<Person<Consumer>>,
+    consumers: Resources<Person<Consumer>>,
 }
 
 impl ConsumerApi {
     /// The RPCs on a table.
-    pub fn new(consumers: Collection<Person<Consumer>>) -> Self {
+    pub fn new(consumers: Resources<Person<Consumer>>) -> Self {
         Self { consumers }
     }
 }

@@ -1,8 +1,8 @@
 //! The RPCs of salespersons.
 
+use souk_api::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
+use souk_api::{FoundHit, Resources, SearchPage};
 use souk_chassis::status::Violations;
-use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
-use souk_engine::{Collection, FoundHit, SearchPage};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::salesperson_service_server::SalespersonService;
 use tonic::{Request, Response, Status};
@@ -12,12 +12,12 @@ use super::{Person, Salesperson, wire};
 /// Salespersons over gRPC.
 #[derive(Debug)]
 pub struct SalespersonApi {
-    salespersons: Collection<Person<Salesperson>>,
+    salespersons: Resources<Person<Salesperson>>,
 }
 
 impl SalespersonApi {
     /// The RPCs on a table.
-    pub fn new(salespersons: Collection<Person<Salesperson>>) -> Self {
+    pub fn new(salespersons: Resources<Person<Salesperson>>) -> Self {
         Self { salespersons }
     }
 }

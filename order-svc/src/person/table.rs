@@ -3,8 +3,7 @@
 use std::marker::PhantomData;
 
 use souk_engine::storage::TableSchema;
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, key};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, key};
 
 use super::{Part, Person};
 

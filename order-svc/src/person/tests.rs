@@ -2,9 +2,10 @@ use std::marker::PhantomData;
 
 use fastrand::Rng;
 use prost_types::FieldMask;
+use souk_api::Error;
+use souk_api::testing::{assert_consistent, attributes, paths, random, text};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::testing::{assert_consistent, attributes, paths, random, text};
-use souk_engine::{EngineError, Resource as _, Stored};
+use souk_engine::{Resource as _, Stored};
 use souk_proto::order::v1 as pb;
 
 use super::{Consumer, Person, Salesperson, wire};
@@ -86,7 +87,7 @@ fn an_update_changes_what_the_mask_names_and_speaks_of_its_part() {
     };
     assert_eq!(apply(&["region", "phone"]).expect("a change"), expected);
     match apply(&["name"]).expect_err("the name would be cleared") {
-        EngineError::Invalid(violations) => assert_eq!(paths(violations), ["salesperson.name"]),
+        Error::Invalid(violations) => assert_eq!(paths(violations), ["salesperson.name"]),
         other => panic!("{other:?}"),
     }
 }

@@ -3,11 +3,10 @@
 use std::marker::PhantomData;
 
 use prost_types::FieldMask;
+use souk_api::Result;
+use souk_api::wire::{self, Change, Updatable, check_id, check_name, check_text, time_to_wire};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::wire::{
-    self, Attributes, Change, Updatable, check_id, check_name, check_text, time_to_wire,
-};
-use souk_engine::{Result, Stored};
+use souk_engine::Stored;
 use souk_proto::order::v1 as pb;
 
 use super::{NAME_CHARS_MAX, Part, Person};
@@ -39,7 +38,7 @@ pub(super) fn from_wire<P>(
         violations,
     );
     check_text(&person.region, REGION_CHARS_MAX, path.field("region"), violations);
-    let attributes = Attributes::from_wire(&person.attributes, path.field("attributes"), violations);
+    let attributes = wire::attributes(&person.attributes, path.field("attributes"), violations);
     (violations.len() == before).then(|| Person {
         id: person.id.clone(),
         name: person.name.clone(),
@@ -88,7 +87,7 @@ pub(super) fn to_wire<P>(person: Person<P>) -> pb::Person {
         phone: person.phone,
         address: person.address,
         region: person.region,
-        attributes: person.attributes.into_wire(),
+        attributes: wire::attributes_to_wire(person.attributes),
         ..pb::Person::default()
     }
 }

@@ -1,8 +1,8 @@
 //! The RPCs of products.
 
+use souk_api::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
+use souk_api::{Resources, SuggestRequest};
 use souk_chassis::status::Violations;
-use souk_engine::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
-use souk_engine::{Collection, SuggestRequest};
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::product_service_server::ProductService;
 use tonic::{Request, Response, Status};
@@ -12,12 +12,12 @@ use super::{Product, document, wire};
 /// Products over gRPC.
 #[derive(Debug)]
 pub struct ProductApi {
-    products: Collection<Product>,
+    products: Resources<Product>,
 }
 
 impl ProductApi {
     /// The RPCs on a table.
-    pub fn new(products: Collection<Product>) -> Self {
+    pub fn new(products: Resources<Product>) -> Self {
         Self { products }
     }
 }

@@ -1,8 +1,8 @@
 //! Products as documents. Field names are those of the message.
 
+use souk_api::{SuggestFields, SuggestOrder};
 use souk_engine::index::analyze::folded;
 use souk_engine::index::{Analyzer, Field, FieldKind, Object};
-use souk_engine::{SuggestFields, SuggestOrder};
 
 use super::Product;
 

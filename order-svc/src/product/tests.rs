@@ -1,8 +1,9 @@
 use fastrand::Rng;
 use prost_types::FieldMask;
+use souk_api::Error;
+use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::testing::{assert_consistent, attributes, number, paths, random, text};
-use souk_engine::{EngineError, Stored};
+use souk_engine::Stored;
 use souk_proto::order::v1 as pb;
 
 use super::{Product, wire};
@@ -88,7 +89,7 @@ fn an_update_changes_what_the_mask_names() {
     };
     assert_eq!(apply(&["type"]).expect("a change"), expected);
     match apply(&["*"]).expect_err("the name would be cleared") {
-        EngineError::Invalid(violations) => assert_eq!(paths(violations), ["product.name"]),
+        Error::Invalid(violations) => assert_eq!(paths(violations), ["product.name"]),
         other => panic!("{other:?}"),
     }
 }

@@ -1,10 +1,11 @@
 //! Products on the wire.
 
-use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::wire::{
-    self, Attributes, Change, Updatable, check_id, check_name, check_not_negative, check_text, time_to_wire,
+use souk_api::wire::{
+    self, Change, Updatable, check_id, check_name, check_not_negative, check_text, time_to_wire,
 };
-use souk_engine::{FoundHit, Result, SearchPage, Stored, SuggestPage, Suggestion};
+use souk_api::{FoundHit, Result, SearchPage, SuggestPage, Suggestion};
+use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::Stored;
 use souk_proto::order::v1 as pb;
 
 use super::{NAME_CHARS_MAX, Product, WORD_CHARS_MAX};
@@ -29,7 +30,7 @@ pub(super) fn from_wire(
     check_text(&product.r#type, WORD_CHARS_MAX, path.field("type"), violations);
     let price = product.unit_price_cents;
     check_not_negative(price, path.field("unit_price_cents"), violations);
-    let attributes = Attributes::from_wire(&product.attributes, path.field("attributes"), violations);
+    let attributes = wire::attributes(&product.attributes, path.field("attributes"), violations);
     (violations.len() == before).then(|| Product {
         product_id: product.product_id.clone(),
         name: product.name.clone(),
@@ -73,7 +74,7 @@ fn to_wire(product: Product) -> pb::Product {
         brand: product.brand,
         r#type: product.kind,
         unit_price_cents: product.unit_price_cents,
-        attributes: product.attributes.into_wire(),
+        attributes: wire::attributes_to_wire(product.attributes),
         ..pb::Product::default()
     }
 }

@@ -4,8 +4,8 @@ use std::error::Error;
 
 use prost::Message as _;
 use prost_types::{FieldMask, Timestamp};
+use souk_api::testing::{Running, reopen_trimmed, serve};
 use souk_chassis::server::Stack;
-use souk_engine::testing::{Running, reopen_trimmed, serve};
 use souk_order_svc::OrderServices;
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::consumer_service_client::ConsumerServiceClient;

@@ -1,11 +1,11 @@
 //! The RPCs of shops.
 
-use souk_chassis::status::Violations;
-use souk_engine::wire::{
+use souk_api::wire::{
     Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
     settled,
 };
-use souk_engine::{ClusterRequest, ClusterSize, Collection, ExportRequest, NearbyRequest, SuggestRequest};
+use souk_api::{ClusterRequest, ClusterSize, ExportRequest, NearbyRequest, Resources, SuggestRequest};
+use souk_chassis::status::Violations;
 use souk_proto::shop::v1 as pb;
 use souk_proto::shop::v1::cluster_shops_request::Size;
 use souk_proto::shop::v1::shop_service_server::ShopService;
@@ -17,13 +17,13 @@ use super::{Shop, document, wire};
 /// Shops over gRPC.
 #[derive(Debug)]
 pub struct ShopApi {
-    shops: Collection<Shop>,
+    shops: Resources<Shop>,
     draining: CancellationToken,
 }
 
 impl ShopApi {
     /// The RPCs on a table; watches end with `draining`.
-    pub fn new(shops: Collection<Shop>, draining: CancellationToken) -> Self {
+    pub fn new(shops: Resources<Shop>, draining: CancellationToken) -> Self {
         Self { shops, draining }
     }
 }

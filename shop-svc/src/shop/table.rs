@@ -1,8 +1,7 @@
 //! Shops as rows.
 
 use souk_engine::storage::TableSchema;
-use souk_engine::wire::Attributes;
-use souk_engine::{ColumnReader, Columns, CorruptRow, Resource as _, key};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource as _, key};
 
 use super::Shop;
 

@@ -1,9 +1,10 @@
 use fastrand::Rng;
 use prost_types::FieldMask;
+use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
+use souk_api::{Error, NearPage};
 use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::Stored;
 use souk_engine::index::GeoPoint;
-use souk_engine::testing::{assert_consistent, attributes, number, paths, random, text};
-use souk_engine::{EngineError, NearPage, Stored};
 use souk_proto::shop::v1 as pb;
 use souk_proto::r#type::v1 as types;
 
@@ -131,7 +132,7 @@ fn an_update_changes_what_the_mask_names() {
     };
     assert_eq!(apply(&[]).expect("a change"), expected);
     match apply(&["*"]).expect_err("name and position would be cleared") {
-        EngineError::Invalid(violations) => assert_eq!(paths(violations), ["shop.name", "shop.position"]),
+        Error::Invalid(violations) => assert_eq!(paths(violations), ["shop.name", "shop.position"]),
         other => panic!("{other:?}"),
     }
 }

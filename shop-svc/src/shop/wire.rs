@@ -2,15 +2,13 @@
 
 use std::ops::RangeInclusive;
 
+use souk_api::wire::{
+    self, Change, Updatable, check_id, check_len, check_name, check_not_negative, check_range, check_text,
+    point, point_to_wire, time_to_wire,
+};
+use souk_api::{ClusterPage, FoundCluster, FoundHit, NearPage, Result, SearchPage, SuggestPage, Suggestion};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::wire::{
-    self, Attributes, Change, Updatable, check_id, check_len, check_name, check_not_negative, check_range,
-    check_text, point, point_to_wire, time_to_wire,
-};
-use souk_engine::{
-    ClusterPage, ExportBlock, FoundCluster, FoundHit, NearPage, ResourceChange, Result, SearchPage, Stored,
-    SuggestPage, Suggestion, WatchEvent,
-};
+use souk_engine::{ExportBlock, ResourceChange, Stored, WatchEvent};
 use souk_proto::shop::v1 as pb;
 
 use super::Shop;
@@ -76,7 +74,7 @@ pub(super) fn from_wire(shop: &pb::Shop, path: &FieldPath, violations: &mut Viol
     for (at, tag) in shop.tags.iter().enumerate().take(TAGS_MAX) {
         check_name(tag, WORD_CHARS_MAX, tags.index(at), violations);
     }
-    let attributes = Attributes::from_wire(&shop.attributes, path.field("attributes"), violations);
+    let attributes = wire::attributes(&shop.attributes, path.field("attributes"), violations);
     if violations.len() > before {
         return None;
     }
@@ -141,7 +139,7 @@ fn to_wire(shop: Shop) -> pb::Shop {
         phone: shop.phone,
         opening_hours: shop.opening_hours,
         tags: shop.tags,
-        attributes: shop.attributes.into_wire(),
+        attributes: wire::attributes_to_wire(shop.attributes),
         ..pb::Shop::default()
     }
 }
@@ -240,7 +238,7 @@ pub(super) fn block(block: ExportBlock<Shop>) -> pb::ExportShopsResponse {
 
 fn watched(change: ResourceChange<Shop>) -> pb::ShopChange {
     pb::ShopChange {
-        kind: change.kind.into(),
+        kind: wire::change_kind(change.kind),
         shop: Some(change.stored.map_or_else(|| only_id(change.id), stored)),
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use prost::Message as _;
-use souk_engine::testing::{reopen_trimmed, serve};
+use souk_api::testing::{reopen_trimmed, serve};
 use souk_proto::search::v1::{
     Aggregation, AvgAggregation, ExistsQuery, FieldSort, MissingOrder, Query, RangeQuery, Search, Sort,
     aggregation, aggregation_result, field_sort, query, range_query, sort,

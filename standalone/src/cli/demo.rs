@@ -5,13 +5,13 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use souk_access::Part;
+use souk_api::hosting::Settings;
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::client::Client;
 use souk_chassis::config::{ConfigError, Problems};
 use souk_chassis::host::Exit;
 use souk_chassis::methods::Methods;
 use souk_chassis::process::{RunError, StartError};
-use souk_engine::hosting::Settings;
 use souk_gateway::origins::WebConfig;
 use souk_proto::FILE_DESCRIPTOR_SET;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use souk_access::{CredentialKeys, Part, Reloaded};
+use souk_api::hosting::{self, Credentials, Service, Settings};
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::config::{ConfigError, Problems};
 use souk_chassis::health::Health;
@@ -11,7 +12,6 @@ use souk_chassis::host::{Exit, Host};
 use souk_chassis::process::{Process, RunError, StartError};
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::telemetry::Role;
-use souk_engine::hosting::{self, Credentials, Service, Settings};
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;

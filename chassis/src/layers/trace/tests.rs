@@ -1,7 +1,10 @@
+use std::collections::HashMap;
 use std::time::Duration;
 
 use opentelemetry::baggage::BaggageExt as _;
+use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{SpanKind, Status as SpanStatus};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tonic::Status;
 use tower::Layer as _;
 
@@ -331,7 +334,7 @@ async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
     }
 }
 
-/// A server whose answers call on, and what it knows of its place when it answers: the stored text, and the header of its
+/// A server whose answers call on, and what it knows of its place when it answers: its own span, and the header of its
 /// own call.
 fn calling_on() -> (impl Inner, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
     let seen: Arc<parking_lot::Mutex<Vec<[String; 2]>>> = Arc::default();
@@ -339,8 +342,10 @@ fn calling_on() -> (impl Inner, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
     let inner = answering(move |request: Request<Body>| {
         let header = request.headers().get("traceparent");
         let header = header.and_then(|header| header.to_str().ok()).unwrap_or_default();
-        let stored = propagate::current_traceparent().unwrap_or_default();
-        sink.lock().push([stored, header.to_owned()]);
+        let mut own = HashMap::new();
+        TraceContextPropagator::new().inject_context(&Context::current(), &mut own);
+        let own = own.remove("traceparent").unwrap_or_default();
+        sink.lock().push([own, header.to_owned()]);
         std::future::ready(refuse(Status::not_found("nothing")))
     });
     let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);

@@ -24,7 +24,7 @@ const OF_PROMETHEUS: [&str; 2] = ["job", "instance"];
 pub(super) fn all() -> Vec<Instrument> {
     let tables = [
         instruments::ALL,
-        souk_engine::metrics::ALL,
+        souk_api::metrics::ALL,
         souk_gateway::metrics::ALL,
     ];
     tables.into_iter().flatten().copied().collect()

@@ -1,0 +1,216 @@
+//! Indexes on the wire: what `ListXxxIndexes`, `GetXxxIndex` and `UpdateXxxIndex` answer.
+
+mod fields;
+
+use std::time::Duration;
+
+use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::index_admin::{BuildStep, IndexBuild, IndexDescription, IndexPhase, ServingIndex};
+use souk_engine::{ChangeProblem, Engine, IndexChange};
+use souk_proto::search::v1::{self as pb, index_change::Kind};
+
+use crate::error::Result;
+use crate::wire::{duration_to_wire, settled, signed};
+
+/// Most changes of one request.
+const CHANGES_MAX: usize = 64;
+/// Longest name of what fills a field, in characters.
+const SOURCE_CHARS_MAX: usize = 256;
+/// What is told of an index that isn't tried again; the last failure itself is for the log, as that of a stall.
+const FAILED: &str =
+    "it failed again and again, and building it anew didn't help: the server's log has the last failure";
+
+/// All indexes of an engine, by name.
+///
+/// # Errors
+/// What store and indexes refuse.
+pub async fn list(engine: &Engine) -> Result<Vec<pb::Index>> {
+    Ok(engine.indexes().await?.into_iter().map(to_wire).collect())
+}
+
+/// The index of a table.
+///
+/// # Errors
+/// [`souk_engine::EngineError::NotFound`]; what store and indexes refuse.
+pub async fn get(engine: &Engine, name: &str) -> Result<pb::Index> {
+    Ok(to_wire(engine.index(name).await?))
+}
+
+/// Changes what can be searched in a table, or only says what that would come to.
+///
+/// # Errors
+/// [`souk_engine::EngineError::NotFound`], [`crate::Error::Invalid`], [`souk_engine::EngineError::IndexBuilding`]; what store
+/// and indexes refuse.
+pub async fn update(
+    engine: &Engine,
+    name: &str,
+    changes: &[pb::IndexChange],
+    validate_only: bool,
+) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
+    let mut redesign = engine.redesign(name).await?;
+    let mut violations = Violations::new();
+    if !(1..=CHANGES_MAX).contains(&changes.len()) {
+        let message = format!("has {} entries, must have 1 to {CHANGES_MAX}", changes.len());
+        violations.push("changes", "OUT_OF_RANGE", message);
+    }
+    let path = FieldPath::root("changes");
+    for (at, change) in changes.iter().enumerate().take(CHANGES_MAX) {
+        let at = path.index(at);
+        let before = violations.len();
+        let Some(change) = from_wire(change, &at, &mut violations) else {
+            continue;
+        };
+        let problems = match violations.len() > before {
+            true => redesign.check(&change),
+            false => redesign.add(&change),
+        };
+        let at = at.field(kind(&change)).field("field");
+        for ChangeProblem { reason, message } in problems.err().into_iter().flatten() {
+            violations.push(&at, reason, message);
+        }
+    }
+    settled(violations)?;
+    let (index, effect) = redesign.make(validate_only).await?;
+    let effect = pb::IndexUpdateEffect {
+        instant: effect.instant,
+        rows_about: signed(effect.rows_about),
+        bytes_about: signed(effect.bytes_about),
+    };
+    Ok((to_wire(index), effect))
+}
+
+/// The field of a message with a change.
+fn kind(change: &IndexChange) -> &'static str {
+    match change {
+        IndexChange::AddField { .. } => "add_field",
+        IndexChange::DropField { .. } => "drop_field",
+        IndexChange::SetAnalyzer { .. } => "set_analyzer",
+    }
+}
+
+/// Reads a change; `None` comes with a violation.
+fn from_wire(change: &pb::IndexChange, at: &FieldPath, violations: &mut Violations) -> Option<IndexChange> {
+    Some(match &change.kind {
+        None => {
+            violations.push(
+                at,
+                "FIELD_REQUIRED",
+                "needs add_field, drop_field or set_analyzer",
+            );
+            return None;
+        }
+        Some(Kind::AddField(add)) => {
+            let at = at.field("add_field");
+            check_source(&add.source, &at, violations);
+            IndexChange::AddField {
+                field: add.field.clone(),
+                kind: fields::kind(add, &at, violations)?,
+                source: add.source.clone(),
+            }
+        }
+        Some(Kind::DropField(drop)) => IndexChange::DropField {
+            field: drop.field.clone(),
+        },
+        Some(Kind::SetAnalyzer(set)) => {
+            let at = at.field("set_analyzer").field("analyzer");
+            let Some(analyzer) = &set.analyzer else {
+                violations.required(at);
+                return None;
+            };
+            IndexChange::SetAnalyzer {
+                field: set.field.clone(),
+                analyzer: fields::analyzer(analyzer, &at, violations)?,
+            }
+        }
+    })
+}
+
+/// Checks what fills an added field.
+fn check_source(source: &str, at: &FieldPath, violations: &mut Violations) {
+    let too_long = source.chars().count() > SOURCE_CHARS_MAX;
+    let no_name = source.starts_with('.') || source.ends_with('.');
+    if too_long || no_name || source.starts_with('_') {
+        let message = format!(
+            "must be `<column>` or `<column>.<attribute>`, at most {SOURCE_CHARS_MAX} characters, no column of the engine"
+        );
+        violations.push(at.field("source"), "INVALID_NAME", message);
+    }
+}
+
+fn to_wire(index: IndexDescription) -> pb::Index {
+    let mut described = pb::Index {
+        index: index.table.to_owned(),
+        fields: index.fields.into_iter().map(fields::to_wire).collect(),
+        fields_to_be: index.fields_to_be.into_iter().map(fields::to_wire).collect(),
+        build: index.build.map(build),
+        ..pb::Index::default()
+    };
+    if let Some((why, lasts)) = index.stalled {
+        described.stalled_for = Some(duration_to_wire(nanos(lasts)));
+        // The last failure itself is for the log: it may name files, or what a program said when it broke.
+        described.stalled = why.to_owned();
+    }
+    if index.is_log_held {
+        described.log_held = "the store can't be told how far the index is".to_owned();
+    }
+    let phase = match index.phase {
+        IndexPhase::Building => pb::IndexPhase::Building,
+        IndexPhase::Serving => pb::IndexPhase::Serving,
+        IndexPhase::Rebuilding => pb::IndexPhase::Rebuilding,
+        IndexPhase::Failed => {
+            described.failure = FAILED.to_owned();
+            pb::IndexPhase::Failed
+        }
+    };
+    described.phase = phase.into();
+    if let Some(serving) = index.serving {
+        add_serving(serving, &mut described);
+    }
+    described
+}
+
+fn add_serving(serving: ServingIndex, described: &mut pb::Index) {
+    described.sequence = signed(serving.sequence);
+    described.lag_changes = signed(serving.lag_changes);
+    described.lag = Some(duration_to_wire(nanos(serving.lag)));
+    described.documents = signed(serving.size.documents);
+    described.bytes = signed(serving.size.bytes);
+    described.merging = serving.is_merging;
+    described.segments = i64::try_from(serving.size.segments).unwrap_or(i64::MAX);
+    described.misfits = signed(serving.misfits.count);
+    let counts = serving.misfits.counts.into_iter().map(|counted| pb::MisfitCount {
+        field: counted.field,
+        reason: counted.reason.code().to_owned(),
+        count: signed(counted.count),
+    });
+    described.misfit_counts = counts.collect();
+    let recent = serving.misfits.recent.into_iter().zip(serving.misfit_ids);
+    let recent = recent.map(|(misfit, id)| pb::Misfit {
+        id: id.unwrap_or_default(),
+        field: misfit.field,
+        reason: misfit.reason.code().to_owned(),
+        message: misfit.message,
+    });
+    described.recent_misfits = recent.collect();
+}
+
+fn build(build: IndexBuild) -> pb::IndexBuild {
+    let (step, failure) = match build.step {
+        BuildStep::Reading => (pb::IndexBuildStep::Reading, ""),
+        BuildStep::CatchingUp => (pb::IndexBuildStep::CatchingUp, ""),
+        BuildStep::Failed => (pb::IndexBuildStep::Failed, FAILED),
+    };
+    pb::IndexBuild {
+        step: step.into(),
+        rows_done: signed(build.rows),
+        rows_about: signed(build.rows_about),
+        sequence: signed(build.sequence),
+        lag_changes: signed(build.lag_changes),
+        failure: failure.to_owned(),
+        waiting: build.waiting.unwrap_or_default(),
+    }
+}
+
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,300 @@
+//! The calls on one table, as RPCs make them: with the numbers and messages of their requests, on behalf of the caller whom
+//! the gateway let in, until the deadline of the call.
+
+mod clusters;
+mod nearby;
+mod search;
+mod suggest;
+
+use futures_util::Stream;
+use souk_access::{Behalf, Reach};
+use souk_chassis::layers::deadline::Deadline;
+use souk_chassis::status::Violations;
+use souk_engine::slices::Slice;
+use souk_engine::storage::{Direction, Value};
+use souk_engine::{
+    Attempt, Call, Collection, Creation, Engine, EngineError, ExportBlock, ExportStart, Found, ListPage,
+    ListQuery, Owner, Principal, RequestId, Resource, Stored, WatchEvent, Written,
+};
+
+use crate::error::{Error, Result};
+use crate::wire::{LIST_SIZE_DEFAULT, LIST_SIZE_MAX, min_sequence, page_size, settled};
+
+/// One table with its index, for the RPCs on its resources. Clones share it.
+#[derive(Debug)]
+pub struct Resources<R> {
+    collection: Collection<R>,
+}
+
+impl<R> Clone for Resources<R> {
+    fn clone(&self) -> Self {
+        Self {
+            collection: self.collection.clone(),
+        }
+    }
+}
+
+/// What to list: a prefix of a secondary index; the other fields are those of `ListXxxRequest`.
+#[derive(Clone, Debug)]
+pub struct ListRequest<'a> {
+    /// The secondary index.
+    pub index: &'a str,
+    /// Values of its first columns.
+    pub prefix: &'a [Value],
+    /// Which way.
+    pub direction: Direction,
+    /// How many resources; see [`LIST_SIZE_DEFAULT`] and [`LIST_SIZE_MAX`].
+    pub page_size: i32,
+    /// The token of the page before; empty for the first.
+    pub page_token: &'a str,
+    /// Wait until the list sees this write.
+    pub min_sequence: i64,
+}
+
+/// What to export; the fields are those of `ExportXxxRequest`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExportRequest {
+    /// How many slices the snapshot is read in; 0 is 1, at most [`souk_engine::slices::SLICES_MAX`].
+    pub slice_count: i32,
+    /// Which slice this is, from 0.
+    pub slice: i32,
+    /// The snapshot to read; empty takes a new one.
+    pub snapshot_token: String,
+    /// Goes on after the block that carried this token; the other fields are then taken from it.
+    pub resume_token: String,
+    /// Wait until the snapshot includes this write.
+    pub min_sequence: i64,
+}
+
+impl<R: Resource> Resources<R> {
+    /// The table of a resource.
+    ///
+    /// # Errors
+    /// [`EngineError::UndeclaredTable`].
+    pub fn new(engine: &Engine) -> Result<Self, EngineError> {
+        Ok(Self {
+            collection: engine.collection()?,
+        })
+    }
+
+    /// The collection for the call that this task serves.
+    fn of_call(&self) -> Collection<R> {
+        self.collection.for_call(current_call())
+    }
+
+    /// See [`Collection::check_writable`].
+    ///
+    /// # Errors
+    /// [`EngineError::NotOwn`], [`EngineError::NoOwnRows`].
+    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R>) -> Result<()> {
+        Ok(self.of_call().check_writable(resources)?)
+    }
+
+    /// See [`Collection::attempt`].
+    pub async fn attempt(&self, request_id: Option<RequestId>) -> Option<Attempt<'_>> {
+        self.collection.attempt(request_id).await
+    }
+
+    /// See [`Collection::created_before`].
+    ///
+    /// # Errors
+    /// [`EngineError::RequestIdReused`].
+    pub async fn created_before(
+        &self,
+        request_id: Option<RequestId>,
+        creation: Creation,
+        omit: bool,
+    ) -> Result<Option<Written<Vec<Stored<R>>>>> {
+        Ok(self.of_call().created_before(request_id, creation, omit).await?)
+    }
+
+    /// See [`Collection::create`].
+    ///
+    /// # Errors
+    /// [`EngineError::AlreadyExists`], [`EngineError::RequestIdReused`], [`EngineError::NotFound`].
+    pub async fn create(
+        &self,
+        resource: R,
+        request_id: Option<RequestId>,
+        validate_only: bool,
+    ) -> Result<Written<Stored<R>>> {
+        Ok(self.of_call().create(resource, request_id, validate_only).await?)
+    }
+
+    /// See [`Collection::create_batch`].
+    ///
+    /// # Errors
+    /// [`EngineError::AlreadyExists`], [`EngineError::RequestIdReused`]; [`Error::Invalid`] for ids that are there twice.
+    pub async fn create_batch(
+        &self,
+        resources: Vec<R>,
+        request_id: Option<RequestId>,
+        omit: bool,
+    ) -> Result<Written<Vec<Stored<R>>>> {
+        Ok(self.of_call().create_batch(resources, request_id, omit).await?)
+    }
+
+    /// See [`Collection::get`].
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::SequenceAhead`], [`Error::Invalid`].
+    pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R>>> {
+        Ok(self.of_call().get(id, sequence(min_sequence)?).await?)
+    }
+
+    /// See [`Collection::get_batch`]; up to [`crate::wire::GET_BATCH_MAX`].
+    ///
+    /// # Errors
+    /// [`EngineError::SequenceAhead`], [`Error::Invalid`].
+    pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R>>> {
+        Ok(self.of_call().get_batch(ids, sequence(min_sequence)?).await?)
+    }
+
+    /// See [`Collection::update`].
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`], [`EngineError::Contended`], what `change` gives.
+    pub async fn update(
+        &self,
+        id: &str,
+        etag: Option<&str>,
+        change: impl Fn(R) -> Result<R> + Send + Sync,
+    ) -> Result<Written<Stored<R>>> {
+        self.of_call().update(id, etag, change).await
+    }
+
+    /// See [`Collection::delete`].
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`].
+    pub async fn delete(&self, id: &str, etag: Option<&str>) -> Result<Written<()>> {
+        Ok(self.of_call().delete(id, etag).await?)
+    }
+
+    /// See [`Collection::list_by`].
+    ///
+    /// # Errors
+    /// [`Error::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`Error::Invalid`].
+    pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<R>> {
+        let mut violations = Violations::new();
+        let page_size = page_size(
+            request.page_size,
+            LIST_SIZE_DEFAULT,
+            LIST_SIZE_MAX,
+            "page_size",
+            &mut violations,
+        );
+        let min_sequence = min_sequence(request.min_sequence, "min_sequence", &mut violations);
+        settled(violations)?;
+        let list = ListQuery {
+            index: request.index,
+            prefix: request.prefix,
+            direction: request.direction,
+            page_size,
+            page_token: request.page_token,
+            min_sequence,
+        };
+        Ok(self.of_call().list_by(list).await?)
+    }
+
+    /// See [`Collection::export`].
+    ///
+    /// # Errors
+    /// [`EngineError::ExportExpired`], [`EngineError::TooManyExports`], [`EngineError::ExportTokenInvalid`],
+    /// [`EngineError::SequenceAhead`], [`Error::Invalid`].
+    pub async fn export(
+        &self,
+        request: ExportRequest,
+    ) -> Result<impl Stream<Item = Result<ExportBlock<R>, EngineError>> + Send + use<R>> {
+        let collection = self.of_call();
+        let start = if request.resume_token.is_empty() {
+            let mut violations = Violations::new();
+            let slice = slice(&request, collection.slices_max(), &mut violations);
+            let min_sequence = min_sequence(request.min_sequence, "min_sequence", &mut violations);
+            ExportStart::Slice {
+                slice: crate::wire::checked(slice, violations)?,
+                snapshot_token: Some(&*request.snapshot_token).filter(|token| !token.is_empty()),
+                min_sequence,
+            }
+        } else {
+            ExportStart::Resume(&request.resume_token)
+        };
+        Ok(collection.export(start).await?)
+    }
+
+    /// See [`Collection::watch`]; 0 begins with the oldest change that is kept.
+    ///
+    /// # Errors
+    /// [`EngineError::ChangesTrimmed`], [`EngineError::SequenceAhead`], [`EngineError::TooManyWatches`],
+    /// [`Error::Invalid`].
+    pub async fn watch(
+        &self,
+        after_sequence: Option<i64>,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<R>, EngineError>> + Send + use<R>> {
+        let mut violations = Violations::new();
+        let after = after_sequence.map(|given| {
+            u64::try_from(given).unwrap_or_else(|_| {
+                let message = format!("is {given}, must not be negative; 0 is everything that is kept");
+                violations.push("after_sequence", "OUT_OF_RANGE", message);
+                0
+            })
+        });
+        settled(violations)?;
+        Ok(self.of_call().watch(after).await?)
+    }
+}
+
+/// What the engine has to know of the call that this task serves.
+fn current_call() -> Call {
+    let principal = match Behalf::current() {
+        Behalf::Caller(caller) => Principal::Caller {
+            name: caller.name(),
+            owner: (caller.reach() == Reach::Own).then(|| Owner {
+                kind: caller.role().word(),
+                id: caller.subject().into(),
+            }),
+        },
+        Behalf::Service => Principal::Service,
+        Behalf::Unknown => Principal::Unknown,
+    };
+    Call {
+        principal,
+        deadline: Deadline::current().map(Deadline::at),
+    }
+}
+
+/// The `min_sequence` of a request.
+fn sequence(given: i64) -> Result<u64> {
+    let mut violations = Violations::new();
+    let sequence = min_sequence(given, "min_sequence", &mut violations);
+    settled(violations)?;
+    Ok(sequence)
+}
+
+/// The slice of a request; `None` comes with a violation.
+fn slice(request: &ExportRequest, max: u16, violations: &mut Violations) -> Option<Slice> {
+    let count = match u16::try_from(request.slice_count) {
+        Ok(0) => 1,
+        Ok(count) if count <= max => count,
+        Ok(_) | Err(_) => {
+            let message = format!("is {}, must be 0 to {max}", request.slice_count);
+            violations.push("slice_count", "OUT_OF_RANGE", message);
+            return None;
+        }
+    };
+    let slice = u16::try_from(request.slice).ok();
+    let slice = slice.and_then(|number| Slice::new(count, number));
+    if slice.is_none() {
+        let message = format!("is {}, must be 0 to {}", request.slice, count - 1);
+        violations.push("slice", "OUT_OF_RANGE", message);
+    }
+    slice
+}
+
+/// An error of a search, with one of the index `placed` under the paths of the request.
+fn searched(error: EngineError, placed: impl FnOnce(souk_index::Error) -> Error) -> Error {
+    match error {
+        EngineError::Index(error) => placed(error),
+        other => other.into(),
+    }
+}

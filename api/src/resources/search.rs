@@ -1,0 +1,69 @@
+//! Searches.
+
+use souk_chassis::status::FieldPath;
+use souk_engine::{Collection, EngineError, Resource, Search, SearchHit};
+use souk_index::Sort;
+use souk_proto::search::v1 as pb;
+
+use super::{Resources, searched};
+use crate::error::{Result, view_behind};
+use crate::search::{FoundHit, SearchPage};
+use crate::search_wire::{self, InnerSorts, WireSearch};
+
+impl<R: Resource> Resources<R> {
+    /// Finds resources. `path` is where the search stands in the request, usually `search`. `None` finds everything. See
+    /// [`Collection::search`].
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] with every violation, [`crate::Error::PageTokenInvalid`],
+    /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
+    /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
+    pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
+        let collection = self.of_call();
+        let WireSearch {
+            request,
+            min_sequence,
+            hits,
+            highlight,
+            keep_view,
+            inner_sorts,
+        } = search_wire::read(search.unwrap_or_default(), path, &collection.schema())?;
+        let sort = request.sort.clone();
+        let search = Search {
+            request,
+            min_sequence,
+            resources: hits == pb::HitsMode::Full,
+            highlight,
+            keep_view,
+        };
+        let found = collection.search(search).await.map_err(|error| match error {
+            EngineError::ViewBehind { wanted, reached } => {
+                view_behind(FieldPath::root(path).field("min_sequence"), wanted, reached)
+            }
+            error => searched(error, |error| search_wire::index_error(error, path)),
+        })?;
+        let hits = found
+            .hits
+            .into_iter()
+            .map(|hit| to_wire(hit, &sort, &inner_sorts));
+        Ok(SearchPage {
+            hits: hits.collect(),
+            next_page_token: found.next_page_token,
+            total: found.total.map(search_wire::total),
+            aggregations: search_wire::aggregations(found.aggregations, &Collection::<R>::id_of)?,
+            sequence: found.sequence,
+            profile: found.profile.as_ref().map(search_wire::profile),
+        })
+    }
+}
+
+fn to_wire<R>(hit: SearchHit<R>, sort: &[Sort], inner_sorts: &InnerSorts) -> FoundHit<R> {
+    FoundHit {
+        resource: hit.resource,
+        score: hit.score,
+        sort_values: search_wire::sort_values(&hit.sort_values, sort, &hit.id),
+        id: hit.id,
+        highlights: search_wire::fragments(hit.highlights),
+        inner_hits: search_wire::inner_hits(&hit.inner_hits, inner_sorts),
+    }
+}

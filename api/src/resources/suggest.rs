@@ -1,0 +1,90 @@
+//! Suggestions: names for what a user has begun to type.
+
+use std::collections::HashSet;
+
+use souk_engine::{Collection, EngineError, Resource};
+use souk_index::{SearchRequest, SortValue};
+
+use super::{Resources, searched};
+use crate::error::Result;
+use crate::search::{SuggestFields, SuggestPage, SuggestRequest, Suggestion};
+use crate::search_wire::{self, WireSuggest};
+use crate::wire::signed;
+
+/// Hits of the first page for each suggestion: names that several resources have are suggested once.
+const HITS_PER_SUGGESTION: usize = 4;
+/// Hits of each further page.
+const HITS_OF_PAGE: usize = 1_000;
+/// Pages that are read until there are enough different names.
+const PAGES_MAX: usize = 4;
+
+impl<R: Resource> Resources<R> {
+    /// Suggests names that begin with what was typed, whatever its case; when there are none, names of which each
+    /// word is spelled much like one of it. Each name is suggested once, with the first resource that has it. No row is
+    /// read.
+    ///
+    /// # Errors
+    /// As [`Resources::search`].
+    pub async fn suggest(
+        &self,
+        request: SuggestRequest<'_>,
+        fields: &SuggestFields<'_>,
+    ) -> Result<SuggestPage> {
+        let collection = self.of_call();
+        let wire = search_wire::suggest(request, fields, &collection.schema())?;
+        let mut page = names(&collection, &wire, wire.begun.clone(), 0).await?;
+        if let (true, Some(near)) = (page.suggestions.is_empty(), &wire.near) {
+            page = names(&collection, &wire, near.clone(), 1).await?;
+            page.corrected = true;
+        }
+        Ok(page)
+    }
+}
+
+/// The first different names that a search finds, which sorts by `lead` keys before its own.
+async fn names<R: Resource>(
+    collection: &Collection<R>,
+    wire: &WireSuggest,
+    mut request: SearchRequest,
+    lead: usize,
+) -> Result<SuggestPage> {
+    let name_at = lead + wire.name_at;
+    let mut seen = HashSet::new();
+    let mut page = SuggestPage::default();
+    request.page_size = (wire.size * HITS_PER_SUGGESTION).min(HITS_OF_PAGE);
+    for _ in 0..PAGES_MAX {
+        let answer = collection
+            .find(request.clone(), wire.min_sequence)
+            .await
+            .map_err(|error| searched(error, search_wire::suggest_error))?;
+        page.sequence = signed(answer.sequence);
+        for hit in &answer.result.hits {
+            let (Some(SortValue::String(folded)), Some(SortValue::String(written))) =
+                (hit.sort_values.get(name_at), hit.sort_values.get(name_at + 1))
+            else {
+                return Err(EngineError::Defect("a name was found that has no name").into());
+            };
+            if !seen.insert(folded.clone()) {
+                continue;
+            }
+            let distance = match hit.sort_values.get(lead) {
+                Some(SortValue::Double(meters)) if wire.by_distance => Some(*meters),
+                _ => None,
+            };
+            page.suggestions.push(Suggestion {
+                name: written.clone(),
+                id: Collection::<R>::id_of(&hit.key)?,
+                distance_meters: distance,
+            });
+            if page.suggestions.len() == wire.size {
+                return Ok(page);
+            }
+        }
+        let Some(token) = answer.result.next_page_token else {
+            break;
+        };
+        request.after = Some(token);
+        request.page_size = HITS_OF_PAGE;
+    }
+    Ok(page)
+}

@@ -1,0 +1,326 @@
+//! The one place where errors become answers: code, `ErrorInfo` reason, field violations, retry delay.
+//!
+//! A client is told what it can act on, and nothing of the inside: causes travel as the status's source, which the
+//! outermost layer logs, once.
+
+use std::time::Duration;
+
+use souk_chassis::status::{StatusBuilder, Violations};
+use souk_engine::error::{EngineError, LimitOf, Waiting};
+use souk_engine::slices::{LEASE, SNAPSHOT_AGE_MAX};
+use souk_engine::views::VIEW_AGE_MAX;
+use tonic::Status;
+
+use crate::error::Error;
+
+mod index;
+mod storage;
+
+/// When to come back after a failure of this process: by then it has been replaced or restarted.
+const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// When to come back while an index is being built.
+const RETRY_WHILE_BUILDING: Duration = Duration::from_secs(2);
+/// When to come back when too much is under way.
+const RETRY_WHEN_BUSY: Duration = Duration::from_millis(500);
+/// When to come back for a view: some are kept for less than the longest time.
+const RETRY_WHEN_VIEWS_EXPIRE: Duration = Duration::from_secs(30);
+/// When to come back after losing against other writers.
+const RETRY_CONTENDED: Duration = Duration::from_millis(100);
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(violations) => violations_listed(violations, "INVALID_ARGUMENT"),
+            Error::InvalidQuery(violations) => violations_listed(violations, "INVALID_QUERY"),
+            Error::PageTokenInvalid { path, detail } => page_token_invalid(&path, detail),
+            Error::UnknownReference { field, name, id } => StatusBuilder::failed_precondition(
+                "UNKNOWN_REFERENCE",
+                format!(
+                    "{field} names {name} {id:?}, which doesn't exist; create it first, or correct the id"
+                ),
+            )
+            .metadata("field", &field)
+            .metadata("id", &id)
+            .precondition(name.to_uppercase(), &id, "doesn't exist")
+            .build(),
+            Error::Engine(error) => of_engine(error),
+        }
+    }
+}
+
+fn of_engine(error: EngineError) -> Status {
+    match error {
+            // Always one of the others, with a path.
+            error @ (EngineError::PageTokenInvalid { .. }
+            | EngineError::DuplicateIds { .. }
+            | EngineError::SnapshotBehind { .. }
+            | EngineError::ViewBehind { .. }) => Error::from(error).into(),
+            EngineError::NotFound { name, id } => {
+                StatusBuilder::not_found(reason(name, "NOT_FOUND"), format!("no {name} {id:?}; check the id"))
+                    .metadata("id", &id)
+                    .resource(name, &id, "doesn't exist")
+                    .build()
+            }
+            EngineError::NoOwnRows { name, kind } => StatusBuilder::new(
+                tonic::Code::PermissionDenied,
+                "NO_OWN_ROWS",
+                format!("the role {kind} has no {name} of its own; use credentials of another role"),
+            )
+            .metadata("role", kind)
+            .build(),
+            EngineError::NotOwn { field, kind, .. } => StatusBuilder::new(
+                tonic::Code::PermissionDenied,
+                "NOT_OWN",
+                format!("{field} must be the id that the credentials are for: the role {kind} writes rows of its own only"),
+            )
+            .metadata("field", field)
+            .metadata("role", kind)
+            .build(),
+            EngineError::OwnerNotIndexed { table, field } => StatusBuilder::failed_precondition(
+                "OWNER_NOT_INDEXED",
+                format!("searches for own rows need {field} in the index of {table}; add it again as it was declared"),
+            )
+            .metadata("field", field)
+            .build(),
+            EngineError::AlreadyExists { name, id } => StatusBuilder::already_exists(
+                reason(name, "ALREADY_EXISTS"),
+                format!("{name} {id:?} exists already; choose another id, or update it"),
+            )
+            .metadata("id", &id)
+            .resource(name, &id, "exists already")
+            .build(),
+            EngineError::EtagMismatch { name, id, given } => StatusBuilder::aborted(
+                "ETAG_MISMATCH",
+                format!("{name} {id:?} has changed since etag {given:?}; read it again and repeat the change"),
+            )
+            .metadata("id", &id)
+            .metadata("etag", &given)
+            .build(),
+            EngineError::Contended { name, id, attempts } => StatusBuilder::aborted(
+                "WRITE_CONTENDED",
+                format!("{name} {id:?} was changed by others during each of {attempts} attempts; repeat later"),
+            )
+            .metadata("id", &id)
+            .retry_after(RETRY_CONTENDED)
+            .build(),
+            EngineError::RequestIdReused => request_id_reused(),
+            EngineError::ExportTokenInvalid { token, detail } => StatusBuilder::invalid_argument(
+                "EXPORT_TOKEN_INVALID",
+                format!("{token} can't be used: {detail}; pass it back as it was given, or start again without it"),
+            )
+            .field_violation(token, detail)
+            .build(),
+            EngineError::ExportExpired => StatusBuilder::failed_precondition(
+                "EXPORT_EXPIRED",
+                format!(
+                    "the snapshot of this export is gone: it is kept until nobody has read on for {} s, and for {} h at most; \
+                     start again without tokens",
+                    LEASE.as_secs(),
+                    SNAPSHOT_AGE_MAX.as_secs() / 3_600
+                ),
+            )
+            .build(),
+            EngineError::TooManyExports { max, of } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_EXPORTS",
+                format!(
+                    "{max} snapshots are kept for exports {of} already; finish one, or wait until one expires"
+                ),
+            )
+            .metadata("limit", max)
+            .retry_after(LEASE)
+            .build(),
+            EngineError::ViewExpired => StatusBuilder::failed_precondition(
+                "VIEW_EXPIRED",
+                format!(
+                    "the view of this page token isn't kept any more, at most for {} min in all; start again without \
+                     page_token, or ask with a longer keep_view",
+                    VIEW_AGE_MAX.as_secs() / 60
+                ),
+            )
+            .build(),
+            EngineError::TooManyViews { max, of } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_VIEWS",
+                format!(
+                    "{max} views are kept for searches {of} already; read one to its last page, wait until one expires, or do \
+                     without keep_view"
+                ),
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_WHEN_VIEWS_EXPIRE)
+            .build(),
+            EngineError::TooManyWatches { max, of } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_WATCHES",
+                match of {
+                    LimitOf::All => format!("{max} watches are open already; close one, or watch again later"),
+                    LimitOf::Caller => {
+                        format!("its caller has its share of the {max} watches; close one, or watch again later")
+                    }
+                },
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .build(),
+            EngineError::ChangesTrimmed { after, oldest } => StatusBuilder::new(
+                tonic::Code::OutOfRange,
+                "CHANGES_TRIMMED",
+                format!(
+                    "changes after {after} are no longer kept (the oldest is {oldest}); export, then watch from the \
+                     export's sequence on"
+                ),
+            )
+            .metadata("after_sequence", after)
+            .metadata("oldest_sequence", oldest)
+            .build(),
+            EngineError::SequenceAhead { field, given, last } => StatusBuilder::new(
+                tonic::Code::OutOfRange,
+                "SEQUENCE_AHEAD",
+                format!(
+                    "{field} is {given}, which no write has been given here (the last sequence is {last}); pass one that \
+                     this service has answered with: each counts its own, and a restored one counts from its backup on"
+                ),
+            )
+            .metadata(field, given)
+            .metadata("last_sequence", last)
+            .build(),
+            EngineError::DeadlineExceeded(waiting) => deadline_exceeded(waiting),
+            EngineError::IndexBuilding { table } => StatusBuilder::unavailable(
+                "INDEX_BUILDING",
+                format!("the index of {table} is being built; reads by id and writes work, search again later"),
+            )
+            .metadata("table", table)
+            .retry_after(RETRY_WHILE_BUILDING)
+            .build(),
+            EngineError::IndexFailed { table, reason } => StatusBuilder::unavailable(
+                "INDEX_FAILED",
+                format!("the index of {table} has failed; it recovers when the server is restarted"),
+            )
+            .metadata("table", table)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .source(reason)
+            .build(),
+            EngineError::IndexStalled {
+                table,
+                why,
+                reason,
+                wanted,
+                reached,
+            } => StatusBuilder::unavailable(
+                "INDEX_STALLED",
+                format!(
+                    "the index of {table} stands still at sequence {reached}, before {wanted}: {why}; it goes on by itself \
+                     when that has passed: retry later, or search what it has without min_sequence"
+                ),
+            )
+            .metadata("table", table)
+            .metadata("min_sequence", wanted)
+            .metadata("reached_sequence", reached)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .source(reason)
+            .build(),
+            EngineError::TooBusy { waiting } => StatusBuilder::resource_exhausted(
+                "TOO_BUSY",
+                format!("{waiting} searches are waiting already; retry with backoff"),
+            )
+            .retry_after(RETRY_WHEN_BUSY)
+            .build(),
+            EngineError::Closing => {
+                StatusBuilder::unavailable("SHUTTING_DOWN", "the server is shutting down; retry elsewhere")
+                    .retry_after(RETRY_AFTER_FAILURE)
+                    .build()
+            }
+            EngineError::Io { ref doing, .. } => {
+                let message = format!("the server couldn't go on while {doing}");
+                StatusBuilder::unavailable("STORE_FAILED", message)
+                    .retry_after(RETRY_AFTER_FAILURE)
+                    .source(error)
+                    .build()
+            }
+            EngineError::CorruptRow(error) => StatusBuilder::data_loss(
+                "ROW_CORRUPT",
+                "a stored row can't be read; report it, and restore it from an export",
+            )
+            .source(error)
+            .build(),
+            EngineError::UndeclaredTable { .. }
+            | EngineError::TableDeclaredTwice { .. }
+            | EngineError::Defect(_) => {
+                StatusBuilder::internal("the server contradicts itself; report it with the trace id")
+                    .source(error)
+                    .build()
+            }
+            EngineError::Storage(error) => storage::status(error),
+            EngineError::Index(error) => index::status(error),
+        }
+}
+
+/// `order`, `NOT_FOUND` → `ORDER_NOT_FOUND`.
+fn reason(name: &str, what: &str) -> String {
+    format!("{}_{what}", name.to_uppercase())
+}
+
+/// All violations under the one reason that programs compare; each description starts with its own.
+fn violations_listed(violations: Violations, reason: &'static str) -> Status {
+    match violations.into_result_as(reason) {
+        Err(status) => status,
+        Ok(()) => StatusBuilder::internal("a request was refused without a reason").build(),
+    }
+}
+
+fn request_id_reused() -> Status {
+    let message = "request_id was used before with other content; use a new UUID for each new request";
+    StatusBuilder::invalid_argument("REQUEST_ID_REUSED", message)
+        .field_violation("request_id", "was used before with other content")
+        .build()
+}
+
+fn page_token_invalid(path: &str, detail: &str) -> Status {
+    let message = format!(
+        "{path} can't be used: {detail}; pass next_page_token back unchanged with the same arguments, or start again \
+         without it"
+    );
+    StatusBuilder::invalid_argument("PAGE_TOKEN_INVALID", message)
+        .metadata("field", path)
+        .field_violation(path, detail)
+        .build()
+}
+
+fn deadline_exceeded(waiting: Waiting) -> Status {
+    let (message, wanted, reached) = match waiting {
+        Waiting::Index { wanted, reached } => (
+            format!(
+                "the deadline passed before the index included sequence {wanted} (it includes {reached})"
+            ),
+            Some(wanted),
+            Some(reached),
+        ),
+        Waiting::Searchers => (
+            "the deadline passed before the search could start".to_owned(),
+            None,
+            None,
+        ),
+        Waiting::Search { walked: 0 } => (
+            "the deadline passed before the search ended; narrow the query".to_owned(),
+            None,
+            None,
+        ),
+        Waiting::Search { walked } => (
+            format!(
+                "the deadline passed before the search ended (its patterns had looked at {walked} values); begin them with \
+                 more literal characters"
+            ),
+            None,
+            None,
+        ),
+    };
+    let mut status =
+        StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", format!("{message}; allow more time"));
+    if let (Some(wanted), Some(reached)) = (wanted, reached) {
+        status = status
+            .metadata("min_sequence", wanted)
+            .metadata("reached_sequence", reached);
+    }
+    status.build()
+}
+
+#[cfg(test)]
+mod tests;

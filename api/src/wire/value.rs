@@ -1,0 +1,67 @@
+//! `souk.type.v1.Value` and `souk.type.v1.ChangeKind`.
+
+use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::ChangeKind;
+use souk_index::QueryValue;
+use souk_proto::r#type::v1::{self as pb, value::Kind};
+
+use super::{time, time_to_wire};
+
+/// A value in a query; `None`, and a violation, when no kind is set, a time is out of range or a double isn't finite.
+pub fn query_value(
+    value: Option<&pb::Value>,
+    path: impl Into<FieldPath>,
+    violations: &mut Violations,
+) -> Option<QueryValue> {
+    let path = path.into();
+    let Some(kind) = value.and_then(|value| value.kind.as_ref()) else {
+        violations.push(
+            path,
+            "FIELD_REQUIRED",
+            "needs one of the kinds of Value, for example string_value",
+        );
+        return None;
+    };
+    Some(match kind {
+        Kind::StringValue(value) => QueryValue::String(value.clone()),
+        Kind::IntValue(value) => QueryValue::Integer(*value),
+        Kind::DoubleValue(value) if value.is_finite() => QueryValue::Double(*value),
+        Kind::DoubleValue(value) => {
+            violations.push(
+                path.field("double_value"),
+                "OUT_OF_RANGE",
+                format!("is {value}, must be finite"),
+            );
+            return None;
+        }
+        Kind::BoolValue(value) => QueryValue::Boolean(*value),
+        Kind::BytesValue(value) => QueryValue::Bytes(value.to_vec()),
+        Kind::TimeValue(value) => QueryValue::Time(time(value, path.field("time_value"), violations)?),
+    })
+}
+
+/// A value on the wire.
+#[must_use]
+pub fn value_to_wire(value: QueryValue) -> pb::Value {
+    pb::Value {
+        kind: Some(match value {
+            QueryValue::String(text) => Kind::StringValue(text),
+            QueryValue::Integer(number) => Kind::IntValue(number),
+            QueryValue::Double(number) => Kind::DoubleValue(number),
+            QueryValue::Boolean(flag) => Kind::BoolValue(flag),
+            QueryValue::Bytes(bytes) => Kind::BytesValue(bytes.into()),
+            QueryValue::Time(nanos) => Kind::TimeValue(time_to_wire(nanos)),
+        }),
+    }
+}
+
+/// What happened to a resource, on the wire.
+#[must_use]
+pub fn change_kind(kind: ChangeKind) -> i32 {
+    let kind = match kind {
+        ChangeKind::Created => pb::ChangeKind::Created,
+        ChangeKind::Updated => pb::ChangeKind::Updated,
+        ChangeKind::Deleted => pb::ChangeKind::Deleted,
+    };
+    kind.into()
+}

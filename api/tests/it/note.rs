@@ -1,0 +1,130 @@
+//! A small resource, and an engine with a table of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use souk_access::Role;
+use souk_api::Resources;
+use souk_engine::index::{Analyzer, Field, FieldKind, Object};
+use souk_engine::storage::{SecondaryIndexSchema, TableSchema};
+use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Health, Resource, Tables, key};
+use souk_proto::search::v1 as pb;
+use souk_proto::r#type::v1::{Value, value};
+use tokio::time::Instant;
+
+/// A text by somebody, with a rank.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Note {
+    pub(crate) id: String,
+    pub(crate) author: String,
+    pub(crate) rank: i64,
+    pub(crate) text: String,
+}
+
+impl Note {
+    pub(crate) fn new(id: &str, author: &str, rank: i64) -> Self {
+        Self {
+            id: id.to_owned(),
+            author: author.to_owned(),
+            rank,
+            text: format!("note {rank} of {author}"),
+        }
+    }
+}
+
+impl Resource for Note {
+    const TABLE: &'static str = "notes";
+    const NAME: &'static str = "note";
+    const ID_FIELD: &'static str = "note_id";
+    const OWNERS: &'static [(&'static str, &'static str)] = &[(Role::User.word(), "author")];
+
+    fn owner(&self, field: &str) -> Option<&str> {
+        (field == "author").then_some(&self.author)
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn table() -> TableSchema {
+        key::hashed_table(Self::TABLE).index(SecondaryIndexSchema::new("by_author", ["author", "rank"]))
+    }
+
+    fn fields() -> Vec<Field> {
+        vec![
+            Field::keyword("note_id").key(),
+            Field::keyword("author"),
+            Field::long("rank"),
+            Field::text("text", Analyzer::single_word()).sub_field("keyword", FieldKind::Keyword),
+        ]
+    }
+
+    fn to_columns(&self) -> Columns {
+        Columns::new()
+            .string("author", &self.author)
+            .integer("rank", self.rank)
+            .string("text", &self.text)
+    }
+
+    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
+        Ok(Self {
+            id: id.to_owned(),
+            author: columns.string("author")?,
+            rank: columns.integer("rank")?,
+            text: columns.string("text")?,
+        })
+    }
+
+    fn to_document(&self, document: &mut Object) {
+        document.push("note_id", self.id.as_str());
+        document.push("author", self.author.as_str());
+        document.push("rank", self.rank);
+        document.push("text", self.text.as_str());
+    }
+}
+
+/// An engine with notes in a directory, serving.
+pub(crate) async fn open(directory: &Path) -> (Engine, Resources<Note>) {
+    open_with(EngineConfig::new(directory)).await
+}
+
+/// [`open`] with settings.
+pub(crate) async fn open_with(config: EngineConfig) -> (Engine, Resources<Note>) {
+    let engine = Engine::open(config, Tables::new().table::<Note>())
+        .await
+        .expect("the engine opens");
+    let mut health = engine.health();
+    let settled = |health: &Health| match health {
+        Health::Serving => true,
+        Health::NotServing { reason } => reason.contains("failed"),
+    };
+    let health = health.wait_for(settled).await.expect("the engine lives").clone();
+    assert_eq!(health, Health::Serving);
+    let notes = Resources::new(&engine).expect("the table is declared");
+    (engine, notes)
+}
+
+/// Closes an engine; fails when something isn't done in time.
+pub(crate) async fn close(engine: Engine) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    engine.close(deadline).await.expect("the engine closes");
+}
+
+pub(crate) fn term(field: &str, text: &str) -> Option<pb::Query> {
+    let value = Some(Value {
+        kind: Some(value::Kind::StringValue(text.to_owned())),
+    });
+    Some(pb::Query {
+        kind: Some(pb::query::Kind::Term(pb::TermQuery {
+            field: field.to_owned(),
+            value,
+            weight: None,
+        })),
+    })
+}
+
+/// The ids that a search finds, in order.
+pub(crate) async fn found(notes: &Resources<Note>, search: pb::Search) -> Vec<String> {
+    let page = notes.search(Some(search), "search").await.expect("a page");
+    page.hits.into_iter().map(|hit| hit.id).collect()
+}

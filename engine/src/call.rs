@@ -1,0 +1,74 @@
+//! The context of a call: on whose behalf it meets rows, and until when it may wait.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+/// The context of one call. The default is a call of nobody known that waits as long as it takes.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// On whose behalf.
+    pub principal: Principal,
+    /// When its waiting ends; `None` is never.
+    pub deadline: Option<Instant>,
+}
+
+/// On whose behalf a call meets rows.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Principal {
+    /// A caller whom somebody has authenticated.
+    Caller {
+        /// By which its share of snapshots, views and watches is counted.
+        name: Arc<str>,
+        /// Whose rows it meets; `None` is all.
+        owner: Option<Owner>,
+    },
+    /// The service itself: it meets all rows.
+    Service,
+    /// Nobody known. It meets all rows, unless the engine is [guarded](crate::EngineConfig::guarded).
+    #[default]
+    Unknown,
+}
+
+impl Principal {
+    /// By which shares are counted; `None` where callers can't be told apart.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Caller { name, .. } => Some(name),
+            Self::Service | Self::Unknown => None,
+        }
+    }
+}
+
+/// Tells the kind of owner alone: names and ids are personal data.
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caller { owner, .. } => f
+                .debug_struct("Caller")
+                .field("owner", owner)
+                .finish_non_exhaustive(),
+            Self::Service => f.write_str("Service"),
+            Self::Unknown => f.write_str("Unknown"),
+        }
+    }
+}
+
+/// An owner of rows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The kind of owner, of which a table says which of its fields names one ([`crate::Resource::OWNERS`]).
+    pub kind: &'static str,
+    /// The value of that field in the owner's rows.
+    pub id: Arc<str>,
+}
+
+/// Tells the kind alone: an id is personal data.
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,127 @@
+//! Snapshots that are kept for exports, and their slices that are exported side by side: equal parts of the space of hashes
+//! that keys begin with.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use souk_storage::{KeyBound, KeyValue, PrimaryKey, Snapshot};
+
+use crate::error::Result;
+use crate::leases::Leases;
+
+/// How long a snapshot is kept after its last use: a stream that nobody reads has lost it after that.
+pub const LEASE: Duration = Duration::from_secs(120);
+/// Longest time that a snapshot is kept, however often it is used.
+pub const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(6 * 3_600);
+/// Most snapshots that are kept for exports at a time.
+pub const SNAPSHOTS_MAX: usize = 16;
+/// Most of them for one caller, where callers are known.
+pub const SNAPSHOTS_OF_CALLER_MAX: usize = 2;
+/// Most slices of one snapshot.
+pub const SLICES_MAX: u16 = 64;
+/// The snapshots that are kept.
+pub(crate) type Snapshots = Leases<Exported>;
+
+/// A snapshot, and how much of it was given.
+#[derive(Clone, Debug)]
+pub(crate) struct Exported {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) ended: Arc<Ended>,
+}
+
+/// Parts of the space of hashes: the first four digits.
+const HASH_PARTS: u32 = 1 << 16;
+
+/// Which slices were given to their end, of those that readers of a snapshot want.
+#[derive(Debug, Default)]
+pub(crate) struct Ended(Mutex<Progress>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// In how many slices it is read; readers may differ.
+    counts: HashSet<u16>,
+    ended: HashSet<Slice>,
+}
+
+impl Ended {
+    /// Somebody reads this slice, and so wants all of as many.
+    pub(crate) fn begin(&self, slice: Slice) {
+        self.0.lock().counts.insert(slice.count);
+    }
+
+    /// One more has ended; `true` when with it all have that are wanted.
+    pub(crate) fn note(&self, slice: Slice) -> bool {
+        let mut progress = self.0.lock();
+        let Progress { counts, ended } = &mut *progress;
+        counts.insert(slice.count);
+        ended.insert(slice);
+        counts.iter().all(|count| {
+            let of_as_many = ended.iter().filter(|other| other.count == *count);
+            of_as_many.count() == usize::from(*count)
+        })
+    }
+}
+
+/// One of several slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slice {
+    count: u16,
+    number: u16,
+}
+
+impl Slice {
+    /// Slice `number`, counted from 0, of `count`; `None` when there is no such slice.
+    #[must_use]
+    pub fn new(count: u16, number: u16) -> Option<Self> {
+        (number < count).then_some(Self { count, number })
+    }
+
+    /// Where it begins and ends in the table.
+    pub(crate) fn bounds(self) -> Result<(KeyBound, KeyBound)> {
+        let start = self.boundary(self.number)?.unwrap_or(KeyBound::Min);
+        let end = self.boundary(self.number + 1)?.unwrap_or(KeyBound::Max);
+        Ok((start, end))
+    }
+
+    /// The cut before a slice; none at the ends of the table.
+    fn boundary(self, number: u16) -> Result<Option<KeyBound>> {
+        if number == 0 || number >= self.count {
+            return Ok(None);
+        }
+        let part = u32::from(number) * HASH_PARTS / u32::from(self.count);
+        let prefix = PrimaryKey::new([KeyValue::from(format!("{part:04x}"))])?;
+        Ok(Some(KeyBound::Before(prefix)))
+    }
+
+    /// Adds it to a token.
+    pub(crate) fn encode(self, token: &mut Vec<u8>) {
+        token.extend(self.count.to_be_bytes());
+        token.extend(self.number.to_be_bytes());
+    }
+
+    /// A slice at the beginning of a token, and what follows it.
+    pub(crate) fn decode(token: &[u8]) -> Option<(Self, &[u8])> {
+        let (count, rest) = token.split_first_chunk::<2>()?;
+        let (number, rest) = rest.split_first_chunk::<2>()?;
+        let slice = Self::new(u16::from_be_bytes(*count), u16::from_be_bytes(*number))?;
+        Some((slice, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_has_ended_when_all_its_readers_have() {
+        let slice = |count, number| Slice { count, number };
+        let ended = Ended::default();
+        ended.begin(slice(2, 0));
+        assert!(!ended.note(slice(2, 0)));
+        ended.begin(slice(1, 0));
+        assert!(!ended.note(slice(2, 1)), "somebody reads it whole");
+        assert!(ended.note(slice(1, 0)));
+    }
+}

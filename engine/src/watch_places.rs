@@ -1,0 +1,121 @@
+//! Places for watches: a bounded number, of which no caller takes more than its share.
+//!
+//! A caller gets one more while it holds less than is free (the dynamic threshold of shared buffers, Choudhury and Hahne 1998):
+//! alone it has half at most, two have a third each, and something is left for the next.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::error::LimitOf;
+
+/// Most watches that are open at a time: far fewer than the calls that a process answers, so that there is room for others.
+pub const WATCHES_MAX: usize = 1_024;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct WatchPlaces {
+    max: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by_caller: HashMap<Arc<str>, usize>,
+}
+
+/// A place, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct WatchPlace {
+    places: Arc<WatchPlaces>,
+    caller: Option<Arc<str>>,
+}
+
+impl WatchPlaces {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// How many are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.lock().all
+    }
+
+    /// A place; where callers can't be told apart, there is no share.
+    ///
+    /// # Errors
+    /// Whose limit is reached.
+    pub(crate) fn take(self: &Arc<Self>, caller: Option<Arc<str>>) -> Result<WatchPlace, LimitOf> {
+        let mut taken = self.taken.lock();
+        let free = self.max.saturating_sub(taken.all);
+        if free == 0 {
+            return Err(LimitOf::All);
+        }
+        if let Some(caller) = &caller {
+            let held = taken.by_caller.entry(Arc::clone(caller)).or_default();
+            if *held >= free {
+                return Err(LimitOf::Caller);
+            }
+            *held += 1;
+        }
+        taken.all += 1;
+        Ok(WatchPlace {
+            places: Arc::clone(self),
+            caller,
+        })
+    }
+}
+
+impl Drop for WatchPlace {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken.lock();
+        taken.all -= 1;
+        if let Some(caller) = &self.caller
+            && let Some(held) = taken.by_caller.get_mut(caller)
+        {
+            *held -= 1;
+            if *held == 0 {
+                taken.by_caller.remove(caller);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes for a caller until it gets no more.
+    fn all(places: &Arc<WatchPlaces>, caller: Option<&str>) -> (Vec<WatchPlace>, LimitOf) {
+        let mut taken = Vec::new();
+        loop {
+            match places.take(caller.map(Arc::from)) {
+                Ok(place) => taken.push(place),
+                Err(full) => return (taken, full),
+            }
+        }
+    }
+
+    #[test]
+    fn each_gets_as_much_as_it_leaves_and_gives_it_back() {
+        let places = WatchPlaces::new(90);
+        let (first, why) = all(&places, Some("first"));
+        assert_eq!((first.len(), why), (45, LimitOf::Caller));
+        let (second, why) = all(&places, Some("second"));
+        assert_eq!((second.len(), why), (23, LimitOf::Caller));
+        drop(first);
+        let (third, _) = all(&places, Some("third"));
+        assert!(!third.is_empty(), "there is more again");
+        let (rest, why) = all(&places, None);
+        assert_eq!(why, LimitOf::All);
+        assert_eq!(places.take(Some("fourth".into())).err(), Some(LimitOf::All));
+        drop((second, third, rest));
+        assert_eq!((places.taken(), places.taken.lock().by_caller.len()), (0, 0));
+        assert_eq!(all(&places, Some("first")).0.len(), 45);
+    }
+}
