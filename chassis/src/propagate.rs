@@ -8,7 +8,6 @@ use opentelemetry::baggage::{BaggageExt as _, KeyValueMetadata};
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector};
-use opentelemetry_sdk::propagation::TraceContextPropagator;
 
 /// Name of the W3C header.
 const TRACEPARENT: &str = "traceparent";
@@ -93,6 +92,7 @@ fn write(propagator: &dyn TextMapPropagator, context: &Context, headers: &mut He
 mod tests {
     use http::HeaderName;
     use opentelemetry::trace::{SpanId, TraceFlags, TraceId, TraceState};
+    use opentelemetry_sdk::propagation::TraceContextPropagator;
 
     use super::*;
 
