@@ -151,7 +151,13 @@ impl Walk<'_> {
                     usize::try_from(length).map_err(|_| End::Malformed)?
                 }
             };
-            let is_message = matches!(field, Some(Field::Message { .. } | Field::Entry { .. }));
+            let is_message = matches!(
+                (field, wire_type),
+                (
+                    Some(Field::Message { .. } | Field::Entry { .. }),
+                    WireType::LengthDelimited
+                )
+            );
             let behind = match buffer.len().checked_sub(bytes) {
                 Some(behind) => behind,
                 // The rest of it hasn't arrived.
@@ -295,6 +301,15 @@ mod tests {
         encode_varint(1 << 30, &mut announced);
         announced.resize(1 << 20, b'a');
         assert!(!is_refused(&announced));
+        // What should be a message, and is a number whose rest hasn't arrived.
+        for (wire_type, bytes) in [(WireType::SixtyFourBit, 8), (WireType::ThirtyTwoBit, 4)] {
+            for number in [1, 4, 5] {
+                let mut cut = Vec::new();
+                encode_key(number, wire_type, &mut cut);
+                cut.resize(cut.len() + bytes - 1, 0);
+                assert!(!is_refused(&cut), "field {number}");
+            }
+        }
     }
 
     #[test]

@@ -218,11 +218,8 @@ async fn what_would_take_too_much_memory_is_refused_before_it_is_decoded() {
             None => (message(&elements).slice(..mebibyte * 3 / 2), vec![]),
             Some(encoding) => {
                 // Numbers that don't compress, behind what is refused: the cut is in them.
-                let mut seed = 1_u64;
-                let noise = (0..mebibyte).map(|_| {
-                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    (seed >> 56) as u8
-                });
+                let mut random = fastrand::Rng::with_seed(1);
+                let noise = (0..mebibyte).map(|_| random.u8(..));
                 let plain: Vec<u8> = elements.iter().copied().chain(noise).collect();
                 let packed = encoding.pack(&plain).expect("memory");
                 let cut = &packed[..packed.len() - mebibyte / 2];
