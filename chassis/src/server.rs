@@ -262,7 +262,8 @@ pub fn metered_stack(
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,
-        Arc::new(Layouts::read(&all_sets)?),
+        &methods,
+        &Arc::new(Layouts::read(&all_sets)?),
     );
 
     let sheds = Sheds::new(meter);

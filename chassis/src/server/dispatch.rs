@@ -13,7 +13,7 @@ use super::mounted::Mounted;
 use crate::health::{self, MESSAGE_BYTES_MAX};
 use crate::layers::messages::{Layouts, Messages, MessagesLayer};
 use crate::layers::{AnswerBody, AnyService, Inner};
-use crate::methods::service_of;
+use crate::methods::{Methods, service_of};
 
 /// Chooses by the name of the service in the path.
 pub(super) struct Dispatch {
@@ -31,13 +31,16 @@ impl Dispatch {
         forwarded: Vec<String>,
         forwarder: Option<AnyService>,
         message_bytes_max: usize,
-        layouts: Arc<Layouts>,
+        methods: &Methods,
+        layouts: &Arc<Layouts>,
     ) -> Self {
+        let unpacks = |bytes_max| MessagesLayer::server(bytes_max, methods.clone(), Arc::clone(layouts));
+        let passes = MessagesLayer::pass_through(message_bytes_max, methods.clone());
         Self {
-            health: MessagesLayer::server(MESSAGE_BYTES_MAX, Arc::clone(&layouts)).layer(health),
-            mounted: MessagesLayer::server(message_bytes_max, layouts).layer(mounted),
+            health: unpacks(MESSAGE_BYTES_MAX).layer(health),
+            mounted: unpacks(message_bytes_max).layer(mounted),
             forwarded: forwarded.into_iter().collect(),
-            forwarder: forwarder.map(|to| MessagesLayer::pass_through(message_bytes_max).layer(to)),
+            forwarder: forwarder.map(|to| passes.layer(to)),
         }
     }
 }

@@ -11,7 +11,7 @@ use souk_proto::shop::v1::ExportShopsRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic_health::pb::HealthCheckRequest;
 
-use super::attacker::{Attacker, HEADERS, frame, header, request};
+use super::attacker::{Attacker, HEADERS, frame, header, request, shop_message};
 use super::rounds;
 use super::victim::{Victim, with_key};
 use crate::backends::{ENDLESS, NEVER};
@@ -68,6 +68,39 @@ async fn idle_streams_of_one_caller_take_no_backend_away() {
             victim.answers(100).await;
         })
         .await;
+    victim.end().await;
+}
+
+/// Who reads a request to its end would unpack them all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_behind_the_one_of_a_call_are_refused() {
+    let victim = Victim::guarded(&[]).await;
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&vec![0; 1_000]).expect("in memory");
+    let packed = packed.finish().expect("in memory");
+    let length = u32::try_from(packed.len()).expect("a short message");
+    let small = [&[1][..], &length.to_be_bytes(), &packed].concat();
+    let encoded = header("grpc-encoding", "gzip");
+    let of_a_stranger = [request("/grpc.health.v1.Health/Check"), encoded].concat();
+    let path = "/souk.shop.v1.ShopService/GetShop";
+    let of_a_caller = [request(path), header("x-api-key", victim.key())].concat();
+    for (what, headers, message) in [
+        ("small messages of a question for health", of_a_stranger, small),
+        ("messages behind a caller's", of_a_caller, shop_message(10)),
+    ] {
+        victim
+            .bears(what, async {
+                for _ in 0..rounds(5) {
+                    let mut attacker = Attacker::open(victim.address).await;
+                    // No more than the window of a stream takes at first.
+                    let body = message.repeat(60_000 / message.len());
+                    attacker.ask_with(1, &headers, &body).await.expect("sent");
+                    attacker.answered().await.expect("a refusal, not a cut");
+                    attacker.hang_up().await;
+                }
+            })
+            .await;
+    }
     victim.end().await;
 }
 
