@@ -276,6 +276,32 @@ async fn health_is_asked_for_in_few_words() {
     }
 }
 
+/// A gateway's connection carries the calls of all callers.
+#[tokio::test]
+async fn bodies_that_wait_for_a_place_hold_back_no_others_of_their_connection() {
+    let config = ServerConfig {
+        concurrency_max: 1,
+        ..ServerConfig::behind_a_gateway()
+    };
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let channel = connect(running.address);
+    let large = "x".repeat(3 << 20);
+    let texts = std::iter::once(NEVER).chain(std::iter::repeat_n(large.as_str(), 20));
+    let calls: Vec<_> = texts
+        .map(|text| {
+            let (channel, text) = (channel.clone(), text.to_owned());
+            tokio::spawn(async move { say_to(channel, &text).await })
+        })
+        .collect();
+    let mut health = HealthClient::new(channel);
+    for _ in 0..200 {
+        let asked = health.check(HealthCheckRequest::default());
+        let asked = tokio::time::timeout(CALLS, asked).await;
+        asked.expect("an answer in time").expect("health");
+    }
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
 #[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -293,6 +293,29 @@ async fn large_bodies_pass_through_small_windows_both_ways() {
 }
 
 #[tokio::test]
+async fn large_answers_that_nobody_reads_hold_back_no_others() {
+    bounded(async {
+        let stage = Stage::new().await;
+        let channel = stage.channel();
+        let large = Bytes::from(vec![7; 3_000_000]);
+        let first = send(&channel, request([&b"1"[..]]));
+        let mut played = stage.play(Builder::new()).await;
+        played.call().await.answer(large.clone());
+        let mut unread = vec![first.await.expect("no panic").expect("an answer")];
+        for _ in 0..40 {
+            let sent = send(&channel, request([&b"1"[..]]));
+            played.call().await.answer(large.clone());
+            unread.push(sent.await.expect("no panic").expect("an answer"));
+        }
+        let sent = send(&channel, request([&b"2"[..]]));
+        played.call().await.answer(large.clone());
+        assert_eq!(whole(sent).await.len(), large.len());
+        drop(unread);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn both_sides_talk_at_once() {
     bounded(async {
         let stage = Stage::new().await;

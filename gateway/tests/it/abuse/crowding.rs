@@ -11,7 +11,7 @@ use souk_proto::shop::v1::ExportShopsRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic_health::pb::HealthCheckRequest;
 
-use super::attacker::{Attacker, HEADERS, frame, header, request, shop_message};
+use super::attacker::{Attacker, HEADERS, frame, header, request, settings, shop_message};
 use super::rounds;
 use super::victim::{Victim, with_key};
 use crate::backends::{ENDLESS, NEVER};
@@ -66,6 +66,41 @@ async fn idle_streams_of_one_caller_take_no_backend_away() {
             let open = open_streams(victim.address, victim.key(), 1_000).await;
             assert_eq!(open.len(), 1_000, "far from its share");
             victim.answers(100).await;
+        })
+        .await;
+    victim.end().await;
+}
+
+/// Asks with the key of a caller for so many shops with ids of so many bytes, which their answers have, too, and takes none.
+async fn ask_and_take_nothing(victim: &Victim, shops: u32, bytes: usize) -> Attacker {
+    let mut attacker = Attacker::open(victim.address).await;
+    // Of the windows of its streams.
+    attacker.send(&settings(4, 0)).await.expect("sent");
+    let path = "/souk.shop.v1.ShopService/GetShop";
+    let headers = [request(path), header("x-api-key", victim.key())].concat();
+    let message = shop_message(bytes);
+    for number in 0..shops {
+        let asked = attacker.ask_with(2 * number + 1, &headers, &message).await;
+        asked.expect("sent");
+        attacker.answered().await.expect("headers, not a cut");
+    }
+    attacker
+}
+
+/// A connection to a backend carries the answers of all callers, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unread_answers_of_one_caller_take_no_backend_away() {
+    let victim = Victim::guarded(&[]).await;
+    victim
+        .bears("unread answers of a backend", async {
+            let mut attackers = Vec::new();
+            for _ in 0..rounds(2) {
+                attackers.push(ask_and_take_nothing(&victim, 200, 60_000).await);
+            }
+            victim.answers(100).await;
+            for attacker in attackers {
+                attacker.hang_up().await;
+            }
         })
         .await;
     victim.end().await;
