@@ -55,6 +55,20 @@ async fn no_answer(sent: AbortOnDropHandle<Sent>) -> Status {
     }
 }
 
+async fn late(sent: AbortOnDropHandle<Sent>) -> Status {
+    match sent.await.expect("no panic") {
+        Err(CallError::Late(status)) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// With so much time.
+fn within(time: &'static str, mut request: Request<Body>) -> Request<Body> {
+    let time = HeaderValue::from_static(time);
+    request.headers_mut().insert(deadline::GRPC_TIMEOUT, time);
+    request
+}
+
 #[tokio::test]
 async fn a_request_is_sent_whole_and_fit_for_the_wire() {
     bounded(async {
@@ -438,14 +452,10 @@ async fn a_request_that_breaks_off_isnt_the_servers_fault() {
 async fn a_call_ends_when_its_time_is_over() {
     bounded(async {
         let stage = Stage::new().await;
-        let mut asked = request([&b"1"[..]]);
-        asked
-            .headers_mut()
-            .insert(deadline::GRPC_TIMEOUT, HeaderValue::from_static("50m"));
-        let sent = send(&stage.channel(), asked);
+        let sent = send(&stage.channel(), within("50m", request([&b"1"[..]])));
         let mut played = stage.play(Builder::new()).await;
         let call = played.call().await;
-        let status = no_answer(sent).await;
+        let status = late(sent).await;
         assert_eq!(status.code(), Code::DeadlineExceeded);
         assert!(status.message().contains("order"), "{}", status.message());
         assert_eq!(call.given_up().await, h2::Reason::CANCEL);
