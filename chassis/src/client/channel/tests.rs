@@ -17,9 +17,10 @@ use tonic::Code;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::client::stage::{Call, Order, Stage, bounded, ok};
-use crate::config::ClientTlsConfig;
+use crate::client::stage::{Call, Order, Stage, bounded, ok, played};
+use crate::config::{ClientTlsConfig, ServerTlsConfig};
 use crate::process::chain;
+use crate::tls::Acceptor;
 use crate::tls::testing::Authority as Certificates;
 
 /// A request of `parts`.
@@ -403,6 +404,47 @@ async fn who_is_silent_on_a_new_connection_cant_be_reached() {
             assert!(words.ends_with("no connection in 50ms"), "{words}");
             drop(silent);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_failed_unseen_is_no_answer_to_a_later_call() {
+    bounded(async {
+        let stage = Stage::new().await;
+        let authority = Certificates::new();
+        let config = ClientConfig {
+            connect_timeout: Duration::from_secs(1),
+            tls: ClientTlsConfig {
+                ca: authority.ca(),
+                ..ClientTlsConfig::default()
+            },
+            ..ClientConfig::default()
+        };
+        let uri = format!("https://{}", stage.address());
+        let channel = Channel::new("order", &uri.parse().expect("an address"), &config).expect("good files");
+        let hurried = send(&channel, within("10m", request([&b"1"[..]])));
+        let mut silent = stage.connected().await;
+        late(hurried).await;
+        // Its end is the attempt's.
+        let hello = silent.read_to_end(&mut Vec::new()).await;
+        hello.expect("whoever dialled hangs up");
+
+        let (cert, key) = authority.issue("server", &["127.0.0.1"]);
+        let files = ServerTlsConfig {
+            cert,
+            key,
+            ..ServerTlsConfig::default()
+        };
+        let acceptor = Acceptor::new(&files).expect("good files").expect("TLS");
+        let sent = send(&channel, request([&b"2"[..]]));
+        let (io, _) = acceptor
+            .accept(stage.connected().await, false)
+            .await
+            .expect("TLS");
+        let mut played = played(io, Builder::new()).await;
+        played.call().await.answer(Bytes::new());
+        whole(sent).await;
     })
     .await;
 }
