@@ -59,6 +59,7 @@ pub(crate) mod mounted;
 mod opening;
 mod own;
 mod pulse;
+mod stall;
 mod watched;
 
 pub use accept::{Served, serve};

@@ -18,7 +18,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::caller::CallerKey;
-use super::hold::hold_until_end;
+use super::hold::hold_until_dropped;
 use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
 use super::{AnswerBody, Around, Inner, refuse, refused};
@@ -194,7 +194,7 @@ impl Around for ConcurrencyLayer {
             let answer = inner.call(request);
             return Either::Left(
                 answer
-                    .map(|response| hold_until_end(response, None))
+                    .map(|response| hold_until_dropped(response, None))
                     .left_future(),
             );
         }
@@ -212,13 +212,13 @@ impl Around for ConcurrencyLayer {
                 };
                 let response = inner.call(request).await;
                 drop(place);
-                hold_until_end(response, Some(taken))
+                hold_until_dropped(response, Some(taken))
             });
             return Either::Right(waits.right_future());
         };
         let answer = inner.call(request).map(|response| {
             drop(place);
-            hold_until_end(response, Some(taken))
+            hold_until_dropped(response, Some(taken))
         });
         Either::Left(answer.right_future())
     }

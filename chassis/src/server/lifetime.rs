@@ -136,6 +136,7 @@ mod tests {
             idle_max: Duration::from_secs(5000),
             first_call_timeout: Duration::from_secs(60),
             write_stall_max: Duration::from_secs(30),
+            ..ConnectionConfig::default()
         }
     }
 

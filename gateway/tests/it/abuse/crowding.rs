@@ -12,8 +12,8 @@ use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic_health::pb::HealthCheckRequest;
 
 use super::attacker::{Attacker, HEADERS, frame, header, request, settings, shop_message};
-use super::rounds;
 use super::victim::{Victim, with_key};
+use super::{PATIENCE, rounds};
 use crate::backends::{ENDLESS, NEVER};
 use crate::setting::{connect, shop_request};
 
@@ -101,6 +101,38 @@ async fn unread_answers_of_one_caller_take_no_backend_away() {
             for attacker in attackers {
                 attacker.hang_up().await;
             }
+        })
+        .await;
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_takes_are_given_up_and_their_share_comes_back() {
+    // Of 8 × 4 + 4 answers at a time, half of which a caller may have.
+    let victim = Victim::guarded(&[
+        "server.concurrency_max=4",
+        "server.queue_max=4",
+        "server.connection.answer_stall_max=2s",
+    ])
+    .await;
+    victim
+        .bears("answers that nobody takes", async {
+            let attacker = ask_and_take_nothing(&victim, 30, 2_000).await;
+            let mut shops = ShopServiceClient::new(connect(victim.address));
+            let mut ask = async || {
+                let mut request = tonic::Request::new(shop_request("h1"));
+                with_key(&mut request, victim.key());
+                shops.get_shop(request).await
+            };
+            let its_share_is_taken = async { while ask().await.is_ok() {} };
+            tokio::time::timeout(PATIENCE, its_share_is_taken)
+                .await
+                .expect("answers that wait are counted");
+            let it_comes_back = async { while ask().await.is_err() {} };
+            tokio::time::timeout(PATIENCE, it_comes_back)
+                .await
+                .expect("they are given up in time");
+            attacker.hang_up().await;
         })
         .await;
     victim.end().await;
