@@ -238,7 +238,7 @@ pub fn metered_stack(
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let mounted = reflection::mount(services.mounted, &sets, &names)?;
+    let reflection = reflection::mount(&sets, &names)?;
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =
@@ -258,8 +258,9 @@ pub fn metered_stack(
         by_origin: services.forwarder.is_some(),
     };
     let routes = Dispatch::new(
-        mounted,
+        services.mounted,
         AnyService::tower(health.clone().into_service()),
+        reflection,
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,

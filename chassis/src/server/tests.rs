@@ -1,11 +1,15 @@
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 use super::*;
 use crate::status::reason;
@@ -300,6 +304,43 @@ async fn bodies_that_wait_for_a_place_hold_back_no_others_of_their_connection() 
         asked.expect("an answer in time").expect("health");
     }
     calls.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn reflection_is_asked_for_in_few_words_and_on_few_streams() {
+    let config = ServerConfig::default();
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let channel = connect(running.address);
+    let ask = async |host: usize| {
+        let question = ServerReflectionRequest {
+            host: "x".repeat(host),
+            message_request: Some(MessageRequest::FileContainingSymbol("test.Echo".to_owned())),
+        };
+        let questions = stream::iter([question]).chain(stream::pending());
+        let mut client = ServerReflectionClient::new(channel.clone());
+        Ok::<_, Status>(client.server_reflection_info(questions).await?.into_inner())
+    };
+    let mut open = Vec::new();
+    for (bytes, is_heard) in [(4_000, true), (4_100, false)] {
+        let mut answers = ask(bytes).await.expect("a stream");
+        // The stream is under way: it ends.
+        let answer = answers.message().await.expect("no error");
+        assert_eq!(answer.is_some(), is_heard, "{bytes}");
+        open.push(answers);
+    }
+    while open.len() < reflection::STREAMS_PER_CALLER_MAX {
+        open.push(ask(0).await.expect("a stream"));
+    }
+    drop(open.remove(1));
+    let mut refused = None;
+    while refused.is_none() {
+        match ask(0).await {
+            Ok(answers) => open.push(answers),
+            Err(status) => refused = reason(&status),
+        }
+        assert!(open.len() <= reflection::STREAMS_PER_CALLER_MAX);
+    }
+    assert_eq!(refused.as_deref(), Some("REFLECTIONS_PER_CALLER_MAX"));
 }
 
 #[tokio::test]
