@@ -98,10 +98,8 @@ pub(crate) fn own(
 ) -> ResponseFuture {
     let (stack, pool) = (stack.clone(), pool.clone());
     Box::pin(async move {
-        Ok(match stack.own_answer(&head, told).await {
-            Ok(()) => response,
-            Err(refusal) => error::response(&pool, &refusal),
-        })
+        let answered = stack.own_answer(&head, told, std::future::ready(response)).await;
+        Ok(answered.unwrap_or_else(|refusal| error::response(&pool, &refusal)))
     })
 }
 

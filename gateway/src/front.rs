@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use prost_reflect::DescriptorPool;
@@ -143,10 +144,9 @@ impl Ways {
         let request = Request::from_parts(head.clone(), body);
         let (stack, pool, web) = (self.stack.clone(), self.pool.clone(), self.web.clone());
         Box::pin(async move {
-            match stack.own_answer(&head, None).await {
-                Ok(()) => web.oneshot(request).await,
-                Err(refusal) => Ok(error::response(&pool, &refusal)),
-            }
+            let answer = web.oneshot(request).map(|Ok(answer)| answer);
+            let answered = stack.own_answer(&head, None, answer).await;
+            Ok(answered.unwrap_or_else(|refusal| error::response(&pool, &refusal)))
         })
     }
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
+use http_body_util::BodyExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::{Code, Status};
@@ -344,6 +345,33 @@ async fn reflection_is_asked_for_in_few_words_and_on_few_streams() {
 }
 
 #[tokio::test]
+async fn an_address_has_a_share_of_the_fronts_own_answers_until_they_are_taken() {
+    let config = ServerConfig {
+        concurrency_max: 1,
+        ..ServerConfig::default()
+    };
+    let stack = echo(&config);
+    let own = async |address: &str| {
+        let remote = address.parse().expect("an address");
+        let request = Request::builder().extension(crate::ends::Ends::new(None, remote));
+        let (head, ()) = request.body(()).expect("a request").into_parts();
+        let answer = Response::new(Body::new(
+            http_body_util::Full::from("the contract").map_err(|never| match never {}),
+        ));
+        stack.own_answer(&head, None, std::future::ready(answer)).await
+    };
+    let mut untaken = Vec::new();
+    for _ in 0..ANSWERS_PER_CALL / 2 {
+        untaken.push(own("192.0.2.1:1").await.expect("an answer"));
+    }
+    let refusal = own("192.0.2.1:2").await.expect_err("half is its share");
+    assert_eq!(reason(&refusal).as_deref(), Some("CALLER_OWN_ANSWER_LIMIT"));
+    assert!(own("192.0.2.2:1").await.is_ok());
+    untaken.pop();
+    assert!(own("192.0.2.1:2").await.is_ok());
+}
+
+#[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = taken.local_addr().expect("an address");
@@ -457,8 +485,9 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
         .expect("a request")
         .into_parts();
     let told = || Some(Status::not_found("no path \"/nowhere\""));
-    assert!(stack.own_answer(&head, None).await.is_ok());
-    assert!(stack.own_answer(&head, told()).await.is_ok());
+    let own = |told| stack.own_answer(&head, told, std::future::ready(Response::new(Body::empty())));
+    assert!(own(None).await.is_ok());
+    assert!(own(told()).await.is_ok());
     let codes = recorded.spans().into_iter().map(|span| {
         assert_eq!(
             span.span_context.trace_id().to_string(),
@@ -475,10 +504,10 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
         line.contains("call refused") && !line.contains("nowhere"),
         "{line}"
     );
-    assert!(stack.own_answer(&head, told()).await.is_ok());
-    let refusal = stack.own_answer(&head, told()).await.expect_err("above the rate");
+    assert!(own(told()).await.is_ok());
+    let refusal = own(told()).await.expect_err("above the rate");
     assert_eq!(reason(&refusal).as_deref(), Some("CALLER_RATE_LIMIT"));
     stack.drain();
-    let refusal = stack.own_answer(&head, None).await.expect_err("it drains");
+    let refusal = own(None).await.expect_err("it drains");
     assert_eq!(reason(&refusal).as_deref(), Some("DRAINING"));
 }
