@@ -245,6 +245,27 @@ async fn a_caller_works_in_half_of_the_places_and_waits_for_its_own_calls() {
     assert_eq!(layer.places.free().available_permits(), 4);
 }
 
+#[tokio::test(start_paused = true)]
+async fn of_those_who_wait_for_their_caller_one_looks() {
+    let (service, _go) = waiting(&layer(1, 64, 8));
+    let mut working = Box::pin(call(&service, by(UNARY, "one")));
+    assert!(working.as_mut().now_or_never().is_none());
+    let polls = std::cell::Cell::new(0);
+    let mut waiting: futures_util::stream::FuturesUnordered<_> = (0..20)
+        .map(|_| {
+            let (polls, mut call) = (&polls, Box::pin(call(&service, by(UNARY, "one"))));
+            std::future::poll_fn(move |cx| {
+                polls.set(polls.get() + 1);
+                call.as_mut().poll(cx)
+            })
+        })
+        .collect();
+    let one = futures_util::StreamExt::next(&mut waiting);
+    let waited = tokio::time::timeout(Duration::from_secs(1), one).await;
+    assert!(waited.is_err(), "the place is taken");
+    assert!(polls.get() <= 20 + 60, "{} polls", polls.get());
+}
+
 #[tokio::test]
 async fn where_all_is_taken_who_asks_for_much_makes_nobody_wait_longer() {
     let (service, go) = waiting(&layer(1, 64, 8));
