@@ -33,7 +33,7 @@ use crate::layers::admission::{AdmissionLayer, Admit};
 use crate::layers::caller::CallerKey;
 use crate::layers::catch_panic::CatchPanicLayer;
 use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
-use crate::layers::deadline::DeadlineLayer;
+use crate::layers::deadline::{DeadlineLayer, MalformedTimeoutLayer};
 use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
 use crate::layers::hold::hold_until_dropped;
@@ -311,6 +311,8 @@ pub fn metered_stack(
         .layer(AdmissionLayer::new(services.admit, rate.clone()))
         // Behind it, to count calls for who makes them; the cheapest refusal of those who are known.
         .layer(rate)
+        // Behind those who count: the rest of what the deadline layer would say.
+        .layer(MalformedTimeoutLayer)
         // After the cheap refusals, before the first byte of the body is read.
         .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
         // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
