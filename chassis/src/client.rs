@@ -233,7 +233,7 @@ impl Inner for Upstream {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         self.0.exchange(request).map(|answered| match answered {
             Ok(response) => response,
-            Err(CallError::Request(status)) => refuse(status),
+            Err(CallError::Request(status) | CallError::Late(status)) => refuse(status),
             Err(CallError::NoAnswer(status)) => {
                 let mut response = refuse(status);
                 response.extensions_mut().insert(NoAnswer);

@@ -56,6 +56,12 @@ pub const WATCHES_MAX: usize = 4096;
 /// Watches of an address (of IPv6, of 64 bits of one) at a time: a gateway has one for each service.
 pub const WATCHES_PER_ADDRESS_MAX: usize = 64;
 
+/// Questions being answered at a time, watches among them.
+pub const QUESTIONS_MAX: usize = 2 * WATCHES_MAX;
+
+/// Questions of an address (of IPv6, of 64 bits of one) being answered at a time: where it has all its watches, it may still ask by Check.
+pub const QUESTIONS_PER_ADDRESS_MAX: usize = 2 * WATCHES_PER_ADDRESS_MAX;
+
 /// How often a watch looks at sources that can't wake it (closures).
 pub const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 

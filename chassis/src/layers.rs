@@ -164,6 +164,7 @@ put_around!(
     drain::DrainLayer,
     catch_panic::CatchPanicLayer,
     deadline::DeadlineLayer,
+    deadline::MalformedTimeoutLayer,
     rate::RateLayer,
     concurrency::ConcurrencyLayer,
     error_info::ErrorInfoLayer,

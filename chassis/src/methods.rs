@@ -38,6 +38,8 @@ struct Table {
 struct Method {
     /// It changes nothing and takes one message, so that it can be sent again.
     repeatable: bool,
+    /// Its request is a stream.
+    takes_stream: bool,
     /// Its answer is a stream.
     streams: bool,
 }
@@ -65,9 +67,13 @@ impl Methods {
                             let name: Arc<str> = format!("{service_name}/{}", method.name()).into();
                             let level = method.options.as_ref().map(|options| options.idempotency_level());
                             let safe = level == Some(IdempotencyLevel::NoSideEffects);
-                            let repeatable = safe && !method.client_streaming();
-                            let streams = method.server_streaming();
-                            (name, Method { repeatable, streams })
+                            let takes_stream = method.client_streaming();
+                            let method = Method {
+                                repeatable: safe && !takes_stream,
+                                takes_stream,
+                                streams: method.server_streaming(),
+                            };
+                            (name, method)
                         };
                         methods.extend(service.method.iter().map(full));
                     }
@@ -98,6 +104,12 @@ impl Methods {
     pub fn is_repeatable(&self, path: &str) -> bool {
         let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
         method.is_some_and(|method| method.repeatable)
+    }
+
+    /// Does the RPC at this request path take a stream of messages?
+    pub(crate) fn takes_stream(&self, path: &str) -> bool {
+        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
+        method.is_some_and(|method| method.takes_stream)
     }
 
     /// Is the answer of the RPC at this request path a stream?

@@ -30,13 +30,16 @@ use tower::{Service, ServiceBuilder};
 use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
+use crate::layers::caller::CallerKey;
 use crate::layers::catch_panic::CatchPanicLayer;
 use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
-use crate::layers::deadline::DeadlineLayer;
+use crate::layers::deadline::{DeadlineLayer, MalformedTimeoutLayer};
 use crate::layers::drain::{DrainGate, DrainLayer};
 use crate::layers::error_info::ErrorInfoLayer;
+use crate::layers::hold::hold_until_dropped;
 use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
+use crate::layers::pool::{Columns, Pool};
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, TraceLayer};
@@ -59,6 +62,7 @@ pub(crate) mod mounted;
 mod opening;
 mod own;
 mod pulse;
+mod stall;
 mod watched;
 
 pub use accept::{Served, serve};
@@ -145,6 +149,8 @@ pub struct Stack {
     service: AnyService,
     /// The layers around what a front answers by itself.
     own: AnyService,
+    /// Such answers, until they are taken, of those whom nobody has looked at.
+    visitors: Arc<Pool>,
     gate: DrainGate,
     health: Health,
     methods: Methods,
@@ -185,18 +191,29 @@ impl Stack {
         }
     }
 
-    /// Lets an answer of the front's own to a request with this head go: traced as a call of nothing that is known, measured, refused during a drain and above the rates,
-    /// and told in the log as `told` when it is a refusal. It is under no admission: such answers are for everybody.
+    /// Lets an answer of the front's own to a request with this head go: traced as a call of nothing that is known, measured, refused during a drain, above the rates and
+    /// where too many are still to be taken, and told in the log as `told` when it is a refusal. It is under no admission: such answers are for everybody.
     ///
     /// # Errors
     /// With the refusal of a layer, which is the answer then.
-    pub async fn own_answer(&self, head: &http::request::Parts, told: Option<Status>) -> Result<(), Status> {
+    pub async fn own_answer(
+        &self,
+        head: &http::request::Parts,
+        told: Option<Status>,
+        answer: impl Future<Output = Response<Body>>,
+    ) -> Result<Response<Body>, Status> {
+        let visitor = CallerKey::visitors(&head.extensions);
+        let taken = self.visitors.take(visitor.as_ref().map(Columns::of));
+        let taken = taken.map_err(|full| own::too_many(full, self.visitors.max()));
+        let told = taken.as_ref().err().cloned().or(told);
         // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
         request.extensions_mut().insert(own::Told(told));
-        own::passed(infallible(self.own.answer(request).await))
+        own::passed(infallible(self.own.answer(request).await))?;
+        let taken = taken?;
+        Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
     }
 }
 
@@ -237,7 +254,7 @@ pub fn metered_stack(
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let mounted = reflection::mount(services.mounted, &sets, &names)?;
+    let reflection = reflection::mount(&sets, &names)?;
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =
@@ -257,12 +274,14 @@ pub fn metered_stack(
         by_origin: services.forwarder.is_some(),
     };
     let routes = Dispatch::new(
-        mounted,
+        services.mounted,
         AnyService::tower(health.clone().into_service()),
+        reflection,
         services.forwarded,
         services.forwarder,
         config.message_bytes_max,
-        Arc::new(Layouts::read(&all_sets)?),
+        &methods,
+        &Arc::new(Layouts::read(&all_sets)?),
     );
 
     let sheds = Sheds::new(meter);
@@ -292,6 +311,8 @@ pub fn metered_stack(
         .layer(AdmissionLayer::new(services.admit, rate.clone()))
         // Behind it, to count calls for who makes them; the cheapest refusal of those who are known.
         .layer(rate)
+        // Behind those who count: the rest of what the deadline layer would say.
+        .layer(MalformedTimeoutLayer)
         // After the cheap refusals, before the first byte of the body is read.
         .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
         // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
@@ -302,6 +323,7 @@ pub fn metered_stack(
     Ok(Stack {
         service,
         own: AnyService::layered(own),
+        visitors: Pool::new(streams_max),
         gate,
         health: health.clone(),
         methods,

@@ -22,6 +22,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use crate::json::error;
+use crate::one_message::in_turn;
 
 mod messages;
 
@@ -97,10 +98,8 @@ pub(crate) fn own(
 ) -> ResponseFuture {
     let (stack, pool) = (stack.clone(), pool.clone());
     Box::pin(async move {
-        Ok(match stack.own_answer(&head, told).await {
-            Ok(()) => response,
-            Err(refusal) => error::response(&pool, &refusal),
-        })
+        let answered = stack.own_answer(&head, told, std::future::ready(response)).await;
+        Ok(answered.unwrap_or_else(|refusal| error::response(&pool, &refusal)))
     })
 }
 
@@ -121,29 +120,51 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }
 
-/// An answer that went well: `bytes`, compressed where that is worth it and `encoding` says how.
-pub(crate) fn success(
-    metadata: HeaderMap,
-    content_type: HeaderValue,
+/// The content of an answer that went well.
+pub(crate) struct Content {
     bytes: Vec<u8>,
     encoding: Option<Encoding>,
-) -> Response<Body> {
-    let packed = encoding
-        .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
-        .and_then(|encoding| Some((encoding, encoding.pack(&bytes).ok()?)));
-    let mut response = Response::new(Body::empty());
-    *response.headers_mut() = metadata;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, content_type);
-    headers.append(VARY, HeaderValue::from_static("accept-encoding"));
-    let bytes = match packed {
-        Some((encoding, packed)) => {
+}
+
+impl Content {
+    /// What `write` makes of `message`, compressed where that is worth it and `encoding` says how.
+    pub(crate) async fn of(
+        message: Bytes,
+        write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
+        encoding: Option<Encoding>,
+    ) -> Result<Self, Status> {
+        in_turn(message.len(), move || {
+            let bytes = write(&message)?;
+            let packed = encoding
+                .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
+                .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
+            let (bytes, encoding) = packed.unwrap_or((bytes, None));
+            Ok(Self { bytes, encoding })
+        })
+        .await
+    }
+
+    /// The answer. What it was made of is kept until it is taken, and with it what the call holds.
+    pub(crate) fn answer(
+        self,
+        metadata: HeaderMap,
+        content_type: HeaderValue,
+        made_of: Body,
+    ) -> Response<Body> {
+        let content = http_body_util::Full::new(Bytes::from(self.bytes)).map_err(move |never| {
+            let _kept = &made_of;
+            match never {}
+        });
+        let mut response = Response::new(Body::new(content));
+        *response.headers_mut() = metadata;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, content_type);
+        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+        if let Some(encoding) = self.encoding {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-            packed
         }
-        None => bytes,
-    };
-    response.map(|_| whole(bytes))
+        response
+    }
 }
 
 /// The answer to a call that failed with `status`, which is told in `json`.
@@ -207,27 +228,30 @@ pub(crate) struct Unary {
     pub(crate) trailers: HeaderMap,
     /// The message, plain.
     pub(crate) message: Result<Bytes, Status>,
+    /// What was read: the call holds its place until this is dropped.
+    pub(crate) body: Body,
 }
 
 impl Unary {
     /// Reads `response`, whose message has at most `bytes_max` bytes.
     pub(crate) async fn read(response: Response<Body>, bytes_max: usize) -> Self {
-        let (parts, body) = response.into_parts();
+        let (parts, mut body) = response.into_parts();
         let mut trailers = HeaderMap::new();
         let message = match status_of(&parts.headers) {
             Some(status) => Err(status),
-            None => read(body, bytes_max, &mut trailers).await,
+            None => read(&mut body, bytes_max, &mut trailers).await,
         };
         Self {
             metadata: metadata(&parts.headers),
             trailers: metadata(&trailers),
             message,
+            body,
         }
     }
 }
 
 /// The one message of `body`.
-async fn read(mut body: Body, bytes_max: usize, trailers: &mut HeaderMap) -> Result<Bytes, Status> {
+async fn read(body: &mut Body, bytes_max: usize, trailers: &mut HeaderMap) -> Result<Bytes, Status> {
     let mut buffer = BytesMut::new();
     while let Some(frame) = body.frame().await {
         match frame?.into_data() {
@@ -256,7 +280,45 @@ fn too_large(bytes_max: usize) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use futures_util::stream;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use souk_chassis::layers::messages::framed;
+    use souk_chassis::status::GRPC_STATUS;
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_a_call_holds_is_kept_until_its_answer_in_another_form_is_dropped() {
+        let held = Arc::new(());
+        let of_the_call = Arc::clone(&held);
+        let frames = [
+            Frame::data(framed(b"one")),
+            Frame::trailers(HeaderMap::from_iter([(
+                GRPC_STATUS,
+                "0".parse().expect("a value"),
+            )])),
+        ];
+        let frames = StreamBody::new(stream::iter(frames.map(Ok::<_, Status>)));
+        let body = Body::new(frames.map_err(move |error| {
+            let _held = &of_the_call;
+            error
+        }));
+        let unary = Unary::read(Response::new(body), 100).await;
+        let message = unary.message.expect("a message");
+        let content = Content::of(message, |message| Ok(message.to_vec()), None).await;
+        let response = content
+            .expect("a content")
+            .answer(unary.metadata, JSON, unary.body);
+        let mut body = response.into_body();
+        let frame = body.frame().await.expect("a frame").expect("no error");
+        assert_eq!(frame.into_data().expect("data"), "one");
+        assert_eq!(Arc::strong_count(&held), 2, "nobody may have taken it yet");
+        drop(body);
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
 
     #[test]
     fn details_that_are_none_do_no_harm() {

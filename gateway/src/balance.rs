@@ -164,7 +164,12 @@ impl Balance {
     /// Learns from how a call ended.
     fn note(&self, endpoint: &Endpoint, response: &Response<Body>) {
         let silent = response.extensions().get::<NoAnswer>().is_some();
-        let refused = code_in(response.headers()) == Some(Code::Unavailable);
+        let code = code_in(response.headers());
+        if code == Some(Code::DeadlineExceeded) {
+            // The time was the caller's choice: it may have been too short for any process.
+            return;
+        }
+        let refused = code == Some(Code::Unavailable);
         if !silent && !refused {
             // Written only after something was wrong.
             if endpoint.refusals.load(Ordering::Relaxed) > 0 {

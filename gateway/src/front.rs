@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use prost_reflect::DescriptorPool;
@@ -22,7 +23,7 @@ use tower_http::cors::Cors;
 use crate::answer::{JSON, empty, own, told, whole};
 use crate::config::GatewayConfig;
 use crate::connect::Connect;
-use crate::grpc_web::GrpcWeb;
+use crate::grpc_web::{self, GrpcWeb};
 use crate::hosts::Hosts;
 use crate::json::{self, Json, RouteError, error};
 use crate::openapi;
@@ -143,10 +144,9 @@ impl Ways {
         let request = Request::from_parts(head.clone(), body);
         let (stack, pool, web) = (self.stack.clone(), self.pool.clone(), self.web.clone());
         Box::pin(async move {
-            match stack.own_answer(&head, None).await {
-                Ok(()) => web.oneshot(request).await,
-                Err(refusal) => Ok(error::response(&pool, &refusal)),
-            }
+            let answer = web.oneshot(request).map(|Ok(answer)| answer);
+            let answered = stack.own_answer(&head, None, answer).await;
+            Ok(answered.unwrap_or_else(|refusal| error::response(&pool, &refusal)))
         })
     }
 }
@@ -189,7 +189,13 @@ impl Service<Request<Body>> for Web {
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         match Protocol::of(request.headers()) {
-            Protocol::GrpcWeb => self.grpc_web.call(request),
+            Protocol::GrpcWeb => match grpc_web::refusal(&request) {
+                None => self.grpc_web.call(request),
+                Some(code) => {
+                    let told = told("the method or the content type isn't one of gRPC-Web's");
+                    own(&self.stack, &self.pool, request.into_parts().0, told, empty(code))
+                }
+            },
             Protocol::Grpc => {
                 let told = told("gRPC was asked for by HTTP/1.1");
                 let response = empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);

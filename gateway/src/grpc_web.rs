@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::Request;
 use http::header::{self, HeaderValue};
+use http::{Method, Request, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
@@ -22,6 +22,25 @@ use tonic::body::Body;
 use tonic_web::{GrpcWebLayer, GrpcWebService};
 use tower::util::MapRequest;
 use tower::{Layer as _, ServiceExt as _};
+
+/// The content types of gRPC-Web.
+const CONTENT_TYPES: [&[u8]; 4] = [
+    b"application/grpc-web",
+    b"application/grpc-web+proto",
+    b"application/grpc-web-text",
+    b"application/grpc-web-text+proto",
+];
+
+/// The code of the answer to what is no call though it says gRPC-Web: the translation would give it past all layers.
+pub(crate) fn refusal(request: &Request<Body>) -> Option<StatusCode> {
+    let content_type = request.headers().get(header::CONTENT_TYPE);
+    let is_known = content_type.is_some_and(|value| CONTENT_TYPES.contains(&value.as_bytes()));
+    match (is_known, request.method() == Method::POST) {
+        (true, true) => None,
+        (true, false) => Some(StatusCode::METHOD_NOT_ALLOWED),
+        (false, _) => Some(StatusCode::BAD_REQUEST),
+    }
+}
 
 type Translated = GrpcWebService<MapRequest<Stack, fn(Request<Body>) -> Request<Body>>>;
 

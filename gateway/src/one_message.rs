@@ -23,11 +23,12 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 use tonic::body::Body;
 
-/// Most bytes of a body that are read on the thread of its connection, which others wait for meanwhile.
-const READ_AT_ONCE_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of a body, or of a message of an answer, that are read and written on the thread of its connection, which others wait for
+/// meanwhile.
+const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
-/// Larger bodies are read one for each core at a time: the others wait, with their bytes alone. On threads of their own: each thread keeps
-/// some of the memory that it frees, and among the many that wait for disks each would soon have had a large body.
+/// Larger ones are read and written one for each core at a time: the others wait, with their bytes alone. On threads of their own: each
+/// thread keeps some of the memory that it frees, and among the many that wait for disks each would soon have had a large body.
 static LARGE: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism();
     Builder::new_current_thread()
@@ -64,17 +65,30 @@ enum Step<R> {
     Over,
 }
 
-/// Reads a large body, when it is its turn.
-async fn read_aside(body: BytesMut, reader: impl Read) -> Result<Vec<u8>, Status> {
-    let unread = |error: Box<dyn Error + Send + Sync>| {
-        StatusBuilder::internal("the body couldn't be read")
+/// Does the work that so many bytes make: that of many when it is its turn.
+pub(crate) async fn in_turn<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    if bytes <= AT_ONCE_BYTES_MAX {
+        return work();
+    }
+    aside(work).await
+}
+
+/// Does the work that a large body makes, when it is its turn.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    let undone = |error: Box<dyn Error + Send + Sync>| {
+        StatusBuilder::internal("a large body couldn't be read or written")
             .source(error)
             .build()
     };
-    let threads = LARGE.as_ref().map_err(|error| unread(error.to_string().into()))?;
+    let threads = LARGE.as_ref().map_err(|error| undone(error.to_string().into()))?;
     // Nobody waits for a body any more whose caller has left.
-    let read = AbortOnDropHandle::new(threads.spawn_blocking(move || reader.read(&body)));
-    read.await.unwrap_or_else(|error| Err(unread(error.into())))
+    let done = AbortOnDropHandle::new(threads.spawn_blocking(work));
+    done.await.unwrap_or_else(|error| Err(undone(error.into())))
 }
 
 impl<R> OneMessage<R> {
@@ -112,10 +126,10 @@ impl<R: Read> http_body::Body for OneMessage<R> {
                         else {
                             return Poll::Ready(None);
                         };
-                        if read.len() <= READ_AT_ONCE_BYTES_MAX && !reader.is_compressed() {
+                        if read.len() <= AT_ONCE_BYTES_MAX && !reader.is_compressed() {
                             break reader.read(&read);
                         }
-                        this.step = Step::Reading(Box::pin(read_aside(read, reader)));
+                        this.step = Step::Reading(Box::pin(aside(move || reader.read(&read))));
                     }
                 },
                 Step::Reading(reading) => break ready!(reading.as_mut().poll(cx)),
@@ -225,28 +239,31 @@ mod tests {
 
     use super::*;
 
-    /// Notes which thread read it.
-    struct Noting(Arc<Mutex<BTreeSet<String>>>);
-
-    impl Read for Noting {
-        fn is_compressed(&self) -> bool {
-            true
+    /// The threads that work on 500 bodies of so many bytes.
+    async fn threads_of(bytes: usize) -> BTreeSet<String> {
+        let threads: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let works = (0..500).map(|_| {
+            let threads = Arc::clone(&threads);
+            in_turn(bytes, move || {
+                threads
+                    .lock()
+                    .insert(format!("{:?}", std::thread::current().id()));
+                Ok(())
+            })
+        });
+        for work in join_all(works).await {
+            work.expect("it is done");
         }
-
-        fn read(&self, _: &[u8]) -> Result<Vec<u8>, Status> {
-            self.0.lock().insert(format!("{:?}", std::thread::current().id()));
-            Ok(Vec::new())
-        }
+        let threads = threads.lock();
+        threads.clone()
     }
 
     #[tokio::test]
-    async fn large_bodies_are_read_by_few_threads() {
-        let threads = Arc::default();
-        let reads = (0..500).map(|_| read_aside(BytesMut::new(), Noting(Arc::clone(&threads))));
-        for read in join_all(reads).await {
-            read.expect("it is read");
-        }
+    async fn large_bodies_are_for_few_threads_and_none_of_a_connection() {
+        let own = format!("{:?}", std::thread::current().id());
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        assert!(threads.lock().len() <= cores);
+        let large = threads_of(AT_ONCE_BYTES_MAX + 1).await;
+        assert!(large.len() <= cores && !large.contains(&own));
+        assert_eq!(threads_of(AT_ONCE_BYTES_MAX).await, BTreeSet::from([own]));
     }
 }

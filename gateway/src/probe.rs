@@ -79,8 +79,9 @@ impl Probe {
             .body(Body::empty())
             .map_err(|_| Status::internal("the request of the probe can't be made"))?;
         let answered = self.channel.clone().call(request).await;
-        let response =
-            answered.map_err(|(CallError::NoAnswer(status) | CallError::Request(status))| status)?;
+        let response = answered.map_err(|error| match error {
+            CallError::NoAnswer(status) | CallError::Late(status) | CallError::Request(status) => status,
+        })?;
         if response.status() != StatusCode::OK {
             // Of something in between, which says nothing of the process.
             let answer = format!("the probe was answered with HTTP status {}", response.status());

@@ -84,7 +84,7 @@ impl http_body::Body for Upload {
 }
 
 /// The body of an answer. A connection that breaks on the way is the end of the call with a status, not of the stream. Dropped before its
-/// end, the call is cancelled, also what is still sent for it.
+/// end, the call is cancelled: at once where nothing of the request waits to be sent, and else when its server has room for that, or ends it.
 pub(super) struct Answer {
     body: Incoming,
     /// With trailers.

@@ -38,6 +38,9 @@ pub enum CallError {
     /// The server gave none, as far as is known.
     #[error("no answer")]
     NoAnswer(#[source] Status),
+    /// The call's time was over before, which says nothing of the server: it may have been short.
+    #[error("no answer in time")]
+    Late(#[source] Status),
     /// The request broke off: its sender has failed, not the server.
     #[error("the request broke off")]
     Request(#[source] Status),
@@ -178,7 +181,7 @@ impl Peer {
         let backend = &*self.backend;
         let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
         let status = StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message);
-        CallError::NoAnswer(status.metadata("backend", backend).build())
+        CallError::Late(status.metadata("backend", backend).build())
     }
 }
 

@@ -89,7 +89,7 @@ impl Line {
     ///
     /// # Errors
     /// When it can't be made, in `connect_timeout` at the latest. Whoever asks next tries again.
-    pub(super) async fn connection(&self) -> Attempted {
+    pub(super) async fn connection(self: &Arc<Self>) -> Attempted {
         let attempt = self.attempt.lock().get_or_insert_with(|| self.begin()).clone();
         let attempted = attempt.clone().await;
         if attempted.is_err() {
@@ -111,16 +111,26 @@ impl Line {
         }
     }
 
-    fn begin(&self) -> Shared<BoxFuture<'static, Attempted>> {
+    fn begin(self: &Arc<Self>) -> Shared<BoxFuture<'static, Attempted>> {
         let (dial, time, keepalive) = (self.dial.clone(), self.connect_timeout, self.keepalive);
         let attempt = tokio::spawn(async move {
             let opened = tokio::time::timeout(time, dial.open(keepalive)).await;
             opened.unwrap_or(Err(ConnectError::Late(time)))
         });
         let attempt = attempt.map(|done| done.unwrap_or(Err(ConnectError::Abandoned)));
-        attempt
+        let attempt = attempt
             .map(|opened| opened.map(Arc::new).map_err(Arc::new))
             .boxed()
-            .shared()
+            .shared();
+        // Those who wait may have left before it fails: nobody who comes later shall have that for an answer.
+        let (line, followed) = (Arc::downgrade(self), attempt.clone());
+        tokio::spawn(async move {
+            if followed.clone().await.is_err()
+                && let Some(line) = line.upgrade()
+            {
+                line.forget(|current| current.ptr_eq(&followed));
+            }
+        });
+        attempt
     }
 }

@@ -26,6 +26,10 @@ pub struct ConnectionConfig {
     /// Time for which a client may take none of the bytes that wait for it, before the connection is cut.
     #[serde(with = "duration")]
     pub write_stall_max: Duration,
+    /// Time for which a client may take nothing of an answer that waits for it (the window of an HTTP/2 stream is shut), before the stream
+    /// is reset.
+    #[serde(with = "duration")]
+    pub answer_stall_max: Duration,
 }
 
 impl Default for ConnectionConfig {
@@ -36,6 +40,7 @@ impl Default for ConnectionConfig {
             idle_max: Duration::from_secs(15 * 60),
             first_call_timeout: Duration::from_secs(60),
             write_stall_max: Duration::from_secs(30),
+            answer_stall_max: Duration::from_secs(30),
         }
     }
 }
@@ -49,6 +54,7 @@ impl ConnectionConfig {
             ("idle_max", self.idle_max),
             ("first_call_timeout", self.first_call_timeout),
             ("write_stall_max", self.write_stall_max),
+            ("answer_stall_max", self.answer_stall_max),
         ];
         for (name, _) in settings.iter().filter(|(_, value)| value.is_zero()) {
             problems.push(&format!("{path}.{name}"), "must be more than zero");

@@ -19,6 +19,11 @@ pub const MESSAGE_BYTES_FLOOR: usize = 1024;
 /// the calls of others would wait for them to end.
 const FORWARDED_STREAMS_MAX: u32 = 16_384;
 
+/// Flow-control window of such a stream, in bytes, and of such a connection: what isn't read of the requests of one caller would hold back those
+/// of all others, were there fewer than HTTP/2 has.
+const FORWARDED_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const FORWARDED_CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
+
 /// Sizes of a frame that HTTP/2 allows a server to accept, in bytes (RFC 9113, 4.2).
 const FRAME_BYTES: RangeInclusive<u32> = 16_384..=16_777_215;
 
@@ -122,6 +127,8 @@ impl ServerConfig {
             body_timeout: defaults.deadline_max,
             http2: Http2Config {
                 streams_max: FORWARDED_STREAMS_MAX,
+                stream_window_bytes: FORWARDED_STREAM_WINDOW_BYTES,
+                connection_window_bytes: FORWARDED_CONNECTION_WINDOW_BYTES,
                 ..defaults.http2
             },
             ..defaults

@@ -155,10 +155,8 @@ impl Around for DeadlineLayer {
         inner: &impl Inner,
         mut request: Request<Body>,
     ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let asked = match parse(request.headers()) {
-            Ok(asked) => asked,
-            Err(status) => return Either::Right(refused(status)),
-        };
+        // What is malformed is refused further in.
+        let asked = parse(request.headers()).unwrap_or(None);
         let started = Instant::now();
         let given = asked.unwrap_or(self.default).min(self.max);
         let limited_by = if asked == Some(given) {
@@ -173,7 +171,7 @@ impl Around for DeadlineLayer {
         request.extensions_mut().insert(deadline);
         let call = CURRENT.sync_scope(deadline, || inner.call(request));
         let call = tokio::time::timeout_at(deadline.at, CURRENT.scope(deadline, call));
-        Either::Left(call.map(move |answered| {
+        call.map(move |answered| {
             let Ok(response) = answered else {
                 return refuse(exceeded(given, limited_by));
             };
@@ -186,7 +184,25 @@ impl Around for DeadlineLayer {
                 body: Some(body),
                 time,
             })
-        }))
+        })
+    }
+}
+
+/// Refuses calls with a malformed `grpc-timeout`, behind the layers that judge and count callers: who isn't let in learns nothing else, and
+/// nobody is refused outside of the rates.
+#[derive(Clone, Copy, Debug)]
+pub struct MalformedTimeoutLayer;
+
+impl Around for MalformedTimeoutLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        match parse(request.headers()) {
+            Ok(_) => Either::Left(inner.call(request)),
+            Err(status) => Either::Right(refused(status)),
+        }
     }
 }
 

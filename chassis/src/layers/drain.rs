@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 
-use super::hold::hold_until_end;
+use super::hold::hold_until_dropped;
 use super::{AnswerBody, Around, Inner, refused};
 use crate::health;
 use crate::status::StatusBuilder;
@@ -84,7 +84,7 @@ impl Around for DrainLayer {
             return Either::Right(refused(status));
         }
         let answer = inner.call(request);
-        Either::Left(answer.map(|response| hold_until_end(response, counted)))
+        Either::Left(answer.map(|response| hold_until_dropped(response, counted)))
     }
 }
 

@@ -7,9 +7,10 @@
 //! - a request message beyond the limit is refused by its length, before its bytes are read, and again while it is
 //!   decompressed, so that a bomb unpacks no further than the limit;
 //! - one that would take too much memory once it is decoded is refused before that is done;
+//! - where the RPC takes one message, the first byte of another is refused: whoever waits for the end of the request would read them all;
 //! - requests may be compressed with gzip or zstd, responses are if the client accepts it and the message is worth it.
 //!
-//! A gateway passes messages through: it checks lengths and leaves compression and content alone.
+//! A gateway passes messages through: it checks lengths and number, and leaves compression and content alone.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use tonic::body::Body;
 use tower::Layer;
 
 use super::{AnswerBody, Inner, refuse};
+use crate::methods::Methods;
 use crate::status::{GRPC_STATUS, StatusBuilder};
 
 mod complaint;
@@ -58,6 +60,8 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
 #[derive(Clone, Debug)]
 pub struct MessagesLayer {
     bytes_max: usize,
+    /// Says which RPCs take more than one message.
+    methods: Methods,
     /// `None` where messages aren't looked into.
     layouts: Option<Arc<Layouts>>,
 }
@@ -65,17 +69,19 @@ pub struct MessagesLayer {
 impl MessagesLayer {
     /// For a server: request messages of at most `bytes_max` bytes, which take [`DECODED_BYTES_MAX`] by these layouts at most,
     /// compression both ways.
-    pub fn server(bytes_max: usize, layouts: Arc<Layouts>) -> Self {
+    pub fn server(bytes_max: usize, methods: Methods, layouts: Arc<Layouts>) -> Self {
         Self {
             bytes_max,
+            methods,
             layouts: Some(layouts),
         }
     }
 
     /// For a gateway: request messages of at most `bytes_max` bytes on the wire, otherwise untouched.
-    pub fn pass_through(bytes_max: usize) -> Self {
+    pub fn pass_through(bytes_max: usize, methods: Methods) -> Self {
         Self {
             bytes_max,
+            methods,
             layouts: None,
         }
     }
@@ -93,6 +99,7 @@ impl MessagesLayer {
         };
         let limits = Limits {
             bytes_max: self.bytes_max,
+            is_stream: self.methods.takes_stream(parts.uri.path()),
             decoded,
         };
         let body = match encoding {

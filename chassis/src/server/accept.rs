@@ -3,20 +3,21 @@
 //! hyper is driven directly, not through `tonic::transport::Server`: that one applies `grpc-timeout` itself, with the
 //! wrong code and before our layer could, and has no limit on connections.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::Request;
+use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -33,6 +34,7 @@ use super::guarded::Guarded;
 use super::leftover::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, Leftover};
 use super::lifetime::{Due, Lifetime};
 use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
+use super::stall::{Parts, Streams};
 use super::watched::Watched;
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
@@ -99,7 +101,7 @@ pub async fn serve(
 /// The open connections.
 struct Connections {
     stack: Stack,
-    http2: http2::Builder<TokioExecutor>,
+    http2: http2::Builder<Streams>,
     http1: http1::Builder,
     places: Arc<Semaphore>,
     workers: Workers,
@@ -118,7 +120,9 @@ struct Connections {
 
 impl Connections {
     fn new(stack: Stack, config: &ServerConfig) -> Self {
-        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let mut builder = http2::Builder::new(Streams {
+            stall_max: config.connection.answer_stall_max,
+        });
         builder
             .timer(TokioTimer::new())
             .max_concurrent_streams(config.http2.streams_max)
@@ -249,7 +253,7 @@ struct Connection {
     member: Member,
     ends: Ends,
     stack: Stack,
-    http2: http2::Builder<TokioExecutor>,
+    http2: http2::Builder<Streams>,
     http1: http1::Builder,
     opening: Opening,
     opening_deadline: Instant,
@@ -386,10 +390,11 @@ struct Counted {
 }
 
 impl Future for Counted {
-    type Output = <ResponseFuture as Future>::Output;
+    type Output = Result<Response<Parts>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.answer.as_mut().poll(cx)
+        let answered = ready!(self.answer.as_mut().poll(cx));
+        Poll::Ready(answered.map(|response| response.map(Parts::new)))
     }
 }
 

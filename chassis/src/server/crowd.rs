@@ -45,32 +45,28 @@ struct Address {
 impl Open {
     /// Sends the oldest stranger of `among` from before `newcomer` away, or the oldest that only asks for health where there is no other.
     fn push_out(&mut self, newcomer: u64, among: Option<IpAddr>) -> bool {
-        let those = |open: &Self| -> Vec<(u64, Standing)> {
-            let of = |(id, stranger): (&u64, &Stranger)| (*id, stranger.pulse.standing());
-            let Some(address) = among else {
-                return open.strangers.range(..newcomer).map(of).collect();
-            };
-            let there = open
-                .addresses
-                .get(&address)
-                .into_iter()
-                .flat_map(|there| &there.strangers);
-            there
-                .filter_map(|id| open.strangers.get_key_value(id))
-                .map(of)
-                .collect()
+        let those: Box<dyn Iterator<Item = (&u64, &Stranger)>> = match among {
+            None => Box::new(self.strangers.range(..newcomer)),
+            Some(address) => {
+                let there = self.addresses.get(&address).map(|there| &there.strangers);
+                let there = there.into_iter().flatten();
+                Box::new(there.filter_map(|id| self.strangers.get_key_value(id)))
+            }
         };
-        let mut found = None;
-        for (id, standing) in those(self) {
-            match standing {
-                // Who was let in once is no stranger any more, and isn't looked at again.
-                Standing::Caller => drop(self.forget(id)),
+        let (mut found, mut callers) = (None, Vec::new());
+        for (&id, stranger) in those {
+            match stranger.pulse.standing() {
+                Standing::Caller => callers.push(id),
                 Standing::Probe => found = found.or(Some(id)),
                 Standing::Stranger => {
                     found = Some(id);
                     break;
                 }
             }
+        }
+        // Who was let in once is no stranger any more, and isn't looked at again.
+        for id in callers {
+            self.forget(id);
         }
         let Some(stranger) = found.and_then(|id| self.forget(id)) else {
             return false;

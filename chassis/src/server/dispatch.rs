@@ -10,16 +10,18 @@ use tonic::body::Body;
 use tower::Layer as _;
 
 use super::mounted::Mounted;
-use crate::health::{self, MESSAGE_BYTES_MAX};
+use crate::health;
 use crate::layers::messages::{Layouts, Messages, MessagesLayer};
 use crate::layers::{AnswerBody, AnyService, Inner};
-use crate::methods::service_of;
+use crate::methods::{Methods, service_of};
+use crate::reflection::{self, Reflection};
 
 /// Chooses by the name of the service in the path.
 pub(super) struct Dispatch {
     mounted: Messages<Mounted>,
     /// Whoever may call is heard, so in few words.
     health: Messages<AnyService>,
+    reflection: Reflection,
     forwarded: BTreeSet<String>,
     forwarder: Option<Messages<AnyService>>,
 }
@@ -28,16 +30,21 @@ impl Dispatch {
     pub(super) fn new(
         mounted: Mounted,
         health: AnyService,
+        reflection: Mounted,
         forwarded: Vec<String>,
         forwarder: Option<AnyService>,
         message_bytes_max: usize,
-        layouts: Arc<Layouts>,
+        methods: &Methods,
+        layouts: &Arc<Layouts>,
     ) -> Self {
+        let unpacks = |bytes_max| MessagesLayer::server(bytes_max, methods.clone(), Arc::clone(layouts));
+        let passes = MessagesLayer::pass_through(message_bytes_max, methods.clone());
         Self {
-            health: MessagesLayer::server(MESSAGE_BYTES_MAX, Arc::clone(&layouts)).layer(health),
-            mounted: MessagesLayer::server(message_bytes_max, layouts).layer(mounted),
+            health: unpacks(health::MESSAGE_BYTES_MAX).layer(health),
+            reflection: Reflection::new(unpacks(reflection::MESSAGE_BYTES_MAX).layer(reflection)),
+            mounted: unpacks(message_bytes_max).layer(mounted),
             forwarded: forwarded.into_iter().collect(),
-            forwarder: forwarder.map(|to| MessagesLayer::pass_through(message_bytes_max).layer(to)),
+            forwarder: forwarder.map(|to| passes.layer(to)),
         }
     }
 }
@@ -48,11 +55,14 @@ impl Inner for Dispatch {
         if health::is_asked(path) {
             return Either::Left(self.health.call(request).map(boxed).left_future());
         }
+        if reflection::is_asked(path) {
+            return Either::Right(self.reflection.call(request).map(boxed).left_future());
+        }
         match &self.forwarder {
             Some(forwarder) if self.forwarded.contains(service_of(path)) => {
                 Either::Left(forwarder.call(request).map(boxed).right_future())
             }
-            _ => Either::Right(self.mounted.call(request).map(boxed)),
+            _ => Either::Right(self.mounted.call(request).map(boxed).right_future()),
         }
     }
 }

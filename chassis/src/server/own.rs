@@ -4,7 +4,10 @@ use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::layers::concurrency::RETRY_AFTER;
+use crate::layers::pool::Full;
 use crate::layers::{AnswerBody, Inner, refuse};
+use crate::status::StatusBuilder;
 
 /// What is told of the answer to a request, in its extensions; `None` when it went well.
 #[derive(Clone, Debug)]
@@ -26,6 +29,24 @@ impl Inner for Answer {
         response.extensions_mut().insert(Own);
         response
     }
+}
+
+/// Refuses one more of `max` that nobody has taken yet.
+pub(super) fn too_many(full: Full, max: usize) -> Status {
+    let (reason, message) = match full {
+        Full::All => (
+            "OWN_ANSWER_LIMIT",
+            "the server has too many answers that nobody takes; retry with backoff",
+        ),
+        Full::Share => (
+            "CALLER_OWN_ANSWER_LIMIT",
+            "this address has too many answers that it doesn't take; take them, then retry",
+        ),
+    };
+    StatusBuilder::resource_exhausted(reason, message)
+        .metadata("limit", max)
+        .retry_after(RETRY_AFTER)
+        .build()
 }
 
 /// Did the answer come through the layers?

@@ -138,7 +138,7 @@ impl Admit for GatewayGuard {
             return next.run(request);
         }
         let identity = match identified {
-            Some(Identified(identity)) => Ok(identity),
+            Some(Identified(identity)) => identity,
             None => given.and_then(|given| known.identify(&given)),
         };
         let identity = match identity {
@@ -171,9 +171,9 @@ impl Admit for GatewayGuard {
     }
 }
 
-/// Who calls, found out already for the trace of the call.
+/// Who calls, or why nobody is known, found out already for the trace of the call: it may have cost a signature.
 #[derive(Clone, Debug)]
-struct Identified(Identity);
+struct Identified(Result<Identity, Box<Status>>);
 
 impl Believe for GatewayGuard {
     fn believes(&self, request: &mut Request<Body>) -> bool {
@@ -182,11 +182,10 @@ impl Believe for GatewayGuard {
             (TracesOf::Nobody, _) => false,
             (TracesOf::Callers, Some(known)) => {
                 let given = given(request.headers());
-                let Ok(identity) = given.and_then(|given| known.identify(&given)) else {
-                    return false;
-                };
+                let identity = given.and_then(|given| known.identify(&given));
+                let is_known = identity.is_ok();
                 request.extensions_mut().insert(Identified(identity));
-                true
+                is_known
             }
         }
     }
@@ -349,7 +348,7 @@ mod tests {
             tokens: None,
             credentials: Reloaded::fixed(CredentialKeys::random().expect("random bytes")),
         });
-        let believed = |traces, known: Option<&Arc<Known>>, key: &str| {
+        let believed = |traces: TracesOf, known: Option<&Arc<Known>>, key: &str| {
             let guard = GatewayGuard {
                 known: known.cloned(),
                 methods: Methods::default(),
@@ -359,10 +358,12 @@ mod tests {
             let value = HeaderValue::try_from(key).expect("a value");
             request.headers_mut().insert(API_KEY, value);
             let believed = guard.believes(&mut request);
-            assert!(
-                request.headers().contains_key(API_KEY),
-                "admission looks at it, too"
-            );
+            assert!(request.headers().contains_key(API_KEY), "admission takes it away");
+            if let Some(Identified(identity)) = request.extensions().get() {
+                assert_eq!(identity.is_ok(), believed, "admission is told");
+            } else {
+                assert!(known.is_none_or(|_| traces != TracesOf::Callers));
+            }
             believed
         };
         for (traces, of_known, of_strangers, without) in [

@@ -95,6 +95,26 @@ async fn one_that_refuses_is_left_out_for_longer_and_longer_until_it_answers() {
 }
 
 #[tokio::test]
+async fn who_gives_a_call_too_little_time_says_nothing_of_a_process() {
+    // Takes connections, and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = silent.local_addr().expect("an address");
+    let uri = format!("http://{address}").parse().expect("an address");
+    let client = Client::remote("shop", &uri, &ClientConfig::default(), methods()).expect("an address");
+    let measured = Measured::new();
+    let balance = spread([client]).measured("shop", &measured.meter());
+    let mut hurried = request();
+    hurried
+        .headers_mut()
+        .insert("grpc-timeout", "10m".parse().expect("a value"));
+    let (response, _) = balance.call(hurried, None).await;
+    assert_eq!(code_in(response.headers()), Some(Code::DeadlineExceeded));
+    assert_eq!(measured.sum(&EJECTIONS), Some(0));
+}
+
+#[tokio::test]
 async fn when_all_are_out_all_are_in() {
     let balance = spread([absent(), absent()]);
     let mut picks = [0; 2];

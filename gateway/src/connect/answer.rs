@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 use tonic_types::pb;
 
 use super::request::{Asked, Codec, ENVELOPE_BYTES, Shape};
-use crate::answer::{Messages, Next, Unary, failure, metadata, status_of, success};
+use crate::answer::{Content, Messages, Next, Unary, failure, metadata, status_of};
 use crate::json::as_json;
 
 /// The flag of the envelope that ends a stream.
@@ -97,11 +97,20 @@ pub(super) async fn unary(
             headers.append(name, value.clone());
         }
     }
-    let written = answer
-        .message
-        .and_then(|message| write(asked.shape.codec, &kind, &message));
+    let codec = asked.shape.codec;
+    let written = match answer.message {
+        Ok(message) => {
+            Content::of(
+                message,
+                move |message| write(codec, &kind, message),
+                asked.accepts,
+            )
+            .await
+        }
+        Err(status) => Err(status),
+    };
     match written {
-        Ok(bytes) => success(headers, asked.shape.content_type(), bytes, asked.accepts),
+        Ok(content) => content.answer(headers, asked.shape.content_type(), answer.body),
         Err(status) => {
             let mut response = error(pool, asked.shape, &status);
             response.headers_mut().extend(headers);
@@ -130,12 +139,15 @@ pub(super) fn stream(
     let headers = metadata(&parts.headers);
     let body = match status_of(&parts.headers) {
         Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
-        None => Body::new(Envelopes {
-            messages: Some(Messages::new(&parts.headers, body, bytes_max)),
-            codec: shape.codec,
-            kind,
-            pool,
-        }),
+        None => {
+            let codec = shape.codec;
+            let enveloped = move |message: &[u8]| Ok(envelope(0, &write(codec, &kind, message)?));
+            Body::new(Envelopes {
+                messages: Messages::new(&parts.headers, body, bytes_max, enveloped),
+                pool,
+                ended: false,
+            })
+        }
     };
     enveloped(shape, headers, body)
 }
@@ -176,11 +188,9 @@ fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &Heade
 
 /// A body of messages as a body of envelopes.
 struct Envelopes {
-    /// `None` once they have ended.
-    messages: Option<Messages>,
-    codec: Codec,
-    kind: MessageDescriptor,
+    messages: Messages,
     pool: DescriptorPool,
+    ended: bool,
 }
 
 impl http_body::Body for Envelopes {
@@ -192,22 +202,19 @@ impl http_body::Body for Envelopes {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        let Some(messages) = &mut this.messages else {
+        if this.ended {
             return Poll::Ready(None);
-        };
-        let (status, trailers) = match std::task::ready!(messages.poll_next(cx)) {
-            Next::Message(message) => match write(this.codec, &this.kind, &message) {
-                Ok(bytes) => return Poll::Ready(Some(Ok(Frame::data(envelope(0, &bytes))))),
-                Err(status) => (Some(status), HeaderMap::new()),
-            },
+        }
+        let (status, trailers) = match std::task::ready!(this.messages.poll_next(cx)) {
+            Next::Message(envelope) => return Poll::Ready(Some(Ok(Frame::data(envelope)))),
             Next::End { status, trailers } => (status, trailers),
         };
-        this.messages = None;
+        this.ended = true;
         let end = end_envelope(&this.pool, status.as_ref(), &trailers);
         Poll::Ready(Some(Ok(Frame::data(end))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.messages.is_none()
+        self.ended
     }
 }

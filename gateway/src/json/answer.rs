@@ -8,7 +8,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::error;
-use crate::answer::{JSON, Unary, success};
+use crate::answer::{Content, JSON, Unary};
 
 /// The JSON answer to a unary call.
 pub(crate) async fn unary(
@@ -19,9 +19,12 @@ pub(crate) async fn unary(
     encoding: Option<Encoding>,
 ) -> Response<Body> {
     let answer = Unary::read(response, bytes_max).await;
-    let written = answer.message.and_then(|message| as_json(kind, &message));
+    let written = match answer.message {
+        Ok(message) => Content::of(message, |message| as_json(kind, message), encoding).await,
+        Err(status) => Err(status),
+    };
     match written {
-        Ok(json) => success(answer.metadata, JSON, json, encoding),
+        Ok(json) => json.answer(answer.metadata, JSON, answer.body),
         Err(status) => {
             let mut response = error::response(pool, &status);
             response.headers_mut().extend(answer.metadata);

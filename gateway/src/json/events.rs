@@ -62,12 +62,14 @@ pub(crate) fn stream(
         response.headers_mut().extend(metadata(&parts.headers));
         return response;
     }
+    let (kind, id) = (route.method.output(), resumes(route).map(|(from, _)| from));
     let events = Events {
-        messages: Some(Messages::new(&parts.headers, body, bytes_max)),
-        kind: route.method.output(),
-        id: resumes(route).map(|(from, _)| from),
+        messages: Messages::new(&parts.headers, body, bytes_max, move |message| {
+            of_message(kind.clone(), id, message)
+        }),
         pool: pool.clone(),
         heartbeat: Box::pin(tokio::time::sleep(HEARTBEAT)),
+        ended: false,
     };
     let mut response = Response::new(Body::new(events));
     *response.headers_mut() = metadata(&parts.headers);
@@ -79,31 +81,28 @@ pub(crate) fn stream(
 
 /// A body of messages as a body of events.
 struct Events {
-    /// `None` once they have ended.
-    messages: Option<Messages>,
-    kind: MessageDescriptor,
-    /// The field that is the `id`.
-    id: Option<&'static str>,
+    messages: Messages,
     pool: DescriptorPool,
     heartbeat: Pin<Box<Sleep>>,
+    ended: bool,
 }
 
 impl Events {
-    /// A message as an event.
-    fn message(&self, message: &[u8]) -> Result<Bytes, Status> {
-        let message = answer::decode(self.kind.clone(), message)?;
-        let id = self.id.and_then(|field| read_id(&message, field));
-        Ok(event(None, id.as_deref(), &answer::write(&message)?))
-    }
-
     /// The last event.
     fn end(&mut self, status: Option<&Status>) -> Bytes {
-        self.messages = None;
+        self.ended = true;
         match status {
             Some(status) => event(Some("error"), None, &error::json(&self.pool, status)),
             None => event(Some("end"), None, b"{}"),
         }
     }
+}
+
+/// A message as an event, whose `id` is in the field `id` of it.
+fn of_message(kind: MessageDescriptor, id: Option<&str>, message: &[u8]) -> Result<Bytes, Status> {
+    let message = answer::decode(kind, message)?;
+    let id = id.and_then(|field| read_id(&message, field));
+    Ok(event(None, id.as_deref(), &answer::write(&message)?))
 }
 
 /// The `id` of an event.
@@ -140,14 +139,11 @@ impl http_body::Body for Events {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        let Some(messages) = &mut this.messages else {
+        if this.ended {
             return Poll::Ready(None);
-        };
-        let next = match messages.poll_next(cx) {
-            Poll::Ready(Next::Message(message)) => match this.message(&message) {
-                Ok(event) => event,
-                Err(status) => this.end(Some(&status)),
-            },
+        }
+        let next = match this.messages.poll_next(cx) {
+            Poll::Ready(Next::Message(event)) => event,
             Poll::Ready(Next::End { status, .. }) => this.end(status.as_ref()),
             Poll::Pending if this.heartbeat.as_mut().poll(cx).is_ready() => Bytes::from_static(b":\n\n"),
             Poll::Pending => return Poll::Pending,
@@ -157,7 +153,7 @@ impl http_body::Body for Events {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.messages.is_none()
+        self.ended
     }
 }
 

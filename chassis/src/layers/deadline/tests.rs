@@ -2,6 +2,7 @@ use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
+use crate::layers::AnyService;
 use crate::layers::testing::{CHECK, answering, call, end, request, request_with, stream};
 
 const DEFAULT: Duration = Duration::from_secs(10);
@@ -34,6 +35,22 @@ fn timeouts_are_read_as_the_protocol_writes_them() {
         assert_eq!(status.code(), Code::InvalidArgument, "{text}");
     }
     assert_eq!(parse(&HeaderMap::new()).expect("none"), None);
+}
+
+#[tokio::test]
+async fn a_malformed_time_is_refused_behind_those_who_judge_callers() {
+    let asked = || request_with(CHECK, GRPC_TIMEOUT, "x");
+    let judges = layer().layer(answering(|_| {
+        std::future::ready(refuse(Status::unauthenticated("who are you?")))
+    }));
+    let (_, status) = end(call(&judges, asked()).await).await;
+    assert_eq!(status.code(), Code::Unauthenticated);
+    let behind = MalformedTimeoutLayer.layer(answering(|_| std::future::ready(refuse(Status::ok("")))));
+    let (_, status) = end(call(&layer().layer(AnyService::layered(behind)), asked()).await).await;
+    assert_eq!(
+        crate::status::reason(&status).as_deref(),
+        Some("GRPC_TIMEOUT_INVALID")
+    );
 }
 
 #[test]

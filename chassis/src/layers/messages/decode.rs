@@ -15,6 +15,12 @@ use super::encoding::{Encoding, UnpackError};
 use super::frame::{self, FrameScanner, Header};
 use crate::status::StatusBuilder;
 
+/// Bytes of messages that are unpacked until others have their turn.
+const TURN_BYTES: usize = 64 * 1024;
+
+/// What each message counts of them at least: a small one takes its time, too.
+const TURN_BYTES_MIN: usize = 1024;
+
 /// A body whose messages keep the limits; the bytes pass unchanged.
 pub(super) struct CheckedBody {
     body: Body,
@@ -77,6 +83,10 @@ pub(super) struct DecodedBody {
     limits: Limits,
     /// What has arrived of the message that isn't all there yet: at most one message and one chunk.
     buffer: BytesMut,
+    /// Whether a message has been there.
+    begun: bool,
+    /// Bytes unpacked in this turn.
+    turn: usize,
     trailers: Option<HeaderMap>,
     complaint: Complaint,
 }
@@ -88,6 +98,8 @@ impl DecodedBody {
             encoding,
             limits,
             buffer: BytesMut::new(),
+            begun: false,
+            turn: 0,
             trailers: None,
             complaint,
         }
@@ -95,6 +107,9 @@ impl DecodedBody {
 
     /// The next message with a new header, if it is all there.
     fn message(&mut self) -> Result<Option<Bytes>, Status> {
+        if self.begun && !self.limits.is_stream && !self.buffer.is_empty() {
+            return Err(frame::too_many());
+        }
         let Some((header, message)) = frame::next(&mut self.buffer, self.limits.bytes_max)? else {
             return Ok(None);
         };
@@ -104,6 +119,8 @@ impl DecodedBody {
             message
         };
         self.limits.check(&plain)?;
+        self.begun = true;
+        self.turn += plain.len().max(TURN_BYTES_MIN);
         let mut out = BytesMut::with_capacity(frame::HEADER_BYTES + plain.len());
         Header {
             compressed: false,
@@ -142,6 +159,12 @@ impl http_body::Body for DecodedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
+        // Many that are small as they come may be unpacked for whoever reads on: the thread has other connections.
+        if this.turn >= TURN_BYTES {
+            this.turn = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         loop {
             match this.message() {
                 Ok(Some(message)) => return Poll::Ready(Some(Ok(Frame::data(message)))),

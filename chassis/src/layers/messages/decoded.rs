@@ -28,6 +28,8 @@ const TEXT_BYTES_MIN: usize = 8;
 pub(super) struct Limits {
     /// Most bytes of one.
     pub(super) bytes_max: usize,
+    /// May there be more than one?
+    pub(super) is_stream: bool,
     /// `None` where they aren't decoded.
     pub(super) decoded: Option<DecodedLimit>,
 }

@@ -71,12 +71,20 @@ pub(super) fn too_large(bytes: usize, bytes_max: usize) -> Status {
         .build()
 }
 
+/// The refusal of what comes behind the one message that an RPC takes, with the code that gRPC has for that.
+pub(super) fn too_many() -> Status {
+    let message = "the call takes one message, and more was sent behind it; make a call for each";
+    StatusBuilder::unimplemented("ONE_MESSAGE_MAX", message).build()
+}
+
 /// Follows the frames through chunks of any size, copying nothing but headers, and messages that have to be seen whole.
 #[derive(Debug, Default)]
 pub(super) struct FrameScanner {
     header: [u8; HEADER_BYTES],
     filled: usize,
     left: usize,
+    /// Messages that have begun.
+    begun: usize,
     /// What has arrived of a message that has to be seen whole.
     content: Option<Vec<u8>>,
     /// Bytes of the next prefix of it that is checked.
@@ -87,7 +95,8 @@ impl FrameScanner {
     /// Looks at the next chunk.
     ///
     /// # Errors
-    /// When a frame in it is malformed or announces a message beyond the limits, or when it ends a message that is beyond them.
+    /// When a frame in it is malformed, is one too many or announces a message beyond the limits, or when it ends a message that is beyond
+    /// them.
     pub(super) fn scan(&mut self, mut chunk: &[u8], limits: &Limits) -> Result<(), Status> {
         while !chunk.is_empty() {
             if self.left > 0 {
@@ -107,6 +116,8 @@ impl FrameScanner {
                 {
                     limits.check(&content)?;
                 }
+            } else if self.begun > 0 && !limits.is_stream {
+                return Err(too_many());
             } else {
                 let wanted = HEADER_BYTES - self.filled;
                 let taken = wanted.min(chunk.len());
@@ -118,6 +129,7 @@ impl FrameScanner {
                     let header = Header::read(self.header)?.within(limits.bytes_max)?;
                     self.left = header.bytes;
                     self.filled = 0;
+                    self.begun += 1;
                     self.content = limits.concern(header.bytes).then(Vec::new);
                     self.prefix = PREFIX_BYTES_MIN;
                 }
