@@ -12,7 +12,7 @@ use souk_proto::search::v1::{self as pb, index_change::Kind};
 use crate::error::Result;
 use crate::wire::{duration_to_wire, settled, signed};
 
-/// Most changes of one request.
+/// Most changes of one request that are looked at; more break its rules.
 const CHANGES_MAX: usize = 64;
 /// Longest name of what fills a field, in characters.
 const SOURCE_CHARS_MAX: usize = 256;
@@ -36,7 +36,7 @@ pub async fn get(engine: &Engine, name: &str) -> Result<pb::Index> {
     Ok(to_wire(engine.index(name).await?))
 }
 
-/// Changes what can be searched in a table, or only says what that would come to.
+/// Changes what can be searched in a table, or only says what that would come to. Of the request `violations` are known.
 ///
 /// # Errors
 /// [`souk_engine::EngineError::NotFound`], [`crate::Error::Invalid`], [`souk_engine::EngineError::IndexBuilding`]; what store
@@ -46,13 +46,9 @@ pub async fn update(
     name: &str,
     changes: &[pb::IndexChange],
     validate_only: bool,
+    mut violations: Violations,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
     let mut redesign = engine.redesign(name).await?;
-    let mut violations = Violations::new();
-    if !(1..=CHANGES_MAX).contains(&changes.len()) {
-        let message = format!("has {} entries, must have 1 to {CHANGES_MAX}", changes.len());
-        violations.push("changes", "OUT_OF_RANGE", message);
-    }
     let path = FieldPath::root("changes");
     for (at, change) in changes.iter().enumerate().take(CHANGES_MAX) {
         let at = path.index(at);
@@ -90,36 +86,24 @@ fn kind(change: &IndexChange) -> &'static str {
 
 /// Reads a change; `None` comes with a violation.
 fn from_wire(change: &pb::IndexChange, at: &FieldPath, violations: &mut Violations) -> Option<IndexChange> {
-    Some(match &change.kind {
-        None => {
-            violations.push(
-                at,
-                "FIELD_REQUIRED",
-                "needs add_field, drop_field or set_analyzer",
-            );
-            return None;
-        }
-        Some(Kind::AddField(add)) => {
+    Some(match change.kind.as_ref()? {
+        Kind::AddField(add) => {
             let at = at.field("add_field");
             check_source(&add.source, &at, violations);
             IndexChange::AddField {
-                field: add.field.clone(),
+                field: Some(add.field.clone()).filter(|field| !field.is_empty())?,
                 kind: fields::kind(add, &at, violations)?,
                 source: add.source.clone(),
             }
         }
-        Some(Kind::DropField(drop)) => IndexChange::DropField {
+        Kind::DropField(drop) => IndexChange::DropField {
             field: drop.field.clone(),
         },
-        Some(Kind::SetAnalyzer(set)) => {
+        Kind::SetAnalyzer(set) => {
             let at = at.field("set_analyzer").field("analyzer");
-            let Some(analyzer) = &set.analyzer else {
-                violations.required(at);
-                return None;
-            };
             IndexChange::SetAnalyzer {
                 field: set.field.clone(),
-                analyzer: fields::analyzer(analyzer, &at, violations)?,
+                analyzer: fields::analyzer(set.analyzer.as_ref()?, &at, violations)?,
             }
         }
     })

@@ -18,7 +18,7 @@ use souk_engine::{
 };
 
 use crate::error::{Error, Result};
-use crate::wire::{LIST_SIZE_DEFAULT, LIST_SIZE_MAX, min_sequence, page_size, settled};
+use crate::wire::{LIST_SIZE_DEFAULT, LIST_SIZE_MAX, checked, page_size, unsigned};
 
 /// One table with its index, for the RPCs on its resources. Clones share it.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl<R: Resource> Resources<R> {
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::SequenceAhead`], [`Error::Invalid`].
     pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R>>> {
-        Ok(self.of_call().get(id, sequence(min_sequence)?).await?)
+        Ok(self.of_call().get(id, unsigned(min_sequence)).await?)
     }
 
     /// See [`Collection::get_batch`]; up to [`crate::wire::GET_BATCH_MAX`].
@@ -147,7 +147,7 @@ impl<R: Resource> Resources<R> {
     /// # Errors
     /// [`EngineError::SequenceAhead`], [`Error::Invalid`].
     pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R>>> {
-        Ok(self.of_call().get_batch(ids, sequence(min_sequence)?).await?)
+        Ok(self.of_call().get_batch(ids, unsigned(min_sequence)).await?)
     }
 
     /// See [`Collection::update`].
@@ -176,23 +176,13 @@ impl<R: Resource> Resources<R> {
     /// # Errors
     /// [`Error::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`Error::Invalid`].
     pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<R>> {
-        let mut violations = Violations::new();
-        let page_size = page_size(
-            request.page_size,
-            LIST_SIZE_DEFAULT,
-            LIST_SIZE_MAX,
-            "page_size",
-            &mut violations,
-        );
-        let min_sequence = min_sequence(request.min_sequence, "min_sequence", &mut violations);
-        settled(violations)?;
         let list = ListQuery {
             index: request.index,
             prefix: request.prefix,
             direction: request.direction,
-            page_size,
+            page_size: page_size(request.page_size, LIST_SIZE_DEFAULT, LIST_SIZE_MAX),
             page_token: request.page_token,
-            min_sequence,
+            min_sequence: unsigned(request.min_sequence),
         };
         Ok(self.of_call().list_by(list).await?)
     }
@@ -208,13 +198,10 @@ impl<R: Resource> Resources<R> {
     ) -> Result<impl Stream<Item = Result<ExportBlock<R>, EngineError>> + Send + use<R>> {
         let collection = self.of_call();
         let start = if request.resume_token.is_empty() {
-            let mut violations = Violations::new();
-            let slice = slice(&request, collection.slices_max(), &mut violations);
-            let min_sequence = min_sequence(request.min_sequence, "min_sequence", &mut violations);
             ExportStart::Slice {
-                slice: crate::wire::checked(slice, violations)?,
+                slice: slice(&request, collection.slices_max())?,
                 snapshot_token: Some(&*request.snapshot_token).filter(|token| !token.is_empty()),
-                min_sequence,
+                min_sequence: unsigned(request.min_sequence),
             }
         } else {
             ExportStart::Resume(&request.resume_token)
@@ -231,15 +218,7 @@ impl<R: Resource> Resources<R> {
         &self,
         after_sequence: Option<i64>,
     ) -> Result<impl Stream<Item = Result<WatchEvent<R>, EngineError>> + Send + use<R>> {
-        let mut violations = Violations::new();
-        let after = after_sequence.map(|given| {
-            u64::try_from(given).unwrap_or_else(|_| {
-                let message = format!("is {given}, must not be negative; 0 is everything that is kept");
-                violations.push("after_sequence", "OUT_OF_RANGE", message);
-                0
-            })
-        });
-        settled(violations)?;
+        let after = after_sequence.map(unsigned);
         Ok(self.of_call().watch(after).await?)
     }
 }
@@ -263,23 +242,16 @@ fn current_call() -> Call {
     }
 }
 
-/// The `min_sequence` of a request.
-fn sequence(given: i64) -> Result<u64> {
+/// The slice of a request. How many there may be depends on who asks.
+fn slice(request: &ExportRequest, max: u16) -> Result<Slice> {
     let mut violations = Violations::new();
-    let sequence = min_sequence(given, "min_sequence", &mut violations);
-    settled(violations)?;
-    Ok(sequence)
-}
-
-/// The slice of a request; `None` comes with a violation.
-fn slice(request: &ExportRequest, max: u16, violations: &mut Violations) -> Option<Slice> {
     let count = match u16::try_from(request.slice_count) {
         Ok(0) => 1,
         Ok(count) if count <= max => count,
         Ok(_) | Err(_) => {
             let message = format!("is {}, must be 0 to {max}", request.slice_count);
             violations.push("slice_count", "OUT_OF_RANGE", message);
-            return None;
+            return checked(None, violations);
         }
     };
     let slice = u16::try_from(request.slice).ok();
@@ -288,7 +260,7 @@ fn slice(request: &ExportRequest, max: u16, violations: &mut Violations) -> Opti
         let message = format!("is {}, must be 0 to {}", request.slice, count - 1);
         violations.push("slice", "OUT_OF_RANGE", message);
     }
-    slice
+    checked(slice, violations)
 }
 
 /// An error of a search, with one of the index `placed` under the paths of the request.

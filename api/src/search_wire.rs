@@ -21,13 +21,12 @@
 use std::time::Duration;
 
 use souk_chassis::status::FieldPath;
-use souk_engine::views::VIEW_KEEP_MAX;
 use souk_index::limits::{MAX_SKIP, MAX_SORTS};
 use souk_index::{Error as IndexError, Highlight, Query, Schema, SearchRequest, TotalRequest};
 use souk_proto::search::v1::{self as pb, total_request};
 
 use crate::error::{Error, rerooted};
-use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, duration, min_sequence, page_size};
+use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, broken, duration, page_size, unsigned};
 
 mod aggregation;
 mod clusters;
@@ -56,7 +55,7 @@ pub(crate) use profile::profile;
 pub(crate) use result::{sort_values, total};
 pub(crate) use suggest::{WireSuggest, suggest, suggest_error};
 
-use reader::Reader;
+use reader::{Reader, enumeration, name};
 
 /// A search as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,39 +80,27 @@ pub(crate) struct WireSearch {
 /// [`Error::InvalidQuery`] or [`Error::Invalid`] with all violations.
 pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<WireSearch, Error> {
     let at = FieldPath::root(path);
-    let mut reader = Reader::new(schema);
-    let highlight = search.highlight.map_or(Some(None), |highlight| {
-        reader.highlight(highlight, &at.field("highlight")).map(Some)
-    });
+    let mut reader = Reader::new(schema, broken(&search, &at), &at);
+    let highlight = search
+        .highlight
+        .map_or(Some(None), |highlight| Reader::highlight(highlight).map(Some));
     let query = search.query.map_or(Some(Query::MatchAll), |query| {
         reader.tree(&query, &at.field("query"))
     });
     let sort = orders(&search.sort, &at.field("sort"), &mut reader);
     let aggregations = reader.aggregations(&search.aggregations, &at.field("aggregations"), 1);
     reader.end_of_query();
-    let violations = &mut reader.violations;
-    let size = page_size(
-        search.page_size,
-        SEARCH_SIZE_DEFAULT,
-        SEARCH_SIZE_MAX,
-        at.field("page_size"),
-        violations,
-    );
+    let size = page_size(search.page_size, SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX);
     let skip = skip(search.skip, &search.page_token, &at.field("skip"), &mut reader);
-    let total = counted(search.total.as_ref(), &at.field("total"), &mut reader);
-    let hits = reader
-        .enumeration(search.hits_mode, &at.field("hits_mode"))
-        .map(|mode| match mode {
-            pb::HitsMode::Unspecified => pb::HitsMode::Full,
-            mode @ (pb::HitsMode::Full | pb::HitsMode::Keys | pb::HitsMode::None) => mode,
-        });
-    let min_sequence = min_sequence(
-        search.min_sequence,
-        at.field("min_sequence"),
-        &mut reader.violations,
-    );
-    let keep_view = kept(search.keep_view.as_ref(), &at.field("keep_view"), &mut reader);
-    let collapse = collapsed(search.collapse.as_ref(), &at.field("collapse"), &mut reader);
+    let total = counted(search.total.as_ref());
+    let hits = enumeration(search.hits_mode).map(|mode| match mode {
+        pb::HitsMode::Unspecified => pb::HitsMode::Full,
+        mode @ (pb::HitsMode::Full | pb::HitsMode::Keys | pb::HitsMode::None) => mode,
+    });
+    let keep_view = search.keep_view.as_ref().and_then(duration);
+    let keep_view = keep_view.map(|nanos| Duration::from_nanos(unsigned(nanos)));
+    // The type of its field is the index's to check.
+    let collapse = search.collapse.and_then(|collapse| name(&collapse.field));
     let inner_sorts = std::mem::take(&mut reader.inner_sorts);
     let read = query.zip(sort).zip(hits).zip(aggregations).zip(highlight);
     let read = read.map(|((((query, sort), hits), aggregations), highlight)| WireSearch {
@@ -128,7 +115,7 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
             collapse,
             profile: search.profile,
         },
-        min_sequence,
+        min_sequence: unsigned(search.min_sequence),
         hits,
         highlight,
         keep_view,
@@ -140,26 +127,6 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
 /// An error of the index about the search that stands at `path`, its paths as the client knows them.
 pub(crate) fn index_error(error: IndexError, path: &str) -> Error {
     rerooted(error, |inside| FieldPath::root(path).field(inside).to_string())
-}
-
-fn kept(keep: Option<&prost_types::Duration>, at: &FieldPath, reader: &mut Reader<'_>) -> Option<Duration> {
-    let nanos = duration(keep?, at.clone(), &mut reader.violations)?;
-    let keep = Duration::from_nanos(u64::try_from(nanos).unwrap_or_default());
-    if keep.is_zero() || keep > VIEW_KEEP_MAX {
-        let message = format!(
-            "is {} s, must be above 0 and at most {} s; leave it out to keep nothing",
-            keep.as_secs_f64(),
-            VIEW_KEEP_MAX.as_secs()
-        );
-        reader.violations.push(at, "OUT_OF_RANGE", message);
-        return None;
-    }
-    Some(keep)
-}
-
-/// The field that hits are collapsed by. Its type is the index's to check.
-fn collapsed(collapse: Option<&pb::Collapse>, at: &FieldPath, reader: &mut Reader<'_>) -> Option<String> {
-    reader.name(&collapse?.field, at, "field")
 }
 
 fn orders(sorts: &[pb::Sort], at: &FieldPath, reader: &mut Reader<'_>) -> Option<Vec<souk_index::Sort>> {
@@ -176,11 +143,7 @@ fn orders(sorts: &[pb::Sort], at: &FieldPath, reader: &mut Reader<'_>) -> Option
 }
 
 fn skip(skip: i32, page_token: &str, at: &FieldPath, reader: &mut Reader<'_>) -> usize {
-    let Ok(count) = usize::try_from(skip) else {
-        let message = format!("is {skip}, must lie between 0 and {MAX_SKIP}");
-        reader.violations.push(at, "OUT_OF_RANGE", message);
-        return 0;
-    };
+    let count = usize::try_from(skip).unwrap_or_default();
     if count > MAX_SKIP {
         reader.limit(at.clone(), "MAX_SKIP", MAX_SKIP, count);
     } else if count > 0 && !page_token.is_empty() {
@@ -193,23 +156,13 @@ fn skip(skip: i32, page_token: &str, at: &FieldPath, reader: &mut Reader<'_>) ->
     count
 }
 
-fn counted(total: Option<&pb::TotalRequest>, at: &FieldPath, reader: &mut Reader<'_>) -> TotalRequest {
+fn counted(total: Option<&pb::TotalRequest>) -> TotalRequest {
     use total_request::Kind;
 
     match total.and_then(|total| total.kind) {
         None | Some(Kind::Exact(false)) => TotalRequest::None,
         Some(Kind::Exact(true)) => TotalRequest::Exact,
-        Some(Kind::AtLeast(bound)) => {
-            let bound = u64::try_from(bound).ok().filter(|bound| *bound > 0);
-            if bound.is_none() {
-                reader.violations.push(
-                    at.field("at_least"),
-                    "OUT_OF_RANGE",
-                    "must be at least 1; leave `total` out to count nothing",
-                );
-            }
-            bound.map_or(TotalRequest::None, TotalRequest::AtLeast)
-        }
+        Some(Kind::AtLeast(bound)) => TotalRequest::AtLeast(unsigned(bound)),
     }
 }
 

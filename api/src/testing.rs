@@ -8,9 +8,10 @@ use fastrand::Rng;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
 use souk_chassis::server::{self, Services, Stack};
-use souk_chassis::status::Violations;
+use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{Attributes, ColumnReader, EngineConfig, Resource, key};
 use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, QueryValue, Schema};
+use souk_proto::rules::Validate;
 use souk_proto::search::v1 as pb;
 pub use souk_seeds::random;
 use souk_storage::limits::MIN_RETENTION;
@@ -23,6 +24,7 @@ use tonic_types::StatusExt as _;
 use crate::error::Error;
 use crate::hosting::Service;
 use crate::search_wire;
+use crate::wire::broken;
 
 /// Characters of random texts: one to four bytes, some that are special elsewhere.
 const CHARS: [char; 14] = [
@@ -74,6 +76,23 @@ pub fn paths(violations: Violations) -> Vec<String> {
     let details = status.get_details_bad_request().into_iter();
     let fields = details.flat_map(|details| details.field_violations);
     fields.map(|violation| violation.field).collect()
+}
+
+/// What a service reads from the part of a request that stands at `path`, or the paths of all that is wrong with it.
+///
+/// # Errors
+/// The paths.
+pub fn received<M: Validate, T>(
+    message: &M,
+    path: &str,
+    read: impl FnOnce(&M, &FieldPath, &mut Violations) -> Option<T>,
+) -> Result<T, Vec<String>> {
+    let path = FieldPath::root(path);
+    let mut violations = broken(message, &path);
+    let value = read(message, &path, &mut violations);
+    value
+        .filter(|_| violations.is_empty())
+        .ok_or_else(|| paths(violations))
 }
 
 /// A service in a directory of its own, behind all layers of a server but without a socket.

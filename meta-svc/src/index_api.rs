@@ -1,6 +1,7 @@
 //! The RPCs about the service's indexes.
 
 use souk_api::indexes;
+use souk_api::wire::received;
 use souk_engine::Engine;
 use souk_proto::media::v1 as pb;
 use souk_proto::media::v1::media_index_service_server::MediaIndexService;
@@ -32,8 +33,15 @@ impl MediaIndexService for IndexApi {
         &self,
         request: Request<pb::UpdateMediaIndexRequest>,
     ) -> Result<Response<pb::UpdateMediaIndexResponse>, Status> {
-        let request = request.into_inner();
-        let update = indexes::update(&self.0, &request.index, &request.changes, request.validate_only);
+        let (request, violations) = received(request);
+        let changes = &request.changes;
+        let update = indexes::update(
+            &self.0,
+            &request.index,
+            changes,
+            request.validate_only,
+            violations,
+        );
         let (index, effect) = update.await?;
         Ok(Response::new(pb::UpdateMediaIndexResponse {
             index: Some(index),

@@ -17,9 +17,6 @@ mod wire;
 pub use consumer_api::ConsumerApi;
 pub use salesperson_api::SalespersonApi;
 
-/// Longest name of a person, in characters.
-pub const NAME_CHARS_MAX: usize = 256;
-
 /// In which part people take part in orders: which table they are in.
 pub trait Part: Clone + Debug + PartialEq + Send + Sync + 'static {
     /// The table's name.

@@ -11,11 +11,6 @@ mod wire;
 
 pub use api::ProductApi;
 
-/// Longest name of a product, in characters.
-pub const NAME_CHARS_MAX: usize = 1_024;
-/// Longest brand or type of a product, in characters.
-pub const WORD_CHARS_MAX: usize = 256;
-
 /// One product.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Product {

@@ -1,7 +1,7 @@
 //! The gRPC contract of Souk: messages, clients, servers and the descriptor set of `proto/`.
 //!
 //! The `.proto` files are the documentation that clients read through reflection; this crate only
-//! compiles them. It holds no logic: conversions and validation belong to whoever receives a message.
+//! compiles them, the rules of fields among it ([`rules`]). Conversions belong to whoever receives a message.
 //!
 //! ```
 //! use souk_proto::search::v1::{Query, TermQuery, query::Kind};
@@ -20,6 +20,8 @@
 /// Descriptors of all files with their comments, as an encoded `FileDescriptorSet`, for reflection
 /// and for reading JSON.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.binpb"));
+
+pub mod rules;
 
 pub use generated::{auth, media, order, search, shop, r#type};
 
@@ -68,6 +70,9 @@ mod access;
 #[cfg(test)]
 #[path = "../build/paths.rs"]
 mod paths;
+#[cfg(test)]
+#[path = "../build/rules.rs"]
+mod rules_compiler;
 
 #[cfg(test)]
 mod tests {

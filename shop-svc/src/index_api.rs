@@ -1,6 +1,7 @@
 //! The RPCs about the service's indexes.
 
 use souk_api::indexes;
+use souk_api::wire::received;
 use souk_engine::Engine;
 use souk_proto::shop::v1 as pb;
 use souk_proto::shop::v1::shop_index_service_server::ShopIndexService;
@@ -32,8 +33,15 @@ impl ShopIndexService for IndexApi {
         &self,
         request: Request<pb::UpdateShopIndexRequest>,
     ) -> Result<Response<pb::UpdateShopIndexResponse>, Status> {
-        let request = request.into_inner();
-        let update = indexes::update(&self.0, &request.index, &request.changes, request.validate_only);
+        let (request, violations) = received(request);
+        let changes = &request.changes;
+        let update = indexes::update(
+            &self.0,
+            &request.index,
+            changes,
+            request.validate_only,
+            violations,
+        );
         let (index, effect) = update.await?;
         Ok(Response::new(pb::UpdateShopIndexResponse {
             index: Some(index),

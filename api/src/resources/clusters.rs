@@ -1,5 +1,6 @@
 //! Clusters: what a map shows of many resources.
 
+use souk_chassis::status::Violations;
 use souk_engine::{Collection, Resource};
 
 use super::{Resources, searched};
@@ -13,9 +14,13 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// As [`Resources::search`].
-    pub async fn clusters(&self, request: ClusterRequest<'_>) -> Result<ClusterPage<R>> {
+    pub async fn clusters(
+        &self,
+        request: ClusterRequest<'_>,
+        violations: Violations,
+    ) -> Result<ClusterPage<R>> {
         let collection = self.of_call();
-        let wire = search_wire::clusters(request, &collection.schema())?;
+        let wire = search_wire::clusters(request, &collection.schema(), violations)?;
         let place = |error| search_wire::cluster_error(error, wire.sized_by);
         let answer = collection
             .find(wire.request, wire.min_sequence)

@@ -1,5 +1,6 @@
 //! What is near a point.
 
+use souk_chassis::status::Violations;
 use souk_engine::{EngineError, Resource};
 use souk_index::SortValue;
 
@@ -14,9 +15,9 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// As [`Resources::search`].
-    pub async fn nearby(&self, request: NearbyRequest<'_>) -> Result<NearPage<R>> {
+    pub async fn nearby(&self, request: NearbyRequest<'_>, violations: Violations) -> Result<NearPage<R>> {
         let collection = self.of_call();
-        let search = search_wire::nearby(request, &collection.schema())?;
+        let search = search_wire::nearby(request, &collection.schema(), violations)?;
         let answer = collection
             .find(search.request, search.min_sequence)
             .await

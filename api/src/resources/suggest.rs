@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use souk_chassis::status::Violations;
 use souk_engine::{Collection, EngineError, Resource};
 use souk_index::{SearchRequest, SortValue};
 
@@ -29,9 +30,10 @@ impl<R: Resource> Resources<R> {
         &self,
         request: SuggestRequest<'_>,
         fields: &SuggestFields<'_>,
+        violations: Violations,
     ) -> Result<SuggestPage> {
         let collection = self.of_call();
-        let wire = search_wire::suggest(request, fields, &collection.schema())?;
+        let wire = search_wire::suggest(request, fields, &collection.schema(), violations)?;
         let mut page = names(&collection, &wire, wire.begun.clone(), 0).await?;
         if let (true, Some(near)) = (page.suggestions.is_empty(), &wire.near) {
             page = names(&collection, &wire, near.clone(), 1).await?;

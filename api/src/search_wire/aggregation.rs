@@ -8,7 +8,7 @@ use souk_index::{Aggregation, Figure, GroupOrder, GroupOrderBy, QueryValue};
 use souk_proto::search::v1::{self as pb, aggregation::Kind, group_order::By};
 use souk_proto::r#type::v1::Value;
 
-use super::reader::Reader;
+use super::reader::{Reader, name};
 use crate::wire::query_value;
 
 const TOP_HITS_DEFAULT: usize = 1;
@@ -86,45 +86,33 @@ impl Reader<'_> {
         at: &FieldPath,
         level: usize,
     ) -> Option<Aggregation> {
-        let Some(kind) = &aggregation.kind else {
-            let message = "needs one of the kinds of Aggregation, for example terms";
-            self.violations.push(at, "FIELD_REQUIRED", message);
-            return None;
-        };
-        let (word, figure, field, missing) = match kind {
-            Kind::Avg(avg) => ("avg", Figure::Avg, &avg.field, &avg.missing),
-            Kind::Max(max) => ("max", Figure::Max, &max.field, &max.missing),
-            Kind::Min(min) => ("min", Figure::Min, &min.field, &min.missing),
-            Kind::Sum(sum) => ("sum", Figure::Sum, &sum.field, &sum.missing),
-            Kind::Count(count) => ("count", Figure::Count, &count.field, &count.missing),
-            Kind::DistinctCount(count) => (
-                "distinct_count",
-                Figure::DistinctCount,
-                &count.field,
-                &count.missing,
-            ),
-            Kind::Stats(stats) => ("stats", Figure::Stats, &stats.field, &stats.missing),
-            Kind::Percentiles(percentiles) => return self.percentiles(percentiles, &at.field("percentiles")),
+        let kind = aggregation.kind.as_ref()?;
+        let (figure, field, missing) = match kind {
+            Kind::Avg(avg) => (Figure::Avg, &avg.field, &avg.missing),
+            Kind::Max(max) => (Figure::Max, &max.field, &max.missing),
+            Kind::Min(min) => (Figure::Min, &min.field, &min.missing),
+            Kind::Sum(sum) => (Figure::Sum, &sum.field, &sum.missing),
+            Kind::Count(count) => (Figure::Count, &count.field, &count.missing),
+            Kind::DistinctCount(count) => (Figure::DistinctCount, &count.field, &count.missing),
+            Kind::Stats(stats) => (Figure::Stats, &stats.field, &stats.missing),
+            Kind::Percentiles(percentiles) => return Self::percentiles(percentiles),
             Kind::GeoCentroid(middle) => {
-                let field = self.name(&middle.field, &at.field("geo_centroid"), "field");
+                let field = name(&middle.field);
                 return field.map(|field| Aggregation::GeoCentroid { field });
             }
             Kind::TopHits(top) => return self.top_hits(top, &at.field("top_hits")),
             _ => return self.grouping(kind, at, level),
         };
-        let at = at.field(word);
-        let field = self.name(field, &at, "field");
-        let missing = self.stand_in(missing.as_ref(), &at);
         Some(Aggregation::Figure {
-            field: field?,
+            field: name(field)?,
             figure,
-            missing: missing?,
+            missing: stand_in(missing.as_ref())?,
         })
     }
 
-    fn percentiles(&mut self, asked: &pb::PercentilesAggregation, at: &FieldPath) -> Option<Aggregation> {
-        let field = self.name(&asked.field, at, "field");
-        let missing = self.stand_in(asked.missing.as_ref(), at);
+    fn percentiles(asked: &pb::PercentilesAggregation) -> Option<Aggregation> {
+        let field = name(&asked.field);
+        let missing = stand_in(asked.missing.as_ref());
         Some(Aggregation::Percentiles {
             field: field?,
             percentages: asked.percentages.clone(),
@@ -133,28 +121,11 @@ impl Reader<'_> {
     }
 
     fn top_hits(&mut self, top: &pb::TopHitsAggregation, at: &FieldPath) -> Option<Aggregation> {
-        let size = self.size(top.size, TOP_HITS_DEFAULT, at);
         let sort = super::orders(&top.sort, &at.field("sort"), self);
         Some(Aggregation::TopHits {
-            size: size?,
+            size: size(top.size, TOP_HITS_DEFAULT),
             sort: sort?,
         })
-    }
-
-    pub(super) fn size(&mut self, size: i32, default: usize, at: &FieldPath) -> Option<usize> {
-        let read = usize::try_from(size).ok();
-        if read.is_none() {
-            let message = format!("is {size}, must not be negative");
-            self.violations.push(at.field("size"), "OUT_OF_RANGE", message);
-        }
-        read.map(|size| if size == 0 { default } else { size })
-    }
-
-    pub(super) fn stand_in(&mut self, missing: Option<&Value>, at: &FieldPath) -> Option<Option<QueryValue>> {
-        match missing {
-            None => Some(None),
-            Some(value) => query_value(Some(value), at.field("missing"), &mut self.violations).map(Some),
-        }
     }
 
     /// The order of groups.
@@ -176,7 +147,7 @@ impl Reader<'_> {
         let by = match &order.by {
             Some(By::Key(true)) => GroupOrderBy::Key,
             Some(By::Count(true)) => GroupOrderBy::Count,
-            Some(By::Aggregation(name)) => GroupOrderBy::Aggregation(self.name_of_aggregation(name, at)?),
+            Some(By::Aggregation(name)) => GroupOrderBy::Aggregation(self::name(name)?),
             Some(By::Key(false) | By::Count(false)) | None => {
                 let message = "needs key or count as true, or the name of an aggregation";
                 self.violations.push(at, "FIELD_REQUIRED", message);
@@ -188,14 +159,20 @@ impl Reader<'_> {
             descending: order.descending,
         })
     }
+}
 
-    fn name_of_aggregation(&mut self, name: &str, at: &FieldPath) -> Option<String> {
-        if name.is_empty() {
-            let message = "is required: the name of an aggregation inside the groups";
-            self.violations
-                .push(at.field("aggregation"), "FIELD_REQUIRED", message);
-            return None;
-        }
-        Some(name.to_owned())
+/// How many things a request wants; 0 is `default`.
+pub(super) fn size(size: i32, default: usize) -> usize {
+    match usize::try_from(size) {
+        Ok(0) | Err(_) => default,
+        Ok(size) => size,
+    }
+}
+
+/// What stands in for an absent value.
+pub(super) fn stand_in(missing: Option<&Value>) -> Option<Option<QueryValue>> {
+    match missing {
+        None => Some(None),
+        Some(value) => query_value(value).map(Some),
     }
 }

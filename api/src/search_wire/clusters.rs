@@ -1,6 +1,6 @@
 //! Clusters on a map: a search that groups what a viewport shows by H3 cell.
 
-use souk_chassis::status::FieldPath;
+use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::EngineError;
 use souk_index::limits::{MAX_CELL_GROUPS, MAX_FIGURES};
 use souk_index::{
@@ -14,10 +14,8 @@ use super::orders;
 use super::reader::Reader;
 use crate::error::{Error, Result, rerooted};
 use crate::search::{ClusterRequest, ClusterSize};
-use crate::wire::{min_sequence, required};
+use crate::wire::{point, unsigned};
 
-/// The deepest zoom level of a web map.
-const ZOOM_MAX: i32 = 22;
 /// The finest H3 resolution.
 const RESOLUTION_MAX: i32 = 15;
 /// Pixels that a cluster is wide at a zoom level.
@@ -60,8 +58,12 @@ pub(crate) struct WireClusters {
 ///
 /// # Errors
 /// Like [`super::read`], with the paths of `ClusterXxxRequest`.
-pub(crate) fn clusters(request: ClusterRequest<'_>, schema: &Schema) -> Result<WireClusters> {
-    let mut reader = Reader::new(schema);
+pub(crate) fn clusters(
+    request: ClusterRequest<'_>,
+    schema: &Schema,
+    violations: Violations,
+) -> Result<WireClusters> {
+    let mut reader = Reader::new(schema, violations, &FieldPath::message());
     let query = match &request.query {
         None => Some(None),
         Some(query) => reader.tree(query, &FieldPath::root("query")).map(Some),
@@ -69,18 +71,12 @@ pub(crate) fn clusters(request: ClusterRequest<'_>, schema: &Schema) -> Result<W
     let best_by = orders(&request.best_by, &FieldPath::root("best_by"), &mut reader);
     let aggregations = inside(&request, &mut reader);
     reader.end_of_query();
-    let viewport = viewport(request.viewport.as_ref(), &mut reader);
-    let sized = sized(request.size, &mut reader);
+    let viewport = request.viewport.as_ref().and_then(corners);
+    let sized = request.size.map(sized);
     let most = match usize::try_from(request.max_clusters) {
-        Ok(0) => MAX_CELL_GROUPS,
+        Ok(0) | Err(_) => MAX_CELL_GROUPS,
         Ok(most) => most.min(MAX_CELL_GROUPS),
-        Err(_) => {
-            let message = format!("is {}, must not be negative", request.max_clusters);
-            reader.violations.push("max_clusters", "OUT_OF_RANGE", message);
-            0
-        }
     };
-    let min_sequence = min_sequence(request.min_sequence, "min_sequence", &mut reader.violations);
     let read = query.zip(best_by).zip(aggregations).zip(viewport).zip(sized);
     let read = read.map(|((((query, best_by), clients), corners), (size, sized_by))| {
         let resolution = match size {
@@ -127,7 +123,7 @@ pub(crate) fn clusters(request: ClusterRequest<'_>, schema: &Schema) -> Result<W
                 .page_size(0)
                 .total(TotalRequest::Exact)
                 .aggregations(vec![("clusters".to_owned(), cells)]),
-            min_sequence,
+            min_sequence: unsigned(request.min_sequence),
             resolution,
             sized_by,
         }
@@ -147,40 +143,17 @@ fn inside(request: &ClusterRequest<'_>, reader: &mut Reader<'_>) -> Option<Vec<(
     reader.aggregations(&request.aggregations, &at, 2)
 }
 
-fn viewport(viewport: Option<&wire::GeoRectangle>, reader: &mut Reader<'_>) -> Option<(GeoPoint, GeoPoint)> {
-    let mut corners = None;
-    required(
-        viewport,
-        "viewport",
-        &mut reader.violations,
-        |viewport, path, _| {
-            corners = Some((viewport, path.clone()));
-            Some(())
-        },
-    );
-    let (viewport, at) = corners?;
-    let top_left = reader.corner(viewport.top_left.as_ref(), at.field("top_left"));
-    let bottom_right = reader.corner(viewport.bottom_right.as_ref(), at.field("bottom_right"));
-    top_left.zip(bottom_right)
+fn corners(viewport: &wire::GeoRectangle) -> Option<(GeoPoint, GeoPoint)> {
+    let corner = |corner: Option<&_>| corner.and_then(point);
+    corner(viewport.top_left.as_ref()).zip(corner(viewport.bottom_right.as_ref()))
 }
 
 /// How large clusters are, and the field that says so.
-fn sized(size: Option<ClusterSize>, reader: &mut Reader<'_>) -> Option<(ClusterSize, &'static str)> {
-    let (own, number, max, field) = match size {
-        Some(own @ ClusterSize::Zoom(zoom)) => (own, zoom, ZOOM_MAX, "zoom"),
-        Some(own @ ClusterSize::Resolution(resolution)) => (own, resolution, RESOLUTION_MAX, "h3_resolution"),
-        None => {
-            let message = "is required, or h3_resolution";
-            reader.violations.push("zoom", "FIELD_REQUIRED", message);
-            return None;
-        }
-    };
-    if !(0..=max).contains(&number) {
-        let message = format!("is {number}, must lie between 0 and {max}");
-        reader.violations.push(field, "OUT_OF_RANGE", message);
-        return None;
+fn sized(size: ClusterSize) -> (ClusterSize, &'static str) {
+    match size {
+        ClusterSize::Zoom(_) => (size, "zoom"),
+        ClusterSize::Resolution(_) => (size, "h3_resolution"),
     }
-    Some((own, field))
 }
 
 /// The H3 resolution whose cells come nearest to the width of a cluster, where the middle of the viewport is drawn: web

@@ -9,7 +9,7 @@ use souk_index::{
 };
 use souk_proto::search::v1::{self as pb, decay_function, score_function};
 
-use super::reader::Reader;
+use super::reader::{Reader, enumeration, name};
 use crate::wire::{point, query_value};
 
 /// The value of a decay at its scale, unless another is given.
@@ -18,13 +18,7 @@ const DEFAULT_DECAY: f64 = 0.5;
 impl Reader<'_> {
     pub(super) fn dis_max(&mut self, best: &pb::DisMaxQuery, at: &FieldPath) -> Option<Query> {
         let queries = self.clauses(&best.queries, &at.field("queries"));
-        let weight = self.weight(best.weight, at);
-        if best.queries.is_empty() {
-            let message = "is empty, at least one query is needed";
-            self.violations
-                .push(at.field("queries"), "FIELD_REQUIRED", message);
-            return None;
-        }
+        let weight = Self::weight(best.weight);
         Some(Query::DisMax {
             queries: queries?,
             tie_breaker: best.tie_breaker,
@@ -52,8 +46,8 @@ impl Reader<'_> {
         let functions: Vec<_> = functions
             .map(|(place, function)| self.score_function(function, &path.index(place)))
             .collect();
-        let score_mode = self.enumeration(scored.score_mode, &at.field("score_mode"));
-        let combine_mode = self.enumeration(scored.combine_mode, &at.field("combine_mode"));
+        let score_mode = enumeration(scored.score_mode);
+        let combine_mode = enumeration(scored.combine_mode);
         Some(Query::FunctionScore(Box::new(FunctionScore {
             query: query?,
             functions: functions.into_iter().collect::<Option<_>>()?,
@@ -73,10 +67,8 @@ impl Reader<'_> {
         };
         let computed = match &function.function {
             None => Some(Function::One),
-            Some(Kind::FieldValueFactor(factor)) => {
-                self.field_value_factor(factor, &at.field("field_value_factor"))
-            }
-            Some(Kind::Decay(decay)) => self.decay(decay, &at.field("decay")).map(Function::Decay),
+            Some(Kind::FieldValueFactor(factor)) => Self::field_value_factor(factor),
+            Some(Kind::Decay(decay)) => Self::decay(decay).map(Function::Decay),
             Some(Kind::Random(random)) => Some(Function::Random {
                 seed: random.seed.cast_unsigned(),
             }),
@@ -88,9 +80,9 @@ impl Reader<'_> {
         })
     }
 
-    fn field_value_factor(&mut self, factor: &pb::FieldValueFactor, at: &FieldPath) -> Option<Function> {
-        let field = self.name(&factor.field, at, "field");
-        let modifier = self.enumeration(factor.modifier, &at.field("modifier"));
+    fn field_value_factor(factor: &pb::FieldValueFactor) -> Option<Function> {
+        let field = name(&factor.field);
+        let modifier = enumeration(factor.modifier);
         Some(Function::FieldValueFactor {
             field: field?,
             factor: factor.factor.unwrap_or(1.0),
@@ -99,37 +91,25 @@ impl Reader<'_> {
         })
     }
 
-    fn decay(&mut self, decay: &pb::DecayFunction, at: &FieldPath) -> Option<Decay> {
+    fn decay(decay: &pb::DecayFunction) -> Option<Decay> {
         use decay_function::Origin;
 
-        let field = self.name(&decay.field, at, "field");
-        let shape = self
-            .enumeration(decay.shape, &at.field("shape"))
-            .map(|shape| match shape {
-                pb::DecayShape::Unspecified | pb::DecayShape::Gauss => DecayShape::Gauss,
-                pb::DecayShape::Exp => DecayShape::Exp,
-                pb::DecayShape::Linear => DecayShape::Linear,
-            });
-        let mode = self
-            .enumeration(decay.mode, &at.field("mode"))
-            .map(|mode| match mode {
-                pb::SortMode::Unspecified | pb::SortMode::Min => DistanceMode::Min,
-                pb::SortMode::Max => DistanceMode::Max,
-                pb::SortMode::Avg => DistanceMode::Avg,
-                pb::SortMode::Sum => DistanceMode::Sum,
-            });
+        let field = name(&decay.field);
+        let shape = enumeration(decay.shape).map(|shape| match shape {
+            pb::DecayShape::Unspecified | pb::DecayShape::Gauss => DecayShape::Gauss,
+            pb::DecayShape::Exp => DecayShape::Exp,
+            pb::DecayShape::Linear => DecayShape::Linear,
+        });
+        let mode = enumeration(decay.mode).map(|mode| match mode {
+            pb::SortMode::Unspecified | pb::SortMode::Min => DistanceMode::Min,
+            pb::SortMode::Max => DistanceMode::Max,
+            pb::SortMode::Avg => DistanceMode::Avg,
+            pb::SortMode::Sum => DistanceMode::Sum,
+        });
         let origin = match &decay.origin {
-            Some(Origin::Value(value)) => {
-                query_value(Some(value), at.field("value"), &mut self.violations).map(DecayOrigin::Value)
-            }
-            Some(Origin::Point(origin)) => {
-                point(origin, at.field("point"), &mut self.violations).map(DecayOrigin::Point)
-            }
-            None => {
-                let message = "is required: the value, or the point, at which the function is 1";
-                self.violations.push(at.field("value"), "FIELD_REQUIRED", message);
-                None
-            }
+            Some(Origin::Value(value)) => query_value(value).map(DecayOrigin::Value),
+            Some(Origin::Point(origin)) => point(origin).map(DecayOrigin::Point),
+            None => None,
         };
         Some(Decay {
             field: field?,

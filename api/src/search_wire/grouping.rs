@@ -4,8 +4,9 @@ use souk_chassis::status::FieldPath;
 use souk_index::{Aggregation, CalendarUnit, CompositeSource, QueryValue, SourceKind, TimeZone, ValueRange};
 use souk_proto::search::v1::{self as pb, aggregation::Kind};
 
-use super::reader::Reader;
-use crate::wire::{duration, point, query_value, required, time};
+use super::aggregation::{size, stand_in};
+use super::reader::{Reader, enumeration, name};
+use crate::wire::{duration, point, time, unsigned};
 
 const TERMS_SIZE_DEFAULT: usize = 10;
 const CELLS_SIZE_DEFAULT: usize = 1_000;
@@ -51,30 +52,20 @@ impl Reader<'_> {
         at: &FieldPath,
         level: usize,
     ) -> Option<Aggregation> {
-        let field = self.name(&terms.field, at, "field");
-        let size = self.size(terms.size, TERMS_SIZE_DEFAULT, at);
-        let min_doc_count = self.min_doc_count(terms.min_doc_count, at);
+        let field = name(&terms.field);
+        let size = size(terms.size, TERMS_SIZE_DEFAULT);
+        let min_doc_count = unsigned(terms.min_doc_count);
         let order = self.group_orders(&terms.order, at);
-        let missing = self.stand_in(terms.missing.as_ref(), at);
+        let missing = stand_in(terms.missing.as_ref());
         let inside = self.aggregations(&terms.aggregations, &at.field("aggregations"), level + 1);
         Some(Aggregation::Terms {
             field: field?,
-            size: size?,
-            min_doc_count: min_doc_count?.max(1),
+            size,
+            min_doc_count: min_doc_count.max(1),
             order: order?,
             missing: missing?,
             aggregations: inside?,
         })
-    }
-
-    fn min_doc_count(&mut self, count: i64, at: &FieldPath) -> Option<u64> {
-        let read = u64::try_from(count).ok();
-        if read.is_none() {
-            let message = format!("is {count}, must not be negative");
-            self.violations
-                .push(at.field("min_doc_count"), "OUT_OF_RANGE", message);
-        }
-        read
     }
 
     fn range_groups(
@@ -83,32 +74,14 @@ impl Reader<'_> {
         at: &FieldPath,
         level: usize,
     ) -> Option<Aggregation> {
-        let field = self.name(&asked.field, at, "field");
-        let path = at.field("ranges");
-        let ranges: Vec<_> = asked
-            .ranges
-            .iter()
-            .enumerate()
-            .map(|(nth, range)| self.value_range(Some(range), &path.index(nth)))
-            .collect();
+        let field = name(&asked.field);
+        let ranges: Option<_> = asked.ranges.iter().map(value_range).collect();
         let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
         Some(Aggregation::Range {
             field: field?,
-            ranges: ranges.into_iter().collect::<Option<_>>()?,
+            ranges: ranges?,
             aggregations: inside?,
         })
-    }
-
-    fn value_range(&mut self, range: Option<&pb::ValueRange>, at: &FieldPath) -> Option<ValueRange> {
-        let Some(range) = range else {
-            return Some(ValueRange::default());
-        };
-        let mut end = |value: Option<&_>, part: &str| match value {
-            None => Some(None),
-            Some(value) => query_value(Some(value), at.field(part), &mut self.violations).map(Some),
-        };
-        let (from, to) = (end(range.from.as_ref(), "from"), end(range.to.as_ref(), "to"));
-        Some(ValueRange { from: from?, to: to? })
     }
 
     fn filter_groups(
@@ -137,13 +110,8 @@ impl Reader<'_> {
         at: &FieldPath,
         level: usize,
     ) -> Option<Aggregation> {
-        let field = self.name(&asked.field, at, "field");
-        let origin = required(
-            asked.origin.as_ref(),
-            at.field("origin"),
-            &mut self.violations,
-            |origin, path, violations| point(origin, path, violations),
-        );
+        let field = name(&asked.field);
+        let origin = asked.origin.as_ref().and_then(point);
         let ranges = asked
             .ranges
             .iter()
@@ -163,10 +131,13 @@ impl Reader<'_> {
         at: &FieldPath,
         level: usize,
     ) -> Option<Aggregation> {
-        let field = self.name(&asked.field, at, "field");
-        let min_doc_count = self.min_doc_count(asked.min_doc_count, at);
-        let missing = self.stand_in(asked.missing.as_ref(), at);
-        let bounds = self.value_range(asked.bounds.as_ref(), &at.field("bounds"));
+        let field = name(&asked.field);
+        let min_doc_count = unsigned(asked.min_doc_count);
+        let missing = stand_in(asked.missing.as_ref());
+        let bounds = asked
+            .bounds
+            .as_ref()
+            .map_or(Some(ValueRange::default()), value_range);
         let order = self.group_orders(&asked.order, at);
         let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
         let bounds = bounds?;
@@ -174,7 +145,7 @@ impl Reader<'_> {
             field: field?,
             interval: asked.interval,
             offset: asked.offset,
-            min_doc_count: least(min_doc_count?, &bounds),
+            min_doc_count: least(min_doc_count, &bounds),
             missing: missing?,
             bounds,
             order: order?,
@@ -188,11 +159,14 @@ impl Reader<'_> {
         at: &FieldPath,
         level: usize,
     ) -> Option<Aggregation> {
-        let field = self.name(&asked.field, at, "field");
+        let field = name(&asked.field);
         let calendar = self.calendar(asked, at);
-        let min_doc_count = self.min_doc_count(asked.min_doc_count, at);
-        let missing = self.missing_time(asked, at);
-        let bounds = self.value_range(asked.bounds.as_ref(), &at.field("bounds"));
+        let min_doc_count = unsigned(asked.min_doc_count);
+        let missing = missing_time(asked);
+        let bounds = asked
+            .bounds
+            .as_ref()
+            .map_or(Some(ValueRange::default()), value_range);
         let order = self.group_orders(&asked.order, at);
         let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
         let (calendar, bounds) = (calendar?, bounds?);
@@ -202,7 +176,7 @@ impl Reader<'_> {
             unit: calendar.unit,
             time_zone: calendar.time_zone,
             offset: calendar.offset,
-            min_doc_count: least(min_doc_count?, &bounds),
+            min_doc_count: least(min_doc_count, &bounds),
             missing: missing?,
             bounds,
             order: order?,
@@ -210,32 +184,9 @@ impl Reader<'_> {
         })
     }
 
-    fn missing_time(
-        &mut self,
-        asked: &pb::DateHistogramAggregation,
-        at: &FieldPath,
-    ) -> Option<Option<QueryValue>> {
-        match &asked.missing {
-            None => Some(None),
-            Some(missing) => time(missing, at.field("missing"), &mut self.violations)
-                .map(|nanos| Some(QueryValue::Time(nanos))),
-        }
-    }
-
     fn calendar(&mut self, asked: &pb::DateHistogramAggregation, at: &FieldPath) -> Option<Calendar> {
-        let interval = u32::try_from(asked.interval).ok();
-        if interval.is_none() {
-            let message = format!("is {}, must not be negative", asked.interval);
-            self.violations
-                .push(at.field("interval"), "OUT_OF_RANGE", message);
-        }
-        let path = at.field("unit");
-        let unit = self.enumeration(asked.unit, &path).and_then(|unit| match unit {
-            pb::CalendarUnit::Unspecified => {
-                let message = "is required, for example CALENDAR_UNIT_DAY";
-                self.violations.push(&path, "FIELD_REQUIRED", message);
-                None
-            }
+        let unit = enumeration(asked.unit).and_then(|unit| match unit {
+            pb::CalendarUnit::Unspecified => None,
             pb::CalendarUnit::Millisecond => Some(CalendarUnit::Millisecond),
             pb::CalendarUnit::Second => Some(CalendarUnit::Second),
             pb::CalendarUnit::Minute => Some(CalendarUnit::Minute),
@@ -254,39 +205,25 @@ impl Reader<'_> {
                 None
             }
         };
-        let offset = match &asked.offset {
-            None => Some(0),
-            Some(offset) => duration(offset, at.field("offset"), &mut self.violations),
-        };
         Some(Calendar {
-            interval: interval?.max(1),
+            interval: u32::try_from(asked.interval).unwrap_or_default().max(1),
             unit: unit?,
             time_zone: time_zone?,
-            offset: offset?,
+            offset: asked.offset.as_ref().map_or(Some(0), duration)?,
         })
     }
 
     fn cells(&mut self, cells: &pb::GeoCellAggregation, at: &FieldPath, level: usize) -> Option<Aggregation> {
-        let field = self.name(&cells.field, at, "field");
-        let resolution = self.resolution(cells.resolution, at);
-        let size = self.size(cells.size, CELLS_SIZE_DEFAULT, at);
+        let field = name(&cells.field);
+        let resolution = u8::try_from(cells.resolution).ok();
+        let size = size(cells.size, CELLS_SIZE_DEFAULT);
         let inside = self.aggregations(&cells.aggregations, &at.field("aggregations"), level + 1);
         Some(Aggregation::GeoCell {
             field: field?,
             resolution: resolution?,
-            size: size?,
+            size,
             aggregations: inside?,
         })
-    }
-
-    fn resolution(&mut self, resolution: i32, at: &FieldPath) -> Option<u8> {
-        let read = u8::try_from(resolution).ok().filter(|level| *level <= 15);
-        if read.is_none() {
-            let message = format!("is {resolution}, must lie between 0 and 15");
-            self.violations
-                .push(at.field("resolution"), "OUT_OF_RANGE", message);
-        }
-        read
     }
 
     fn composite(
@@ -302,11 +239,11 @@ impl Reader<'_> {
             .enumerate()
             .map(|(nth, source)| self.source(source, &path.index(nth)))
             .collect();
-        let size = self.size(asked.size, TERMS_SIZE_DEFAULT, at);
+        let size = size(asked.size, TERMS_SIZE_DEFAULT);
         let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
         Some(Aggregation::Composite {
             sources: sources.into_iter().collect::<Option<_>>()?,
-            size: size?,
+            size,
             after: Some(asked.page_token.clone()).filter(|token| !token.is_empty()),
             aggregations: inside?,
         })
@@ -314,7 +251,8 @@ impl Reader<'_> {
 
     fn source(&mut self, source: &pb::CompositeSource, at: &FieldPath) -> Option<CompositeSource> {
         let path = at.field("grouping");
-        let (field, kind, missing) = match source.grouping.as_ref().and_then(|own| own.kind.as_ref()) {
+        let grouping = source.grouping.as_ref();
+        let (field, kind, missing) = match grouping.and_then(|own| own.kind.as_ref()) {
             Some(Kind::Terms(terms)) => {
                 let path = path.field("terms");
                 let only = pb::TermsAggregation {
@@ -323,8 +261,8 @@ impl Reader<'_> {
                     ..pb::TermsAggregation::default()
                 };
                 self.nothing_else(*terms == only, &path)?;
-                let missing = self.stand_in(terms.missing.as_ref(), &path);
-                let field = self.name(&terms.field, &path, "field");
+                let missing = stand_in(terms.missing.as_ref());
+                let field = name(&terms.field);
                 (field, Some(SourceKind::Terms), missing)
             }
             Some(Kind::Histogram(histogram)) => {
@@ -341,8 +279,8 @@ impl Reader<'_> {
                     interval: histogram.interval,
                     offset: histogram.offset,
                 };
-                let missing = self.stand_in(histogram.missing.as_ref(), &path);
-                (self.name(&histogram.field, &path, "field"), Some(kind), missing)
+                let missing = stand_in(histogram.missing.as_ref());
+                (name(&histogram.field), Some(kind), missing)
             }
             Some(Kind::DateHistogram(histogram)) => {
                 let path = path.field("date_histogram");
@@ -361,8 +299,8 @@ impl Reader<'_> {
                     time_zone: calendar.time_zone,
                     offset: calendar.offset,
                 });
-                let missing = self.missing_time(histogram, &path);
-                (self.name(&histogram.field, &path, "field"), kind, missing)
+                let missing = missing_time(histogram);
+                (name(&histogram.field), kind, missing)
             }
             Some(Kind::GeoCell(cells)) => {
                 let path = path.field("geo_cell");
@@ -372,13 +310,16 @@ impl Reader<'_> {
                     ..pb::GeoCellAggregation::default()
                 };
                 self.nothing_else(*cells == only, &path)?;
-                let resolution = self.resolution(cells.resolution, &path);
+                let resolution = u8::try_from(cells.resolution).ok();
                 let kind = resolution.map(|resolution| SourceKind::GeoCell { resolution });
-                (self.name(&cells.field, &path, "field"), kind, Some(None))
+                (name(&cells.field), kind, Some(None))
             }
             _ => {
-                let message = "needs terms, histogram, date_histogram or geo_cell";
-                self.violations.push(path, "FIELD_REQUIRED", message);
+                // One without any kind breaks a rule.
+                if grouping.is_none_or(|own| own.kind.is_some()) {
+                    let message = "needs terms, histogram, date_histogram or geo_cell";
+                    self.violations.push(path, "FIELD_REQUIRED", message);
+                }
                 return None;
             }
         };
@@ -407,5 +348,19 @@ fn least(min_doc_count: u64, bounds: &ValueRange) -> u64 {
         min_doc_count
     } else {
         min_doc_count.max(1)
+    }
+}
+
+fn value_range(range: &pb::ValueRange) -> Option<ValueRange> {
+    Some(ValueRange {
+        from: stand_in(range.from.as_ref())?,
+        to: stand_in(range.to.as_ref())?,
+    })
+}
+
+fn missing_time(asked: &pb::DateHistogramAggregation) -> Option<Option<QueryValue>> {
+    match &asked.missing {
+        None => Some(None),
+        Some(missing) => time(missing).map(|nanos| Some(QueryValue::Time(nanos))),
     }
 }

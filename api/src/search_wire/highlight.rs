@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use souk_chassis::status::FieldPath;
 use souk_index::{Encoder, Fragment, FragmentOrder, Highlight};
 use souk_proto::search::v1 as pb;
 
-use super::reader::Reader;
+use super::reader::{Reader, enumeration};
 
 impl Reader<'_> {
     /// Reads what to mark, with the defaults for what is unset. The index checks the rest.
-    pub(super) fn highlight(&mut self, highlight: pb::Highlight, at: &FieldPath) -> Option<Highlight> {
-        let order = self.enumeration(highlight.fragment_order, &at.field("fragment_order"));
-        let encoder = self.enumeration(highlight.encoder, &at.field("encoder"));
+    pub(super) fn highlight(highlight: pb::Highlight) -> Option<Highlight> {
+        let order = enumeration(highlight.fragment_order);
+        let encoder = enumeration(highlight.encoder);
         let or = |given: String, default: String| if given.is_empty() { default } else { given };
         let number = |given: u32, default| if given == 0 { default } else { given as usize };
         let default = Highlight::new(highlight.fields);

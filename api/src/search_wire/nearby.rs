@@ -1,7 +1,6 @@
 //! What is near a point: a search by distance.
 
-use souk_chassis::status::FieldPath;
-use souk_index::limits::MAX_DISTANCE_METERS;
+use souk_chassis::status::{FieldPath, Violations};
 use souk_index::{Error as IndexError, Query, Schema, SearchRequest, Sort, TotalRequest};
 use souk_proto::search::v1 as pb;
 
@@ -9,7 +8,7 @@ use super::WireSearch;
 use super::reader::Reader;
 use crate::error::{Error, rerooted};
 use crate::search::NearbyRequest;
-use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, min_sequence, page_size, point, required};
+use crate::wire::{SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, page_size, point, unsigned};
 
 /// Where the index finds the client's own query in the search that [`nearby`] builds.
 const QUERY_INSIDE: &str = "query.bool.filter[1]";
@@ -20,35 +19,19 @@ const CIRCLE_INSIDE: &str = "query.bool.filter[0].geo_distance";
 ///
 /// # Errors
 /// Like [`super::read`], with the paths of `NearbyXxxRequest`.
-pub(crate) fn nearby(request: NearbyRequest<'_>, schema: &Schema) -> Result<WireSearch, Error> {
-    let mut reader = Reader::new(schema);
+pub(crate) fn nearby(
+    request: NearbyRequest<'_>,
+    schema: &Schema,
+    violations: Violations,
+) -> Result<WireSearch, Error> {
+    let mut reader = Reader::new(schema, violations, &FieldPath::message());
     let query = match &request.query {
         None => Some(None),
         Some(query) => reader.tree(query, &FieldPath::root("query")).map(Some),
     };
     reader.end_of_query();
-    let violations = &mut reader.violations;
-    let center = required(
-        request.center.as_ref(),
-        "center",
-        violations,
-        |center, path, violations| point(center, path, violations),
-    );
+    let center = request.center.as_ref().and_then(point);
     let distance = request.max_distance_meters;
-    if let Some(meters) = distance.filter(|meters| !(*meters > 0.0 && *meters <= MAX_DISTANCE_METERS)) {
-        let message = format!(
-            "is {meters}, must be above 0 and at most {MAX_DISTANCE_METERS}; leave it out for no limit"
-        );
-        violations.push("max_distance_meters", "OUT_OF_RANGE", message);
-    }
-    let size = page_size(
-        request.page_size,
-        SEARCH_SIZE_DEFAULT,
-        SEARCH_SIZE_MAX,
-        "page_size",
-        violations,
-    );
-    let min_sequence = min_sequence(request.min_sequence, "min_sequence", violations);
     let read = query.zip(center).map(|(query, center)| {
         let field = || request.field.to_owned();
         let near = distance.map_or_else(
@@ -74,7 +57,7 @@ pub(crate) fn nearby(request: NearbyRequest<'_>, schema: &Schema) -> Result<Wire
                     minimum_should_match: None,
                 },
                 sort: vec![by_distance],
-                page_size: size,
+                page_size: page_size(request.page_size, SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX),
                 after: Some(request.page_token.to_owned()).filter(|token| !token.is_empty()),
                 skip: 0,
                 total: TotalRequest::None,
@@ -82,7 +65,7 @@ pub(crate) fn nearby(request: NearbyRequest<'_>, schema: &Schema) -> Result<Wire
                 collapse: None,
                 profile: false,
             },
-            min_sequence,
+            min_sequence: unsigned(request.min_sequence),
             hits: pb::HitsMode::Full,
             highlight: None,
             keep_view: None,

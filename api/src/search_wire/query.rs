@@ -5,45 +5,34 @@ use std::ops::Bound;
 use souk_chassis::status::FieldPath;
 use souk_index::limits::MAX_TERMS;
 use souk_index::query::DEFAULT_WEIGHT;
-use souk_index::{Query, QueryValue, ScoreMode};
+use souk_index::{Query, ScoreMode};
 use souk_proto::search::v1::{self as pb, query::Kind, range_query};
-use souk_proto::r#type::v1::Value;
 
-use super::reader::Reader;
+use super::reader::{Reader, enumeration, name};
 use crate::wire::query_value;
 
 impl Reader<'_> {
     /// Reads a query whose size has been checked; `None` comes with a violation.
     pub(super) fn query(&mut self, query: &pb::Query, path: &FieldPath) -> Option<Query> {
-        let Some(kind) = &query.kind else {
-            self.violations.push(
-                path,
-                "FIELD_REQUIRED",
-                "needs one of the kinds of Query, for example match_all or term",
-            );
-            return None;
-        };
-        match kind {
+        match query.kind.as_ref()? {
             Kind::MatchAll(_) => Some(Query::MatchAll),
-            Kind::Term(term) => self.term(term, &path.field("term")),
+            Kind::Term(term) => Self::term(term),
             Kind::Terms(terms) => self.terms(terms, &path.field("terms")),
-            Kind::Range(range) => self.range(range, &path.field("range")),
-            Kind::Prefix(prefix) => self.prefix(prefix, &path.field("prefix")),
-            Kind::Suffix(suffix) => self.suffix(suffix, &path.field("suffix")),
-            Kind::Wildcard(wildcard) => self.wildcard(wildcard, &path.field("wildcard")),
+            Kind::Range(range) => Self::range(range),
+            Kind::Prefix(prefix) => Self::prefix(prefix),
+            Kind::Suffix(suffix) => Self::suffix(suffix),
+            Kind::Wildcard(wildcard) => Self::wildcard(wildcard),
             Kind::Exists(exists) => {
-                let field = self.name(&exists.field, &path.field("exists"), "field")?;
+                let field = name(&exists.field)?;
                 Some(Query::Exists { field })
             }
             Kind::Match(text) => self.match_text(text, &path.field("match")),
-            Kind::MatchPhrase(phrase) => self.match_phrase(phrase, &path.field("match_phrase")),
-            Kind::MatchPhrasePrefix(phrase) => {
-                self.match_phrase_prefix(phrase, &path.field("match_phrase_prefix"))
-            }
+            Kind::MatchPhrase(phrase) => Self::match_phrase(phrase),
+            Kind::MatchPhrasePrefix(phrase) => Self::match_phrase_prefix(phrase),
             Kind::Bool(all) => self.boolean(all, &path.field("bool")),
             Kind::Nested(nested) => self.nested(nested, &path.field("nested")),
-            Kind::GeoDistance(circle) => self.geo_distance(circle, &path.field("geo_distance")),
-            Kind::GeoBoundingBox(area) => self.geo_bounding_box(area, &path.field("geo_bounding_box")),
+            Kind::GeoDistance(circle) => Self::geo_distance(circle),
+            Kind::GeoBoundingBox(area) => Self::geo_bounding_box(area),
             Kind::GeoPolygon(polygon) => self.geo_polygon(polygon, &path.field("geo_polygon")),
             Kind::ConstScore(constant) => self.const_score(constant, &path.field("const_score")),
             Kind::FunctionScore(functions) => self.function_score(functions, &path.field("function_score")),
@@ -51,10 +40,10 @@ impl Reader<'_> {
         }
     }
 
-    fn term(&mut self, term: &pb::TermQuery, at: &FieldPath) -> Option<Query> {
-        let field = self.name(&term.field, at, "field");
-        let value = query_value(term.value.as_ref(), at.field("value"), &mut self.violations);
-        let weight = self.weight(term.weight, at);
+    fn term(term: &pb::TermQuery) -> Option<Query> {
+        let field = name(&term.field);
+        let value = term.value.as_ref().and_then(query_value);
+        let weight = Self::weight(term.weight);
         Some(Query::Term {
             field: field?,
             value: value?,
@@ -63,44 +52,32 @@ impl Reader<'_> {
     }
 
     fn terms(&mut self, terms: &pb::TermsQuery, at: &FieldPath) -> Option<Query> {
-        let field = self.name(&terms.field, at, "field");
-        let weight = self.weight(terms.weight, at);
-        let path = at.field("values");
-        if terms.values.is_empty() {
-            let message = format!("is empty, 1 to {MAX_TERMS} values are needed");
-            self.violations.push(path, "FIELD_REQUIRED", message);
-            return None;
-        }
+        let field = name(&terms.field);
+        let weight = Self::weight(terms.weight);
         if terms.values.len() > MAX_TERMS {
-            self.limit(path, "MAX_TERMS", MAX_TERMS, terms.values.len());
+            self.limit(at.field("values"), "MAX_TERMS", MAX_TERMS, terms.values.len());
             return None;
         }
-        let values: Vec<_> = terms
-            .values
-            .iter()
-            .enumerate()
-            .map(|(place, value)| query_value(Some(value), path.index(place), &mut self.violations))
-            .collect();
         Some(Query::Terms {
             field: field?,
-            values: values.into_iter().collect::<Option<_>>()?,
+            values: terms.values.iter().map(query_value).collect::<Option<_>>()?,
             weight: weight?,
         })
     }
 
-    fn range(&mut self, range: &pb::RangeQuery, at: &FieldPath) -> Option<Query> {
+    fn range(range: &pb::RangeQuery) -> Option<Query> {
         use range_query::{Lower, Upper};
 
-        let field = self.name(&range.field, at, "field");
+        let field = name(&range.field);
         let lower = match &range.lower {
             None => Some(Bound::Unbounded),
-            Some(Lower::Gt(value)) => self.end(value, at.field("gt")).map(Bound::Excluded),
-            Some(Lower::Gte(value)) => self.end(value, at.field("gte")).map(Bound::Included),
+            Some(Lower::Gt(value)) => query_value(value).map(Bound::Excluded),
+            Some(Lower::Gte(value)) => query_value(value).map(Bound::Included),
         };
         let upper = match &range.upper {
             None => Some(Bound::Unbounded),
-            Some(Upper::Lt(value)) => self.end(value, at.field("lt")).map(Bound::Excluded),
-            Some(Upper::Lte(value)) => self.end(value, at.field("lte")).map(Bound::Included),
+            Some(Upper::Lt(value)) => query_value(value).map(Bound::Excluded),
+            Some(Upper::Lte(value)) => query_value(value).map(Bound::Included),
         };
         Some(Query::Range {
             field: field?,
@@ -109,13 +86,9 @@ impl Reader<'_> {
         })
     }
 
-    fn end(&mut self, value: &Value, path: FieldPath) -> Option<QueryValue> {
-        query_value(Some(value), path, &mut self.violations)
-    }
-
-    fn prefix(&mut self, prefix: &pb::PrefixQuery, at: &FieldPath) -> Option<Query> {
-        let field = self.name(&prefix.field, at, "field");
-        let weight = self.weight(prefix.weight, at);
+    fn prefix(prefix: &pb::PrefixQuery) -> Option<Query> {
+        let field = name(&prefix.field);
+        let weight = Self::weight(prefix.weight);
         Some(Query::Prefix {
             field: field?,
             value: prefix.value.clone(),
@@ -123,9 +96,9 @@ impl Reader<'_> {
         })
     }
 
-    fn suffix(&mut self, suffix: &pb::SuffixQuery, at: &FieldPath) -> Option<Query> {
-        let field = self.name(&suffix.field, at, "field");
-        let weight = self.weight(suffix.weight, at);
+    fn suffix(suffix: &pb::SuffixQuery) -> Option<Query> {
+        let field = name(&suffix.field);
+        let weight = Self::weight(suffix.weight);
         Some(Query::Suffix {
             field: field?,
             value: suffix.value.clone(),
@@ -133,9 +106,9 @@ impl Reader<'_> {
         })
     }
 
-    fn wildcard(&mut self, wildcard: &pb::WildcardQuery, at: &FieldPath) -> Option<Query> {
-        let field = self.name(&wildcard.field, at, "field");
-        let weight = self.weight(wildcard.weight, at);
+    fn wildcard(wildcard: &pb::WildcardQuery) -> Option<Query> {
+        let field = name(&wildcard.field);
+        let weight = Self::weight(wildcard.weight);
         Some(Query::Wildcard {
             field: field?,
             pattern: wildcard.pattern.clone(),
@@ -149,7 +122,7 @@ impl Reader<'_> {
         let should = self.clauses(&all.should, &at.field("should"));
         let must_not = self.clauses(&all.must_not, &at.field("must_not"));
         let minimum = self.minimum_of_clauses(all, at);
-        let weight = self.weight(all.weight, at);
+        let weight = Self::weight(all.weight);
         let query = Query::Bool {
             must: must?,
             filter: filter?,
@@ -176,19 +149,17 @@ impl Reader<'_> {
     }
 
     fn nested(&mut self, nested: &pb::NestedQuery, at: &FieldPath) -> Option<Query> {
-        let path = self.name(&nested.path, at, "path");
+        let path = name(&nested.path);
         let query = self.below(nested.query.as_deref(), at.field("query"));
-        let score_mode =
-            self.enumeration(nested.score_mode, &at.field("score_mode"))
-                .map(|mode| match mode {
-                    pb::ScoreMode::Unspecified | pb::ScoreMode::None => ScoreMode::None,
-                    pb::ScoreMode::Avg => ScoreMode::Avg,
-                    pb::ScoreMode::Max => ScoreMode::Max,
-                    pb::ScoreMode::Min => ScoreMode::Min,
-                    pb::ScoreMode::Total => ScoreMode::Total,
-                });
+        let score_mode = enumeration(nested.score_mode).map(|mode| match mode {
+            pb::ScoreMode::Unspecified | pb::ScoreMode::None => ScoreMode::None,
+            pb::ScoreMode::Avg => ScoreMode::Avg,
+            pb::ScoreMode::Max => ScoreMode::Max,
+            pb::ScoreMode::Min => ScoreMode::Min,
+            pb::ScoreMode::Total => ScoreMode::Total,
+        });
         let inner_hits = self.inner_hits(nested, at);
-        let weight = self.weight(nested.weight, at);
+        let weight = Self::weight(nested.weight);
         Some(Query::Nested {
             path: path?,
             query: Box::new(query?),
@@ -200,7 +171,7 @@ impl Reader<'_> {
 
     fn const_score(&mut self, constant: &pb::ConstScoreQuery, at: &FieldPath) -> Option<Query> {
         let filter = self.below(constant.filter.as_deref(), at.field("filter"));
-        let weight = self.weight(constant.weight, at);
+        let weight = Self::weight(constant.weight);
         Some(Query::ConstScore {
             filter: Box::new(filter?),
             weight: weight?,
@@ -209,10 +180,6 @@ impl Reader<'_> {
 
     /// The query that a clause can't do without.
     pub(super) fn below(&mut self, query: Option<&pb::Query>, path: FieldPath) -> Option<Query> {
-        let Some(query) = query else {
-            self.violations.required(path);
-            return None;
-        };
-        self.query(query, &path)
+        self.query(query?, &path)
     }
 }

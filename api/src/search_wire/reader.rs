@@ -10,14 +10,20 @@ use super::inner_hits::InnerSorts;
 use crate::error::Error;
 use crate::wire::checked;
 
+/// The parts of requests that are of the language of queries: what is wrong with them makes an invalid query.
+const QUERY_PARTS: [&str; 5] = ["query", "sort", "best_by", "aggregations", "highlight"];
+
 /// Reads one search, and gathers what is wrong with it.
 pub(super) struct Reader<'a> {
     pub(super) schema: &'a Schema,
     pub(super) violations: Violations,
     /// The order of each list of inner hits so far.
     pub(super) inner_sorts: InnerSorts,
-    /// Whether what was read up to [`Reader::end_of_query`] has violations.
+    /// Whether a rule is broken in a part of the language of queries, or what was read up to [`Reader::end_of_query`] has
+    /// violations.
     query_is_wrong: bool,
+    /// How many rules are broken.
+    broken_rules: usize,
     /// Nodes of all query trees so far.
     nodes: usize,
     /// Whether a tree passed a bound: said once, and nothing more is read then.
@@ -25,12 +31,15 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(schema: &'a Schema) -> Self {
+    /// Reads a request of which `violations` are known: the rules that it breaks. What it asks for stands at `root`.
+    pub(super) fn new(schema: &'a Schema, violations: Violations, root: &FieldPath) -> Self {
+        let query_is_wrong = violations.paths().any(|path| is_of_query(path, root));
         Self {
             schema,
-            violations: Violations::new(),
+            broken_rules: violations.len(),
+            violations,
             inner_sorts: InnerSorts::new(),
-            query_is_wrong: false,
+            query_is_wrong,
             nodes: 0,
             out_of_bounds: false,
         }
@@ -38,7 +47,7 @@ impl<'a> Reader<'a> {
 
     /// Marks the end of query and sort: their violations make the search an invalid query.
     pub(super) fn end_of_query(&mut self) {
-        self.query_is_wrong = !self.violations.is_empty();
+        self.query_is_wrong |= self.violations.len() > self.broken_rules;
     }
 
     /// What was read, or what is wrong.
@@ -127,41 +136,29 @@ impl<'a> Reader<'a> {
         self.violations.push(path, "LIMIT_EXCEEDED", message);
     }
 
-    /// The value of an enumeration; one that this version doesn't know is a violation.
-    pub(super) fn enumeration<E: TryFrom<i32>>(&mut self, value: i32, path: &FieldPath) -> Option<E> {
-        let known = E::try_from(value).ok();
-        if known.is_none() {
-            let message = format!("is {value}, which names nothing; use one of the enumeration's names");
-            self.violations.push(path, "UNKNOWN_ENUM_VALUE", message);
-        }
-        known
-    }
-
-    /// The weight of the clause at `clause`: positive and finite, also as the 32 bits that scores have.
-    pub(super) fn weight(&mut self, weight: Option<f64>, clause: &FieldPath) -> Option<f32> {
+    /// The weight of a clause, as the 32 bits that scores have; `None` when it isn't positive.
+    pub(super) fn weight(weight: Option<f64>) -> Option<f32> {
         let Some(weight) = weight else {
             return Some(DEFAULT_WEIGHT);
         };
-        let narrowed = weight as f32;
-        if narrowed.is_finite() && narrowed > 0.0 {
-            return Some(narrowed);
-        }
-        let message = format!("is {weight}, must be positive and at most 3.4e38");
-        self.violations
-            .push(clause.field("weight"), "OUT_OF_RANGE", message);
-        None
+        let narrowed = (weight as f32).clamp(f32::from_bits(1), f32::MAX);
+        (weight > 0.0).then_some(narrowed)
     }
+}
 
-    /// The name of the field that the clause at `clause` is about.
-    pub(super) fn name(&mut self, name: &str, clause: &FieldPath, part: &str) -> Option<String> {
-        if name.is_empty() {
-            self.violations.push(
-                clause.field(part),
-                "FIELD_REQUIRED",
-                "is required: the name of a field of the index",
-            );
-            return None;
-        }
-        Some(name.to_owned())
-    }
+/// A value of an enumeration; `None` when it is none.
+pub(super) fn enumeration<E: TryFrom<i32>>(value: i32) -> Option<E> {
+    E::try_from(value).ok()
+}
+
+/// The name of a field; `None` when it is empty.
+pub(super) fn name(name: &str) -> Option<String> {
+    Some(name.to_owned()).filter(|name| !name.is_empty())
+}
+
+/// Does `path` lead into a part of a request at `root` that is of the language of queries?
+fn is_of_query(path: &FieldPath, root: &FieldPath) -> bool {
+    let inside = path.as_str().strip_prefix(root.as_str()).unwrap_or_default();
+    let part = inside.trim_start_matches('.').split(['.', '[']).next();
+    part.is_some_and(|part| QUERY_PARTS.contains(&part))
 }

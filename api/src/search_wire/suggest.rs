@@ -1,6 +1,6 @@
 //! Suggestions: a search for names that begin with what was typed, and one for names that are spelled much like it.
 
-use souk_chassis::status::FieldPath;
+use souk_chassis::status::{FieldPath, Violations};
 use souk_index::analyze::folded;
 use souk_index::{
     Error as IndexError, Fuzziness, Operator, Query, Schema, SearchRequest, Sort, TotalRequest,
@@ -9,14 +9,12 @@ use souk_index::{
 use super::reader::Reader;
 use crate::error::{Error, rerooted};
 use crate::search::{SuggestFields, SuggestOrder, SuggestRequest};
-use crate::wire::{check_name, min_sequence, page_size, point};
+use crate::wire::{page_size, point, unsigned};
 
 /// Suggestions of an answer when the request doesn't say.
 const SUGGESTIONS_DEFAULT: usize = 10;
 /// Most suggestions of an answer.
 const SUGGESTIONS_MAX: usize = 100;
-/// Longest beginning of a name, in characters.
-const PREFIX_CHARS_MAX: usize = 256;
 /// Longest beginning of a name that is corrected, in characters.
 const CORRECTED_CHARS_MAX: usize = 32;
 /// Where the index finds the client's own query in the searches that are built here.
@@ -45,27 +43,18 @@ pub(crate) fn suggest(
     request: SuggestRequest<'_>,
     fields: &SuggestFields<'_>,
     schema: &Schema,
+    violations: Violations,
 ) -> Result<WireSuggest, Error> {
-    let mut reader = Reader::new(schema);
+    let mut reader = Reader::new(schema, violations, &FieldPath::message());
     let query = match &request.query {
         None => Some(None),
         Some(query) => reader.tree(query, &FieldPath::root("query")).map(Some),
     };
     reader.end_of_query();
-    let violations = &mut reader.violations;
-    check_name(request.prefix, PREFIX_CHARS_MAX, "prefix", violations);
     let center = match &request.center {
         None => Some(None),
-        Some(center) => point(center, "center", violations).map(Some),
+        Some(center) => point(center).map(Some),
     };
-    let size = page_size(
-        request.size,
-        SUGGESTIONS_DEFAULT,
-        SUGGESTIONS_MAX,
-        "size",
-        violations,
-    );
-    let min_sequence = min_sequence(request.min_sequence, "min_sequence", violations);
     let read = query.zip(center).map(|(query, center)| {
         let first = match (center, fields.order) {
             (Some(center), SuggestOrder::HighestOrNearest { position, .. }) => Some(Sort::GeoDistance {
@@ -99,8 +88,8 @@ pub(crate) fn suggest(
             begun,
             near,
             by_distance,
-            size,
-            min_sequence,
+            size: page_size(request.size, SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX),
+            min_sequence: unsigned(request.min_sequence),
         }
     });
     reader.finish(read)

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::EngineError;
 use souk_index::{
     Analyzer, ArrayMode, Encoder, Field, FragmentOrder, Fuzziness, GeoPoint, Highlight, Missing, NestedSort,
@@ -19,6 +20,7 @@ use super::{
 };
 use crate::error::Error;
 use crate::search::{ClusterRequest, ClusterSize, NearbyRequest};
+use crate::wire::broken;
 
 mod aggregations;
 mod answers;

@@ -6,19 +6,17 @@ use souk_index::limits::MAX_MATCH_TEXT_BYTES;
 use souk_index::{FieldKind, Fuzziness, Operator, Query};
 use souk_proto::search::v1 as pb;
 
-use super::reader::Reader;
+use super::reader::{Reader, enumeration, name};
 
 impl Reader<'_> {
     pub(super) fn match_text(&mut self, query: &pb::MatchQuery, at: &FieldPath) -> Option<Query> {
-        let field = self.name(&query.field, at, "field");
-        let operator =
-            self.enumeration(query.operator, &at.field("operator"))
-                .map(|operator| match operator {
-                    pb::Operator::Unspecified | pb::Operator::Or => Operator::Or,
-                    pb::Operator::And => Operator::And,
-                });
+        let field = name(&query.field);
+        let operator = enumeration(query.operator).map(|operator| match operator {
+            pb::Operator::Unspecified | pb::Operator::Or => Operator::Or,
+            pb::Operator::And => Operator::And,
+        });
         let minimum = self.minimum(query, operator, at);
-        let weight = self.weight(query.weight, at);
+        let weight = Self::weight(query.weight);
         let fuzziness = self.fuzziness(query, at)?;
         if let Some(fuzziness) = fuzziness {
             return Some(Query::MatchFuzzy {
@@ -40,9 +38,9 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn match_phrase(&mut self, query: &pb::MatchPhraseQuery, at: &FieldPath) -> Option<Query> {
-        let field = self.name(&query.field, at, "field");
-        let weight = self.weight(query.weight, at);
+    pub(super) fn match_phrase(query: &pb::MatchPhraseQuery) -> Option<Query> {
+        let field = name(&query.field);
+        let weight = Self::weight(query.weight);
         Some(Query::MatchPhrase {
             field: field?,
             text: query.text.clone(),
@@ -51,13 +49,9 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn match_phrase_prefix(
-        &mut self,
-        query: &pb::MatchPhrasePrefixQuery,
-        at: &FieldPath,
-    ) -> Option<Query> {
-        let field = self.name(&query.field, at, "field");
-        let weight = self.weight(query.weight, at);
+    pub(super) fn match_phrase_prefix(query: &pb::MatchPhrasePrefixQuery) -> Option<Query> {
+        let field = name(&query.field);
+        let weight = Self::weight(query.weight);
         Some(Query::MatchPhrasePrefix {
             field: field?,
             text: query.text.clone(),
@@ -67,7 +61,7 @@ impl Reader<'_> {
 
     /// The outer `None` comes with a violation, the inner one means that words have to be the same.
     fn fuzziness(&mut self, query: &pb::MatchQuery, at: &FieldPath) -> Option<Option<Fuzziness>> {
-        let fuzziness = match self.enumeration(query.fuzziness, &at.field("fuzziness"))? {
+        let fuzziness = match enumeration(query.fuzziness)? {
             pb::Fuzziness::Unspecified | pb::Fuzziness::None => None,
             pb::Fuzziness::Auto => Some(Fuzziness::Auto),
             pb::Fuzziness::One => Some(Fuzziness::Edits(1)),

@@ -3,7 +3,10 @@
 use prost_types::FieldMask;
 use souk_chassis::status::{FieldPath, Violations};
 
-use super::{UpdateMask, check_id, checked, etag};
+use souk_proto::rules::{Path, Validate};
+
+use super::rules::note;
+use super::{UpdateMask, broken, checked, etag};
 use crate::error::Result;
 
 /// Output-only fields of every resource: a mask may name them, an update never changes them.
@@ -20,7 +23,7 @@ pub struct Updatable<'a> {
     pub fields: &'a [&'a str],
 }
 
-/// A checked update request. What the fields hold is checked when they are put into the resource.
+/// A checked update request. The rules of its resource hold for the id and for what changes.
 #[derive(Clone, Debug)]
 pub struct Change<M> {
     given: M,
@@ -29,19 +32,20 @@ pub struct Change<M> {
     etag: String,
 }
 
-impl<M> Change<M> {
-    /// Checks the parts of a request. `identity` gives a message's id and etag.
+impl<M: Validate + Default> Change<M> {
+    /// Checks the parts of a request, of which `violations` are known. `identity` gives a message's id and etag.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] when the resource or its id is missing, or the mask names what can't be changed.
+    /// [`crate::Error::Invalid`] when the resource is missing, its id or a value that changes breaks a rule, or the mask names
+    /// what can't be changed.
     pub fn from_wire(
         updatable: &Updatable<'_>,
         given: Option<M>,
         update_mask: Option<&FieldMask>,
         etag_of_request: &str,
+        mut violations: Violations,
         identity: impl Fn(&M) -> (&str, &str),
     ) -> Result<Self> {
-        let mut violations = Violations::new();
         let path = FieldPath::root(updatable.resource);
         let mut fixed = vec![updatable.id];
         fixed.extend(OUTPUT_ONLY);
@@ -53,7 +57,7 @@ impl<M> Change<M> {
             &mut violations,
         );
         match &given {
-            Some(given) => check_id(identity(given).0, path.field(updatable.id), &mut violations),
+            Some(given) => check(given, &path, updatable.id, &mask, &mut violations),
             None => violations.required(path),
         }
         let given = checked(given, violations)?;
@@ -91,4 +95,26 @@ impl<M> Change<M> {
     pub fn mask(&self) -> &UpdateMask {
         &self.mask
     }
+}
+
+/// Notes which rules the id and the values that change break.
+fn check<M: Validate + Default>(
+    given: &M,
+    path: &FieldPath,
+    id: &str,
+    mask: &UpdateMask,
+    violations: &mut Violations,
+) {
+    // What breaks a rule by being unset changes nothing without a mask.
+    let unset = (*mask == UpdateMask::Set).then(|| broken(&M::default(), path));
+    given.validate(&Path::at(path.as_str()), &mut |violation| {
+        let field = violation.path.first_field();
+        let changes = match &unset {
+            Some(unset) => !unset.has(&violation.path.to_string(), &violation.message.to_string()),
+            None => mask.takes(field, true),
+        };
+        if field == id || changes {
+            note(&violation, violations);
+        }
+    });
 }

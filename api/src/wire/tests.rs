@@ -2,12 +2,15 @@ use std::collections::BTreeMap;
 
 use prost::Message as _;
 use prost_types::{FieldMask, Timestamp};
-use souk_chassis::status::Violations;
+use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{Attributes, ColumnReader, Columns};
+use souk_proto::shop::v1::{GetShopRequest, Shop};
 use souk_proto::r#type::v1::{Value, value::Kind};
+use tonic::Request;
 use tonic_types::StatusExt as _;
 
 use super::*;
+use crate::error::Error;
 
 /// The paths that were refused.
 fn paths(violations: Violations) -> Vec<String> {
@@ -35,9 +38,7 @@ fn times_keep_every_nanosecond_of_the_range_and_refuse_the_rest() {
         1_000_000_000,
         i64::MAX,
     ] {
-        let mut violations = Violations::new();
-        assert_eq!(time(&time_to_wire(nanos), "t", &mut violations), Some(nanos));
-        assert!(violations.is_empty());
+        assert_eq!(time(&time_to_wire(nanos)), Some(nanos));
     }
     for (seconds, nanos) in [
         (i64::MAX, 0),
@@ -46,62 +47,98 @@ fn times_keep_every_nanosecond_of_the_range_and_refuse_the_rest() {
         (0, -1),
         (0, 1_000_000_000),
     ] {
-        let mut violations = Violations::new();
-        assert_eq!(
-            time(&Timestamp { seconds, nanos }, "t", &mut violations),
-            None,
-            "{seconds} {nanos}"
-        );
-        assert_eq!(paths(violations), ["t"]);
+        assert_eq!(time(&Timestamp { seconds, nanos }), None, "{seconds} {nanos}");
     }
 }
 
 #[test]
-fn a_page_size_is_bounded_and_never_negative() {
-    let mut violations = Violations::new();
-    let mut size = |value| page_size(value, 10, 1_000, "page_size", &mut violations);
+fn the_rule_of_times_ends_where_they_can_be_kept() {
+    let broken = |seconds, nanos| {
+        let time = Timestamp { seconds, nanos };
+        let value = Value {
+            kind: Some(Kind::TimeValue(time)),
+        };
+        !broken(&value, &FieldPath::root("v")).is_empty()
+    };
+    let (first, last) = (time_to_wire(i64::MIN), time_to_wire(i64::MAX));
+    assert!(!broken(first.seconds, first.nanos) && !broken(last.seconds, last.nanos));
+    assert!(broken(first.seconds, first.nanos - 1) && broken(last.seconds, last.nanos + 1));
+}
+
+#[test]
+fn a_page_size_is_bounded() {
+    let size = |value| page_size(value, 10, 1_000);
     assert_eq!(
         (size(0), size(1), size(1_000), size(i32::MAX)),
         (10, 1, 1_000, 1_000)
     );
-    size(-1);
-    assert_eq!(paths(violations), ["page_size"]);
-}
-
-#[test]
-fn ids_are_printable_and_short() {
-    for (id, wrong) in [
-        ("o1", 0),
-        ("奶茶 1", 0),
-        ("", 1),
-        ("a\nb", 1),
-        (&*"x".repeat(128), 0),
-        (&*"x".repeat(129), 1),
-    ] {
-        let mut violations = Violations::new();
-        check_id(id, "order_id", &mut violations);
-        assert_eq!(violations.len(), wrong, "{id:?}");
-    }
 }
 
 #[test]
 fn a_request_id_depends_on_the_request() {
-    let mut violations = Violations::new();
     let text = "6f1c9a7e-0f0e-4c57-9d5c-3b8f6a2b1c4d";
-    let mut id = |text: &str, seconds| {
-        request_id(
-            text,
-            &Timestamp { seconds, nanos: 0 },
-            "request_id",
-            &mut violations,
-        )
-    };
+    let id = |text: &str, seconds| request_id(text, &Timestamp { seconds, nanos: 0 });
     let one = id(text, 1).expect("a UUID");
     assert_eq!(id(text, 1), Some(one));
     assert_ne!(id(text, 2), Some(one));
     assert_eq!(id("", 1), None);
     assert_eq!(id("not a uuid", 1), None);
-    assert_eq!(paths(violations), ["request_id"]);
+}
+
+#[test]
+fn a_request_is_valid_or_refused_with_all_violations() {
+    let request = |shop_id: &str, min_sequence| {
+        Request::new(GetShopRequest {
+            shop_id: shop_id.to_owned(),
+            min_sequence,
+        })
+    };
+    assert_eq!(valid(request("s", 1)).expect("valid").shop_id, "s");
+    let Err(Error::Invalid(violations)) = valid(request("", -1)) else {
+        panic!("an invalid request");
+    };
+    assert_eq!(paths(violations), ["shop_id", "min_sequence"]);
+}
+
+#[test]
+fn what_an_update_changes_keeps_the_rules_of_the_resource() {
+    let shop = Shop {
+        shop_id: "s".to_owned(),
+        rating: Some(6.0),
+        phone: "1".repeat(65),
+        ..Shop::default()
+    };
+    let updatable = Updatable {
+        resource: "shop",
+        id: "shop_id",
+        fields: &["name", "position", "rating", "phone"],
+    };
+    let broken = |shop: Option<Shop>, names: &[&str]| {
+        let mask = FieldMask {
+            paths: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let change = Change::from_wire(&updatable, shop, Some(&mask), "", Violations::new(), |shop| {
+            (&shop.shop_id, &shop.etag)
+        });
+        match change {
+            Ok(_) => Vec::new(),
+            Err(Error::Invalid(violations)) => paths(violations),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    // Without a mask, what is set changes: no name and no position are no mistake.
+    assert_eq!(broken(Some(shop.clone()), &[]), ["shop.rating", "shop.phone"]);
+    assert_eq!(broken(Some(shop.clone()), &["rating"]), ["shop.rating"]);
+    assert_eq!(
+        broken(Some(shop.clone()), &["name", "phone", "colour"]),
+        ["update_mask.paths[2]", "shop.name", "shop.phone"]
+    );
+    assert_eq!(
+        broken(Some(shop), &["*"]),
+        ["shop.name", "shop.position", "shop.rating", "shop.phone"]
+    );
+    assert_eq!(broken(Some(Shop::default()), &[]), ["shop.shop_id"]);
+    assert_eq!(broken(None, &["rating"]), ["shop"]);
 }
 
 #[test]
@@ -145,7 +182,7 @@ fn attributes_come_back_from_their_column_and_bad_ones_are_named() {
     let entries = kinds.map(|(name, kind)| (name.to_owned(), Value { kind: Some(kind) }));
     let good = BTreeMap::from(entries);
     let mut violations = Violations::new();
-    let read = attributes(&good, "attributes", &mut violations);
+    let read = attributes(&good, &FieldPath::message(), &mut violations);
     assert!(violations.is_empty());
     let columns = read.to_column(Columns::new(), "attributes");
     let columns = ColumnReader::of_columns(&columns);
@@ -162,20 +199,14 @@ fn attributes_come_back_from_their_column_and_bad_ones_are_named() {
     );
     assert_eq!(attributes_to_wire(read), good);
 
-    let bad = BTreeMap::from([
-        ("none".to_owned(), Value { kind: None }),
-        (
-            "big".to_owned(),
-            Value {
-                kind: Some(Kind::StringValue("x".repeat(5_000))),
-            },
-        ),
-    ]);
-    assert_eq!(
-        attributes(&bad, "attributes", &mut violations),
-        Attributes::default()
-    );
-    assert_eq!(paths(violations), ["attributes[\"big\"]", "attributes[\"none\"]"]);
+    let big = Value {
+        kind: Some(Kind::StringValue("x".repeat(5_000))),
+    };
+    let bad = BTreeMap::from([("big".to_owned(), big)]);
+    let mut violations = Violations::new();
+    let read = attributes(&bad, &FieldPath::root("shop"), &mut violations);
+    assert_eq!(read, Attributes::default());
+    assert_eq!(paths(violations), ["shop.attributes[\"big\"]"]);
 }
 
 /// How attributes stand in their column.

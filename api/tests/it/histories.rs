@@ -394,7 +394,7 @@ impl History {
             }
         };
         let change = pb::IndexChange { kind: Some(change) };
-        let changed = indexes::update(self.engine(), TABLE, &[change], false).await;
+        let changed = note::update_index(self.engine(), TABLE, &[change], false).await;
         let (index, _) = changed.expect("a change of the index");
         self.wanted = match index.fields_to_be.is_empty() {
             true => index.fields,

@@ -4,11 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use souk_access::Role;
-use souk_api::Resources;
+use souk_api::wire::broken;
+use souk_api::{Resources, indexes};
+use souk_chassis::status::FieldPath;
 use souk_engine::index::{Analyzer, Field, FieldKind, Object};
 use souk_engine::storage::{SecondaryIndexSchema, TableSchema};
 use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Health, Resource, Tables, key};
 use souk_proto::search::v1 as pb;
+use souk_proto::shop::v1::UpdateShopIndexRequest;
 use souk_proto::r#type::v1::{Value, value};
 use tokio::time::Instant;
 
@@ -108,6 +111,21 @@ pub(crate) async fn open_with(config: EngineConfig) -> (Engine, Resources<Note>)
 pub(crate) async fn close(engine: Engine) {
     let deadline = Instant::now() + Duration::from_secs(30);
     engine.close(deadline).await.expect("the engine closes");
+}
+
+/// Changes the index of a table as a service does that is asked to: by the rules of the request.
+pub(crate) async fn update_index(
+    engine: &Engine,
+    table: &str,
+    changes: &[pb::IndexChange],
+    validate_only: bool,
+) -> souk_api::Result<(pb::Index, pb::IndexUpdateEffect)> {
+    let request = UpdateShopIndexRequest {
+        changes: changes.to_vec(),
+        ..UpdateShopIndexRequest::default()
+    };
+    let violations = broken(&request, &FieldPath::message());
+    indexes::update(engine, table, changes, validate_only, violations).await
 }
 
 pub(crate) fn term(field: &str, text: &str) -> Option<pb::Query> {

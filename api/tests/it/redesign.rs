@@ -314,7 +314,7 @@ async fn an_index_is_changed_while_it_answers_and_stays_so() {
         by_fuzzy("text"),
         drop_field("text.keyword"),
     ];
-    let (same, effect) = indexes::update(&engine, "notes", &changes, true)
+    let (same, effect) = note::update_index(&engine, "notes", &changes, true)
         .await
         .expect("an effect");
     assert_eq!((same.fields.len(), same.build), (before.fields.len(), None));
@@ -323,7 +323,7 @@ async fn an_index_is_changed_while_it_answers_and_stays_so() {
     let found = count(&notes, matching("ot")).await;
     assert_eq!(found.expect("an answer"), 0, "no word is like that");
 
-    let (changed, _) = indexes::update(&engine, "notes", &changes, false)
+    let (changed, _) = note::update_index(&engine, "notes", &changes, false)
         .await
         .expect("a change");
     let paths = |fields: &[pb::IndexField]| -> Vec<String> {
@@ -355,13 +355,13 @@ async fn an_index_is_changed_while_it_answers_and_stays_so() {
     assert_eq!(count(&notes, matching("ot")).await.expect("an answer"), NOTES);
 
     // The same again can't be; to drop what is there and add it otherwise can.
-    let again = indexes::update(&engine, "notes", &changes[..1], false).await;
+    let again = note::update_index(&engine, "notes", &changes[..1], false).await;
     assert!(matches!(again, Err(Error::Invalid(_))), "{again:?}");
     let other = [
         drop_field("place"),
         add("place", pb::IndexFieldType::Double, "rank"),
     ];
-    indexes::update(&engine, "notes", &other, false)
+    note::update_index(&engine, "notes", &other, false)
         .await
         .expect("a change");
     // A change during a build replaces it; one that undoes it is instant.
@@ -369,7 +369,7 @@ async fn an_index_is_changed_while_it_answers_and_stays_so() {
         drop_field("place"),
         add("place", pb::IndexFieldType::Long, "rank"),
     ];
-    let (_, effect) = indexes::update(&engine, "notes", &back, false)
+    let (_, effect) = note::update_index(&engine, "notes", &back, false)
         .await
         .expect("a change");
     let is_back = settled(&engine).await;
@@ -411,14 +411,14 @@ async fn what_an_index_cant_be_is_refused_with_every_violation() {
         })),
         pb::IndexChange { kind: None },
     ];
-    let refused = indexes::update(&engine, "notes", &wrong, false)
+    let refused = note::update_index(&engine, "notes", &wrong, false)
         .await
         .expect_err("it is wrong");
     let Error::Invalid(violations) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(violations.len(), wrong.len(), "{violations:?}");
-    let none = indexes::update(&engine, "notes", &[], false).await;
+    let none = note::update_index(&engine, "notes", &[], false).await;
     assert!(matches!(none, Err(Error::Invalid(_))));
     note::close(engine).await;
 }
@@ -539,7 +539,7 @@ async fn a_page_token_goes_on_exactly_or_is_refused_over_redesigns_and_restarts(
     fill_in_disorder(directory.path(), &mut random).await;
     let (mut engine, mut notes) = note::open(directory.path()).await;
     let (kind, source) = PLACES[0];
-    let added = indexes::update(&engine, "notes", &[add("place", kind, source)], false).await;
+    let added = note::update_index(&engine, "notes", &[add("place", kind, source)], false).await;
     added.expect("a change");
     settled(&engine).await;
     let mut design = 0;
@@ -604,7 +604,7 @@ async fn a_page_token_goes_on_exactly_or_is_refused_over_redesigns_and_restarts(
                     design = random.usize(..PLACES.len());
                     let (kind, source) = PLACES[design];
                     let changes = [drop_field("place"), add("place", kind, source)];
-                    let changed = indexes::update(&engine, "notes", &changes, false).await;
+                    let changed = note::update_index(&engine, "notes", &changes, false).await;
                     changed.expect("a change");
                     settled(&engine).await;
                 }

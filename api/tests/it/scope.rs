@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use souk_access::{Caller, Identity, Reach, Role, by_the_service};
-use souk_api::{
-    Error, ExportRequest, ListRequest, Resources, SuggestFields, SuggestOrder, SuggestRequest, indexes,
-};
+use souk_api::{Error, ExportRequest, ListRequest, Resources, SuggestFields, SuggestOrder, SuggestRequest};
+use souk_chassis::status::Violations;
 use souk_engine::ChangeKind;
 use souk_engine::storage::{Direction, Value};
 use souk_engine::watch_places::WATCHES_MAX;
@@ -282,7 +281,7 @@ async fn the_field_that_says_whose_a_row_is_stays_in_the_index() {
     let changes = [pb::IndexChange {
         kind: Some(drop_field),
     }];
-    let refused = indexes::update(&engine, "notes", &changes, false).await;
+    let refused = note::update_index(&engine, "notes", &changes, false).await;
     let Err(Error::Invalid(violations)) = refused else {
         panic!("{refused:?}");
     };
@@ -322,7 +321,7 @@ async fn how_many_rows_there_are_isnt_told_while_a_field_is_added() {
     let change = pb::IndexChange {
         kind: Some(pb::index_change::Kind::AddField(field)),
     };
-    indexes::update(&engine, "notes", &[change], false)
+    note::update_index(&engine, "notes", &[change], false)
         .await
         .expect("a build begins");
     let (mut before, mut compared) = (told_of_a_missing_field(&notes).await, 0);
@@ -436,7 +435,10 @@ async fn shown(notes: &Resources<Note>) -> String {
         size: 100,
         ..SuggestRequest::default()
     };
-    let suggested = notes.suggest(suggest, &fields).await.expect("suggestions");
+    let suggested = notes
+        .suggest(suggest, &fields, Violations::new())
+        .await
+        .expect("suggestions");
     let ids: Vec<_> = page.hits.iter().map(|hit| &hit.id).collect();
     format!(
         "{ids:?} {:?} {:?} {:?}",

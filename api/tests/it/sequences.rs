@@ -6,6 +6,7 @@ use souk_api::{
     ClusterRequest, ClusterSize, Error, ExportRequest, ListRequest, NearbyRequest, Resources, SuggestFields,
     SuggestOrder, SuggestRequest,
 };
+use souk_chassis::status::Violations;
 use souk_engine::EngineError;
 use souk_engine::storage::{Direction, Value};
 use souk_proto::search::v1 as pb;
@@ -52,7 +53,10 @@ async fn all_calls(notes: &Resources<Note>, sequence: i64) -> BTreeMap<&'static 
         ),
         ("list_by", notes.list_by(list).await.map(drop)),
         ("search", notes.search(Some(search), "search").await.map(drop)),
-        ("suggest", notes.suggest(suggest, &fields).await.map(drop)),
+        (
+            "suggest",
+            notes.suggest(suggest, &fields, Violations::new()).await.map(drop),
+        ),
         ("export", notes.export(export).await.map(drop)),
         ("watch", notes.watch(Some(sequence)).await.map(drop)),
     ])
@@ -84,8 +88,8 @@ async fn of_places(notes: &Resources<Note>, sequence: i64) -> [Result<(), Error>
         ..ClusterRequest::default()
     };
     [
-        notes.nearby(nearby).await.map(drop),
-        notes.clusters(clusters).await.map(drop),
+        notes.nearby(nearby, Violations::new()).await.map(drop),
+        notes.clusters(clusters, Violations::new()).await.map(drop),
     ]
 }
 

@@ -159,7 +159,7 @@ async fn a_build_waits_for_room_and_takes_its_place_though_the_store_takes_nothi
     }
     disk.indexes.store(RESERVE / 2, Ordering::SeqCst);
     let change = [add("place", pb::IndexFieldType::Long, "rank")];
-    indexes::update(&engine, "notes", &change, false)
+    note::update_index(&engine, "notes", &change, false)
         .await
         .expect("a change");
     let waits = |index: &pb::Index| {
@@ -315,7 +315,7 @@ async fn an_index_that_fails_again_and_again_says_so_and_holds_nothing() {
         .await
         .expect("created");
     let change = [add("place", pb::IndexFieldType::Long, "rank")];
-    indexes::update(&engine, "brittle", &change, false)
+    note::update_index(&engine, "brittle", &change, false)
         .await
         .expect("a change");
     let settled = |index: &pb::Index| {

@@ -17,8 +17,7 @@ fn request_id(uuid: &str, content: &str) -> Option<RequestId> {
         request_id: content.to_owned(),
         ..Default::default()
     };
-    let mut violations = souk_chassis::status::Violations::new();
-    wire::request_id(uuid, &request, "request_id", &mut violations)
+    wire::request_id(uuid, &request)
 }
 
 const UUID: &str = "6f1c9a7e-0f0e-4c57-9d5c-3b8f6a2b1c4d";

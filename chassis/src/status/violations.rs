@@ -164,6 +164,17 @@ impl Violations {
         self.count
     }
 
+    /// The paths of the violations that are listed.
+    pub fn paths(&self) -> impl Iterator<Item = &FieldPath> {
+        self.listed.iter().map(|violation| &violation.path)
+    }
+
+    /// Is a violation listed with this path and description?
+    pub fn has(&self, path: &str, description: &str) -> bool {
+        let mut listed = self.listed.iter();
+        listed.any(|violation| violation.path.as_str() == path && violation.description == description)
+    }
+
     /// `Ok` when nothing is wrong.
     ///
     /// # Errors

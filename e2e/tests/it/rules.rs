@@ -21,18 +21,43 @@ struct Contract {
 }
 
 impl Contract {
-    /// The rule of a field as JSON; `Null` without one.
+    /// What the rules of a field (`buf.validate`) come to; `Null` without any.
     fn rule(&self, field: &FieldDescriptor) -> Value {
-        let rule = self
+        let rules = self
             .pool
-            .get_extension_by_name("souk.rule.v1.rule")
+            .get_extension_by_name("buf.validate.field")
             .expect("the option");
         let options = field.options();
-        if !options.has_extension(&rule) {
+        if !options.has_extension(&rules) {
             return Value::Null;
         }
-        let rule = options.get_extension(&rule);
-        serde_json::to_value(rule.as_message().expect("a rule")).expect("JSON")
+        let rules = options.get_extension(&rules);
+        let rules = serde_json::to_value(rules.as_message().expect("rules")).expect("JSON");
+        let text = match &rules["repeated"]["items"]["string"] {
+            Value::Null => &rules["string"],
+            items => items,
+        };
+        let number = ["double", "int32", "int64", "uint32"]
+            .into_iter()
+            .find(|kind| rules[kind].is_object());
+        let bound = |end: &str| number.map_or(Value::Null, |kind| as_number(&rules[kind][end]));
+        json!({
+            // A resource that an update changes is checked by parts, and has to be there.
+            "required": rules["required"] == true
+                || as_number(&rules["repeated"]["minItems"]).as_f64() > Some(0.0)
+                || rules["ignore"] == "IGNORE_ALWAYS",
+            "charsMin": as_number(&rules["repeated"]["items"]["string"]["minLen"]),
+            "charsMax": as_number(&text["maxLen"]),
+            "pattern": text["pattern"].is_string() || text["uuid"] == true,
+            "minimum": bound("gte"),
+            "maximum": bound("lte"),
+            "itemsMax": match as_number(&rules["repeated"]["maxItems"]) {
+                Value::Null => as_number(&rules["map"]["maxPairs"]),
+                items => items,
+            },
+            "unique": rules["repeated"]["unique"],
+            "nameCharsMax": as_number(&rules["map"]["keys"]["string"]["maxLen"]),
+        })
     }
 
     /// The least that a message has to hold; `number` tells one from another.
@@ -76,7 +101,7 @@ impl Contract {
         let (mut bad, mut good) = (Vec::new(), Vec::new());
         let count = |name: &str| {
             rule[name]
-                .as_u64()
+                .as_f64()
                 .map(|count| count as usize)
                 .filter(|count| *count > 0)
         };
@@ -103,7 +128,7 @@ impl Contract {
         if count("charsMin").is_some() {
             bad.push(json!([""]));
         }
-        if rule["pattern"].is_string() {
+        if rule["pattern"] == true {
             bad.push(json!("!"));
         }
         let step = if matches!(field.kind(), Kind::Double) {
@@ -141,6 +166,14 @@ impl Contract {
     }
 }
 
+/// A number of a rule: those of 64 bits are texts in JSON.
+fn as_number(number: &Value) -> Value {
+    match number {
+        Value::String(text) => text.parse::<f64>().map_or(Value::Null, Value::from),
+        number => number.clone(),
+    }
+}
+
 /// A field of a request: its path as violations name it, and as JSON pointers do.
 struct Place {
     path: String,
@@ -172,7 +205,7 @@ fn places(
             places(contract, &inner, &path, &pointer, found);
         }
         let rule = contract.rule(&field);
-        if !rule.is_null() && rule["outputOnly"] != true {
+        if !rule.is_null() {
             found.push(Place { path, pointer, field });
         }
     }

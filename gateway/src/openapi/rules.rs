@@ -1,63 +1,121 @@
-//! What fields take, by the option `souk.rule.v1.rule` of the contract.
+//! What fields take, by the options of the contract: `buf.validate` and `google.api.field_behavior`.
 
 use prost_reflect::{
-    DescriptorPool, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor, Value,
+    DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
+    OneofDescriptor, Value,
 };
-use serde::Deserialize;
 
-/// The options that hold the rules.
-const RULE: &str = "souk.rule.v1.rule";
-const ONE_REQUIRED: &str = "souk.rule.v1.one_required";
+use super::text;
 
-/// The rule of a field; without one it takes everything.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// The value of `google.api.FieldBehavior` for what the server says.
+const OUTPUT_ONLY: i32 = 3;
+/// The value of `buf.validate.Ignore` for rules that aren't of what is unset.
+const IF_ZERO_VALUE: i32 = 1;
+/// The value of `buf.validate.Ignore` for no rules.
+const ALWAYS: i32 = 3;
+
+/// The rule of a field; without one it takes everything. Characters are those of a text, or of each text of a list.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rule {
     pub(crate) required: bool,
-    pub(crate) chars_min: u32,
-    pub(crate) chars_max: u32,
+    pub(crate) chars_min: u64,
+    pub(crate) chars_max: u64,
+    pub(crate) printable: bool,
     pub(crate) pattern: String,
     pub(crate) minimum: Option<f64>,
     pub(crate) maximum: Option<f64>,
-    pub(crate) items_max: u32,
+    pub(crate) items_max: u64,
     pub(crate) unique: bool,
-    pub(crate) name_chars_max: u32,
+    pub(crate) name_chars_max: u64,
     pub(crate) output_only: bool,
 }
 
 /// The rules of a contract.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    rule: Option<ExtensionDescriptor>,
-    one_required: Option<ExtensionDescriptor>,
+    field: Option<ExtensionDescriptor>,
+    oneof: Option<ExtensionDescriptor>,
+    behavior: Option<ExtensionDescriptor>,
+    printable: Option<ExtensionDescriptor>,
 }
 
 impl Rules {
     pub(crate) fn read(pool: &DescriptorPool) -> Self {
         Self {
-            rule: pool.get_extension_by_name(RULE),
-            one_required: pool.get_extension_by_name(ONE_REQUIRED),
+            field: pool.get_extension_by_name("buf.validate.field"),
+            oneof: pool.get_extension_by_name("buf.validate.oneof"),
+            behavior: pool.get_extension_by_name("google.api.field_behavior"),
+            printable: pool.get_extension_by_name("souk.rule.v1.printable"),
         }
     }
 
     /// What a field takes.
     pub(crate) fn of(&self, field: &FieldDescriptor) -> Rule {
-        let rule = self
-            .rule
-            .as_ref()
-            .map(|rule| field.options().get_extension(rule).into_owned());
-        let rule = rule.as_ref().and_then(Value::as_message);
-        // The rule as JSON is the rule as it is here.
-        let rule = rule.and_then(|rule| serde_json::to_value(rule).ok());
-        rule.and_then(|rule| serde_json::from_value(rule).ok())
-            .unwrap_or_default()
+        let options = field.options();
+        let behavior = extension(&options, self.behavior.as_ref());
+        let behaviors = behavior.as_ref().and_then(Value::as_list).unwrap_or_default();
+        let mut rule = Rule {
+            output_only: behaviors.contains(&Value::EnumNumber(OUTPUT_ONLY)),
+            ..Rule::default()
+        };
+        let rules = extension(&options, self.field.as_ref());
+        let Some(rules) = rules.as_ref().and_then(Value::as_message) else {
+            return rule;
+        };
+        let ignore = set(rules, &["ignore"]).and_then(|ignore| ignore.as_enum_number());
+        if ignore == Some(ALWAYS) {
+            return rule;
+        }
+        let count = |path: &[&str]| {
+            set(rules, path)
+                .and_then(|count| count.as_u64())
+                .unwrap_or_default()
+        };
+        let is = |path: &[&str]| set(rules, path).and_then(|is| is.as_bool()).unwrap_or_default();
+        // Absent is empty.
+        rule.required = is(&["required"]) || count(&["repeated", "min_items"]) > 0;
+        rule.items_max = count(&["repeated", "max_items"]).max(count(&["map", "max_pairs"]));
+        rule.unique = is(&["repeated", "unique"]);
+        rule.name_chars_max = count(&["map", "keys", "string", "max_len"]);
+        for path in [&["string"][..], &["repeated", "items", "string"]] {
+            if let Some(Value::Message(text)) = set(rules, path) {
+                self.text(&text, ignore == Some(IF_ZERO_VALUE), &mut rule);
+            }
+        }
+        for kind in ["double", "int32", "int64", "uint32"] {
+            let bound = |end| set(rules, &[kind, end]).as_ref().and_then(number);
+            rule.minimum = rule.minimum.or(bound("gte"));
+            rule.maximum = rule.maximum.or(bound("lte"));
+        }
+        rule
+    }
+
+    fn text(&self, text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
+        let count = |name| {
+            set(text, &[name])
+                .and_then(|count| count.as_u64())
+                .unwrap_or_default()
+        };
+        rule.chars_min = count("min_len");
+        rule.chars_max = count("max_len");
+        let printable = extension(text, self.printable.as_ref());
+        rule.printable = printable.as_ref().and_then(Value::as_bool).unwrap_or_default();
+        let pattern = match set(text, &["pattern"]) {
+            Some(Value::String(pattern)) => Some(pattern),
+            _ => set(text, &["uuid"]).map(|_| text::UUID.to_owned()),
+        };
+        rule.pattern = match pattern {
+            Some(pattern) if or_empty => format!("^$|{pattern}"),
+            pattern => pattern.unwrap_or_default(),
+        };
     }
 
     /// Has one of the fields to be set?
     pub(crate) fn one_required(&self, choice: &OneofDescriptor) -> bool {
-        self.one_required
-            .as_ref()
-            .is_some_and(|required| choice.options().get_extension(required).as_bool() == Some(true))
+        let rule = extension(&choice.options(), self.oneof.as_ref());
+        let rule = rule.as_ref().and_then(Value::as_message);
+        let required = rule.and_then(|rule| set(rule, &["required"]));
+        required.is_some_and(|required| required == Value::Bool(true))
     }
 
     /// Is there a rule in `message`, or in what it holds?
@@ -82,4 +140,32 @@ impl Rules {
         }
         false
     }
+}
+
+fn extension(options: &DynamicMessage, extension: Option<&ExtensionDescriptor>) -> Option<Value> {
+    let extension = extension.filter(|extension| options.has_extension(extension))?;
+    Some(options.get_extension(extension).into_owned())
+}
+
+/// What is set at a path of fields.
+fn set(message: &DynamicMessage, path: &[&str]) -> Option<Value> {
+    let (name, rest) = path.split_first()?;
+    if !message.has_field_by_name(name) {
+        return None;
+    }
+    let value = message.get_field_by_name(name)?;
+    if rest.is_empty() {
+        return Some(value.into_owned());
+    }
+    set(value.as_message()?, rest)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    Some(match value {
+        Value::F64(number) => *number,
+        Value::I32(number) => f64::from(*number),
+        Value::U32(number) => f64::from(*number),
+        Value::I64(number) => *number as f64,
+        _ => return None,
+    })
 }

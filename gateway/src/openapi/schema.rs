@@ -167,7 +167,7 @@ impl<'a> Schemas<'a> {
             }
         } else if field.is_list() {
             let element = Rule {
-                required: rule.chars_min > 0,
+                required: false,
                 ..rule.clone()
             };
             schema.insert("type".to_owned(), json!("array"));
@@ -255,11 +255,14 @@ impl<'a> Schemas<'a> {
 /// The schema of a text.
 fn characters(rule: &Rule) -> Value {
     let mut schema = Map::from_iter([("type".to_owned(), json!("string"))]);
-    if rule.required {
-        schema.insert("minLength".to_owned(), json!(1));
+    let least = rule.chars_min.max(u64::from(rule.required));
+    if least > 0 {
+        schema.insert("minLength".to_owned(), json!(least));
     }
     if rule.chars_max > 0 {
         schema.insert("maxLength".to_owned(), json!(rule.chars_max));
+    }
+    if rule.printable {
         schema.insert("pattern".to_owned(), json!(text::PRINTABLE));
     }
     if !rule.pattern.is_empty() {

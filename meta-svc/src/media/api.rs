@@ -1,11 +1,9 @@
 //! The RPCs of media items.
 
 use souk_api::wire::{
-    Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
-    settled,
+    Answers, answers, batch, checked, endless_answers, etag, one, received, request_id, valid,
 };
 use souk_api::{ExportRequest, Resources};
-use souk_chassis::status::Violations;
 use souk_proto::media::v1 as pb;
 use souk_proto::media::v1::media_service_server::MediaService;
 use tokio_util::sync::CancellationToken;
@@ -36,10 +34,9 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::CreateMediaRequest>,
     ) -> Result<Response<pb::CreateMediaResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
-        let media = required(request.media.as_ref(), "media", &mut violations, wire::from_wire);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
+        let media = one(request.media.as_ref(), "media", &mut violations, wire::from_wire);
         let media = checked(media, violations)?;
         let written = self.media.create(media, id, request.validate_only).await?;
         Ok(Response::new(pb::CreateMediaResponse {
@@ -52,9 +49,8 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::BatchCreateMediaRequest>,
     ) -> Result<Response<pb::BatchCreateMediaResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
         let items = batch(&request.media, "media", &mut violations, wire::from_wire);
         let items = checked(items, violations)?;
         let written = self.media.create_batch(items, id, request.omit_resources).await?;
@@ -68,10 +64,7 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::GetMediaRequest>,
     ) -> Result<Response<pb::GetMediaResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.media_id, "media_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self.media.get(&request.media_id, request.min_sequence).await?;
         Ok(Response::new(pb::GetMediaResponse {
             media: Some(wire::stored(read.value)),
@@ -83,10 +76,7 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::BatchGetMediaRequest>,
     ) -> Result<Response<pb::BatchGetMediaResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_ids(&request.media_ids, "media_ids", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self
             .media
             .get_batch(&request.media_ids, request.min_sequence)
@@ -102,9 +92,9 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::UpdateMediaRequest>,
     ) -> Result<Response<pb::UpdateMediaResponse>, Status> {
-        let request = request.into_inner();
+        let (request, violations) = received(request);
         let append = request.append;
-        let change = wire::change(request)?;
+        let change = wire::change(request, violations)?;
         let written = self
             .media
             .update(change.id(), change.etag(), |media| {
@@ -121,10 +111,7 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::DeleteMediaRequest>,
     ) -> Result<Response<pb::DeleteMediaResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.media_id, "media_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let etag = etag(&request.etag, "");
         let written = self.media.delete(&request.media_id, etag).await?;
         Ok(Response::new(pb::DeleteMediaResponse {
@@ -144,7 +131,7 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::ExportMediaRequest>,
     ) -> Result<Response<Self::ExportMediaStream>, Status> {
-        let request = request.into_inner();
+        let request = valid(request)?;
         let blocks = self
             .media
             .export(ExportRequest {
@@ -162,7 +149,7 @@ impl MediaService for MediaApi {
         &self,
         request: Request<pb::WatchMediaRequest>,
     ) -> Result<Response<Self::WatchMediaStream>, Status> {
-        let events = self.media.watch(request.into_inner().after_sequence).await?;
+        let events = self.media.watch(valid(request)?.after_sequence).await?;
         let draining = self.draining.clone();
         Ok(Response::new(endless_answers(events, draining, wire::event)))
     }

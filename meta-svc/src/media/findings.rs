@@ -1,17 +1,6 @@
 //! What analyses found in a file: labels and faces.
 
-use std::ops::RangeInclusive;
-
-use souk_api::wire::{check_len, check_name, check_range};
-use souk_chassis::status::{FieldPath, Violations};
 use souk_proto::media::v1 as pb;
-
-/// Most labels, and most faces, of one file.
-pub(super) const FINDINGS_MAX: usize = 256;
-/// Longest label or name of a person, in characters.
-const WORD_CHARS_MAX: usize = 256;
-/// Scores, similarities, and parts of a picture.
-const PARTS: RangeInclusive<f64> = 0.0..=1.0;
 
 /// A label.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,48 +73,14 @@ pub(super) struct FaceColumn {
     unsure: bool,
 }
 
-/// Checks labels; the list isn't complete when there are violations.
-pub(super) fn tags(tags: &[pb::Tag], path: &FieldPath, violations: &mut Violations) -> Vec<Tag> {
-    check_len(tags.len(), FINDINGS_MAX, path, violations);
-    let tags = tags.iter().take(FINDINGS_MAX).enumerate();
-    tags.map(|(at, tag)| {
-        let path = path.index(at);
-        check_name(&tag.tag, WORD_CHARS_MAX, path.field("tag"), violations);
-        check_range(tag.score, &PARTS, path.field("score"), violations);
-        read_tag(tag)
-    })
-    .collect()
-}
-
-/// Checks faces; the list isn't complete when there are violations.
-pub(super) fn faces(faces: &[pb::Face], path: &FieldPath, violations: &mut Violations) -> Vec<Face> {
-    check_len(faces.len(), FINDINGS_MAX, path, violations);
-    let faces = faces.iter().take(FINDINGS_MAX).enumerate();
-    faces
-        .map(|(at, face)| {
-            let path = path.index(at);
-            check_name(&face.person, WORD_CHARS_MAX, path.field("person"), violations);
-            check_range(face.similarity, &PARTS, path.field("similarity"), violations);
-            if let Some(area) = &face.r#box {
-                let path = path.field("box");
-                check_range(area.left, &PARTS, path.field("left"), violations);
-                check_range(area.top, &PARTS, path.field("top"), violations);
-                check_range(area.width, &PARTS, path.field("width"), violations);
-                check_range(area.height, &PARTS, path.field("height"), violations);
-            }
-            read_face(face)
-        })
-        .collect()
-}
-
-fn read_tag(tag: &pb::Tag) -> Tag {
+pub(super) fn read_tag(tag: &pb::Tag) -> Tag {
     Tag {
         tag: tag.tag.clone(),
         score: tag.score,
     }
 }
 
-fn read_face(face: &pb::Face) -> Face {
+pub(super) fn read_face(face: &pb::Face) -> Face {
     Face {
         person: face.person.clone(),
         similarity: face.similarity,

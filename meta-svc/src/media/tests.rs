@@ -1,8 +1,8 @@
 use fastrand::Rng;
 use prost_types::{Duration, FieldMask};
 use souk_api::Error;
-use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
-use souk_chassis::status::{FieldPath, Violations};
+use souk_api::testing::{assert_consistent, attributes, number, paths, random, received, text};
+use souk_chassis::status::Violations;
 use souk_engine::index::{FieldValue, GeoPoint, Object};
 use souk_engine::{Resource as _, Stored};
 use souk_proto::media::v1 as pb;
@@ -66,9 +66,7 @@ fn message(media: &Media) -> pb::Media {
 }
 
 fn read(media: &pb::Media) -> Result<Media, Vec<String>> {
-    let mut violations = Violations::new();
-    let media = wire::from_wire(media, &FieldPath::root("media"), &mut violations);
-    media.ok_or_else(|| paths(violations))
+    received(media, "media", wire::from_wire)
 }
 
 fn update(given: pb::Media, mask: &[&str], append: bool, current: &Media) -> Result<Media, Vec<String>> {
@@ -83,7 +81,8 @@ fn update(given: pb::Media, mask: &[&str], append: bool, current: &Media) -> Res
         etag: String::new(),
         append,
     };
-    let changed = wire::change(request).and_then(|change| wire::apply(&change, append, current.clone()));
+    let changed = wire::change(request, Violations::new())
+        .and_then(|change| wire::apply(&change, append, current.clone()));
     changed.map_err(|error| match error {
         Error::Invalid(violations) => paths(violations),
         other => panic!("{other:?}"),

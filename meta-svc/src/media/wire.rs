@@ -1,8 +1,7 @@
 //! Media items on the wire.
 
 use souk_api::wire::{
-    self, Change, Updatable, check_id, check_not_negative, check_text, duration, duration_to_wire, point,
-    point_to_wire, time, time_to_wire,
+    self, Change, Updatable, broken, duration, duration_to_wire, point, point_to_wire, time, time_to_wire,
 };
 use souk_api::{FoundHit, Result, SearchPage};
 use souk_chassis::status::{FieldPath, Violations};
@@ -10,13 +9,6 @@ use souk_engine::{ExportBlock, ResourceChange, Stored, WatchEvent};
 use souk_proto::media::v1 as pb;
 
 use super::{Media, MediaKind, findings};
-
-/// Longest title, place of the file or camera's name, in characters: 4 bytes each still are a KEYWORD.
-const TEXT_CHARS_MAX: usize = 1_024;
-/// Longest format or user's id, in characters.
-const WORD_CHARS_MAX: usize = 128;
-/// Hexadecimal digits of an md5.
-const MD5_DIGITS: usize = 32;
 
 /// What an update request may change.
 const UPDATABLE: Updatable<'_> = Updatable {
@@ -42,89 +34,36 @@ const UPDATABLE: Updatable<'_> = Updatable {
     ],
 };
 
-/// Checks a media item.
+/// Reads a media item that keeps its rules.
 pub(super) fn from_wire(media: &pb::Media, path: &FieldPath, violations: &mut Violations) -> Option<Media> {
-    let before = violations.len();
-    check_id(&media.media_id, path.field("media_id"), violations);
-    for (field, text, chars_max) in [
-        ("user_id", &media.user_id, WORD_CHARS_MAX),
-        ("title", &media.title, TEXT_CHARS_MAX),
-        ("format", &media.format, WORD_CHARS_MAX),
-        ("camera", &media.camera, TEXT_CHARS_MAX),
-        ("uri", &media.uri, TEXT_CHARS_MAX),
-    ] {
-        check_text(text, chars_max, path.field(field), violations);
-    }
-    let kind = kind(media.r#type, &path.field("type"), violations);
-    check_not_negative(media.size_bytes, path.field("size_bytes"), violations);
-    check_not_negative(media.width, path.field("width"), violations);
-    check_not_negative(media.height, path.field("height"), violations);
-    let plays = media.duration.as_ref();
-    let plays = plays.and_then(|given| duration(given, path.field("duration"), violations));
-    let created_at = media.created_at.as_ref();
-    let created_at = created_at.and_then(|given| time(given, path.field("created_at"), violations));
-    let position = media.position.as_ref();
-    let position = position.and_then(|given| point(given, path.field("position"), violations));
-    check_md5(&media.md5, &path.field("md5"), violations);
-    let tags = findings::tags(&media.tags, &path.field("tags"), violations);
-    let faces = findings::faces(&media.faces, &path.field("faces"), violations);
-    let attributes = wire::attributes(&media.attributes, path.field("attributes"), violations);
-    if violations.len() > before {
-        return None;
-    }
+    let attributes = wire::attributes(&media.attributes, path, violations);
     Some(Media {
         media_id: media.media_id.clone(),
         user_id: media.user_id.clone(),
-        kind: kind?,
+        kind: MediaKind::from_wire(media.r#type)?,
         title: media.title.clone(),
         format: media.format.clone(),
         size_bytes: media.size_bytes,
         width: media.width,
         height: media.height,
-        duration: plays,
-        created_at,
-        position,
+        duration: media.duration.as_ref().and_then(duration),
+        created_at: media.created_at.as_ref().and_then(time),
+        position: media.position.as_ref().and_then(point),
         camera: media.camera.clone(),
         uri: media.uri.clone(),
         md5: media.md5.to_ascii_lowercase(),
-        tags,
-        faces,
+        tags: media.tags.iter().map(findings::read_tag).collect(),
+        faces: media.faces.iter().map(findings::read_face).collect(),
         attributes,
     })
 }
 
-fn kind(kind: i32, path: &FieldPath, violations: &mut Violations) -> Option<MediaKind> {
-    let known = MediaKind::from_wire(kind);
-    if known.is_none() && kind == i32::from(pb::MediaType::Unspecified) {
-        violations.required(path);
-    } else if known.is_none() {
-        let message = format!("is {kind}, which is no MediaType; use for example MEDIA_TYPE_IMAGE");
-        violations.push(path, "UNKNOWN_VALUE", message);
-    }
-    known
-}
-
-fn check_md5(md5: &str, path: &FieldPath, violations: &mut Violations) {
-    let hexadecimal = md5.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if !md5.is_empty() && (md5.len() != MD5_DIGITS || !hexadecimal) {
-        let message = format!("must be {MD5_DIGITS} hexadecimal digits");
-        violations.push(path, "INVALID_MD5", message);
-    }
-}
-
-/// Checks an update request. What is to be appended is checked here, where its places are those of the request.
-pub(super) fn change(request: pb::UpdateMediaRequest) -> Result<Change<pb::Media>> {
+/// Checks an update request.
+pub(super) fn change(request: pb::UpdateMediaRequest, violations: Violations) -> Result<Change<pb::Media>> {
     let (media, mask) = (request.media, request.update_mask.as_ref());
-    let change = Change::from_wire(&UPDATABLE, media, mask, &request.etag, |media| {
+    Change::from_wire(&UPDATABLE, media, mask, &request.etag, violations, |media| {
         (&media.media_id, &media.etag)
-    })?;
-    let mut violations = Violations::new();
-    let path = FieldPath::root("media");
-    if request.append {
-        findings::tags(&change.given().tags, &path.field("tags"), &mut violations);
-        findings::faces(&change.given().faces, &path.field("faces"), &mut violations);
-    }
-    wire::checked(Some(change), violations)
+    })
 }
 
 /// The media item after a change; with `append`, labels and faces are added to those that are there.
@@ -152,8 +91,9 @@ pub(super) fn apply(change: &Change<pb::Media>, append: bool, current: Media) ->
         mask.put("faces", &mut changed.faces, &given.faces);
     }
     mask.put("attributes", &mut changed.attributes, &given.attributes);
-    let mut violations = Violations::new();
-    let media = from_wire(&changed, &FieldPath::root("media"), &mut violations);
+    let path = FieldPath::root("media");
+    let mut violations = broken(&changed, &path);
+    let media = from_wire(&changed, &path, &mut violations);
     wire::checked(media, violations)
 }
 

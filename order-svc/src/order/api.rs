@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use souk_api::wire::{
-    Answers, answers, check_id, check_ids, checked, endless_answers, etag, request_id, settled,
-};
+use souk_api::wire::{Answers, answers, checked, endless_answers, etag, received, request_id, valid};
 use souk_api::{ExportRequest, ListRequest, Resources};
-use souk_chassis::status::Violations;
 use souk_engine::Creation;
 use souk_engine::storage::{Clock, Direction, Value};
 use souk_proto::order::v1 as pb;
@@ -51,9 +48,8 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::CreateOrderRequest>,
     ) -> Result<Response<pb::CreateOrderResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
         let draft = wire::one_draft(request.order, self.clock.now(), &mut violations);
         let draft = checked(draft, violations)?;
         self.orders
@@ -80,9 +76,8 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::BatchCreateOrdersRequest>,
     ) -> Result<Response<pb::BatchCreateOrdersResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
         let drafts = wire::drafts(request.orders, self.clock.now(), &mut violations);
         let drafts = checked(drafts, violations)?;
         self.orders
@@ -112,10 +107,7 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::GetOrderRequest>,
     ) -> Result<Response<pb::GetOrderResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.order_id, "order_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self.orders.get(&request.order_id, request.min_sequence).await?;
         Ok(Response::new(pb::GetOrderResponse {
             order: Some(wire::stored(read.value)),
@@ -127,10 +119,7 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::BatchGetOrdersRequest>,
     ) -> Result<Response<pb::BatchGetOrdersResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_ids(&request.order_ids, "order_ids", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self
             .orders
             .get_batch(&request.order_ids, request.min_sequence)
@@ -146,7 +135,8 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::UpdateOrderRequest>,
     ) -> Result<Response<pb::UpdateOrderResponse>, Status> {
-        let change = wire::change(request.into_inner())?;
+        let (request, violations) = received(request);
+        let change = wire::change(request, violations)?;
         let now = self.clock.now();
         let written = self
             .orders
@@ -164,10 +154,7 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::DeleteOrderRequest>,
     ) -> Result<Response<pb::DeleteOrderResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.order_id, "order_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let etag = etag(&request.etag, "");
         let written = self.orders.delete(&request.order_id, etag).await?;
         Ok(Response::new(pb::DeleteOrderResponse {
@@ -179,10 +166,7 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::ListConsumerOrdersRequest>,
     ) -> Result<Response<pb::ListConsumerOrdersResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.consumer_id, "consumer_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let list = ListRequest {
             index: table::BY_CONSUMER,
             prefix: &[Value::from(request.consumer_id)],
@@ -211,7 +195,7 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::ExportOrdersRequest>,
     ) -> Result<Response<Self::ExportOrdersStream>, Status> {
-        let request = request.into_inner();
+        let request = valid(request)?;
         let blocks = self
             .orders
             .export(ExportRequest {
@@ -229,7 +213,7 @@ impl OrderService for OrderApi {
         &self,
         request: Request<pb::WatchOrdersRequest>,
     ) -> Result<Response<Self::WatchOrdersStream>, Status> {
-        let events = self.orders.watch(request.into_inner().after_sequence).await?;
+        let events = self.orders.watch(valid(request)?.after_sequence).await?;
         let draining = self.draining.clone();
         Ok(Response::new(endless_answers(events, draining, wire::event)))
     }

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use prost_types::{FieldMask, Timestamp};
 use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
+use souk_api::wire::broken;
 use souk_api::{Error, FoundHit};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{ResourceChange, Stored};
@@ -65,7 +66,7 @@ fn update(order: pb::Order, mask: &[&str], current: &Order) -> Result<Order, Err
         }),
         etag: String::new(),
     };
-    wire::apply(&wire::change(request)?, current.clone(), NOW)
+    wire::apply(&wire::change(request, Violations::new())?, current.clone(), NOW)
 }
 
 fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> Vec<String> {
@@ -141,10 +142,12 @@ fn every_violation_of_a_batch_is_named() {
         attributes: BTreeMap::from([("none".to_owned(), Value { kind: None })]),
         ..ids_only()
     };
-    let mut violations = Violations::new();
-    assert_eq!(wire::drafts(vec![ids_only(), bad], NOW, &mut violations), None);
+    let batch = pb::BatchCreateOrdersRequest {
+        orders: vec![ids_only(), bad],
+        ..pb::BatchCreateOrdersRequest::default()
+    };
     assert_eq!(
-        paths(violations),
+        paths(broken(&batch, &FieldPath::message())),
         [
             "orders[1].order_id",
             "orders[1].consumer_id",
@@ -156,11 +159,15 @@ fn every_violation_of_a_batch_is_named() {
             "orders[1].attributes[\"none\"]",
         ]
     );
-    let mut violations = Violations::new();
-    assert_eq!(wire::one_draft(None, NOW, &mut violations), None);
-    assert_eq!(wire::drafts(vec![], NOW, &mut violations), None);
-    assert_eq!(wire::drafts(vec![ids_only(); 201], NOW, &mut violations), None);
-    assert_eq!(paths(violations), ["order", "orders", "orders"]);
+    let one = pb::CreateOrderRequest::default();
+    assert_eq!(paths(broken(&one, &FieldPath::message())), ["order"]);
+    for count in [0, 201] {
+        let batch = pb::BatchCreateOrdersRequest {
+            orders: vec![ids_only(); count],
+            ..pb::BatchCreateOrdersRequest::default()
+        };
+        assert_eq!(paths(broken(&batch, &FieldPath::message())), ["orders"]);
+    }
 }
 
 #[test]
@@ -254,7 +261,8 @@ fn an_etag_is_the_requests_before_the_orders() {
             update_mask: None,
             etag: of_request.to_owned(),
         };
-        wire::change(request).expect("a change").etag().map(str::to_owned)
+        let change = wire::change(request, Violations::new()).expect("a change");
+        change.etag().map(str::to_owned)
     };
     assert_eq!(change("a", "b").as_deref(), Some("a"));
     assert_eq!(change("", "b").as_deref(), Some("b"));

@@ -1,19 +1,15 @@
 //! Orders on the wire.
 
-use souk_api::wire::{self, Change, Updatable, check_id, check_not_negative, check_text, time, time_to_wire};
+use souk_api::wire::{self, Change, Updatable, broken, time, time_to_wire};
 use souk_api::{FoundHit, Result, SearchPage};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{EngineError, ExportBlock, ResourceChange, Stored, WatchEvent};
 use souk_proto::order::v1 as pb;
 
 use super::{Draft, Order};
-use crate::person::NAME_CHARS_MAX as PERSON_NAME_CHARS_MAX;
-use crate::product::{NAME_CHARS_MAX as PRODUCT_NAME_CHARS_MAX, WORD_CHARS_MAX};
 
 /// The currency of an order that doesn't name one.
 const CURRENCY_DEFAULT: &str = "CNY";
-/// Letters of a currency code (ISO 4217).
-const CURRENCY_LETTERS: usize = 3;
 
 /// What an update may change.
 const FIELDS: [&str; 16] = [
@@ -41,45 +37,16 @@ const UPDATABLE: Updatable<'_> = Updatable {
     fields: &FIELDS,
 };
 
-/// Checks an order that may lack what the server fills in. `now` is the order's time when it gives none.
+/// Reads an order that keeps its rules and may lack what the server fills in. `now` is the order's time when it gives none.
 pub(super) fn draft(
     order: pb::Order,
     now: i64,
     path: &FieldPath,
     violations: &mut Violations,
 ) -> Option<Draft> {
-    let before = violations.len();
-    check_id(&order.order_id, path.field("order_id"), violations);
-    check_id(&order.consumer_id, path.field("consumer_id"), violations);
-    check_id(&order.salesperson_id, path.field("salesperson_id"), violations);
-    check_id(&order.product_id, path.field("product_id"), violations);
-    for (field, text, chars_max) in [
-        ("consumer_name", &order.consumer_name, PERSON_NAME_CHARS_MAX),
-        ("salesperson_name", &order.salesperson_name, PERSON_NAME_CHARS_MAX),
-        ("product_name", &order.product_name, PRODUCT_NAME_CHARS_MAX),
-        ("product_brand", &order.product_brand, WORD_CHARS_MAX),
-        ("product_type", &order.product_type, WORD_CHARS_MAX),
-    ] {
-        check_text(text, chars_max, path.field(field), violations);
-    }
-    let mut read_time = |time_given: Option<&_>, field| {
-        time_given.and_then(|given| time(given, path.field(field), violations))
-    };
-    let order_time = read_time(order.order_time.as_ref(), "order_time").unwrap_or(now);
-    let pay_time = read_time(order.pay_time.as_ref(), "pay_time");
-    for (field, price) in [
-        ("unit_price_cents", order.unit_price_cents),
-        ("total_price_cents", order.total_price_cents),
-    ] {
-        check_not_negative(price, path.field(field), violations);
-    }
-    if order.quantity < 1 {
-        let message = format!("is {}, must be at least 1", order.quantity);
-        violations.push(path.field("quantity"), "OUT_OF_RANGE", message);
-    }
-    let currency_code = currency(&order.currency_code, path, violations);
-    let attributes = wire::attributes(&order.attributes, path.field("attributes"), violations);
-    (violations.len() == before).then(|| Draft {
+    let attributes = wire::attributes(&order.attributes, path, violations);
+    let currency_code = Some(order.currency_code).filter(|code| !code.is_empty());
+    Some(Draft {
         path: path.clone(),
         given: Order {
             order_id: order.order_id,
@@ -91,13 +58,13 @@ pub(super) fn draft(
             product_name: order.product_name,
             product_brand: order.product_brand,
             product_type: order.product_type,
-            order_time,
-            pay_time,
+            order_time: order.order_time.as_ref().and_then(time).unwrap_or(now),
+            pay_time: order.pay_time.as_ref().and_then(time),
             paid: order.paid,
             unit_price_cents: 0,
             quantity: order.quantity,
             total_price_cents: 0,
-            currency_code,
+            currency_code: currency_code.unwrap_or_else(|| CURRENCY_DEFAULT.to_owned()),
             attributes,
         },
         unit_price_cents: order.unit_price_cents,
@@ -105,24 +72,10 @@ pub(super) fn draft(
     })
 }
 
-fn currency(code: &str, path: &FieldPath, violations: &mut Violations) -> String {
-    if code.is_empty() {
-        return CURRENCY_DEFAULT.to_owned();
-    }
-    if code.len() != CURRENCY_LETTERS || !code.bytes().all(|letter| letter.is_ascii_uppercase()) {
-        violations.push(
-            path.field("currency_code"),
-            "INVALID_CURRENCY",
-            format!("is {code:?}, must be three capital letters of ISO 4217, for example CNY"),
-        );
-    }
-    code.to_owned()
-}
-
 /// Checks an update request.
-pub(super) fn change(request: pb::UpdateOrderRequest) -> Result<Change<pb::Order>> {
+pub(super) fn change(request: pb::UpdateOrderRequest, violations: Violations) -> Result<Change<pb::Order>> {
     let (order, mask) = (request.order, request.update_mask.as_ref());
-    Change::from_wire(&UPDATABLE, order, mask, &request.etag, |order| {
+    Change::from_wire(&UPDATABLE, order, mask, &request.etag, violations, |order| {
         (&order.order_id, &order.etag)
     })
 }
@@ -163,8 +116,9 @@ pub(super) fn apply(change: &Change<pb::Order>, current: Order, now: i64) -> Res
     );
     mask.put("currency_code", &mut changed.currency_code, &given.currency_code);
     mask.put("attributes", &mut changed.attributes, &given.attributes);
-    let mut violations = Violations::new();
-    let draft = draft(changed, now, &FieldPath::root("order"), &mut violations);
+    let path = FieldPath::root("order");
+    let mut violations = broken(&changed, &path);
+    let draft = draft(changed, now, &path, &mut violations);
     let order = draft.and_then(|draft| draft.complete(&mut violations));
     wire::checked(order, violations)
 }
@@ -271,7 +225,7 @@ pub(super) fn one_draft(
     now: i64,
     violations: &mut Violations,
 ) -> Option<Vec<Draft>> {
-    let draft = wire::required(order, "order", violations, |order, path, violations| {
+    let draft = wire::one(order, "order", violations, |order, path, violations| {
         draft(order, now, path, violations)
     });
     draft.map(|draft| vec![draft])

@@ -1,8 +1,7 @@
 //! The RPCs of consumers.
 
-use souk_api::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
+use souk_api::wire::{batch, checked, etag, one, received, request_id, valid};
 use souk_api::{FoundHit, Resources, SearchPage};
-use souk_chassis::status::Violations;
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::consumer_service_server::ConsumerService;
 use tonic::{Request, Response, Status};
@@ -28,10 +27,9 @@ impl ConsumerService for ConsumerApi {
         &self,
         request: Request<pb::CreateConsumerRequest>,
     ) -> Result<Response<pb::CreateConsumerResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
-        let consumer = required(
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
+        let consumer = one(
             request.consumer.as_ref(),
             "consumer",
             &mut violations,
@@ -49,9 +47,8 @@ impl ConsumerService for ConsumerApi {
         &self,
         request: Request<pb::BatchCreateConsumersRequest>,
     ) -> Result<Response<pb::BatchCreateConsumersResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
         let consumers = batch(&request.consumers, "consumers", &mut violations, wire::from_wire);
         let consumers = checked(consumers, violations)?;
         let written = self
@@ -68,10 +65,7 @@ impl ConsumerService for ConsumerApi {
         &self,
         request: Request<pb::GetConsumerRequest>,
     ) -> Result<Response<pb::GetConsumerResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.id, "id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self.consumers.get(&request.id, request.min_sequence).await?;
         Ok(Response::new(pb::GetConsumerResponse {
             consumer: Some(wire::stored(read.value)),
@@ -83,10 +77,7 @@ impl ConsumerService for ConsumerApi {
         &self,
         request: Request<pb::BatchGetConsumersRequest>,
     ) -> Result<Response<pb::BatchGetConsumersResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_ids(&request.ids, "ids", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self
             .consumers
             .get_batch(&request.ids, request.min_sequence)
@@ -102,9 +93,9 @@ impl ConsumerService for ConsumerApi {
         &self,
         request: Request<pb::UpdateConsumerRequest>,
     ) -> Result<Response<pb::UpdateConsumerResponse>, Status> {
-        let request = request.into_inner();
+        let (request, violations) = received(request);
         let mask = request.update_mask.as_ref();
-        let change = wire::change::<Consumer>(request.consumer, mask, &request.etag)?;
+        let change = wire::change::<Consumer>(request.consumer, mask, &request.etag, violations)?;
         let written = self
             .consumers
             .update(change.id(), change.etag(), |consumer| {
@@ -121,10 +112,7 @@ impl ConsumerService for ConsumerApi {
         &self,
         request: Request<pb::DeleteConsumerRequest>,
     ) -> Result<Response<pb::DeleteConsumerResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.id, "id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let etag = etag(&request.etag, "");
         let written = self.consumers.delete(&request.id, etag).await?;
         Ok(Response::new(pb::DeleteConsumerResponse {

@@ -1,8 +1,7 @@
 //! The RPCs of salespersons.
 
-use souk_api::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
+use souk_api::wire::{batch, checked, etag, one, received, request_id, valid};
 use souk_api::{FoundHit, Resources, SearchPage};
-use souk_chassis::status::Violations;
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::salesperson_service_server::SalespersonService;
 use tonic::{Request, Response, Status};
@@ -28,10 +27,9 @@ impl SalespersonService for SalespersonApi {
         &self,
         request: Request<pb::CreateSalespersonRequest>,
     ) -> Result<Response<pb::CreateSalespersonResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
-        let salesperson = required(
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
+        let salesperson = one(
             request.salesperson.as_ref(),
             "salesperson",
             &mut violations,
@@ -52,9 +50,8 @@ impl SalespersonService for SalespersonApi {
         &self,
         request: Request<pb::BatchCreateSalespersonsRequest>,
     ) -> Result<Response<pb::BatchCreateSalespersonsResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
         let salespersons = batch(
             &request.salespersons,
             "salespersons",
@@ -76,10 +73,7 @@ impl SalespersonService for SalespersonApi {
         &self,
         request: Request<pb::GetSalespersonRequest>,
     ) -> Result<Response<pb::GetSalespersonResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.id, "id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self.salespersons.get(&request.id, request.min_sequence).await?;
         Ok(Response::new(pb::GetSalespersonResponse {
             salesperson: Some(wire::stored(read.value)),
@@ -91,10 +85,7 @@ impl SalespersonService for SalespersonApi {
         &self,
         request: Request<pb::BatchGetSalespersonsRequest>,
     ) -> Result<Response<pb::BatchGetSalespersonsResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_ids(&request.ids, "ids", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self
             .salespersons
             .get_batch(&request.ids, request.min_sequence)
@@ -110,9 +101,9 @@ impl SalespersonService for SalespersonApi {
         &self,
         request: Request<pb::UpdateSalespersonRequest>,
     ) -> Result<Response<pb::UpdateSalespersonResponse>, Status> {
-        let request = request.into_inner();
+        let (request, violations) = received(request);
         let mask = request.update_mask.as_ref();
-        let change = wire::change::<Salesperson>(request.salesperson, mask, &request.etag)?;
+        let change = wire::change::<Salesperson>(request.salesperson, mask, &request.etag, violations)?;
         let written = self
             .salespersons
             .update(change.id(), change.etag(), |salesperson| {
@@ -129,10 +120,7 @@ impl SalespersonService for SalespersonApi {
         &self,
         request: Request<pb::DeleteSalespersonRequest>,
     ) -> Result<Response<pb::DeleteSalespersonResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.id, "id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let etag = etag(&request.etag, "");
         let written = self.salespersons.delete(&request.id, etag).await?;
         Ok(Response::new(pb::DeleteSalespersonResponse {

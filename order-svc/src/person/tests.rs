@@ -3,8 +3,8 @@ use std::marker::PhantomData;
 use fastrand::Rng;
 use prost_types::FieldMask;
 use souk_api::Error;
-use souk_api::testing::{assert_consistent, attributes, paths, random, text};
-use souk_chassis::status::{FieldPath, Violations};
+use souk_api::testing::{assert_consistent, attributes, paths, random, received, text};
+use souk_chassis::status::Violations;
 use souk_engine::{Resource as _, Stored};
 use souk_proto::order::v1 as pb;
 
@@ -36,10 +36,7 @@ fn people_come_back_from_rows_and_from_the_wire() {
             create_time: 1,
             update_time: 2,
         });
-        let mut violations = Violations::new();
-        let path = FieldPath::root("salesperson");
-        let read = wire::from_wire(&message, &path, &mut violations);
-        assert_eq!(read, Some(person), "{violations:?}");
+        assert_eq!(received(&message, "salesperson", wire::from_wire), Ok(person));
     }
 }
 
@@ -58,11 +55,12 @@ fn every_violation_is_named() {
         region: "a\nb".to_owned(),
         ..pb::Person::default()
     };
-    let mut violations = Violations::new();
-    let path = FieldPath::root("consumer");
-    assert_eq!(wire::from_wire::<Consumer>(&bad, &path, &mut violations), None);
     let fields = ["id", "name", "phone", "address", "region"];
-    assert_eq!(paths(violations), fields.map(|field| format!("consumer.{field}")));
+    let expected = fields.map(|field| format!("consumer.{field}")).to_vec();
+    assert_eq!(
+        received(&bad, "consumer", wire::from_wire::<Consumer>),
+        Err(expected)
+    );
 }
 
 #[test]
@@ -77,7 +75,7 @@ fn an_update_changes_what_the_mask_names_and_speaks_of_its_part() {
         let mask = FieldMask {
             paths: mask.iter().map(|path| (*path).to_owned()).collect(),
         };
-        let change = wire::change::<Salesperson>(Some(given), Some(&mask), "")?;
+        let change = wire::change::<Salesperson>(Some(given), Some(&mask), "", Violations::new())?;
         wire::apply(&change, current.clone())
     };
     let expected = Person {

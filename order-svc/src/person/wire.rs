@@ -4,42 +4,24 @@ use std::marker::PhantomData;
 
 use prost_types::FieldMask;
 use souk_api::Result;
-use souk_api::wire::{self, Change, Updatable, check_id, check_name, check_text, time_to_wire};
+use souk_api::wire::{self, Change, Updatable, broken, time_to_wire};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::Stored;
 use souk_proto::order::v1 as pb;
 
-use super::{NAME_CHARS_MAX, Part, Person};
-
-/// Longest telephone number, in characters.
-const PHONE_CHARS_MAX: usize = 64;
-/// Longest postal address, in characters.
-const ADDRESS_CHARS_MAX: usize = 1_024;
-/// Longest name of a region, in characters.
-const REGION_CHARS_MAX: usize = 256;
+use super::{Part, Person};
 
 /// What an update may change.
 const FIELDS: [&str; 5] = ["name", "phone", "address", "region", "attributes"];
 
-/// Checks a person.
+/// Reads a person that keeps its rules.
 pub(super) fn from_wire<P>(
     person: &pb::Person,
     path: &FieldPath,
     violations: &mut Violations,
 ) -> Option<Person<P>> {
-    let before = violations.len();
-    check_id(&person.id, path.field("id"), violations);
-    check_name(&person.name, NAME_CHARS_MAX, path.field("name"), violations);
-    check_text(&person.phone, PHONE_CHARS_MAX, path.field("phone"), violations);
-    check_text(
-        &person.address,
-        ADDRESS_CHARS_MAX,
-        path.field("address"),
-        violations,
-    );
-    check_text(&person.region, REGION_CHARS_MAX, path.field("region"), violations);
-    let attributes = wire::attributes(&person.attributes, path.field("attributes"), violations);
-    (violations.len() == before).then(|| Person {
+    let attributes = wire::attributes(&person.attributes, path, violations);
+    Some(Person {
         id: person.id.clone(),
         name: person.name.clone(),
         phone: person.phone.clone(),
@@ -55,13 +37,14 @@ pub(super) fn change<P: Part>(
     person: Option<pb::Person>,
     mask: Option<&FieldMask>,
     etag: &str,
+    violations: Violations,
 ) -> Result<Change<pb::Person>> {
     let updatable = Updatable {
         resource: P::NAME,
         id: "id",
         fields: &FIELDS,
     };
-    Change::from_wire(&updatable, person, mask, etag, |person| {
+    Change::from_wire(&updatable, person, mask, etag, violations, |person| {
         (&person.id, &person.etag)
     })
 }
@@ -75,8 +58,9 @@ pub(super) fn apply<P: Part>(change: &Change<pb::Person>, current: Person<P>) ->
     mask.put("address", &mut changed.address, &given.address);
     mask.put("region", &mut changed.region, &given.region);
     mask.put("attributes", &mut changed.attributes, &given.attributes);
-    let mut violations = Violations::new();
-    let person = from_wire(&changed, &FieldPath::root(P::NAME), &mut violations);
+    let path = FieldPath::root(P::NAME);
+    let mut violations = broken(&changed, &path);
+    let person = from_wire(&changed, &path, &mut violations);
     wire::checked(person, violations)
 }
 

@@ -1,8 +1,7 @@
 //! The RPCs of products.
 
-use souk_api::wire::{batch, check_id, check_ids, checked, etag, request_id, required, settled};
+use souk_api::wire::{batch, checked, etag, one, received, request_id, valid};
 use souk_api::{Resources, SuggestRequest};
-use souk_chassis::status::Violations;
 use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::product_service_server::ProductService;
 use tonic::{Request, Response, Status};
@@ -28,10 +27,9 @@ impl ProductService for ProductApi {
         &self,
         request: Request<pb::CreateProductRequest>,
     ) -> Result<Response<pb::CreateProductResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
-        let product = required(
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
+        let product = one(
             request.product.as_ref(),
             "product",
             &mut violations,
@@ -49,9 +47,8 @@ impl ProductService for ProductApi {
         &self,
         request: Request<pb::BatchCreateProductsRequest>,
     ) -> Result<Response<pb::BatchCreateProductsResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
         let products = batch(&request.products, "products", &mut violations, wire::from_wire);
         let products = checked(products, violations)?;
         let written = self
@@ -68,10 +65,7 @@ impl ProductService for ProductApi {
         &self,
         request: Request<pb::GetProductRequest>,
     ) -> Result<Response<pb::GetProductResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.product_id, "product_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self
             .products
             .get(&request.product_id, request.min_sequence)
@@ -86,10 +80,7 @@ impl ProductService for ProductApi {
         &self,
         request: Request<pb::BatchGetProductsRequest>,
     ) -> Result<Response<pb::BatchGetProductsResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_ids(&request.product_ids, "product_ids", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self
             .products
             .get_batch(&request.product_ids, request.min_sequence)
@@ -105,7 +96,8 @@ impl ProductService for ProductApi {
         &self,
         request: Request<pb::UpdateProductRequest>,
     ) -> Result<Response<pb::UpdateProductResponse>, Status> {
-        let change = wire::change(request.into_inner())?;
+        let (request, violations) = received(request);
+        let change = wire::change(request, violations)?;
         let written = self
             .products
             .update(change.id(), change.etag(), |product| {
@@ -122,10 +114,7 @@ impl ProductService for ProductApi {
         &self,
         request: Request<pb::DeleteProductRequest>,
     ) -> Result<Response<pb::DeleteProductResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.product_id, "product_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let etag = etag(&request.etag, "");
         let written = self.products.delete(&request.product_id, etag).await?;
         Ok(Response::new(pb::DeleteProductResponse {
@@ -137,7 +126,7 @@ impl ProductService for ProductApi {
         &self,
         request: Request<pb::SuggestProductsRequest>,
     ) -> Result<Response<pb::SuggestProductsResponse>, Status> {
-        let request = request.into_inner();
+        let (request, violations) = received(request);
         let wanted = SuggestRequest {
             prefix: &request.prefix,
             size: request.size,
@@ -145,7 +134,10 @@ impl ProductService for ProductApi {
             center: None,
             min_sequence: request.min_sequence,
         };
-        let page = self.products.suggest(wanted, &document::SUGGEST).await?;
+        let page = self
+            .products
+            .suggest(wanted, &document::SUGGEST, violations)
+            .await?;
         Ok(Response::new(wire::suggested(page)))
     }
 

@@ -1,8 +1,8 @@
 use fastrand::Rng;
 use prost_types::FieldMask;
 use souk_api::Error;
-use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
-use souk_chassis::status::{FieldPath, Violations};
+use souk_api::testing::{assert_consistent, attributes, number, paths, random, received, text};
+use souk_chassis::status::Violations;
 use souk_engine::Stored;
 use souk_proto::order::v1 as pb;
 
@@ -35,10 +35,8 @@ fn products_come_back_from_rows_and_from_the_wire() {
     for _ in 0..200 {
         let product = any_product(&mut random);
         assert_consistent(&product);
-        let mut violations = Violations::new();
-        let path = FieldPath::root("product");
-        let read = wire::from_wire(&message(&product), &path, &mut violations);
-        assert_eq!(read, Some(product), "{violations:?}");
+        let read = received(&message(&product), "product", wire::from_wire);
+        assert_eq!(read, Ok(product));
     }
 }
 
@@ -50,18 +48,9 @@ fn every_violation_is_named() {
         unit_price_cents: Some(-1),
         ..pb::Product::default()
     };
-    let mut violations = Violations::new();
-    let path = FieldPath::root("products").index(3);
-    assert_eq!(wire::from_wire(&bad, &path, &mut violations), None);
-    assert_eq!(
-        paths(violations),
-        [
-            "products[3].product_id",
-            "products[3].name",
-            "products[3].brand",
-            "products[3].unit_price_cents"
-        ]
-    );
+    let fields = ["product_id", "name", "brand", "unit_price_cents"];
+    let expected = fields.map(|field| format!("products[3].{field}")).to_vec();
+    assert_eq!(received(&bad, "products[3]", wire::from_wire), Err(expected));
 }
 
 #[test]
@@ -81,7 +70,7 @@ fn an_update_changes_what_the_mask_names() {
             }),
             etag: String::new(),
         };
-        wire::apply(&wire::change(request)?, current.clone())
+        wire::apply(&wire::change(request, Violations::new())?, current.clone())
     };
     let expected = Product {
         kind: "phone".to_owned(),

@@ -1,14 +1,12 @@
 //! Products on the wire.
 
-use souk_api::wire::{
-    self, Change, Updatable, check_id, check_name, check_not_negative, check_text, time_to_wire,
-};
+use souk_api::wire::{self, Change, Updatable, broken, time_to_wire};
 use souk_api::{FoundHit, Result, SearchPage, SuggestPage, Suggestion};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::Stored;
 use souk_proto::order::v1 as pb;
 
-use super::{NAME_CHARS_MAX, Product, WORD_CHARS_MAX};
+use super::Product;
 
 /// What an update request may change.
 const UPDATABLE: Updatable<'_> = Updatable {
@@ -17,34 +15,30 @@ const UPDATABLE: Updatable<'_> = Updatable {
     fields: &["name", "brand", "type", "unit_price_cents", "attributes"],
 };
 
-/// Checks a product.
+/// Reads a product that keeps its rules.
 pub(super) fn from_wire(
     product: &pb::Product,
     path: &FieldPath,
     violations: &mut Violations,
 ) -> Option<Product> {
-    let before = violations.len();
-    check_id(&product.product_id, path.field("product_id"), violations);
-    check_name(&product.name, NAME_CHARS_MAX, path.field("name"), violations);
-    check_text(&product.brand, WORD_CHARS_MAX, path.field("brand"), violations);
-    check_text(&product.r#type, WORD_CHARS_MAX, path.field("type"), violations);
-    let price = product.unit_price_cents;
-    check_not_negative(price, path.field("unit_price_cents"), violations);
-    let attributes = wire::attributes(&product.attributes, path.field("attributes"), violations);
-    (violations.len() == before).then(|| Product {
+    let attributes = wire::attributes(&product.attributes, path, violations);
+    Some(Product {
         product_id: product.product_id.clone(),
         name: product.name.clone(),
         brand: product.brand.clone(),
         kind: product.r#type.clone(),
-        unit_price_cents: price,
+        unit_price_cents: product.unit_price_cents,
         attributes,
     })
 }
 
 /// Checks an update request.
-pub(super) fn change(request: pb::UpdateProductRequest) -> Result<Change<pb::Product>> {
+pub(super) fn change(
+    request: pb::UpdateProductRequest,
+    violations: Violations,
+) -> Result<Change<pb::Product>> {
     let (product, mask) = (request.product, request.update_mask.as_ref());
-    Change::from_wire(&UPDATABLE, product, mask, &request.etag, |product| {
+    Change::from_wire(&UPDATABLE, product, mask, &request.etag, violations, |product| {
         (&product.product_id, &product.etag)
     })
 }
@@ -62,8 +56,9 @@ pub(super) fn apply(change: &Change<pb::Product>, current: Product) -> Result<Pr
         &given.unit_price_cents,
     );
     mask.put("attributes", &mut changed.attributes, &given.attributes);
-    let mut violations = Violations::new();
-    let product = from_wire(&changed, &FieldPath::root("product"), &mut violations);
+    let path = FieldPath::root("product");
+    let mut violations = broken(&changed, &path);
+    let product = from_wire(&changed, &path, &mut violations);
     wire::checked(product, violations)
 }
 

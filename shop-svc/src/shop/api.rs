@@ -1,11 +1,9 @@
 //! The RPCs of shops.
 
 use souk_api::wire::{
-    Answers, answers, batch, check_id, check_ids, checked, endless_answers, etag, request_id, required,
-    settled,
+    Answers, answers, batch, checked, endless_answers, etag, one, received, request_id, valid,
 };
 use souk_api::{ClusterRequest, ClusterSize, ExportRequest, NearbyRequest, Resources, SuggestRequest};
-use souk_chassis::status::Violations;
 use souk_proto::shop::v1 as pb;
 use souk_proto::shop::v1::cluster_shops_request::Size;
 use souk_proto::shop::v1::shop_service_server::ShopService;
@@ -37,10 +35,9 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::CreateShopRequest>,
     ) -> Result<Response<pb::CreateShopResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
-        let shop = required(request.shop.as_ref(), "shop", &mut violations, wire::from_wire);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
+        let shop = one(request.shop.as_ref(), "shop", &mut violations, wire::from_wire);
         let shop = checked(shop, violations)?;
         let written = self.shops.create(shop, id, request.validate_only).await?;
         Ok(Response::new(pb::CreateShopResponse {
@@ -53,9 +50,8 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::BatchCreateShopsRequest>,
     ) -> Result<Response<pb::BatchCreateShopsResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        let id = request_id(&request.request_id, &request, "request_id", &mut violations);
+        let (request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
         let shops = batch(&request.shops, "shops", &mut violations, wire::from_wire);
         let shops = checked(shops, violations)?;
         let written = self.shops.create_batch(shops, id, request.omit_resources).await?;
@@ -69,10 +65,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::GetShopRequest>,
     ) -> Result<Response<pb::GetShopResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.shop_id, "shop_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self.shops.get(&request.shop_id, request.min_sequence).await?;
         Ok(Response::new(pb::GetShopResponse {
             shop: Some(wire::stored(read.value)),
@@ -84,10 +77,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::BatchGetShopsRequest>,
     ) -> Result<Response<pb::BatchGetShopsResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_ids(&request.shop_ids, "shop_ids", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let read = self
             .shops
             .get_batch(&request.shop_ids, request.min_sequence)
@@ -103,7 +93,8 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::UpdateShopRequest>,
     ) -> Result<Response<pb::UpdateShopResponse>, Status> {
-        let change = wire::change(request.into_inner())?;
+        let (request, violations) = received(request);
+        let change = wire::change(request, violations)?;
         let written = self
             .shops
             .update(change.id(), change.etag(), |shop| wire::apply(&change, shop))
@@ -118,10 +109,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::DeleteShopRequest>,
     ) -> Result<Response<pb::DeleteShopResponse>, Status> {
-        let request = request.into_inner();
-        let mut violations = Violations::new();
-        check_id(&request.shop_id, "shop_id", &mut violations);
-        settled(violations)?;
+        let request = valid(request)?;
         let etag = etag(&request.etag, "");
         let written = self.shops.delete(&request.shop_id, etag).await?;
         Ok(Response::new(pb::DeleteShopResponse {
@@ -141,7 +129,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::NearbyShopsRequest>,
     ) -> Result<Response<pb::NearbyShopsResponse>, Status> {
-        let request = request.into_inner();
+        let (request, violations) = received(request);
         let near = NearbyRequest {
             field: document::POSITION,
             center: request.center,
@@ -151,7 +139,7 @@ impl ShopService for ShopApi {
             page_token: &request.page_token,
             min_sequence: request.min_sequence,
         };
-        let page = self.shops.nearby(near).await?;
+        let page = self.shops.nearby(near, violations).await?;
         Ok(Response::new(wire::near(page)))
     }
 
@@ -159,7 +147,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::SuggestShopsRequest>,
     ) -> Result<Response<pb::SuggestShopsResponse>, Status> {
-        let request = request.into_inner();
+        let (request, violations) = received(request);
         let wanted = SuggestRequest {
             prefix: &request.prefix,
             size: request.size,
@@ -167,7 +155,7 @@ impl ShopService for ShopApi {
             center: request.center,
             min_sequence: request.min_sequence,
         };
-        let page = self.shops.suggest(wanted, &document::SUGGEST).await?;
+        let page = self.shops.suggest(wanted, &document::SUGGEST, violations).await?;
         Ok(Response::new(wire::suggested(page)))
     }
 
@@ -175,7 +163,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::ClusterShopsRequest>,
     ) -> Result<Response<pb::ClusterShopsResponse>, Status> {
-        let request = request.into_inner();
+        let (request, violations) = received(request);
         let size = request.size.map(|size| match size {
             Size::Zoom(zoom) => ClusterSize::Zoom(zoom),
             Size::H3Resolution(resolution) => ClusterSize::Resolution(resolution),
@@ -191,7 +179,7 @@ impl ShopService for ShopApi {
             max_clusters: request.max_clusters,
             min_sequence: request.min_sequence,
         };
-        let page = self.shops.clusters(wanted).await?;
+        let page = self.shops.clusters(wanted, violations).await?;
         Ok(Response::new(wire::clustered(page)))
     }
 
@@ -199,7 +187,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::ExportShopsRequest>,
     ) -> Result<Response<Self::ExportShopsStream>, Status> {
-        let request = request.into_inner();
+        let request = valid(request)?;
         let blocks = self
             .shops
             .export(ExportRequest {
@@ -217,7 +205,7 @@ impl ShopService for ShopApi {
         &self,
         request: Request<pb::WatchShopsRequest>,
     ) -> Result<Response<Self::WatchShopsStream>, Status> {
-        let events = self.shops.watch(request.into_inner().after_sequence).await?;
+        let events = self.shops.watch(valid(request)?.after_sequence).await?;
         let draining = self.draining.clone();
         Ok(Response::new(endless_answers(events, draining, wire::event)))
     }

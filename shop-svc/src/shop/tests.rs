@@ -1,8 +1,8 @@
 use fastrand::Rng;
 use prost_types::FieldMask;
-use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
+use souk_api::testing::{assert_consistent, attributes, number, paths, random, received, text};
 use souk_api::{Error, NearPage};
-use souk_chassis::status::{FieldPath, Violations};
+use souk_chassis::status::Violations;
 use souk_engine::Stored;
 use souk_engine::index::GeoPoint;
 use souk_proto::shop::v1 as pb;
@@ -45,9 +45,7 @@ fn stored(shop: Shop) -> Stored<Shop> {
 }
 
 fn read(shop: &pb::Shop) -> Result<Shop, Vec<String>> {
-    let mut violations = Violations::new();
-    let shop = wire::from_wire(shop, &FieldPath::root("shop"), &mut violations);
-    shop.ok_or_else(|| paths(violations))
+    received(shop, "shop", wire::from_wire)
 }
 
 #[test]
@@ -79,11 +77,11 @@ fn every_violation_is_named() {
         "shop_id",
         "name",
         "type",
-        "phone",
         "position.latitude",
         "position.longitude",
         "rating",
         "average_price_cents",
+        "phone",
         "tags[1]",
     ];
     let expected = fields.map(|field| format!("shop.{field}")).to_vec();
@@ -117,7 +115,7 @@ fn an_update_changes_what_the_mask_names() {
             }),
             etag: String::new(),
         };
-        wire::apply(&wire::change(request)?, current.clone())
+        wire::apply(&wire::change(request, Violations::new())?, current.clone())
     };
     let expected = Shop {
         rating: Some(4.5),

@@ -1,30 +1,12 @@
 //! Shops on the wire.
 
-use std::ops::RangeInclusive;
-
-use souk_api::wire::{
-    self, Change, Updatable, check_id, check_len, check_name, check_not_negative, check_range, check_text,
-    point, point_to_wire, time_to_wire,
-};
+use souk_api::wire::{self, Change, Updatable, broken, point, point_to_wire, time_to_wire};
 use souk_api::{ClusterPage, FoundCluster, FoundHit, NearPage, Result, SearchPage, SuggestPage, Suggestion};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{ExportBlock, ResourceChange, Stored, WatchEvent};
 use souk_proto::shop::v1 as pb;
 
 use super::Shop;
-
-/// Longest name, in characters.
-const NAME_CHARS_MAX: usize = 256;
-/// Longest type, city or label, in characters.
-const WORD_CHARS_MAX: usize = 256;
-/// Longest address or opening hours, in characters: 4 bytes each still are a KEYWORD.
-const TEXT_CHARS_MAX: usize = 1_024;
-/// Longest telephone number, in characters.
-const PHONE_CHARS_MAX: usize = 64;
-/// Most labels.
-const TAGS_MAX: usize = 256;
-/// Worst and best rating.
-const RATINGS: RangeInclusive<f64> = 0.0..=5.0;
 
 /// What an update request may change.
 const UPDATABLE: Updatable<'_> = Updatable {
@@ -45,46 +27,16 @@ const UPDATABLE: Updatable<'_> = Updatable {
     ],
 };
 
-/// Checks a shop.
+/// Reads a shop that keeps its rules.
 pub(super) fn from_wire(shop: &pb::Shop, path: &FieldPath, violations: &mut Violations) -> Option<Shop> {
-    let before = violations.len();
-    check_id(&shop.shop_id, path.field("shop_id"), violations);
-    check_name(&shop.name, NAME_CHARS_MAX, path.field("name"), violations);
-    for (field, text, chars_max) in [
-        ("type", &shop.r#type, WORD_CHARS_MAX),
-        ("address", &shop.address, TEXT_CHARS_MAX),
-        ("city", &shop.city, WORD_CHARS_MAX),
-        ("phone", &shop.phone, PHONE_CHARS_MAX),
-        ("opening_hours", &shop.opening_hours, TEXT_CHARS_MAX),
-    ] {
-        check_text(text, chars_max, path.field(field), violations);
-    }
-    let position = path.field("position");
-    let position = wire::required(
-        shop.position.as_ref(),
-        position,
-        violations,
-        |given, path, violations| point(given, path, violations),
-    );
-    check_range(shop.rating, &RATINGS, path.field("rating"), violations);
-    let price = shop.average_price_cents;
-    check_not_negative(price, path.field("average_price_cents"), violations);
-    let tags = path.field("tags");
-    check_len(shop.tags.len(), TAGS_MAX, &tags, violations);
-    for (at, tag) in shop.tags.iter().enumerate().take(TAGS_MAX) {
-        check_name(tag, WORD_CHARS_MAX, tags.index(at), violations);
-    }
-    let attributes = wire::attributes(&shop.attributes, path.field("attributes"), violations);
-    if violations.len() > before {
-        return None;
-    }
+    let attributes = wire::attributes(&shop.attributes, path, violations);
     Some(Shop {
         shop_id: shop.shop_id.clone(),
         name: shop.name.clone(),
         kind: shop.r#type.clone(),
-        position: position?,
+        position: point(shop.position.as_ref()?)?,
         rating: shop.rating,
-        average_price_cents: price,
+        average_price_cents: shop.average_price_cents,
         address: shop.address.clone(),
         city: shop.city.clone(),
         phone: shop.phone.clone(),
@@ -95,9 +47,9 @@ pub(super) fn from_wire(shop: &pb::Shop, path: &FieldPath, violations: &mut Viol
 }
 
 /// Checks an update request.
-pub(super) fn change(request: pb::UpdateShopRequest) -> Result<Change<pb::Shop>> {
+pub(super) fn change(request: pb::UpdateShopRequest, violations: Violations) -> Result<Change<pb::Shop>> {
     let (shop, mask) = (request.shop, request.update_mask.as_ref());
-    Change::from_wire(&UPDATABLE, shop, mask, &request.etag, |shop| {
+    Change::from_wire(&UPDATABLE, shop, mask, &request.etag, violations, |shop| {
         (&shop.shop_id, &shop.etag)
     })
 }
@@ -121,8 +73,9 @@ pub(super) fn apply(change: &Change<pb::Shop>, current: Shop) -> Result<Shop> {
     mask.put("opening_hours", &mut changed.opening_hours, &given.opening_hours);
     mask.put("tags", &mut changed.tags, &given.tags);
     mask.put("attributes", &mut changed.attributes, &given.attributes);
-    let mut violations = Violations::new();
-    let shop = from_wire(&changed, &FieldPath::root("shop"), &mut violations);
+    let path = FieldPath::root("shop");
+    let mut violations = broken(&changed, &path);
+    let shop = from_wire(&changed, &path, &mut violations);
     wire::checked(shop, violations)
 }
 

@@ -2,6 +2,7 @@
 
 use souk_index::{Aggregation, AggregationResult, Datum, Figure, Group, TopHit};
 use souk_proto::search::v1::aggregation;
+use souk_proto::shop::v1::{ClusterShopsRequest, cluster_shops_request::Size};
 
 use super::*;
 
@@ -41,6 +42,7 @@ fn clusters_are_a_search_that_groups_by_cells() {
             ..asked_clusters()
         },
         &schema(),
+        Violations::new(),
     )
     .expect("a valid request");
     assert_eq!(
@@ -94,7 +96,9 @@ fn clusters_are_about_sixty_pixels_wide() {
             viewport: viewport((latitude + 0.1, 10.0), (latitude - 0.1, 11.0)),
             ..asked_clusters()
         };
-        clusters(request, &schema()).expect("a valid request").resolution
+        clusters(request, &schema(), Violations::new())
+            .expect("a valid request")
+            .resolution
     };
     let found = [0, 3, 6, 9, 12, 15, 18, 22].map(|zoom| at(zoom, 0.0));
     assert_eq!(found, [0, 1, 3, 5, 7, 9, 11, 14]);
@@ -117,7 +121,7 @@ fn how_many_clusters() {
             max_clusters,
             ..asked_clusters()
         };
-        let read = clusters(request, &schema()).expect("a valid request");
+        let read = clusters(request, &schema(), Violations::new()).expect("a valid request");
         match &read.request.aggregations.first().expect("cells").1 {
             Aggregation::GeoCell { size, .. } => *size,
             other => panic!("{other:?}"),
@@ -126,47 +130,70 @@ fn how_many_clusters() {
     assert_eq!([0, 1, 10_000, 1_000_000].map(most), [10_000, 1, 10_000, 10_000]);
 }
 
+/// What is wrong with a request as it comes.
+fn wrong(request: ClusterShopsRequest) -> (Status, String, Vec<String>) {
+    let violations = broken(&request, &FieldPath::message());
+    let size = request.size.map(|size| match size {
+        Size::Zoom(zoom) => ClusterSize::Zoom(zoom),
+        Size::H3Resolution(resolution) => ClusterSize::Resolution(resolution),
+    });
+    let asked = ClusterRequest {
+        viewport: request.viewport,
+        size,
+        query: request.query,
+        aggregations: request.aggregations,
+        best_by: request.best_by,
+        ..asked_clusters()
+    };
+    told(clusters(asked, &schema(), violations).expect_err("an invalid request"))
+}
+
 #[test]
 fn mistakes_in_clusters() {
-    let wrong = |request| told(clusters(request, &schema()).expect_err("an invalid request"));
-    let (_, reason, fields) = wrong(ClusterRequest::default());
+    let asked = || ClusterShopsRequest {
+        viewport: viewport((31.0, 119.0), (29.0, 121.0)),
+        size: Some(Size::H3Resolution(5)),
+        ..ClusterShopsRequest::default()
+    };
+    let (_, reason, fields) = wrong(ClusterShopsRequest::default());
     assert_eq!(reason, "INVALID_ARGUMENT");
     assert_eq!(fields, ["viewport", "zoom"]);
-    let (_, _, fields) = wrong(ClusterRequest {
+    let (_, _, fields) = wrong(ClusterShopsRequest {
         viewport: viewport((91.0, 0.0), (0.0, 181.0)),
-        size: Some(ClusterSize::Zoom(23)),
+        size: Some(Size::Zoom(23)),
         max_clusters: -1,
         min_sequence: -1,
-        ..asked_clusters()
+        ..asked()
     });
+    // Fields in their order, then those of which one has to be set.
     let expected = [
         "viewport.top_left.latitude",
         "viewport.bottom_right.longitude",
-        "zoom",
         "max_clusters",
         "min_sequence",
+        "zoom",
     ];
     assert_eq!(fields, expected);
-    let (_, _, fields) = wrong(ClusterRequest {
+    let (_, _, fields) = wrong(ClusterShopsRequest {
         viewport: Some(wire::GeoRectangle {
             top_left: None,
             bottom_right: at(0.0, 0.0),
         }),
-        size: Some(ClusterSize::Resolution(16)),
-        ..asked_clusters()
+        size: Some(Size::H3Resolution(16)),
+        ..asked()
     });
     assert_eq!(fields, ["viewport.top_left", "h3_resolution"]);
-    let (_, reason, fields) = wrong(ClusterRequest {
+    let (_, reason, fields) = wrong(ClusterShopsRequest {
         query: Some(term("type", None)),
         best_by: vec![pb::Sort { kind: None }],
         aggregations: [("x".to_owned(), pb::Aggregation::default())].into(),
-        ..asked_clusters()
+        ..asked()
     });
     assert_eq!(reason, "INVALID_QUERY");
-    assert_eq!(fields, ["query.term.value", "best_by[0]", r#"aggregations["x"]"#]);
-    let (status, _, fields) = wrong(ClusterRequest {
+    assert_eq!(fields, ["query.term.value", r#"aggregations["x"]"#, "best_by[0]"]);
+    let (status, _, fields) = wrong(ClusterShopsRequest {
         aggregations: (0..9).map(|nth| (nth.to_string(), avg("rating"))).collect(),
-        ..asked_clusters()
+        ..asked()
     });
     assert_eq!(fields, ["aggregations"]);
     let details = status.get_error_details();

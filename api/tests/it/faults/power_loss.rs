@@ -71,7 +71,7 @@ async fn worker() {
         let (engine, notes) = open(directory, &clock).await;
         if cycle % 2 == 1 {
             let change = add(&format!("field{cycle}"));
-            let changed = indexes::update(&engine, "notes", &[change], false).await;
+            let changed = note::update_index(&engine, "notes", &[change], false).await;
             changed.expect("a change of the index");
         }
         for _ in 0..60 {

@@ -1,0 +1,49 @@
+//! The rules of fields, enforced: [`Validate`] is implemented for every message that a request can hold, by what the build
+//! makes of the `buf.validate` options in the `.proto` files.
+//!
+//! ```
+//! use souk_proto::rules::{Path, Validate};
+//! use souk_proto::shop::v1::GetShopRequest;
+//!
+//! let mut broken = Vec::new();
+//! GetShopRequest::default().validate(&Path::root(), &mut |violation| {
+//!     broken.push(format!("{}: {} {}", violation.reason, violation.path, violation.message));
+//! });
+//! assert_eq!(broken, ["FIELD_REQUIRED: shop_id is required"]);
+//! ```
+
+mod check;
+mod path;
+
+use std::fmt;
+
+pub use path::Path;
+
+use std::ops::Bound;
+
+use check::{Defined, Enumeration, List, Map, Number, Pattern, Span, Text};
+
+/// A message whose fields have rules.
+pub trait Validate {
+    /// Reports every violation of the message, which stands at `at`, in the order of its fields.
+    fn validate(&self, at: &Path<'_>, report: &mut Report<'_>);
+}
+
+/// Takes violations, one at a time.
+pub type Report<'a> = dyn FnMut(Violation<'_>) + 'a;
+
+/// A rule that a value breaks.
+#[derive(Clone, Copy, Debug)]
+pub struct Violation<'a> {
+    /// Where the value is.
+    pub path: &'a Path<'a>,
+    /// Which rule, in UPPER_SNAKE_CASE.
+    pub reason: &'static str,
+    /// What was wrong, what is expected, and what to do; follows the path in a sentence.
+    pub message: fmt::Arguments<'a>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+
+#[cfg(test)]
+mod tests;
