@@ -71,7 +71,7 @@ impl Design {
     /// # Errors
     /// None in practice.
     pub(crate) fn none(table: &TableDefinition) -> Result<Self> {
-        let search = SearchIndexDefinition::default().field(Field::keyword("_"));
+        let search = SearchIndexDefinition::default().field(Field::keyword("none"));
         Self::new(table, &search)
     }
 
