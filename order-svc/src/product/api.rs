@@ -6,7 +6,7 @@ use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::product_service_server::ProductService;
 use tonic::{Request, Response, Status};
 
-use super::{Product, document, wire};
+use super::{Product, table, wire};
 
 /// Products over gRPC.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl ProductService for ProductApi {
         };
         let page = self
             .products
-            .suggest(wanted, &document::SUGGEST, violations)
+            .suggest(wanted, &table::SUGGEST, violations)
             .await?;
         Ok(Response::new(wire::suggested(page)))
     }
