@@ -9,16 +9,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The allocator's own word for them: whoever sets it has decided, either way.
-const OPERATORS_WORD: &str = "MIMALLOC_ALLOW_THP";
-
 /// Whether this process does without them because [`withhold`] has said so.
 static WITHHELD: AtomicBool = AtomicBool::new(false);
 
-/// From now on memory comes in small pages, until [`allow`]. Does nothing where the operator has decided by
-/// `MIMALLOC_ALLOW_THP`, where whoever started the process has switched huge pages off, and outside Linux.
+/// From now on memory comes in small pages, until [`allow`]. Does nothing where whoever started the process has switched
+/// huge pages off, and outside Linux.
 pub fn withhold() {
-    if std::env::var_os(OPERATORS_WORD).is_none() && switch::is_on() && switch::set(false) {
+    if switch::is_on() && switch::set(false) {
         WITHHELD.store(true, Ordering::Relaxed);
     }
 }
@@ -60,7 +57,7 @@ mod tests {
     /// The one test that touches the process's switch.
     #[test]
     fn what_was_withheld_is_allowed_once() {
-        if std::env::var_os(OPERATORS_WORD).is_some() || !switch::is_on() {
+        if !switch::is_on() {
             return;
         }
         assert!(!allow(), "nothing was withheld");

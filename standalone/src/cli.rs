@@ -21,8 +21,6 @@ use souk_chassis::args::ServiceArgs;
 use souk_chassis::{private_files, process};
 use souk_gateway::config::GatewayArgs;
 
-use crate::freed_memory;
-
 /// Orders, shops and media: stored, indexed and searched over gRPC.
 ///
 /// Without a command it runs the demo.
@@ -109,7 +107,6 @@ at the first start.")]
 
 /// Runs `souk` with the arguments of this process.
 pub fn main() -> ExitCode {
-    freed_memory::give_back_soon();
     // For backups, restores and files of keys as well.
     private_files::withhold();
     match Cli::parse()

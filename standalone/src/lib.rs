@@ -8,7 +8,6 @@
 //! - [`load`]: rows through the services' batch calls: retried, resumable, every refused row named.
 //! - [`dataset`]: what is generated, by name and size, and the whole demo.
 //! - [`mod@bench`]: how fast the parts are, each alone.
-//! - `freed_memory`: how soon it goes back to the operating system.
 //! - `cli`: the command line.
 //!
 //! # Example
@@ -22,7 +21,6 @@ pub mod bench;
 mod cli;
 pub mod data;
 pub mod dataset;
-mod freed_memory;
 pub mod generate;
 pub mod load;
 

@@ -43,7 +43,7 @@ pub struct EngineSettings {
     /// while it is behind, however far.
     pub index_memory_bytes: u64,
     /// Documents of one index from which on the process gets huge pages of memory, which make searches of large data
-    /// faster and small processes large; 0 from the start. The variable `MIMALLOC_ALLOW_THP` goes before.
+    /// faster and small processes large; 0 from the start.
     pub huge_pages_from: u64,
     /// Bytes a second that are read of each index to compare its files with their checksums in the background.
     pub verify_bytes_per_second: u64,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// As `souk` has it: tests measure memory.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     souk_standalone::main()

@@ -29,7 +29,7 @@ fn is_ours_to_choose() -> anyhow::Result<bool> {
         .args(["THP_enabled", "/proc/self/status"])
         .output()?;
     let own = String::from_utf8(own.stdout)?;
-    Ok(own.trim_end().ends_with('1') && std::env::var_os("MIMALLOC_ALLOW_THP").is_none())
+    Ok(own.trim_end().ends_with('1'))
 }
 
 #[tokio::test]
@@ -71,12 +71,13 @@ async fn who_holds_much_gets_them_and_nobody_else() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn the_operators_word_goes_before() -> anyhow::Result<()> {
+async fn who_wants_them_from_the_start_has_them() -> anyhow::Result<()> {
     if !is_ours_to_choose()? {
         return Ok(());
     }
-    let plan = Plan::new(SOUK, Layout::FourProcesses).variable("MIMALLOC_ALLOW_THP", "1");
+    let setting = "engine.huge_pages_from=0";
+    let plan = Plan::new(SOUK, Layout::FourProcesses).setting("shop", setting);
     let mut suite = plan.start().await?;
-    assert_eq!(on(&suite)?, [true; 4]);
+    assert_eq!(on(&suite)?, [false, true, false, false]);
     suite.stop().await
 }
