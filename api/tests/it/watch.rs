@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
+use souk_api::wire::valid;
 use souk_api::{Error, Resources};
 use souk_engine::ChangeKind;
 use souk_engine::index::{Field, Object};
@@ -15,6 +16,7 @@ use souk_engine::{
     ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Resource, Tables,
 };
 use souk_proto::search::v1 as pb;
+use souk_proto::shop::v1::WatchShopsRequest;
 
 use crate::note::{self, Note};
 
@@ -81,8 +83,10 @@ async fn a_watch_from_a_place_that_isnt_there_is_refused() {
         ),
         "{ahead:?}"
     );
-    let negative = notes.watch(Some(-1)).await.err();
-    assert!(matches!(negative, Some(Error::Invalid(_))), "{negative:?}");
+    let negative = valid(tonic::Request::new(WatchShopsRequest {
+        after_sequence: Some(-1),
+    }));
+    assert!(matches!(negative, Err(Error::Invalid(_))), "{negative:?}");
     note::close(engine).await;
 }
 
