@@ -4,11 +4,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use souk_api::Error;
+use souk_api::wire::valid;
+use souk_api::{Error, Resources};
 use souk_engine::read_ahead::{READ_AHEAD_BYTES_MAX, READS_MAX};
 use souk_engine::watch_places::WATCHES_MAX;
 use souk_engine::{ChangeKind, EngineError};
 use souk_proto::search::v1 as pb;
+use souk_proto::shop::v1::WatchShopsRequest;
 
 use crate::note::{self, Note};
 
@@ -75,8 +77,10 @@ async fn a_watch_from_a_place_that_isnt_there_is_refused() {
         ),
         "{ahead:?}"
     );
-    let negative = notes.watch(Some(-1)).await.err();
-    assert!(matches!(negative, Some(Error::Invalid(_))), "{negative:?}");
+    let negative = valid(tonic::Request::new(WatchShopsRequest {
+        after_sequence: Some(-1),
+    }));
+    assert!(matches!(negative, Err(Error::Invalid(_))), "{negative:?}");
     note::close(engine).await;
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Rule {
     pub(crate) printable: bool,
     pub(crate) pattern: String,
     pub(crate) minimum: Option<f64>,
+    pub(crate) above: Option<f64>,
     pub(crate) maximum: Option<f64>,
     pub(crate) items_max: u64,
     pub(crate) unique: bool,
@@ -85,6 +86,7 @@ impl Rules {
         for kind in ["double", "int32", "int64", "uint32"] {
             let bound = |end| set(rules, &[kind, end]).as_ref().and_then(number);
             rule.minimum = rule.minimum.or(bound("gte"));
+            rule.above = rule.above.or(bound("gt"));
             rule.maximum = rule.maximum.or(bound("lte"));
         }
         rule

@@ -9,6 +9,9 @@ use super::comments::Comments;
 use super::rules::{Rule, Rules};
 use super::text;
 
+/// Greater whole numbers are written by their exponents.
+const WHOLE_MAX: f64 = 1e15;
+
 /// What messages are in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
@@ -199,19 +202,30 @@ impl<'a> Schemas<'a> {
         let mut schema = match field.kind() {
             Kind::Double | Kind::Float => {
                 let mut schema = json!({"type": "number", "format": "double"});
-                bound(&mut schema, rule.minimum, rule.maximum);
+                let ends = [
+                    ("minimum", rule.minimum),
+                    ("exclusiveMinimum", rule.above),
+                    ("maximum", rule.maximum),
+                ];
+                bound(&mut schema, ends);
                 schema
             }
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
                 let mut schema = json!({"type": "integer", "format": "int32"});
                 let (least, greatest) = (f64::from(i32::MIN), f64::from(i32::MAX));
                 let bounds = (rule.minimum.unwrap_or(least), rule.maximum.unwrap_or(greatest));
-                bound(&mut schema, Some(bounds.0), Some(bounds.1));
+                bound(
+                    &mut schema,
+                    [("minimum", Some(bounds.0)), ("maximum", Some(bounds.1))],
+                );
                 schema
             }
             Kind::Uint32 | Kind::Fixed32 => {
                 let mut schema = json!({"type": "integer", "format": "uint32"});
-                bound(&mut schema, Some(0.0), Some(f64::from(u32::MAX)));
+                bound(
+                    &mut schema,
+                    [("minimum", Some(0.0)), ("maximum", Some(f64::from(u32::MAX)))],
+                );
                 schema
             }
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
@@ -272,16 +286,23 @@ fn characters(rule: &Rule) -> Value {
 }
 
 /// Says between which numbers a number is.
-fn bound(schema: &mut Value, minimum: Option<f64>, maximum: Option<f64>) {
+fn bound<const N: usize>(schema: &mut Value, ends: [(&str, Option<f64>); N]) {
     if let Value::Object(schema) = schema {
-        for (name, bound) in [("minimum", minimum), ("maximum", maximum)] {
+        for (name, bound) in ends {
             if let Some(bound) = bound {
-                // Without `.0` behind whole numbers.
-                let whole = bound.fract() == 0.0;
-                let bound = if whole { json!(bound as i64) } else { json!(bound) };
-                schema.insert(name.to_owned(), bound);
+                schema.insert(name.to_owned(), shown(bound));
             }
         }
+    }
+}
+
+/// A number without `.0` behind a whole one.
+fn shown(number: f64) -> Value {
+    let is_whole = number.fract() == 0.0 && number.abs() < WHOLE_MAX;
+    if is_whole {
+        json!(number as i64)
+    } else {
+        json!(number)
     }
 }
 

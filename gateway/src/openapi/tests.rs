@@ -180,6 +180,11 @@ fn requests_say_what_their_fields_take_and_answers_dont() {
     assert_eq!(sent("properties/attributes/maxProperties"), json!(64));
     assert_eq!(sent("properties/attributes/propertyNames/maxLength"), json!(128));
     assert_eq!(sent("properties/createTime/readOnly"), json!(true));
+    let weight = at("souk.search.v1.TermQuery.Sent/properties/weight").expect("a weight");
+    assert_eq!(weight["exclusiveMinimum"], json!(0));
+    assert_eq!(weight["maximum"], json!(3.4e38));
+    let currency = at("souk.order.v1.Order.Sent/properties/currencyCode/pattern");
+    assert_eq!(currency, Some(&json!("^$|^[A-Z]{3}$")));
     assert_eq!(at("souk.shop.v1.Shop/required"), None);
     assert_eq!(at("souk.shop.v1.Shop/properties/name/maxLength"), None);
     assert_eq!(at("souk.type.v1.Value.Sent/minProperties"), Some(&json!(1)));

@@ -30,6 +30,9 @@ fn any_face(random: &mut Rng) -> Face {
     }
 }
 
+/// The longest that the contract lets a file play, in nanoseconds.
+const DURATION_MAX: i64 = 9_223_372_036_000_000_000;
+
 fn any_media(random: &mut Rng) -> Media {
     let pixels = |random: &mut Rng| i32::try_from(number(random, 0, i64::from(i32::MAX))).expect("fits");
     let md5: String = (0..32).map(|_| random.digit(16)).collect();
@@ -43,7 +46,7 @@ fn any_media(random: &mut Rng) -> Media {
         size_bytes: random.bool().then(|| number(random, 0, i64::MAX)),
         width: random.bool().then(|| pixels(random)),
         height: random.bool().then(|| pixels(random)),
-        duration: random.bool().then(|| number(random, 0, i64::MAX)),
+        duration: random.bool().then(|| number(random, 0, DURATION_MAX)),
         created_at: random.bool().then(|| number(random, i64::MIN, i64::MAX)),
         position: random.bool().then_some(point),
         camera: text(random, 0, 8),

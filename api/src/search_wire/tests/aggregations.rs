@@ -74,8 +74,8 @@ fn every_mistake_of_a_grouping_is_told() {
         "field",
         "size",
         "min_doc_count",
-        "order[0]",
         r#"aggregations["x"]"#,
+        "order[0]",
     ]
     .map(|part| format!(r#"search.aggregations["a"].terms.{part}"#));
     assert_eq!(paths, expected);
@@ -432,7 +432,10 @@ fn composites_are_read() {
     let cases = [
         (aggregation::Kind::Terms(sized), format!("{source}.terms")),
         (
-            aggregation::Kind::Sum(pb::SumAggregation::default()),
+            aggregation::Kind::Sum(pb::SumAggregation {
+                field: "price".to_owned(),
+                ..pb::SumAggregation::default()
+            }),
             source.to_owned(),
         ),
     ];
@@ -450,7 +453,7 @@ fn mistakes_in_calendars_are_told() {
         min_doc_count: -1,
         ..days()
     };
-    let paths = ["interval", "unit", "time_zone", "min_doc_count"]
+    let paths = ["interval", "unit", "min_doc_count", "time_zone"]
         .map(|part| format!(r#"search.aggregations["a"].date_histogram.{part}"#));
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     refuses(

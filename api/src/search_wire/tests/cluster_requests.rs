@@ -169,8 +169,8 @@ fn mistakes_in_clusters() {
     let expected = [
         "viewport.top_left.latitude",
         "viewport.bottom_right.longitude",
-        "max_clusters",
         "min_sequence",
+        "max_clusters",
         "zoom",
     ];
     assert_eq!(fields, expected);

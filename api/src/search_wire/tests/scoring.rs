@@ -244,8 +244,8 @@ fn mistakes_in_scoring() {
                 ..pb::BoolQuery::default()
             })),
             vec![
-                "search.query.bool.minimum_should_match_expression".to_owned(),
                 "search.query.bool.weight".to_owned(),
+                "search.query.bool.minimum_should_match_expression".to_owned(),
             ],
         ),
     ];
