@@ -139,7 +139,7 @@ fn check_source(source: &str, at: &FieldPath, violations: &mut Violations) {
 
 fn to_wire(index: IndexDescription) -> pb::Index {
     let mut described = pb::Index {
-        index: index.table.to_owned(),
+        index: index.table,
         fields: index.fields.into_iter().map(fields::to_wire).collect(),
         fields_to_be: index.fields_to_be.into_iter().map(fields::to_wire).collect(),
         build: index.build.map(build),

@@ -57,14 +57,14 @@ impl Observer for EngineMetrics {
     fn accessed(
         &self,
         operation: &'static str,
-        table: &'static str,
+        table: &Arc<str>,
         error: Option<&'static str>,
         took: Duration,
     ) {
         let labels = [
             KeyValue::new("db.system.name", SYSTEM),
             KeyValue::new("db.operation.name", operation),
-            KeyValue::new("db.collection.name", table),
+            KeyValue::new("db.collection.name", Arc::clone(table)),
             KeyValue::new("error.type", error.unwrap_or_default()),
         ];
         let labels = labels.get(..3 + usize::from(error.is_some()));
@@ -72,15 +72,15 @@ impl Observer for EngineMetrics {
             .record(took.as_secs_f64(), labels.unwrap_or_default());
     }
 
-    fn applied(&self, table: &'static str, took: Duration) {
-        let labels = [KeyValue::new("db.collection.name", table)];
+    fn applied(&self, table: &Arc<str>, took: Duration) {
+        let labels = [KeyValue::new("db.collection.name", Arc::clone(table))];
         self.applies.record(took.as_secs_f64(), &labels);
     }
 
-    fn holds_much(&self, table: &'static str, documents: u64) {
+    fn holds_much(&self, table: &Arc<str>, documents: u64) {
         if huge_pages::allow() {
             tracing::info!(
-                table,
+                table = &**table,
                 documents,
                 "the process gets huge pages of memory from now on"
             );

@@ -14,7 +14,7 @@ use souk_engine::slices::Slice;
 use souk_engine::storage::{Direction, Value};
 use souk_engine::{
     Attempt, Call, Collection, Creation, Engine, EngineError, ExportBlock, ExportStart, Found, ListPage,
-    ListQuery, Owner, Principal, RequestId, Resource, Stored, WatchEvent, Written,
+    ListQuery, Owner, Principal, RequestId, Resource, ResourceChange, Stored, WatchEvent, Written,
 };
 
 use crate::error::{Error, Result};
@@ -175,7 +175,7 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// [`Error::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`Error::Invalid`].
-    pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<R>> {
+    pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<Stored<R>>> {
         let mut violations = Violations::new();
         let page_size = page_size(
             request.page_size,
@@ -205,7 +205,7 @@ impl<R: Resource> Resources<R> {
     pub async fn export(
         &self,
         request: ExportRequest,
-    ) -> Result<impl Stream<Item = Result<ExportBlock<R>, EngineError>> + Send + use<R>> {
+    ) -> Result<impl Stream<Item = Result<ExportBlock<Stored<R>>, EngineError>> + Send + use<R>> {
         let collection = self.of_call();
         let start = if request.resume_token.is_empty() {
             let mut violations = Violations::new();
@@ -230,7 +230,7 @@ impl<R: Resource> Resources<R> {
     pub async fn watch(
         &self,
         after_sequence: Option<i64>,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<R>, EngineError>> + Send + use<R>> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent<ResourceChange<R>>, EngineError>> + Send + use<R>> {
         let mut violations = Violations::new();
         let after = after_sequence.map(|given| {
             u64::try_from(given).unwrap_or_else(|_| {

@@ -241,6 +241,49 @@ fn of_engine(error: EngineError) -> Status {
             )
             .source(error)
             .build(),
+            EngineError::TableNotFound { table } => StatusBuilder::not_found(
+                "TABLE_NOT_FOUND",
+                format!("there is no table {table}; check the name, or create it"),
+            )
+            .metadata("table", table)
+            .build(),
+            EngineError::TableExists { table } => StatusBuilder::already_exists(
+                "TABLE_EXISTS",
+                format!("there is a table {table}, or one whose name differs by case alone; choose another name, or drop that one"),
+            )
+            .metadata("table", table)
+            .build(),
+            EngineError::TableOfCode { table } => StatusBuilder::failed_precondition(
+                "TABLE_OF_SERVICE",
+                format!("{table} is a table of this service's resources; use the calls on those"),
+            )
+            .metadata("table", table)
+            .build(),
+            EngineError::NotSearched { table } => StatusBuilder::failed_precondition(
+                "NOT_SEARCHED",
+                format!("{table} has no search index; read it by keys, ranges or secondary indexes"),
+            )
+            .metadata("table", table)
+            .build(),
+            EngineError::InvalidDefinition { table, problem } => StatusBuilder::invalid_argument(
+                "INVALID_TABLE",
+                format!("the definition of {table} {problem}"),
+            )
+            .metadata("table", table)
+            .build(),
+            EngineError::InvalidRow { table, problem } => StatusBuilder::invalid_argument(
+                "INVALID_ROW",
+                format!("a row of {table} {problem}"),
+            )
+            .metadata("table", table)
+            .build(),
+            EngineError::LimitExceeded { limit, max, actual } => StatusBuilder::invalid_argument(
+                "LIMIT_EXCEEDED",
+                format!("{actual} are more than {limit} allows, which is {max}"),
+            )
+            .metadata("limit", limit)
+            .metadata("max", max)
+            .build(),
             EngineError::UndeclaredTable { .. }
             | EngineError::TableDeclaredTwice { .. }
             | EngineError::Defect(_) => {

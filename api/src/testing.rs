@@ -14,7 +14,7 @@ use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, QueryValue,
 use souk_proto::search::v1 as pb;
 pub use souk_seeds::random;
 use souk_storage::limits::MIN_RETENTION;
-use souk_storage::{Clock, Error as StoreError, SystemClock};
+use souk_storage::{Cell, Clock, Error as StoreError, Row, SystemClock};
 use tempfile::TempDir;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -214,18 +214,21 @@ pub fn assert_consistent<R: Resource>(resource: &R) {
     let read = R::from_columns(resource.id(), &ColumnReader::of_columns(&columns));
     assert_eq!(read.as_ref(), Ok(resource), "a row holds what was put in it");
 
-    let key = match R::key(resource.id()) {
+    let key = match key::hashed(resource.id()) {
         Ok(key) => key,
         Err(error) => panic!("no key for {:?}: {error}", resource.id()),
     };
-    assert_eq!(R::id_of(&key).as_deref(), Ok(resource.id()));
+    assert_eq!(key::hashed_id(&key).as_deref(), Ok(resource.id()));
 
-    let schema = match Schema::new(R::fields()) {
+    let definition = R::definition();
+    assert_eq!(definition.name(), R::TABLE);
+    assert!(definition.is_hashed(), "its keys aren't made of ids");
+    let fields = definition.search.unwrap_or_default().fields;
+    let schema = match Schema::new(fields) {
         Ok(schema) => schema,
         Err(error) => panic!("the searchable fields are no schema: {error:?}"),
     };
-    let mut document = Object::new();
-    resource.to_document(&mut document);
+    let document = document(resource);
     assert_fits(&document, "", &schema);
     if let Some(field) = schema.key_field() {
         let id = FieldValue::from(resource.id());
@@ -237,6 +240,20 @@ pub fn assert_consistent<R: Resource>(resource: &R) {
             "the key in the index is the id"
         );
     }
+}
+
+/// The document of a resource's row.
+///
+/// # Panics
+/// When its id is too long for a key.
+pub fn document<R: Resource>(resource: &R) -> Object {
+    let key = match key::hashed(resource.id()) {
+        Ok(key) => key,
+        Err(error) => panic!("no key for {:?}: {error}", resource.id()),
+    };
+    let cells = resource.to_columns().into_cells().into_iter();
+    let cells = cells.map(|(name, value)| (name, Cell { value, version: 1 }));
+    R::definition().document(&Row::new(key, 1, 1, cells.collect()))
 }
 
 fn assert_fits(object: &Object, scope: &str, schema: &Schema) {

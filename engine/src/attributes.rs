@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use souk_index::{FieldValue, Object, QueryValue};
+use souk_index::QueryValue;
 
 use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::protobuf::{self, Malformed, Value, Writer};
@@ -51,18 +51,6 @@ impl Attributes {
         self.entries
     }
 
-    /// Adds the attributes to a document, as field `name`; none when there are none.
-    pub fn to_document(&self, document: &mut Object, name: &str) {
-        if self.entries.is_empty() {
-            return;
-        }
-        let mut object = Object::new();
-        for (key, value) in &self.entries {
-            object.push(key.as_str(), field_value(value.clone()));
-        }
-        document.push(name, vec![object]);
-    }
-
     /// Adds the attributes to a row, as column `name`.
     #[must_use]
     pub fn to_column(&self, columns: Columns, name: &str) -> Columns {
@@ -82,12 +70,14 @@ impl Attributes {
     /// When the column doesn't hold attributes.
     pub fn from_column(columns: &ColumnReader<'_>, name: &str) -> Result<Self, CorruptRow> {
         let message = columns.message(name)?;
-        let read = || {
-            let entries = protobuf::values(&message)?.into_iter();
-            let entries = entries.filter_map(|(_, entry)| entry_of(entry).transpose());
-            entries.collect::<Result<Self, Malformed>>()
-        };
-        read().map_err(|error| CorruptRow::new(name, error.to_string()))
+        Self::decode(&message).map_err(|error| CorruptRow::new(name, error.to_string()))
+    }
+
+    /// The attributes of an encoded message.
+    pub(crate) fn decode(message: &[u8]) -> Result<Self, Malformed> {
+        let entries = protobuf::values(message)?.into_iter();
+        let entries = entries.filter_map(|(_, entry)| entry_of(entry).transpose());
+        entries.collect()
     }
 }
 
@@ -151,18 +141,6 @@ fn time_of(message: &[u8]) -> Result<i64, Malformed> {
     i64::try_from(nanos).map_err(|_| Malformed)
 }
 
-/// An attribute as searches have it.
-pub(crate) fn field_value(value: QueryValue) -> FieldValue {
-    match value {
-        QueryValue::String(text) => FieldValue::from(text),
-        QueryValue::Integer(number) => FieldValue::Long(number),
-        QueryValue::Double(number) => FieldValue::Double(number),
-        QueryValue::Boolean(flag) => FieldValue::Boolean(flag),
-        QueryValue::Bytes(bytes) => FieldValue::Bytes(bytes),
-        QueryValue::Time(nanos) => FieldValue::Date(nanos),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,24 +173,5 @@ mod tests {
         }
         let damaged = Columns::new().message("attributes", b"\x0a\x05abc");
         assert!(Attributes::from_column(&ColumnReader::of_columns(&damaged), "attributes").is_err());
-    }
-
-    #[test]
-    fn attributes_of_every_kind_are_indexed_with_their_type() {
-        let mut document = Object::new();
-        attributes().to_document(&mut document, "attributes");
-        let expected = Object::new()
-            .with("a", "red")
-            .with("b", FieldValue::Long(-7))
-            .with("c", FieldValue::Double(7.5))
-            .with("d", FieldValue::Boolean(false))
-            .with("e", FieldValue::Bytes(vec![1]))
-            .with("f", FieldValue::Date(1_000_000_005))
-            .with("g", FieldValue::Date(i64::MIN))
-            .with("h", "");
-        assert_eq!(document, Object::new().with("attributes", vec![expected]));
-        let mut empty = Object::new();
-        Attributes::default().to_document(&mut empty, "attributes");
-        assert_eq!(empty, Object::new());
     }
 }

@@ -1,64 +1,90 @@
-//! Typed views of a table: what services hold.
-//!
-//! Reads see the latest write. A search that carries `min_sequence` waits until its view includes that write, until the
-//! deadline of the [`Call`]. A sequence that no write has been given yet is refused by every call: nobody can have it from
-//! here.
+//! Typed views of a table: what services hold. Ids become keys and resources become rows here; all else is the
+//! [table's](TableHandle).
 
-mod find;
-mod list;
 mod write;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Instant;
 
-use souk_index::{Schema, SearchRequest};
-use souk_storage::{PrimaryKey, Row, Snapshot};
-use tracing::{Instrument as _, Span, info_span};
+use futures_util::{Stream, TryStreamExt as _, future};
+use souk_index::{Fragment, InnerHitList, Schema, SearchRequest, SortValue};
+use souk_storage::{PrimaryKey, Row, RowChange};
 
-pub use self::find::{IndexAnswer, Search, SearchHit, SearchProfile, SearchResults};
-pub use self::list::{ListPage, ListQuery};
-pub use self::write::{Attempt, Creation};
+pub use self::write::Creation;
 use crate::call::Call;
-use crate::columns::CorruptRow;
-use crate::deadline::Wait;
-use crate::design::Design;
+use crate::columns::{ColumnPlaces, CorruptRow};
 use crate::error::{EngineError, Result};
-use crate::inner::Inner;
-use crate::observer::ErrorType;
-use crate::resource::{Found, Resource, Stored, Written};
-use crate::scope::Scope;
-use crate::stored::{from_row, signed};
-use crate::table::OpenTable;
-use crate::trace;
+use crate::export::{ExportBlock, ExportStart};
+use crate::key;
+use crate::read_ahead::WatchEvent;
+use crate::resource::{Found, RequestId, Resource, Stored, Written};
+use crate::stored::{Record, from_row};
+use crate::table::{Attempt, IndexAnswer, ListPage, ListQuery, RowHit, Search, SearchResults, TableHandle};
 
 /// One table with its index, as resources. Clones share it.
 #[derive(Debug)]
 pub struct Collection<R> {
-    pub(crate) inner: Arc<Inner>,
-    pub(crate) open: Arc<OpenTable>,
-    call: Call,
+    table: TableHandle,
+    /// Where rows have their columns.
+    places: Arc<ColumnPlaces>,
     resource: PhantomData<fn() -> R>,
+}
+
+/// One hit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchHit<R> {
+    /// The resource, if it is shown.
+    pub resource: Option<Stored<R>>,
+    /// Its id.
+    pub id: String,
+    /// Its score; `None` when the order doesn't need one.
+    pub score: Option<f64>,
+    /// The values by which it was sorted, in the order of the search's sorts.
+    pub sort_values: Vec<SortValue>,
+    /// What matched, by field.
+    pub highlights: Vec<(String, Vec<Fragment>)>,
+    /// The nested objects that matched, by the names of their lists.
+    pub inner_hits: Vec<(String, InnerHitList)>,
+}
+
+/// What can happen to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was created.
+    Created,
+    /// It was changed.
+    Updated,
+    /// It was deleted.
+    Deleted,
+}
+
+/// What happened to one resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceChange<R> {
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Its id.
+    pub id: String,
+    /// How it is after the change; `None` when it was deleted.
+    pub stored: Option<Stored<R>>,
 }
 
 impl<R> Clone for Collection<R> {
     fn clone(&self) -> Self {
         Self {
-            inner: Arc::clone(&self.inner),
-            open: Arc::clone(&self.open),
-            call: self.call.clone(),
+            table: self.table.clone(),
+            places: Arc::clone(&self.places),
             resource: PhantomData,
         }
     }
 }
 
 impl<R: Resource> Collection<R> {
-    pub(crate) fn new(inner: Arc<Inner>, open: Arc<OpenTable>) -> Self {
+    pub(crate) fn new(table: TableHandle) -> Self {
         Self {
-            inner,
-            open,
-            call: Call::default(),
+            table,
+            places: Arc::default(),
             resource: PhantomData,
         }
     }
@@ -66,53 +92,22 @@ impl<R: Resource> Collection<R> {
     /// The same collection for a call: it meets the rows of the call's principal, and waits until its deadline.
     #[must_use]
     pub fn for_call(&self, call: Call) -> Self {
-        Self { call, ..self.clone() }
+        Self {
+            table: self.table.for_call(call),
+            places: Arc::clone(&self.places),
+            resource: PhantomData,
+        }
     }
 
-    /// What searches find things by: the schema of the index that answers.
+    /// See [`TableHandle::schema`].
     #[must_use]
     pub fn schema(&self) -> impl Deref<Target = Schema> + use<R> {
-        ServedSchema(self.open.served())
+        self.table.schema()
     }
 
-    /// Which rows the call meets here.
-    ///
-    /// # Errors
-    /// [`EngineError::NoOwnRows`] when it may only meet own ones, and there is nothing like that here.
-    pub(crate) fn scope(&self) -> Result<Scope> {
-        Scope::of_call::<R>(&self.call.principal, self.inner.guarded)
-    }
-
-    /// By which the shares of the call's caller are counted.
-    pub(crate) fn caller(&self) -> Option<Arc<str>> {
-        self.call.principal.name().map(Arc::clone)
-    }
-
-    /// How long the call may wait.
-    fn wait(&self) -> Wait {
-        Wait::new(self.call.deadline)
-    }
-
-    /// Refuses what the caller may not write, before a service looks up what it needs for it: what it finds would tell of
-    /// rows that the caller may not meet.
-    ///
-    /// # Errors
-    /// [`EngineError::NotOwn`], [`EngineError::NoOwnRows`].
-    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R>) -> Result<()> {
-        let scope = self.scope()?;
-        resources
-            .into_iter()
-            .try_for_each(|resource| scope.check_written(resource))
-    }
-
-    /// The scope of the call, and the search that stays in it.
-    ///
-    /// # Errors
-    /// As [`Collection::scope`]; [`EngineError::OwnerNotIndexed`].
-    fn scoped_search(&self, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
-        let scope = self.scope()?;
-        scope.restrict(&mut request, &self.open.served(), R::TABLE)?;
-        Ok((scope, request))
+    /// See [`TableHandle::attempt`].
+    pub async fn attempt(&self, request_id: Option<RequestId>) -> Option<Attempt<'_>> {
+        self.table.attempt(request_id).await
     }
 
     /// Reads one resource.
@@ -120,19 +115,12 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::SequenceAhead`].
     pub async fn get(&self, id: &str, min_sequence: u64) -> Result<Written<Stored<R>>> {
-        self.access("get", async {
-            let scope = self.scope()?;
-            let key = R::key(id)?;
-            let snapshot = self.snapshot(min_sequence).await?;
-            let row = snapshot.get(&self.open.table, &key).await?;
-            let stored = row.as_ref().map(|row| self.resource(row)).transpose()?;
-            let stored = stored.filter(|stored| scope.sees(&stored.resource));
-            Ok(Written {
-                value: stored.ok_or_else(|| not_found::<R>(id))?,
-                sequence: signed(snapshot.sequence()),
-            })
+        let read = self.table.get(&key::hashed(id)?, min_sequence).await?;
+        let row = read.value.ok_or_else(|| not_found::<R>(id))?;
+        Ok(Written {
+            value: self.resource(&row)?,
+            sequence: read.sequence,
         })
-        .await
     }
 
     /// Reads several resources from one snapshot.
@@ -140,136 +128,155 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::SequenceAhead`].
     pub async fn get_batch(&self, ids: &[String], min_sequence: u64) -> Result<Written<Found<R>>> {
-        self.access("get_batch", async {
-            let scope = self.scope()?;
-            let keys = ids.iter().map(|id| R::key(id)).collect::<Result<Vec<_>, _>>()?;
-            let snapshot = self.snapshot(min_sequence).await?;
-            let rows = snapshot.multi_get(&self.open.table, &keys).await?;
-            let mut found = Found {
-                found: Vec::with_capacity(ids.len()),
-                missing: Vec::new(),
-            };
-            for (id, row) in ids.iter().zip(rows) {
-                let stored = row.as_ref().map(|row| self.resource(row)).transpose()?;
-                match stored.filter(|stored| scope.sees(&stored.resource)) {
-                    Some(stored) => found.found.push(stored),
-                    None => found.missing.push(id.clone()),
-                }
+        let keys = ids.iter().map(|id| key::hashed(id));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let read = self.table.get_batch(&keys, min_sequence).await?;
+        let mut found = Found {
+            found: Vec::with_capacity(ids.len()),
+            missing: Vec::new(),
+        };
+        for (id, row) in ids.iter().zip(read.value) {
+            match row {
+                Some(row) => found.found.push(self.resource(&row)?),
+                None => found.missing.push(id.clone()),
             }
-            Ok(Written {
-                value: found,
-                sequence: signed(snapshot.sequence()),
-            })
-        })
-        .await
-    }
-
-    /// A snapshot that includes a write. Nobody waits for it: who knows a sequence knows it from a write that is there.
-    ///
-    /// # Errors
-    /// [`EngineError::SequenceAhead`].
-    pub(crate) async fn snapshot(&self, min_sequence: u64) -> Result<Snapshot> {
-        let snapshot = self.inner.database.snapshot().await?;
-        refuse_ahead(MIN_SEQUENCE, min_sequence, snapshot.sequence())?;
-        Ok(snapshot)
-    }
-
-    /// Refuses a sequence that no write has been given yet.
-    ///
-    /// # Errors
-    /// [`EngineError::SequenceAhead`].
-    pub(crate) async fn check_sequence(&self, field: &'static str, given: u64) -> Result<()> {
-        if given <= self.inner.database.last_sequence() {
-            return Ok(());
         }
-        // A snapshot, and with it an index, may see a write a moment before its sequence is told.
-        refuse_ahead(field, given, self.inner.database.snapshot().await?.sequence())
+        Ok(Written {
+            value: found,
+            sequence: read.sequence,
+        })
     }
 
-    /// The resources of some keys, as they are in one snapshot: those that the call may meet.
-    pub(crate) async fn read(
+    /// See [`TableHandle::list_by`].
+    ///
+    /// # Errors
+    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`].
+    pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<Stored<R>>> {
+        let page = self.table.list_by(request).await?;
+        Ok(ListPage {
+            items: self.resources(&page.items)?,
+            next_page_token: page.next_page_token,
+            sequence: page.sequence,
+        })
+    }
+
+    /// See [`TableHandle::search`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn search(&self, search: Search) -> Result<SearchResults<SearchHit<R>>> {
+        self.table.search(search).await?.try_map(|hit| self.hit(hit))
+    }
+
+    /// See [`TableHandle::find`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn find(&self, request: SearchRequest, min_sequence: u64) -> Result<IndexAnswer> {
+        self.table.find(request, min_sequence).await
+    }
+
+    /// See [`TableHandle::rows`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn rows(&self, document_keys: &[&[u8]], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
+        let rows = self.table.rows(document_keys, sequence).await?;
+        let resource = |row: &Option<Row>| row.as_ref().map(|row| Ok(self.resource(row)?)).transpose();
+        rows.iter().map(resource).collect()
+    }
+
+    /// The id of the resource behind a document's key.
+    ///
+    /// # Errors
+    /// When the key isn't one of the table's.
+    pub fn id_of(document_key: &[u8]) -> Result<String> {
+        let id = key::hashed_document_id(document_key).map(str::to_owned);
+        id.ok_or(EngineError::Defect("the index holds a key that isn't an id"))
+    }
+
+    /// See [`TableHandle::slices_max`].
+    #[must_use]
+    pub fn slices_max(&self) -> u16 {
+        self.table.slices_max()
+    }
+
+    /// See [`TableHandle::export`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn export(
         &self,
-        snapshot: &Snapshot,
-        keys: &[PrimaryKey],
-    ) -> Result<Vec<Option<Stored<R>>>> {
-        let scope = self.scope()?;
-        let rows = self
-            .access("get_batch", snapshot.multi_get(&self.open.table, keys))
-            .await?;
-        rows.iter()
-            .map(|row| {
-                let stored = row.as_ref().map(|row| self.resource(row)).transpose()?;
-                Ok(stored.filter(|stored| scope.sees(&stored.resource)))
-            })
-            .collect()
+        start: ExportStart<'_>,
+    ) -> Result<impl Stream<Item = Result<ExportBlock<Stored<R>>>> + Send + use<R>> {
+        let collection = self.clone();
+        let blocks = self.table.export(start).await?;
+        Ok(blocks.and_then(move |block| {
+            let typed = block.try_map(|row| Ok(collection.resource(&row)?));
+            future::ready(typed)
+        }))
+    }
+
+    /// See [`TableHandle::watch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn watch(
+        &self,
+        after_sequence: Option<u64>,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<ResourceChange<R>>>> + Send + use<R>> {
+        let collection = self.clone();
+        let events = self.table.watch(after_sequence).await?;
+        Ok(events.and_then(move |event| {
+            let typed = event.try_map(|change| Ok(collection.change(&change)?));
+            future::ready(typed)
+        }))
+    }
+
+    fn change(&self, change: &RowChange) -> Result<ResourceChange<R>, CorruptRow> {
+        let id = key::hashed_id(&change.key)?;
+        let Some(row) = &change.row else {
+            return Ok(ResourceChange {
+                kind: ChangeKind::Deleted,
+                id,
+                stored: None,
+            });
+        };
+        let kind = if Record::of(row)?.is_new() {
+            ChangeKind::Created
+        } else {
+            ChangeKind::Updated
+        };
+        Ok(ResourceChange {
+            kind,
+            id,
+            stored: Some(self.resource(row)?),
+        })
+    }
+
+    fn hit(&self, hit: RowHit) -> Result<SearchHit<R>> {
+        Ok(SearchHit {
+            resource: hit.row.map(|row| self.resource(&row)).transpose()?,
+            id: Self::id_of(&hit.key)?,
+            score: hit.score,
+            sort_values: hit.sort_values,
+            highlights: hit.highlights,
+            inner_hits: hit.inner_hits,
+        })
     }
 
     /// What a row of the table holds.
-    pub(crate) fn resource(&self, row: &Row) -> Result<Stored<R>, CorruptRow> {
-        from_row(row, &self.open.declaration.places, &self.inner.database)
+    fn resource(&self, row: &Row) -> Result<Stored<R>, CorruptRow> {
+        from_row(row, &self.places, &self.table.inner.database)
     }
 
-    /// One access to the store: it has a span, which says why it failed, and its duration is measured.
-    pub(crate) async fn access<T, E: ErrorType>(
-        &self,
-        operation: &'static str,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
-        let timed = async {
-            let began = Instant::now();
-            let result = work.await;
-            let error = result.as_ref().err().and_then(ErrorType::error_type);
-            if let Some(error) = error {
-                let span = Span::current();
-                span.record("error.type", error);
-                span.record("otel.status_code", "ERROR");
-            }
-            self.inner
-                .observer
-                .accessed(operation, R::TABLE, error, began.elapsed());
-            result
-        };
-        timed.instrument(self.storage_span(operation)).await
-    }
-
-    /// The span of one access to the store, by the conventions for databases.
-    fn storage_span(&self, operation: &'static str) -> Span {
-        let span = || {
-            info_span!(
-                "storage",
-                otel.name = format_args!("{operation} {}", R::TABLE),
-                otel.kind = "client",
-                db.system.name = "souk",
-                db.operation.name = operation,
-                db.collection.name = R::TABLE,
-                souk.sequence = tracing::field::Empty,
-                "error.type" = tracing::field::Empty,
-                otel.status_code = tracing::field::Empty,
-            )
-        };
-        trace::recorded(span)
+    fn resources(&self, rows: &[Row]) -> Result<Vec<Stored<R>>> {
+        rows.iter().map(|row| Ok(self.resource(row)?)).collect()
     }
 }
 
-/// The schema of a design.
-struct ServedSchema(Arc<Design>);
-
-impl Deref for ServedSchema {
-    type Target = Schema;
-
-    fn deref(&self) -> &Schema {
-        &self.0.schema
-    }
-}
-
-/// The field by which calls name the write that they have to see.
-pub(crate) const MIN_SEQUENCE: &str = "min_sequence";
-
-fn refuse_ahead(field: &'static str, given: u64, last: u64) -> Result<()> {
-    match given > last {
-        true => Err(EngineError::SequenceAhead { field, given, last }),
-        false => Ok(()),
-    }
+fn key_of<R: Resource>(resource: &R) -> Result<PrimaryKey> {
+    Ok(key::hashed(resource.id())?)
 }
 
 fn not_found<R: Resource>(id: &str) -> EngineError {

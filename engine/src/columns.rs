@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use souk_index::GeoPoint;
+use souk_index::geo::GeoError;
 use souk_storage::{ColumnName, Row, Value};
 
 use crate::protobuf::{self, Malformed, Writer};
@@ -178,7 +179,12 @@ impl Default for ColumnPlaces {
 }
 
 impl ColumnPlaces {
-    /// The place of the column that a row is asked for as its `nth`.
+    /// The newest value of the column that a row is asked for as its `nth`.
+    pub(crate) fn value<'a>(&self, row: &'a Row, nth: usize, name: &str) -> Option<&'a Value> {
+        let place = self.find(row, nth, name)?;
+        row.columns().at(place).first().map(|cell| &cell.value)
+    }
+
     fn find(&self, row: &Row, nth: usize, name: &str) -> Option<usize> {
         let place = self.0.get(nth);
         let known = place.map_or(nth, |place| place.load(Ordering::Relaxed));
@@ -238,8 +244,7 @@ impl<'a> ColumnReader<'a> {
             Source::Row(row) => row.get(name),
             Source::OneOf(row, places, asked) => {
                 let nth = asked.replace(asked.get().saturating_add(1));
-                let place = places.find(row, nth, name)?;
-                row.columns().at(place).first().map(|cell| &cell.value)
+                places.value(row, nth, name)
             }
             Source::Columns(columns) => columns
                 .cells
@@ -339,18 +344,14 @@ impl<'a> ColumnReader<'a> {
     /// # Errors
     /// When the column has another type or format.
     pub fn message(&self, name: &str) -> Result<Bytes, CorruptRow> {
-        let mut bytes = self.binary(name)?;
+        let bytes = self.binary(name)?;
         if bytes.is_empty() {
             return Ok(bytes);
         }
-        let format = bytes.split_to(1);
-        if *format != [MESSAGE_FORMAT] {
-            return Err(CorruptRow::new(
-                name,
-                format!("has the unknown format {format:?}"),
-            ));
-        }
-        Ok(bytes)
+        message_in(&bytes).ok_or_else(|| {
+            let format = bytes.first();
+            CorruptRow::new(name, format!("has the unknown format {format:?}"))
+        })
     }
 
     /// The strings that [`Columns::strings`] wrote.
@@ -383,8 +384,8 @@ impl<'a> ColumnReader<'a> {
             (None, Some(_)) => Err(absent(&latitude)),
             (Some(_), None) => Err(absent(&longitude)),
             (Some(north), Some(east)) => {
-                let degrees = |units: i64| units as f64 / UNITS_PER_DEGREE;
-                GeoPoint::new(degrees(north), degrees(east))
+                let point = point_at(north, east);
+                point
                     .map(Some)
                     .map_err(|error| CorruptRow::new(latitude, error.to_string()))
             }
@@ -400,8 +401,20 @@ impl<'a> ColumnReader<'a> {
     }
 }
 
-fn point_columns(name: &str) -> [String; 2] {
+/// The columns of a point, latitude first.
+pub(crate) fn point_columns(name: &str) -> [String; 2] {
     [format!("{name}_latitude_e7"), format!("{name}_longitude_e7")]
+}
+
+/// The point at stored coordinates.
+pub(crate) fn point_at(north: i64, east: i64) -> Result<GeoPoint, GeoError> {
+    let degrees = |units: i64| units as f64 / UNITS_PER_DEGREE;
+    GeoPoint::new(degrees(north), degrees(east))
+}
+
+/// The encoded message that [`Columns::message`] wrote into a cell; `None` when it is of another format.
+pub(crate) fn message_in(bytes: &Bytes) -> Option<Bytes> {
+    bytes.starts_with(&[MESSAGE_FORMAT]).then(|| bytes.slice(1..))
 }
 
 fn absent(name: &str) -> CorruptRow {

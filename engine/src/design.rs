@@ -1,89 +1,116 @@
-//! What the index of a table is made for: its fields, where the values of added ones come from, and the version of the
-//! documents.
+//! What the index of a table is made for: its schema, and where the values of its fields come from.
 //!
 //! A design is kept with the index that was made for it (its schema by the index, the rest as the index's label), so
-//! that an index goes on serving and following the log after the declaration has changed.
+//! that an index goes on serving and following the log after the definition has changed.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use souk_index::{Document, FieldKind, FieldValue, Kept, Operation, Schema};
-use souk_storage::{Row, RowChange, Value};
-use tracing::error;
+use souk_index::{Document, Field, Kept, Object, Operation, Schema};
+use souk_storage::{PrimaryKey, Row, RowChange};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::attributes::{Attributes, field_value};
-use crate::columns::{ColumnReader, CorruptRow};
-use crate::declaration::Declaration;
+use crate::definition::{ColumnDefinition, SearchIndexDefinition, Source, TableDefinition};
+use crate::document::DocumentReader;
 use crate::error::Result;
-use crate::key;
+use crate::key::{self, HASH_COLUMN, ID_COLUMN};
+
+/// Changes whenever the same rows and sources become other documents, so that indexes with those of before are made anew.
+const DOCUMENTS: u32 = 1;
 
 /// See the module's documentation.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Design {
     pub(crate) schema: Schema,
-    /// Fields that the resource doesn't fill in itself, each with the column that it is filled from, or with
-    /// `<column>.<name>` for one of the attributes in a column.
-    pub(crate) sources: BTreeMap<String, String>,
-    pub(crate) document_version: u32,
+    label: Label,
+    documents: DocumentReader,
+    /// Whether documents have ids as keys.
+    hashed: bool,
+    fingerprint: u64,
 }
 
 /// The part of a design that its index doesn't know.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Label {
-    document_version: u32,
-    #[serde(default)]
-    sources: BTreeMap<String, String>,
+    version: u32,
+    sources: BTreeMap<String, Source>,
+    /// The declared columns that the sources name.
+    columns: Vec<ColumnDefinition>,
+    /// The names of the key columns.
+    key: Vec<String>,
     /// Of the database whose changes the index counts.
     #[serde(default)]
     history: u64,
 }
 
 impl Design {
-    /// The design of a table's index, as the resource declares it.
+    /// The design of the index of a table as it is defined, with a search index that may be another than its own.
     ///
     /// # Errors
     /// [`souk_index::Error::InvalidSchema`].
-    pub(crate) fn declared(declaration: &Declaration) -> Result<Self> {
-        Ok(Self {
-            schema: Schema::new(declaration.fields.clone())?,
-            sources: BTreeMap::new(),
-            document_version: declaration.document_version,
-        })
+    pub(crate) fn new(table: &TableDefinition, search: &SearchIndexDefinition) -> Result<Self> {
+        let columns = table.columns.iter();
+        let named: Vec<String> = search
+            .fields
+            .iter()
+            .map(|field| search.source(field.name()).column)
+            .collect();
+        let columns = columns.filter(|column| named.contains(&column.name)).cloned();
+        let label = Label {
+            version: search.version,
+            sources: search.sources.clone(),
+            columns: columns.collect(),
+            key: table.key_columns(),
+            history: 0,
+        };
+        Ok(Self::labelled(Schema::new(search.fields.clone())?, label))
+    }
+
+    /// The design of a table without search index, of which none is ever built: no field can be searched.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(crate) fn none(table: &TableDefinition) -> Result<Self> {
+        let search = SearchIndexDefinition::default().field(Field::keyword("none"));
+        Self::new(table, &search)
+    }
+
+    fn labelled(schema: Schema, label: Label) -> Self {
+        let search = SearchIndexDefinition {
+            fields: schema.fields().to_vec(),
+            sources: label.sources.clone(),
+            version: label.version,
+        };
+        let mut hash = Xxh3::new();
+        hash.update(&schema.fingerprint().to_be_bytes());
+        hash.update(&DOCUMENTS.to_be_bytes());
+        hash.update(&key::DOCUMENT_KEYS.to_be_bytes());
+        hash.update(label.text().as_bytes());
+        Self {
+            documents: DocumentReader::new(&search, &label.columns, &label.key),
+            hashed: label.key == [HASH_COLUMN, ID_COLUMN],
+            fingerprint: hash.digest(),
+            schema,
+            label,
+        }
     }
 
     /// What tells an index that answers like this from all others.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hash = Xxh3::new();
-        hash.update(&self.schema.fingerprint().to_be_bytes());
-        hash.update(&self.document_version.to_be_bytes());
-        hash.update(&key::DOCUMENT_KEYS.to_be_bytes());
-        for text in self.sources.iter().flat_map(|(field, source)| [field, source]) {
-            hash.update(&text.len().to_be_bytes());
-            hash.update(text.as_bytes());
-        }
-        hash.digest()
+        self.fingerprint
     }
 
     /// The label of an index that is made for this, in a history of the database.
     pub(crate) fn label(&self, history: u64) -> String {
-        let label = Label {
-            document_version: self.document_version,
-            sources: self.sources.clone(),
-            history,
-        };
-        // Strings and numbers: there is nothing that can't be written.
-        serde_json::to_string(&label).unwrap_or_default()
+        let label = self.label.clone();
+        Label { history, ..label }.text()
     }
 
     /// The design of an index that was made by this version or an earlier one; `None` when it can't be known.
     pub(crate) fn kept(kept: Kept) -> Option<Self> {
         let label: Label = serde_json::from_str(&kept.label).ok()?;
-        Some(Self {
-            schema: kept.schema,
-            sources: label.sources,
-            document_version: label.document_version,
-        })
+        let label = Label { history: 0, ..label };
+        Some(Self::labelled(kept.schema, label))
     }
 
     /// The history of the database that an index was made in; `None` when it can't be known.
@@ -93,84 +120,65 @@ impl Design {
             .map(|label: Label| label.history)
     }
 
-    /// The document of a row.
-    pub(crate) fn document(&self, table: &Declaration, row: &Row) -> Result<Document, CorruptRow> {
-        let mut document = table.document(row)?;
-        for (field, source) in &self.sources {
-            if let Some(kind) = self.schema.resolve(field).map(|field| &field.kind) {
-                // Columns that hold something else have no value for the field; the row is found by its others.
-                let value = value_of(kind, &ColumnReader::of_row(row), source);
-                if let Some(value) = value.ok().flatten() {
-                    document.fields.push(field.as_str(), value);
-                }
-            }
+    /// Whether a field is a column, or key column, as it is.
+    pub(crate) fn has_as_is(&self, field: &str, column: &str) -> bool {
+        match self.label.sources.get(field) {
+            Some(source) => *source == Source::column(column),
+            None => field == column,
         }
-        Ok(document)
+    }
+
+    /// Where the values of a field come from, where that isn't the column of its name.
+    pub(crate) fn source(&self, field: &str) -> Option<&Source> {
+        self.label.sources.get(field)
+    }
+
+    /// The fields of a row's document.
+    pub(crate) fn fields(&self, row: &Row) -> Object {
+        self.documents.read(row)
+    }
+
+    fn document(&self, row: &Row) -> Document {
+        Document {
+            key: self.key(&row.key),
+            fields: self.fields(row),
+        }
+    }
+
+    fn key(&self, key: &PrimaryKey) -> Vec<u8> {
+        match self.hashed {
+            true => key::hashed_document_key(key),
+            false => key::to_document_key(key),
+        }
     }
 
     /// What a change of a row is to the index.
-    pub(crate) fn operation(&self, table: &Declaration, change: &RowChange) -> Operation {
+    pub(crate) fn operation(&self, change: &RowChange) -> Operation {
         match &change.row {
-            Some(row) => self.upsert(table, row),
-            None => Operation::Delete {
-                key: key::to_document_key(&change.key),
-            },
+            Some(row) => self.upsert(row),
+            None => self.delete(&change.key),
         }
     }
 
     /// A row, in the place of what it was before.
-    pub(crate) fn upsert(&self, table: &Declaration, row: &Row) -> Operation {
-        match self.document(table, row) {
-            Ok(document) => Operation::Upsert(document),
-            Err(corrupt) => {
-                // The row stays readable by those who can; what it was before must not be found any more.
-                error!(table = table.name, error = %corrupt, "a row can't be indexed");
-                Operation::Delete {
-                    key: key::to_document_key(&row.key),
-                }
-            }
-        }
+    pub(crate) fn upsert(&self, row: &Row) -> Operation {
+        Operation::Upsert(self.document(row))
     }
 
-    /// A row of which the index has nothing yet; `None` when it can't be indexed.
-    pub(crate) fn insert(&self, table: &Declaration, row: &Row) -> Option<Operation> {
-        match self.document(table, row) {
-            Ok(document) => Some(Operation::Insert(document)),
-            Err(corrupt) => {
-                error!(table = table.name, error = %corrupt, "a row can't be indexed");
-                None
-            }
-        }
+    /// A row of which the index has nothing yet.
+    pub(crate) fn insert(&self, row: &Row) -> Operation {
+        Operation::Insert(self.document(row))
+    }
+
+    /// A row that is gone.
+    pub(crate) fn delete(&self, key: &PrimaryKey) -> Operation {
+        Operation::Delete { key: self.key(key) }
     }
 }
 
-/// The value that a column or an attribute has for a field of some type.
-fn value_of(
-    kind: &FieldKind,
-    columns: &ColumnReader<'_>,
-    source: &str,
-) -> Result<Option<FieldValue>, CorruptRow> {
-    Ok(match source.split_once('.') {
-        Some((column, attribute)) => {
-            let attributes = Attributes::from_column(columns, column)?;
-            let value = attributes.into_entries().remove(attribute);
-            // Bytes are for no field that can be added.
-            value
-                .map(field_value)
-                .filter(|value| !matches!(value, FieldValue::Bytes(_)))
-        }
-        None if *kind == FieldKind::GeoPoint => columns.optional_point(source)?.map(FieldValue::GeoPoint),
-        None => columns.value(source).and_then(|value| of_column(value, kind)),
-    })
-}
-
-fn of_column(value: &Value, kind: &FieldKind) -> Option<FieldValue> {
-    Some(match value {
-        Value::String(text) => FieldValue::from(text.as_str()),
-        Value::Integer(nanoseconds) if *kind == FieldKind::Date => FieldValue::Date(*nanoseconds),
-        Value::Integer(number) => FieldValue::Long(*number),
-        Value::Double(number) => FieldValue::Double(*number),
-        Value::Boolean(flag) => FieldValue::Boolean(*flag),
-        Value::Binary(_) => return None,
-    })
+impl Label {
+    fn text(&self) -> String {
+        // Strings, numbers and lists: there is nothing that can't be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
 }

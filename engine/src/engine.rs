@@ -1,22 +1,21 @@
 //! One database: its tables, their indexes, and what runs beside them.
 
-use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use souk_storage::{Database, DatabaseOptions};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::catalog;
 use crate::collection::Collection;
 use crate::deadline::Wait;
-pub use crate::declaration::Tables;
-use crate::declaration::{Declaration, check_distinct};
+use crate::definition::TableDefinition;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::figures::Figures;
@@ -30,13 +29,36 @@ use crate::kept_changes;
 use crate::leases::Bounds;
 use crate::log_tail::LogTail;
 use crate::observer::{Observer, Unobserved};
+use crate::open_table::{Home, OpenTable};
 use crate::read_ahead::ReadAhead;
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 use crate::slices::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
-use crate::table::OpenTable;
+use crate::stored;
+use crate::table::TableHandle;
 use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
 use crate::watch_places::{WATCHES_MAX, WatchPlaces};
+
+/// The tables of resources that an engine is opened with; those of the catalog are opened as well.
+#[derive(Debug, Default)]
+pub struct Tables {
+    declared: Vec<TableDefinition>,
+}
+
+impl Tables {
+    /// No table.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the table of a resource.
+    #[must_use]
+    pub fn table<R: Resource>(mut self) -> Self {
+        self.declared.push(stored::definition::<R>());
+        self
+    }
+}
 
 /// Folder of the store in an engine's directory.
 const STORE: &str = "store";
@@ -120,14 +142,20 @@ impl Engine {
             config.storage.fjall.reserve_bytes,
         );
         let database = Database::open(config.directory.join(STORE), config.storage).await?;
+        let folder = config.directory.join(INDEX);
         let closing = CancellationToken::new();
-        let mut open = HashMap::new();
-        for declaration in tables.declared {
-            let table = open_table(&database, declaration).await?;
-            open.insert(table.declaration.resource, Arc::new(table));
+        let mut open: BTreeMap<Arc<str>, Arc<OpenTable>> = BTreeMap::new();
+        for definition in tables.declared {
+            let table = declared_table(&database, definition).await?;
+            open.insert(Arc::clone(table.shared_name()), Arc::new(table));
         }
-        let declared: Vec<&'static str> = open.values().map(|table| table.declaration.name).collect();
-        keeper::release_undeclared(&database, &declared).await;
+        for table in catalog::open(&database, &folder).await? {
+            // What code declares has precedence: its rows are its.
+            open.entry(Arc::clone(table.shared_name()))
+                .or_insert_with(|| Arc::new(table));
+        }
+        let there: Vec<&str> = open.keys().map(|name| &**name).collect();
+        keeper::release_undeclared(&database, &there).await;
         let tail = Arc::new(LogTail::new(database.clone()));
         let around = Surroundings {
             tail: Arc::clone(&tail),
@@ -142,14 +170,16 @@ impl Engine {
             observer: Arc::clone(&config.observer),
             closing: closing.clone(),
         };
-        let mut keepers = HashMap::new();
-        for (resource, table) in &open {
-            let folder = config.directory.join(INDEX).join(table.declaration.name);
-            let keeper = Keeper::start(Arc::clone(table), around.clone(), folder).await?;
-            keepers.insert(*resource, keeper);
+        let mut keepers = BTreeMap::new();
+        for (name, table) in &open {
+            if table.is_searched() {
+                let keeper = Keeper::start(Arc::clone(table), around.clone(), folder.join(&**name)).await?;
+                keepers.insert(Arc::clone(name), keeper);
+            }
         }
-        let indexes = open.values().map(|table| Arc::clone(&table.index)).collect();
-        let health = health::watch(&database, indexes, closing.clone());
+        let (indexes, watched) =
+            watch::channel(open.values().map(|table| Arc::clone(&table.index)).collect());
+        let health = health::watch(&database, watched, closing.clone());
         let snapshots = Bounds {
             count: SNAPSHOTS_MAX,
             share: SNAPSHOTS_OF_CALLER_MAX,
@@ -173,10 +203,13 @@ impl Engine {
             observer: config.observer,
             tail,
             guarded: config.guarded,
-            tables: open,
+            tables: RwLock::new(open),
             health,
+            indexes,
             keepers: Mutex::new(keepers),
-            redesigning: tokio::sync::Mutex::default(),
+            around,
+            folder,
+            changing: tokio::sync::Mutex::default(),
             closing,
         });
         Ok(Self { inner })
@@ -187,9 +220,36 @@ impl Engine {
     /// # Errors
     /// [`EngineError::UndeclaredTable`].
     pub fn collection<R: Resource>(&self) -> Result<Collection<R>> {
-        let table = self.inner.tables.get(&TypeId::of::<R>());
+        let table = self
+            .inner
+            .table(R::TABLE)
+            .filter(|table| table.home == Home::Code);
         let table = table.ok_or(EngineError::UndeclaredTable { table: R::TABLE })?;
-        Ok(Collection::new(Arc::clone(&self.inner), Arc::clone(table)))
+        Ok(Collection::new(TableHandle::new(Arc::clone(&self.inner), table)))
+    }
+
+    /// A table, also one of a resource.
+    ///
+    /// # Errors
+    /// [`EngineError::TableNotFound`].
+    pub fn table(&self, name: &str) -> Result<TableHandle> {
+        let table = self.opened(name)?;
+        Ok(TableHandle::new(Arc::clone(&self.inner), table))
+    }
+
+    /// A table that is open.
+    ///
+    /// # Errors
+    /// [`EngineError::TableNotFound`].
+    pub(crate) fn opened(&self, name: &str) -> Result<Arc<OpenTable>> {
+        self.inner.table(name).ok_or_else(|| EngineError::TableNotFound {
+            table: name.to_owned(),
+        })
+    }
+
+    /// What the clones share.
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
     }
 
     /// Whether the engine works, now and from now on. It doesn't serve while an index has to be built before it answers, or
@@ -223,29 +283,26 @@ impl Engine {
     /// # Errors
     /// As a search that waits.
     pub async fn refreshed(&self, sequence: u64, deadline: Option<Instant>) -> Result<()> {
-        for table in self.tables() {
+        for table in self.tables().iter().filter(|table| table.is_searched()) {
             table.index.view(sequence, Wait::new(deadline)).await?;
         }
         Ok(())
     }
 
-    /// The tables that are open.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
+    /// The tables that are open, by name.
+    pub(crate) fn tables(&self) -> Vec<Arc<OpenTable>> {
         self.inner.tables()
     }
 
-    /// To be held while the design of an index is changed.
-    pub(crate) fn redesigning(&self) -> &tokio::sync::Mutex<()> {
-        &self.inner.redesigning
+    /// To be held while tables or their indexes are changed.
+    pub(crate) fn changing(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.changing
     }
 
     /// Who keeps the index of a table; nobody does when the engine is closing.
     pub(crate) fn keeper(&self, table: &OpenTable) -> Result<Keeper> {
         let keepers = self.inner.keepers.lock();
-        keepers
-            .get(&table.declaration.resource)
-            .cloned()
-            .ok_or(EngineError::Closing)
+        keepers.get(table.name()).cloned().ok_or(EngineError::Closing)
     }
 
     /// The time by the engine's clock, nanoseconds since the Unix epoch.
@@ -276,11 +333,34 @@ impl Engine {
     }
 }
 
-async fn open_table(database: &Database, declaration: Declaration) -> Result<OpenTable> {
-    let declared = Design::declared(&declaration)?;
-    let table = database.ensure_table(declaration.table.clone()).await?;
-    let changes = kept_changes::read(database, declaration.name).await?;
-    let wanted = index_change::redesigned(&declared, &changes, declaration.name);
+/// Refuses two declarations of one table.
+fn check_distinct(declared: &[TableDefinition]) -> Result<()> {
+    for (at, definition) in declared.iter().enumerate() {
+        let mut earlier = declared.iter().take(at);
+        if earlier.any(|earlier| earlier.name() == definition.name()) {
+            return Err(EngineError::TableDeclaredTwice {
+                table: definition.name().to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The table of a resource, with the changes of its index.
+async fn declared_table(database: &Database, definition: TableDefinition) -> Result<OpenTable> {
+    definition.check()?;
+    let table = database.ensure_table(definition.schema.clone()).await?;
+    let changes = kept_changes::read(database, definition.name()).await?;
+    let declared = definition.search.clone().unwrap_or_default();
+    let search = index_change::changed(&declared, &changes, definition.name());
+    let wanted = Design::new(&definition, &search)?;
     let last = database.last_sequence();
-    Ok(OpenTable::new(declaration, table, changes, wanted, last))
+    Ok(OpenTable::new(
+        Home::Code,
+        definition,
+        table,
+        changes,
+        wanted,
+        last,
+    ))
 }

@@ -53,18 +53,18 @@ pub enum EngineError {
     /// The call may only meet own rows, and its kind of owner has none here.
     #[error("a {kind} has no {name} of its own")]
     NoOwnRows {
-        /// The resource's name.
-        name: &'static str,
+        /// What a row of the table is called.
+        name: String,
         /// The kind of owner that the caller is.
         kind: &'static str,
     },
     /// The call would write a row that isn't its caller's own.
     #[error("the {field} of the {name} isn't the caller's")]
     NotOwn {
-        /// The resource's name.
-        name: &'static str,
+        /// What a row of the table is called.
+        name: String,
         /// The field that names the owner.
-        field: &'static str,
+        field: String,
         /// The kind of owner that the caller is.
         kind: &'static str,
     },
@@ -72,9 +72,9 @@ pub enum EngineError {
     #[error("the index of {table:?} has no usable field {field}")]
     OwnerNotIndexed {
         /// The table.
-        table: &'static str,
+        table: String,
         /// The field that names the owner.
-        field: &'static str,
+        field: String,
     },
     /// A row with the id is there already.
     #[error("{name} {id:?} exists already")]
@@ -202,14 +202,14 @@ pub enum EngineError {
     #[error("the index of table {table:?} is being built")]
     IndexBuilding {
         /// The table.
-        table: &'static str,
+        table: String,
     },
     /// The index of the table has failed, and building it anew hasn't helped; it is built again when the process starts
     /// again.
     #[error("the index of table {table:?} has failed: {reason}")]
     IndexFailed {
         /// The table.
-        table: &'static str,
+        table: String,
         /// The first failure.
         reason: String,
     },
@@ -217,7 +217,7 @@ pub enum EngineError {
     #[error("the index of table {table:?} stands still at {reached}, before {wanted}: {reason}")]
     IndexStalled {
         /// The table.
-        table: &'static str,
+        table: String,
         /// Why, for clients.
         why: &'static str,
         /// The last failure.
@@ -246,7 +246,57 @@ pub enum EngineError {
     #[error("table {table:?} is declared twice; give each resource a table of its own")]
     TableDeclaredTwice {
         /// The table.
-        table: &'static str,
+        table: String,
+    },
+    /// There is no such table, or no more.
+    #[error("there is no table {table:?}")]
+    TableNotFound {
+        /// The table.
+        table: String,
+    },
+    /// There is a table with the name.
+    #[error("there is a table {table:?}, or one whose name differs by case alone")]
+    TableExists {
+        /// The table.
+        table: String,
+    },
+    /// The table is declared in code: its rows are written as its resources, and its definition is changed there.
+    #[error("table {table:?} is declared in code")]
+    TableOfCode {
+        /// The table.
+        table: String,
+    },
+    /// A definition can't be a table, or not the table that is there.
+    #[error("table {table:?} {problem}")]
+    InvalidDefinition {
+        /// The table.
+        table: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A write isn't one of the table's.
+    #[error("a row of table {table:?} {problem}")]
+    InvalidRow {
+        /// The table.
+        table: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// More than a limit allows.
+    #[error("{actual} are more than {limit} allows, which is {max}")]
+    LimitExceeded {
+        /// The limit's name.
+        limit: &'static str,
+        /// What it allows.
+        max: usize,
+        /// What was asked for.
+        actual: usize,
+    },
+    /// The table has no search index.
+    #[error("table {table:?} has no search index")]
+    NotSearched {
+        /// The table.
+        table: String,
     },
     /// The operating system refused something outside of storage and index.
     #[error("input/output error while {doing}: {source}")]

@@ -4,22 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest};
+use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Row};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::collection::{Collection, MIN_SEQUENCE};
 use crate::error::{EngineError, Result};
 use crate::key::{self, HASH_COLUMN};
 use crate::leases::Full;
-use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
 use crate::slices::{Ended, Exported, LEASE, SLICES_MAX, Slice};
 use crate::stored::signed;
+use crate::table::{MIN_SEQUENCE, TableHandle};
 use crate::token::{self, TokenKind};
 
-/// Most resources of a block.
+/// Most rows of a block.
 const BLOCK_ROWS: usize = 500;
 /// Bytes after which a block ends; far below the size of a message.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -32,7 +30,7 @@ const AFTER_LAST_BLOCK: Duration = Duration::from_secs(10);
 pub enum ExportStart<'a> {
     /// At the beginning of a slice.
     Slice {
-        /// The slice, of at most [`Collection::slices_max`].
+        /// The slice, of at most [`TableHandle::slices_max`].
         slice: Slice,
         /// The snapshot to read; `None` takes a new one.
         snapshot_token: Option<&'a str>,
@@ -45,9 +43,9 @@ pub enum ExportStart<'a> {
 
 /// One block of an export.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ExportBlock<R> {
-    /// The resources, in the order of their keys.
-    pub items: Vec<Stored<R>>,
+pub struct ExportBlock<T> {
+    /// The rows or resources, in the order of their keys.
+    pub items: Vec<T>,
     /// Goes on after this block.
     pub resume_token: String,
     /// Lets other slices read the same snapshot.
@@ -86,8 +84,20 @@ enum Next {
     End,
 }
 
-impl<R: Resource> Collection<R> {
-    /// Streams every resource of one snapshot, in the order of the stored keys: at least one block, which is empty when
+impl<T> ExportBlock<T> {
+    /// The same block with other items.
+    pub(crate) fn try_map<U, E>(self, map: impl FnMut(T) -> Result<U, E>) -> Result<ExportBlock<U>, E> {
+        Ok(ExportBlock {
+            items: self.items.into_iter().map(map).collect::<Result<_, E>>()?,
+            resume_token: self.resume_token,
+            snapshot_token: self.snapshot_token,
+            sequence: self.sequence,
+        })
+    }
+}
+
+impl TableHandle {
+    /// Streams every row of one snapshot, in the order of the stored keys: at least one block, which is empty when
     /// the slice is.
     ///
     /// # Errors
@@ -96,7 +106,7 @@ impl<R: Resource> Collection<R> {
     pub async fn export(
         &self,
         start: ExportStart<'_>,
-    ) -> Result<impl Stream<Item = Result<ExportBlock<R>>> + Send + use<R>> {
+    ) -> Result<impl Stream<Item = Result<ExportBlock<Row>>> + Send + use<>> {
         let cursor = match start {
             ExportStart::Resume(token) => self.resume_export(token)?,
             ExportStart::Slice {
@@ -105,12 +115,12 @@ impl<R: Resource> Collection<R> {
                 min_sequence,
             } => self.begin_export(slice, snapshot_token, min_sequence).await?,
         };
-        let collection = self.clone();
+        let table = self.clone();
         Ok(stream::try_unfold(
-            (collection, cursor),
-            |(collection, mut cursor)| async move {
-                let block = collection.next_block(&mut cursor).await?;
-                Ok(block.map(|block| (block, (collection, cursor))))
+            (table, cursor),
+            |(table, mut cursor)| async move {
+                let block = table.next_block(&mut cursor).await?;
+                Ok(block.map(|block| (block, (table, cursor))))
             },
         ))
     }
@@ -118,7 +128,8 @@ impl<R: Resource> Collection<R> {
     /// Most slices that the table can be exported in: only hashed keys are spread evenly.
     #[must_use]
     pub fn slices_max(&self) -> u16 {
-        let first = self.open.declaration.table.key.first();
+        let definition = self.open.definition();
+        let first = definition.schema.key.first();
         match first.is_some_and(|(column, _)| column == HASH_COLUMN) {
             true => SLICES_MAX,
             false => 1,
@@ -133,7 +144,7 @@ impl<R: Resource> Collection<R> {
     ) -> Result<Cursor> {
         let scope = self.scope()?;
         let lease = if let Some(token) = snapshot_token {
-            let payload = open_token::<R>(&scope, TokenKind::Snapshot, "snapshot_token", token)?;
+            let payload = self.open_token(&scope, TokenKind::Snapshot, "snapshot_token", token)?;
             let lease = payload
                 .try_into()
                 .map(u64::from_be_bytes)
@@ -179,7 +190,7 @@ impl<R: Resource> Collection<R> {
 
     fn resume_export(&self, resume_token: &str) -> Result<Cursor> {
         let scope = self.scope()?;
-        let payload = open_token::<R>(&scope, TokenKind::Resume, "resume_token", resume_token)?;
+        let payload = self.open_token(&scope, TokenKind::Resume, "resume_token", resume_token)?;
         let (lease, rest) = payload
             .split_first_chunk::<8>()
             .ok_or_else(|| malformed("resume_token"))?;
@@ -204,7 +215,7 @@ impl<R: Resource> Collection<R> {
         })
     }
 
-    async fn next_block(&self, cursor: &mut Cursor) -> Result<Option<ExportBlock<R>>> {
+    async fn next_block(&self, cursor: &mut Cursor) -> Result<Option<ExportBlock<Row>>> {
         if matches!(cursor.next, Next::End) {
             return Ok(None);
         }
@@ -212,19 +223,19 @@ impl<R: Resource> Collection<R> {
             if self.inner.closing.is_cancelled() {
                 return Err(EngineError::Closing);
             }
+            self.open.check_there()?;
             let Page {
                 rows: page,
                 sequence,
                 ended,
             } = self.next_rows(cursor).await?;
-            let items = page.rows.iter().map(|row| Ok(self.resource(row)?));
-            let mut items = items.collect::<Result<Vec<Stored<R>>>>()?;
-            items.retain(|stored| cursor.scope.sees(&stored.resource));
+            let mut items = page.rows;
+            items.retain(|row| cursor.scope.sees(row));
             // What a limited export is resumed from is a row that its caller has seen: the next key may be another's.
             let resume = match (&page.next, items.last()) {
                 (None, _) => None,
                 (Some(next), _) if !cursor.scope.is_limited() => Some(next.clone()),
-                (Some(_), Some(last)) => Some(R::key(last.resource.id())?),
+                (Some(_), Some(last)) => Some(last.key.clone()),
                 (Some(next), None) => {
                     cursor.next = Next::Key(next.clone());
                     continue;
@@ -242,8 +253,8 @@ impl<R: Resource> Collection<R> {
             let lease = cursor.lease.to_be_bytes();
             return Ok(Some(ExportBlock {
                 items,
-                resume_token: seal_token::<R>(&cursor.scope, TokenKind::Resume, &payload),
-                snapshot_token: seal_token::<R>(&cursor.scope, TokenKind::Snapshot, &lease),
+                resume_token: self.seal_token(&cursor.scope, TokenKind::Resume, &payload),
+                snapshot_token: self.seal_token(&cursor.scope, TokenKind::Snapshot, &lease),
                 sequence: signed(sequence),
             }));
         }
@@ -263,11 +274,11 @@ impl<R: Resource> Collection<R> {
         if let Next::Key(key) | Next::After(key) = &cursor.next {
             request = request.resume(key.clone());
         }
-        let (collection, lease) = (self.clone(), cursor.lease);
+        let (table, lease) = (self.clone(), cursor.lease);
         let reading = async move {
-            let Exported { snapshot, ended } = collection.kept_snapshot(lease)?;
-            let rows = snapshot.range(&collection.open.table, &request);
-            let rows = collection.access("export", rows).await?;
+            let Exported { snapshot, ended } = table.kept_snapshot(lease)?;
+            let rows = snapshot.range(&table.open.table, &request);
+            let rows = table.access("export", rows).await?;
             let sequence = snapshot.sequence();
             Ok::<_, EngineError>(Page {
                 rows,
@@ -282,20 +293,15 @@ impl<R: Resource> Collection<R> {
         }
         Ok(page)
     }
-}
 
-fn seal_token<R: Resource>(scope: &Scope, kind: TokenKind, payload: &[u8]) -> String {
-    token::seal(kind, scope.bind(xxh3_64(R::TABLE.as_bytes())), payload)
-}
+    fn seal_token(&self, scope: &Scope, kind: TokenKind, payload: &[u8]) -> String {
+        token::seal(kind, scope.bind(self.fingerprint()), payload)
+    }
 
-fn open_token<R: Resource>(
-    scope: &Scope,
-    kind: TokenKind,
-    name: &'static str,
-    token: &str,
-) -> Result<Vec<u8>> {
-    token::open(kind, scope.bind(xxh3_64(R::TABLE.as_bytes())), token)
-        .map_err(|detail| EngineError::ExportTokenInvalid { token: name, detail })
+    fn open_token(&self, scope: &Scope, kind: TokenKind, name: &'static str, token: &str) -> Result<Vec<u8>> {
+        token::open(kind, scope.bind(self.fingerprint()), token)
+            .map_err(|detail| EngineError::ExportTokenInvalid { token: name, detail })
+    }
 }
 
 fn malformed(token: &'static str) -> EngineError {

@@ -1,6 +1,7 @@
 //! What there is to measure of an engine at one moment. A look costs a listing of the store's folder and a walk over the
 //! segments of each index.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use souk_storage::{Database, Health};
 
 use crate::inner::Inner;
 use crate::keeper;
-use crate::table::OpenTable;
+use crate::open_table::OpenTable;
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ pub struct Figures {
 #[derive(Clone, Debug)]
 pub struct TableFigures {
     /// The table.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// How often its index was found damaged.
     pub damages: u64,
     /// How long its index hasn't been able to advance.
@@ -76,16 +77,15 @@ impl Figures {
         let database = &engine.database;
         let mut tables = Vec::new();
         for table in engine.tables() {
-            let name = table.declaration.name;
+            let name = table.name();
             tables.push(TableFigures {
-                name,
+                name: Arc::clone(table.shared_name()),
                 damages: table.damages.load(Ordering::Relaxed),
                 stalled: table.index.stalled().map(|stall| stall.age()).unwrap_or_default(),
                 log_held: keeper::log_held(database, name),
-                serving: serving(engine, table).await,
+                serving: serving(engine, &table).await,
             });
         }
-        tables.sort_unstable_by_key(|table| table.name);
         Self {
             store: database.statistics().await.ok(),
             sequence: database.last_sequence(),

@@ -6,13 +6,15 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::resource::Resource;
+use souk_storage::Row;
+
+use crate::owners::{OwnerPlace, named};
 
 /// Owners that are told apart, unless their hashes meet: then one waits for what the other lost.
 const STRIPES: usize = 1_024;
 
 /// The owners from whom a write takes a row, each with the field that names it.
-pub(crate) type Lost = Vec<(&'static str, String)>;
+pub(crate) type Lost = Vec<(String, String)>;
 
 /// The last loss of each owner of a table's rows.
 #[derive(Debug)]
@@ -52,8 +54,13 @@ impl Handovers {
     }
 }
 
-/// Whose a row is, by the fields that say so.
-pub(crate) fn owners<R: Resource>(resource: &R) -> Lost {
-    let owner = |field| Some((field, resource.owner(field)?.to_owned()));
-    R::OWNERS.iter().filter_map(|(_, field)| owner(*field)).collect()
+/// The owners who lose a row when what names them becomes something else; `keeps` tells who stays named.
+pub(crate) fn lost(row: &Row, places: &[OwnerPlace], keeps: impl Fn(&OwnerPlace, &str) -> bool) -> Lost {
+    // Whom the key names keeps the row.
+    let places = places.iter().filter(|place| place.key.is_none());
+    let lost = places.filter_map(|place| {
+        let owner = named(place, row)?;
+        (!keeps(place, owner)).then(|| (place.field.clone(), owner.to_owned()))
+    });
+    lost.collect()
 }

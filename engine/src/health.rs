@@ -60,6 +60,7 @@ fn trouble(index: &IndexState, last: u64) -> Option<String> {
             let stall = index.stands_still().filter(|_| index.applied() < last)?;
             Some(format!("the index of {table} stands still {}", described(&stall)))
         }
+        Phase::Absent => None,
         Phase::Building => Some(match index.stalled() {
             None => format!("the index of {table} is being opened"),
             Some(stall) => format!("the index of {table} doesn't answer {}", described(&stall)),
@@ -121,22 +122,26 @@ impl Watched {
     }
 }
 
+/// The indexes whose health counts, which may become others.
+pub(crate) type Indexes = Vec<Arc<IndexState>>;
+
 /// Follows the health of a store and its indexes.
 pub(crate) fn watch(
     database: &Database,
-    indexes: Vec<Arc<IndexState>>,
+    mut indexes: watch::Receiver<Indexes>,
     closing: CancellationToken,
 ) -> watch::Receiver<Health> {
     let (mut store, sequence) = (database.watch_health(), database.subscribe());
-    let mut phases: Vec<_> = indexes.iter().map(|index| index.watch_phase()).collect();
-    let mut watched: Vec<_> = indexes.iter().cloned().map(Watched::new).collect();
+    let mut known = indexes.borrow_and_update().clone();
+    let mut phases = phases(&known);
+    let mut watched: Vec<_> = known.iter().cloned().map(Watched::new).collect();
     let mut looks = tokio::time::interval(LOOK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let now = Health::of(&store.borrow_and_update(), &indexes, *sequence.borrow());
+    let now = Health::of(&store.borrow_and_update(), &known, *sequence.borrow());
     let (sender, receiver) = watch::channel(now);
     tokio::spawn(async move {
         loop {
-            let health = Health::of(&store.borrow_and_update(), &indexes, *sequence.borrow());
+            let health = Health::of(&store.borrow_and_update(), &known, *sequence.borrow());
             sender.send_if_modified(|known| {
                 let changed = *known != health;
                 known.clone_from(&health);
@@ -145,6 +150,17 @@ pub(crate) fn watch(
             tokio::select! {
                 result = store.changed() => if result.is_err() { break },
                 () = any_changed(&mut phases) => {}
+                result = indexes.changed() => {
+                    if result.is_err() { break }
+                    known = indexes.borrow_and_update().clone();
+                    phases = self::phases(&known);
+                    watched.retain(|watched| known.iter().any(|index| Arc::ptr_eq(index, &watched.index)));
+                    for index in &known {
+                        if !watched.iter().any(|watched| Arc::ptr_eq(index, &watched.index)) {
+                            watched.push(Watched::new(Arc::clone(index)));
+                        }
+                    }
+                }
                 _ = looks.tick() => {
                     let last = *sequence.borrow();
                     watched.iter_mut().for_each(|watched| watched.look(last));
@@ -157,6 +173,10 @@ pub(crate) fn watch(
         });
     });
     receiver
+}
+
+fn phases(indexes: &[Arc<IndexState>]) -> Vec<watch::Receiver<()>> {
+    indexes.iter().map(|index| index.watch_phase()).collect()
 }
 
 /// Ends when any of them changes; never when there are none.

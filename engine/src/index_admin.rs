@@ -6,6 +6,8 @@ use std::time::Duration;
 use souk_index::{FieldKind, IndexSize, MisfitReport};
 use tokio::sync::MutexGuard;
 
+use crate::catalog;
+use crate::definition::{SearchIndexDefinition, Source, TableDefinition};
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -13,13 +15,13 @@ use crate::index_change::{self, ChangeProblem, IndexChange};
 use crate::index_state::{Phase, Step};
 use crate::kept_changes;
 use crate::key;
-use crate::table::OpenTable;
+use crate::open_table::{Home, OpenTable};
 
 /// The index of a table, as it is at one moment.
 #[derive(Clone, Debug)]
 pub struct IndexDescription {
     /// The table.
-    pub table: &'static str,
+    pub table: String,
     /// Whether it answers.
     pub phase: IndexPhase,
     /// Why searches don't see new changes, for clients, and for how long that has been so.
@@ -77,7 +79,7 @@ pub struct ServingIndex {
     pub is_merging: bool,
     /// Values that don't fit their fields.
     pub misfits: MisfitReport,
-    /// The ids of the resources of [`MisfitReport::recent`], in the same order; `None` where a key isn't one.
+    /// Which rows those of [`MisfitReport::recent`] are of, in the same order: their ids, or keys; `None` where a key isn't one.
     pub misfit_ids: Vec<Option<String>>,
 }
 
@@ -126,10 +128,8 @@ impl Engine {
     /// # Errors
     /// What store and indexes refuse.
     pub async fn indexes(&self) -> Result<Vec<IndexDescription>> {
-        let mut tables: Vec<_> = self.tables().collect();
-        tables.sort_by_key(|table| table.declaration.name);
-        let mut indexes = Vec::with_capacity(tables.len());
-        for table in tables {
+        let mut indexes = Vec::new();
+        for table in self.tables().iter().filter(|table| table.is_searched()) {
             indexes.push(described(self, table).await?);
         }
         Ok(indexes)
@@ -140,7 +140,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`]; what store and indexes refuse.
     pub async fn index(&self, name: &str) -> Result<IndexDescription> {
-        described(self, self.indexed(name)?).await
+        described(self, &self.indexed(name)?).await
     }
 
     /// Begins to change what can be searched in a table. Another change waits until this one is made or dropped.
@@ -148,19 +148,24 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn redesign(&self, name: &str) -> Result<Redesign<'_>> {
+        let turn = self.changing().lock().await;
         let table = self.indexed(name)?;
-        let turn = self.redesigning().lock().await;
+        let definition = table.definition();
+        let declared = definition.search.clone().unwrap_or_default();
+        let kept = table.changes.read().clone();
         Ok(Redesign {
             engine: self,
+            search: index_change::changed(&declared, &kept, name),
+            declared,
+            definition,
             table,
-            kept: table.changes.read().clone(),
-            design: (*table.wanted()).clone(),
+            kept,
             _turn: turn,
         })
     }
 
-    fn indexed(&self, name: &str) -> Result<&Arc<OpenTable>> {
-        let table = self.tables().find(|table| table.declaration.name == name);
+    fn indexed(&self, name: &str) -> Result<Arc<OpenTable>> {
+        let table = self.inner().table(name).filter(|table| table.is_searched());
         table.ok_or_else(|| EngineError::NotFound {
             name: "index",
             id: name.to_owned(),
@@ -173,11 +178,14 @@ impl Engine {
 #[must_use = "nothing is changed before `make`"]
 pub struct Redesign<'a> {
     engine: &'a Engine,
-    table: &'a Arc<OpenTable>,
-    /// All changes that are to be kept.
+    table: Arc<OpenTable>,
+    definition: Arc<TableDefinition>,
+    /// The search index of the definition.
+    declared: SearchIndexDefinition,
+    /// All changes of what code declares that are to be kept.
     kept: Vec<IndexChange>,
     /// What they lead to.
-    design: Design,
+    search: SearchIndexDefinition,
     _turn: MutexGuard<'a, ()>,
 }
 
@@ -195,15 +203,17 @@ impl Redesign<'_> {
     /// # Errors
     /// All that is wrong with it; it isn't added then.
     pub fn add(&mut self, change: &IndexChange) -> std::result::Result<(), Vec<ChangeProblem>> {
-        self.design = self.checked(change)?;
+        self.search = self.checked(change)?;
         index_change::add(&mut self.kept, change);
         Ok(())
     }
 
-    fn checked(&self, change: &IndexChange) -> std::result::Result<Design, Vec<ChangeProblem>> {
-        index_change::check_not_needed(change, self.table.declaration.owners)
-            .map_err(|problem| vec![problem])?;
-        index_change::applied(&self.design, change)
+    fn checked(
+        &self,
+        change: &IndexChange,
+    ) -> std::result::Result<SearchIndexDefinition, Vec<ChangeProblem>> {
+        index_change::check_not_needed(change, &self.definition.owners).map_err(|problem| vec![problem])?;
+        index_change::applied(&self.declared, &self.search, change)
     }
 
     /// Makes the changes that were added, or with `validate_only` only says what they come to. The present index answers
@@ -212,11 +222,14 @@ impl Redesign<'_> {
     /// # Errors
     /// [`EngineError::IndexBuilding`]; what store and indexes refuse.
     pub async fn make(self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
-        let (engine, table) = (self.engine, self.table);
-        let name = table.declaration.name;
-        // What is kept may be fewer changes that come to the same: then they have to come to exactly the same.
-        let declared = Design::declared(&table.declaration)?;
-        let design = index_change::redesigned(&declared, &self.kept, name);
+        let (engine, table) = (self.engine, &self.table);
+        let name = table.name();
+        let search = match table.home {
+            // What is kept may be fewer changes that come to the same: then they have to come to exactly the same.
+            Home::Code => index_change::changed(&self.declared, &self.kept, name),
+            Home::Catalog => self.search,
+        };
+        let design = Design::new(&self.definition, &search)?;
         let (size, instant) = match table.index.phase() {
             Phase::Serving(serving) => (
                 serving.index.size()?,
@@ -224,7 +237,11 @@ impl Redesign<'_> {
             ),
             // A change may be what helps; how large it will be isn't known.
             Phase::Failed(_) => (IndexSize::default(), false),
-            Phase::Building => return Err(EngineError::IndexBuilding { table: name }),
+            Phase::Absent | Phase::Building => {
+                return Err(EngineError::IndexBuilding {
+                    table: name.to_owned(),
+                });
+            }
         };
         let effect = IndexEffect {
             instant,
@@ -232,16 +249,33 @@ impl Redesign<'_> {
             bytes_about: if instant { 0 } else { size.bytes },
         };
         if !validate_only && design.fingerprint() != table.wanted().fingerprint() {
-            kept_changes::write(engine.database(), name, &self.kept).await?;
-            table.changes.write().clone_from(&self.kept);
-            table.want(design);
-            let keeper = engine.keeper(table)?;
-            tokio::task::spawn_blocking(move || keeper.redesign())
-                .await
-                .map_err(|_| EngineError::Defect("redesigning an index panicked"))??;
+            match table.home {
+                Home::Code => {
+                    kept_changes::write(engine.database(), name, &self.kept).await?;
+                    table.changes.write().clone_from(&self.kept);
+                }
+                Home::Catalog => {
+                    let search = Some(search);
+                    let definition = TableDefinition {
+                        search,
+                        ..(*self.definition).clone()
+                    };
+                    catalog::write(engine.database(), &definition).await?;
+                    table.define(definition);
+                }
+            }
+            rebuild(engine, table, design).await?;
         }
         Ok((described(engine, table).await?, effect))
     }
+}
+
+/// Has the index of a table built for another design.
+pub(crate) async fn rebuild(engine: &Engine, table: &OpenTable, design: Design) -> Result<()> {
+    table.want(design);
+    let keeper = engine.keeper(table)?;
+    let redesigned = tokio::task::spawn_blocking(move || keeper.redesign()).await;
+    redesigned.map_err(|_| EngineError::Defect("redesigning an index panicked"))?
 }
 
 /// An index as it is now.
@@ -255,7 +289,7 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
     let build = table.index.build().filter(|_| !serves_wanted);
     let last = engine.database().last_sequence();
     let mut described = IndexDescription {
-        table: table.declaration.name,
+        table: table.name().to_owned(),
         phase: IndexPhase::Building,
         stalled: table.index.stalled().map(|stall| (stall.why, stall.age())),
         is_log_held: table.index.log_held().is_some(),
@@ -265,7 +299,8 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
         build: None,
     };
     match table.index.phase() {
-        Phase::Building => described.fields_to_be = fields(&wanted),
+        Phase::Absent => {}
+        Phase::Building => described.fields_to_be = fields(table, &wanted),
         Phase::Failed(_) => described.phase = IndexPhase::Failed,
         Phase::Serving(serving) => {
             let is_building = build
@@ -275,18 +310,16 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
                 true => IndexPhase::Rebuilding,
                 false => IndexPhase::Serving,
             };
-            described.fields = fields(&serving.design);
+            described.fields = fields(table, &serving.design);
             if build.is_some() {
-                described.fields_to_be = fields(&wanted);
+                described.fields_to_be = fields(table, &wanted);
             }
             // As searches do: an index that has just begun to answer may be ahead of the number.
             let applied = table.index.applied().max(serving.index.applied_sequence());
             let lag = lag(engine, applied).await?;
             let misfits = serving.index.misfits();
-            let ids = misfits.recent.iter().map(|misfit| {
-                key::from_document_key(&misfit.key).and_then(|key| (table.declaration.id)(&key).ok())
-            });
-            let misfit_ids = ids.collect();
+            let ids = misfits.recent.iter();
+            let misfit_ids = ids.map(|misfit| key::document_name(&misfit.key)).collect();
             let index = serving.index.clone();
             let size = tokio::task::spawn_blocking(move || index.size())
                 .await
@@ -317,13 +350,21 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
     Ok(described)
 }
 
-/// The fields of a design.
-fn fields(design: &Design) -> Vec<IndexedField> {
+/// The fields of a design. Where what code declares comes from is its own affair.
+fn fields(table: &OpenTable, design: &Design) -> Vec<IndexedField> {
+    let definition = table.definition();
+    let declared = definition.search.as_ref().filter(|_| table.home == Home::Code);
+    let source = |path: &str| {
+        let is_declared =
+            |source: &&Source| declared.is_some_and(|search| search.sources.get(path) == Some(source));
+        let source = design.source(path).filter(|source| !is_declared(source));
+        source.map(ToString::to_string)
+    };
     let fields = design.schema.resolved().iter().map(|field| IndexedField {
         path: field.path.clone(),
         kind: field.kind.clone(),
         array: field.array,
-        source: design.sources.get(&field.path).cloned(),
+        source: source(&field.path),
     });
     fields.collect()
 }

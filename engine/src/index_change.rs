@@ -1,9 +1,9 @@
-//! Changes of what can be searched in a table: checked, applied to a design, and kept with the ones before.
+//! Changes of what can be searched in a table: checked, applied to a definition, and kept with the ones before.
 
 use souk_index::schema::{AnalyzerChange, drop_field, set_analyzer};
 use souk_index::{Analyzer, Error, Field, FieldKind, Schema};
 
-use crate::design::Design;
+use crate::definition::{OwnerDefinition, SearchIndexDefinition, Source};
 
 /// The column that a field is filled from unless it says otherwise: an attribute of its name.
 const ATTRIBUTES: &str = "attributes";
@@ -62,12 +62,16 @@ impl ChangeProblem {
     }
 }
 
-/// Makes the design that kept changes lead to. Those that don't fit the declaration any more are left out.
-pub(crate) fn redesigned(declared: &Design, kept: &[IndexChange], table: &str) -> Design {
-    let mut design = declared.clone();
+/// What kept changes make of a declared search index. Those that don't fit it any more are left out.
+pub(crate) fn changed(
+    declared: &SearchIndexDefinition,
+    kept: &[IndexChange],
+    table: &str,
+) -> SearchIndexDefinition {
+    let mut search = declared.clone();
     for change in kept {
-        match applied(&design, change) {
-            Ok(changed) => design = changed,
+        match applied(declared, &search, change) {
+            Ok(changed) => search = changed,
             Err(problems) => tracing::warn!(
                 table,
                 ?problems,
@@ -75,31 +79,36 @@ pub(crate) fn redesigned(declared: &Design, kept: &[IndexChange], table: &str) -
             ),
         }
     }
-    design
+    search
 }
 
-/// The design with a change.
+/// The search index with a change, as it may be after others of the declared one.
 ///
 /// # Errors
 /// All that is wrong with the change.
-pub(crate) fn applied(design: &Design, change: &IndexChange) -> Result<Design, Vec<ChangeProblem>> {
-    let mut changed = design.clone();
-    let mut declared = design.schema.fields().to_vec();
+pub(crate) fn applied(
+    declared: &SearchIndexDefinition,
+    search: &SearchIndexDefinition,
+    change: &IndexChange,
+) -> Result<SearchIndexDefinition, Vec<ChangeProblem>> {
+    let mut changed = search.clone();
     let problem = match change {
         IndexChange::AddField { field, kind, source } => {
-            let exists = design.schema.resolve(field).is_some();
-            declared.push(Field::new(field.as_str(), kind.clone()));
+            // Of sub-fields and nested ones, too.
+            let exists =
+                Schema::new(search.fields.clone()).is_ok_and(|schema| schema.resolve(field).is_some());
+            changed.fields.push(Field::new(field.as_str(), kind.clone()));
             let source = match source.as_str() {
-                "" => format!("{ATTRIBUTES}.{field}"),
-                source => source.to_owned(),
+                "" => Source::column(ATTRIBUTES).at([field.as_str()]),
+                source => Source::parse(source),
             };
             changed.sources.insert(field.clone(), source);
-            // The same fields are the same design, in whichever order they were added.
-            let added = |field: &Field| {
+            // The same fields are the same index, in whichever order they were added.
+            let sources = &changed.sources;
+            changed.fields.sort_by_key(|field| {
                 let name = field.name();
-                changed.sources.contains_key(name).then(|| name.to_owned())
-            };
-            declared.sort_by_key(added);
+                (sources.get(name) != declared.sources.get(name)).then(|| name.to_owned())
+            });
             exists.then(|| {
                 let message =
                     format!("there is a field `{field}` already; drop it first, in the same request");
@@ -107,12 +116,12 @@ pub(crate) fn applied(design: &Design, change: &IndexChange) -> Result<Design, V
             })
         }
         IndexChange::DropField { field } => {
-            let dropped = drop_field(&mut declared, field);
+            let dropped = drop_field(&mut changed.fields, field);
             changed.sources.remove(field);
             (!dropped).then(|| unknown_field(field))
         }
         IndexChange::SetAnalyzer { field, analyzer } => {
-            match set_analyzer(&mut declared, field, analyzer.clone()) {
+            match set_analyzer(&mut changed.fields, field, analyzer.clone()) {
                 AnalyzerChange::Done => None,
                 AnalyzerChange::NoField => Some(unknown_field(field)),
                 AnalyzerChange::NotText => {
@@ -125,11 +134,8 @@ pub(crate) fn applied(design: &Design, change: &IndexChange) -> Result<Design, V
     if let Some(problem) = problem {
         return Err(vec![problem]);
     }
-    match Schema::new(declared) {
-        Ok(schema) => {
-            changed.schema = schema;
-            Ok(changed)
-        }
+    match Schema::new(changed.fields.clone()) {
+        Ok(_) => Ok(changed),
         Err(Error::InvalidSchema(wrong)) => {
             let problems = wrong.listed().iter().map(|each| {
                 let message = format!("{}: {}; {}", each.path, each.message, each.advice);
@@ -154,10 +160,10 @@ fn unknown_field(field: &str) -> ChangeProblem {
 /// When `field` does.
 pub(crate) fn check_not_needed(
     change: &IndexChange,
-    owners: &[(&'static str, &'static str)],
+    owners: &[OwnerDefinition],
 ) -> Result<(), ChangeProblem> {
     match change {
-        IndexChange::DropField { field } if owners.iter().any(|(_, owner)| owner == field) => {
+        IndexChange::DropField { field } if owners.iter().any(|owner| owner.field == *field) => {
             let message = format!(
                 "`{field}` says whose a row is: searches of callers that see own rows only need it; leave it in"
             );

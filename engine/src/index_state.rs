@@ -20,6 +20,8 @@ pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Whether an index answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
+    /// The table has none.
+    Absent,
     /// It is being opened, or built from the table.
     Building,
     /// It answers, and follows the change log.
@@ -82,7 +84,7 @@ impl Stall {
 /// The meeting point of one index's searches and its follower.
 #[derive(Debug)]
 pub(crate) struct IndexState {
-    table: &'static str,
+    table: Arc<str>,
     phase: RwLock<Phase>,
     build: RwLock<Option<Build>>,
     /// Tells of every change of `phase`.
@@ -108,10 +110,11 @@ pub(crate) struct IndexState {
 }
 
 impl IndexState {
-    pub(crate) fn new(table: &'static str) -> Self {
+    /// That of a table, which may be without search index.
+    pub(crate) fn new(table: Arc<str>, searched: bool) -> Self {
         Self {
             table,
-            phase: RwLock::new(Phase::Building),
+            phase: RwLock::new(if searched { Phase::Building } else { Phase::Absent }),
             build: RwLock::new(None),
             phase_changed: watch::Sender::new(()),
             applied: watch::Sender::new(0),
@@ -126,8 +129,8 @@ impl IndexState {
         }
     }
 
-    pub(crate) fn table(&self) -> &'static str {
-        self.table
+    pub(crate) fn table(&self) -> &str {
+        &self.table
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -231,7 +234,7 @@ impl IndexState {
 
     fn advances(&self) {
         if let Some(stall) = self.stall.lock().take() {
-            let (table, stood_still) = (self.table, stall.age());
+            let (table, stood_still) = (self.table(), stall.age());
             info!(
                 table,
                 ?stood_still,
@@ -248,11 +251,11 @@ impl IndexState {
         match (&*held, &reason) {
             (None, Some(reason)) => {
                 warn!(
-                    table = self.table,
+                    table = self.table(),
                     reason, "the index can't say how far it is: the log is kept for it"
                 );
             }
-            (Some(_), None) => info!(table = self.table, "the log is trimmed behind the index again"),
+            (Some(_), None) => info!(table = self.table(), "the log is trimmed behind the index again"),
             _ => {}
         }
         *held = reason;
@@ -267,7 +270,7 @@ impl IndexState {
     pub(crate) fn serving(&self) -> Option<Serving> {
         match &*self.phase.read() {
             Phase::Serving(serving) => Some(serving.clone()),
-            Phase::Building | Phase::Failed(_) => None,
+            Phase::Absent | Phase::Building | Phase::Failed(_) => None,
         }
     }
 
@@ -337,8 +340,8 @@ impl IndexState {
     /// A view that includes `min_sequence` and what is held, and the sequence that it includes.
     ///
     /// # Errors
-    /// [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`], [`EngineError::IndexStalled`],
-    /// [`EngineError::DeadlineExceeded`].
+    /// [`EngineError::NotSearched`], [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`],
+    /// [`EngineError::IndexStalled`], [`EngineError::DeadlineExceeded`].
     pub(crate) async fn view(&self, min_sequence: u64, wait: Wait) -> Result<(Searcher, u64)> {
         // Read before it is written: searches by the thousand share the line.
         if !self.searched.load(Ordering::Acquire) {
@@ -350,10 +353,19 @@ impl IndexState {
             let reached = self.applied();
             let serving = match self.phase() {
                 Phase::Serving(serving) => serving,
-                Phase::Building => return Err(EngineError::IndexBuilding { table: self.table }),
+                Phase::Absent => {
+                    return Err(EngineError::NotSearched {
+                        table: self.table().to_owned(),
+                    });
+                }
+                Phase::Building => {
+                    return Err(EngineError::IndexBuilding {
+                        table: self.table().to_owned(),
+                    });
+                }
                 Phase::Failed(reason) => {
                     return Err(EngineError::IndexFailed {
-                        table: self.table,
+                        table: self.table().to_owned(),
                         reason,
                     });
                 }
@@ -385,7 +397,7 @@ impl IndexState {
 
     fn stalled_at(&self, wanted: u64, stall: Stall) -> EngineError {
         EngineError::IndexStalled {
-            table: self.table,
+            table: self.table().to_owned(),
             why: stall.why,
             reason: stall.reason,
             wanted,
@@ -396,22 +408,19 @@ impl IndexState {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::collections::BTreeMap;
-
-    use souk_index::{Field, IndexOptions, Schema};
+    use souk_index::{Field, IndexOptions};
 
     use super::*;
+    use crate::definition::TableDefinition;
 
     /// A state whose index answers.
     pub(crate) fn serving() -> IndexState {
-        let schema = Schema::new(vec![Field::long("number")]).expect("a schema");
-        let index = Index::create_in_ram(schema.clone(), IndexOptions::default()).expect("an index");
-        let design = Arc::new(Design {
-            schema,
-            sources: BTreeMap::new(),
-            document_version: 1,
-        });
-        let state = IndexState::new("numbers");
+        let table = TableDefinition::hashed("numbers").field(Field::long("number"));
+        let design = Design::new(&table, &table.search.clone().unwrap_or_default()).expect("a schema");
+        let index = Index::create_in_ram(design.schema.clone(), IndexOptions::default());
+        let index = index.expect("an index");
+        let design = Arc::new(design);
+        let state = IndexState::new("numbers".into(), true);
         state.serve(Serving { index, design });
         state
     }

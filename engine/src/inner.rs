@@ -1,22 +1,22 @@
 //! What the clones of an engine and its collections share.
 
-use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use souk_storage::Database;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::health::Health;
-use crate::keeper::Keeper;
+use crate::health::{Health, Indexes};
+use crate::keeper::{Keeper, Surroundings};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
-use crate::read_ahead::ReadAhead;
+use crate::open_table::OpenTable;
+use crate::read_ahead::{Events, ReadAhead};
 use crate::search_pool::SearchPool;
 use crate::slices::Snapshots;
-use crate::table::OpenTable;
 use crate::views::Views;
 use crate::watch_places::WatchPlaces;
 
@@ -29,24 +29,36 @@ pub(crate) struct Inner {
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
     pub(crate) watches: Arc<WatchPlaces>,
-    pub(crate) read_ahead: ReadAhead,
+    pub(crate) read_ahead: ReadAhead<Events>,
     /// Whether every call has a known principal.
     pub(crate) guarded: bool,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) tail: Arc<LogTail>,
-    pub(crate) tables: HashMap<TypeId, Arc<OpenTable>>,
+    /// The tables that are open, by name.
+    pub(crate) tables: RwLock<BTreeMap<Arc<str>, Arc<OpenTable>>>,
     pub(crate) health: watch::Receiver<Health>,
-    pub(crate) keepers: Mutex<HashMap<TypeId, Keeper>>,
-    /// Held by whoever changes the design of an index.
-    pub(crate) redesigning: tokio::sync::Mutex<()>,
+    /// The indexes whose health counts.
+    pub(crate) indexes: watch::Sender<Indexes>,
+    pub(crate) keepers: Mutex<BTreeMap<Arc<str>, Keeper>>,
+    /// What the keepers of new tables get.
+    pub(crate) around: Surroundings,
+    /// The folder of all indexes.
+    pub(crate) folder: PathBuf,
+    /// Held by whoever changes tables or their indexes.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
 }
 
 impl Inner {
-    /// The tables that are open.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<OpenTable>> {
-        self.tables.values()
+    /// The tables that are open, by name.
+    pub(crate) fn tables(&self) -> Vec<Arc<OpenTable>> {
+        self.tables.read().values().map(Arc::clone).collect()
+    }
+
+    /// A table that is open.
+    pub(crate) fn table(&self, name: &str) -> Option<Arc<OpenTable>> {
+        self.tables.read().get(name).map(Arc::clone)
     }
 }
 

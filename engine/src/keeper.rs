@@ -49,7 +49,7 @@ use crate::error::{EngineError, Result};
 use crate::index_state::{Build, IndexState, Phase, Step};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
-use crate::table::OpenTable;
+use crate::open_table::OpenTable;
 use crate::trace;
 
 /// What all keepers of an engine have in common.
@@ -133,7 +133,7 @@ impl Keeper {
     /// # Errors
     /// What the store refuses; when the system gives no thread.
     pub(crate) async fn start(table: Arc<OpenTable>, around: Surroundings, folder: PathBuf) -> Result<Self> {
-        let consumer = consumer_name(table.declaration.name);
+        let consumer = consumer_name(table.name());
         let keeping = Arc::new(Keeping {
             consumer: around.database.consumer(&consumer).await?,
             table,
@@ -142,7 +142,8 @@ impl Keeper {
             options: around.options,
             room: around.room,
             observer: around.observer,
-            closing: around.closing,
+            // Its own end is that of the engine, or of the table.
+            closing: around.closing.child_token(),
             folder,
             runtime: Handle::current(),
             context: trace::background(),
@@ -192,6 +193,14 @@ impl Keeper {
         keeping.draft(wanted)
     }
 
+    /// Ends the threads, and waits for them: the table is no more.
+    pub(crate) fn end(self) {
+        self.keeping.closing.cancel();
+        // Whoever changes the index sees that, or is waited for.
+        drop(self.keeping.changing.lock());
+        self.join();
+    }
+
     /// Waits for the threads, which end when the engine closes.
     pub(crate) fn join(self) {
         // Each may start, or become, the one behind it until it has ended.
@@ -224,7 +233,7 @@ impl Keeping {
     /// An index has about so many documents, or will have.
     fn expect(&self, documents: u64) {
         if documents >= self.options.large_index_from {
-            self.observer.holds_much(self.table.declaration.name, documents);
+            self.observer.holds_much(self.table.shared_name(), documents);
         }
     }
 
@@ -239,7 +248,7 @@ impl Keeping {
         let stop = self.closing.child_token();
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
-            .name(format!("{doing}-{}", self.table.declaration.name))
+            .name(format!("{doing}-{}", self.table.name()))
             .spawn(move || {
                 let _attached = keeping.context.clone().attach();
                 run(&keeping, &stopped);
@@ -281,7 +290,7 @@ impl Keeping {
             if stop.is_cancelled() {
                 return;
             }
-            let (table, reason) = (self.table.declaration.name, failure.to_string());
+            let (table, reason) = (self.table.name(), failure.to_string());
             error!(table, reason, "the index can't be opened; it tries again");
             self.state().stall(failure.why(), &reason);
             if !backoff.wait(&self.runtime, stop) {
@@ -303,7 +312,7 @@ impl Keeping {
         if let Some(found) = found {
             if needs_draft {
                 warn!(
-                    table = self.table.declaration.name,
+                    table = self.table.name(),
                     "the index was made for another declaration; it answers until the new one is built"
                 );
             }
@@ -357,7 +366,7 @@ impl Keeping {
 
     /// Waits until there is room for the draft of a design to grow; `false` when asked to stop meanwhile.
     fn wait_for_room(&self, design: &Design, stop: &CancellationToken) -> bool {
-        let table = self.table.declaration.name;
+        let table = self.table.name();
         let mut backoff = Backoff::default();
         let mut waits = false;
         while let Some(reason) = self.room.shortage() {
@@ -384,7 +393,7 @@ impl Keeping {
     /// [`folder::retain`], where what stays is removed by the index that serves, later.
     fn retain(&self, designs: &[u64], feeds: &[u64]) {
         if let Err(error) = folder::retain(self, designs, feeds) {
-            let table = self.table.declaration.name;
+            let table = self.table.name();
             warn!(table, %error, "what old indexes have left can't be removed yet");
         }
     }
@@ -438,23 +447,10 @@ impl Keeping {
     }
 }
 
-/// Removes what the indexes of tables that aren't declared any more hold of the log: their consumers, and the feeds of
-/// their drafts. Their folders stay; should a table be declared again, its index is built anew if the log has gone on.
-pub(crate) async fn release_undeclared(database: &Database, declared: &[&'static str]) {
-    let mut released = Vec::new();
-    for consumer in database.consumers() {
-        let table = table_of_consumer(consumer.name()).filter(|table| !declared.contains(table));
-        if let Some(table) = table.map(str::to_owned) {
-            released.push((table, consumer.remove().await));
-        }
-    }
-    for feed in database.feeds() {
-        let table = folder::table_of_feed(feed.name()).filter(|table| !declared.contains(table));
-        if let Some(table) = table.map(str::to_owned) {
-            released.push((table, feed.remove().await));
-        }
-    }
-    for (table, result) in released {
+/// Removes what the indexes of tables that aren't there any more hold of the log. Their folders stay; should a table be declared
+/// again, its index is built anew if the log has gone on.
+pub(crate) async fn release_undeclared(database: &Database, there: &[&str]) {
+    for (table, result) in release(database, |table| !there.contains(&table)).await {
         match result {
             Ok(()) => info!(
                 table,
@@ -465,6 +461,39 @@ pub(crate) async fn release_undeclared(database: &Database, declared: &[&'static
             }
         }
     }
+}
+
+/// Removes all that the indexes of a table have left: what they hold of the log, and their folder.
+///
+/// # Errors
+/// What disk and store refuse.
+pub(crate) async fn remove_all(database: &Database, table: &str, folder: PathBuf) -> Result<()> {
+    for (_, released) in release(database, |of| of == table).await {
+        released?;
+    }
+    let removed = tokio::task::spawn_blocking(move || folder::remove(&folder)).await;
+    removed.map_err(|_| EngineError::Defect("removing an index panicked"))?
+}
+
+/// Removes consumers of the log, and feeds of drafts, that belong to the indexes of some tables.
+async fn release(
+    database: &Database,
+    is_of: impl Fn(&str) -> bool,
+) -> Vec<(String, Result<(), souk_storage::Error>)> {
+    let mut released = Vec::new();
+    for consumer in database.consumers() {
+        let table = table_of_consumer(consumer.name()).filter(|table| is_of(table));
+        if let Some(table) = table.map(str::to_owned) {
+            released.push((table, consumer.remove().await));
+        }
+    }
+    for feed in database.feeds() {
+        let table = folder::table_of_feed(feed.name()).filter(|table| is_of(table));
+        if let Some(table) = table.map(str::to_owned) {
+            released.push((table, feed.remove().await));
+        }
+    }
+    released
 }
 
 /// Changes that the log keeps since the index of a table isn't durable beyond them; none when it holds nothing.

@@ -60,6 +60,12 @@ pub fn hashed_table(name: &str) -> TableSchema {
         .key(ID_COLUMN, KeyKind::String)
 }
 
+/// Whether the keys of a table are made by [`hashed`].
+pub(crate) fn is_hashed(schema: &TableSchema) -> bool {
+    let columns = schema.key.iter().map(|(name, kind)| (name.as_str(), *kind));
+    columns.eq([(HASH_COLUMN, KeyKind::String), (ID_COLUMN, KeyKind::String)])
+}
+
 /// The md5 of an id in hexadecimal: ASCII.
 fn md5_hex(id: &str) -> [u8; 32] {
     let digest = Md5::digest(id.as_bytes());
@@ -78,11 +84,7 @@ fn md5_hex(id: &str) -> [u8; 32] {
 #[must_use]
 pub fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
     if let Ok(id) = hashed_id(key) {
-        let mut bytes = id.into_bytes();
-        if bytes.first().is_none_or(|first| *first <= TAG_ID) {
-            bytes.insert(0, TAG_ID);
-        }
-        return bytes;
+        return document_id(id.into_bytes());
     }
     let mut bytes = Vec::with_capacity(64);
     for value in key.values() {
@@ -97,6 +99,21 @@ pub fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// [`to_document_key`] of a key that is known to be one of [`hashed`]: without computing the hash again.
+pub(crate) fn hashed_document_key(key: &PrimaryKey) -> Vec<u8> {
+    match key.values() {
+        [_, KeyValue::String(id)] => document_id(id.as_bytes().to_vec()),
+        _ => to_document_key(key),
+    }
+}
+
+fn document_id(mut id: Vec<u8>) -> Vec<u8> {
+    if id.first().is_none_or(|first| *first <= TAG_ID) {
+        id.insert(0, TAG_ID);
+    }
+    id
 }
 
 fn escape(tag: u8, value: &[u8], bytes: &mut Vec<u8>) {
@@ -118,6 +135,20 @@ pub(crate) fn hashed_document_id(document_key: &[u8]) -> Option<&str> {
         id => id,
     };
     std::str::from_utf8(id).ok()
+}
+
+/// The row behind the key of a document as people name it: its id, or the values of its key.
+pub(crate) fn document_name(document_key: &[u8]) -> Option<String> {
+    if let Some(id) = hashed_document_id(document_key) {
+        return Some(id.to_owned());
+    }
+    let key = from_document_key(document_key)?;
+    let value = |value: &KeyValue| match value {
+        KeyValue::String(text) => text.to_string(),
+        KeyValue::Integer(number) => number.to_string(),
+        KeyValue::Binary(bytes) => format!("{bytes:?}"),
+    };
+    Some(key.values().iter().map(value).collect::<Vec<_>>().join(", "))
 }
 
 /// The primary key in the key of a document; `None` when it isn't one of [`to_document_key`].

@@ -1,9 +1,12 @@
-//! Typed collections with search: tables of `souk-storage`, each with an index of `souk-index` that follows it.
+//! Tables with search: those of `souk-storage`, each with an index of `souk-index` that follows it.
 //!
-//! A service declares what a row and a document of its records are ([`Resource`]); the engine does the rest: reads and
-//! conditional writes, lists, searches that wait for a write, exports of one snapshot, watches of every change. It is
-//! **not** a query engine (that is `souk-index`), keeps no state of its own beside store and indexes, and knows neither a
-//! domain nor gRPC: what its types are on the wire is said by `souk-api`.
+//! Tables are data. A [`TableDefinition`] says what one is: its schema, how the values of its columns are read, what is
+//! searched and where each field comes from, whose a row is. Everything here works on definitions: reads and conditional
+//! writes, ranges and lists, searches that wait for a write, exports of one snapshot, watches of every change
+//! ([`TableHandle`]). Tables are created, changed and dropped while the engine runs, or declared by a [`Resource`], which is a
+//! thin layer between a domain type and rows ([`Collection`]). The engine is **not** a query engine (that is `souk-index`),
+//! keeps no state of its own beside store and indexes, and knows neither a domain nor gRPC: what its types are on the wire is
+//! said by `souk-api`.
 //!
 //! # Layout
 //! Each module uses those above it only, and some of its own line.
@@ -11,24 +14,52 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`call`], `deadline` | on whose behalf and until when a call works, and its waiting |
-//! | `protobuf`, [`columns`], [`attributes`], [`key`] | how a row holds what a resource is made of |
+//! | `protobuf`, [`columns`], [`attributes`], [`key`] | how a row holds what it is made of |
 //! | [`error`] | what can go wrong |
 //! | `trace`, [`observer`] | what is told of an engine as it happens |
 //! | `etag`, `token`, `turns` | what clients come back with; order among writers of one row |
-//! | [`resource`], `stored`, `declaration` | what a service says about its records; they as rows and documents; the tables |
+//! | [`definition`] | what a table is |
+//! | `value_tree`, `document` | what cells hold, by their types; rows as documents |
+//! | [`resource`], `stored` | what a service says about its records; they as rows |
 //! | `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`] | what is kept between calls, for searches, exports and watches |
 //! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
-//! | `handovers`, `scope` | which rows a call meets: all, or its caller's own |
-//! | `index_state`, `health`, `table` | open tables, whose indexes are waited for |
-//! | `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
+//! | `owners`, `handovers`, `scope`, `index_state`, `open_table` | open tables, whose indexes are waited for; which rows a call meets: all, or its caller's own |
+//! | `health`, `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
+//! | `catalog` | the definitions of tables that are created at run time |
 //! | `inner`, [`figures`] | what an engine's clones share; what there is to measure of it |
-//! | [`collection`], [`mod@export`], [`watch`] | the calls on one table: reads, writes, lists, searches; streams of a snapshot, and of changes |
-//! | [`engine`](mod@engine), [`index_admin`] | opens a database with its tables, tells its health, closes it; indexes as their users see and change them |
+//! | [`table`], [`mod@export`], [`watch`] | the calls on one table: reads, writes, lists, searches; streams of a snapshot, and of changes |
+//! | [`collection`] | the same as resources |
+//! | [`engine`](mod@engine), [`index_admin`], `table_admin` | opens a database with its tables, tells its health, closes it; indexes as their users see and change them; tables created, changed and dropped |
 //!
-//! # Example
+//! # A table
 //! ```no_run
-//! use souk_engine::index::{Field, Object, Query, SearchRequest};
-//! use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Resource, Search, Tables};
+//! use souk_engine::index::{Analyzer, Field, Query, SearchRequest};
+//! use souk_engine::storage::{KeyKind, PrimaryKey, TableSchema};
+//! use souk_engine::{Engine, EngineConfig, Search, Source, TableDefinition, TableWrite, Tables, ValueType};
+//!
+//! # async fn example() -> souk_engine::Result<()> {
+//! let engine = Engine::open(EngineConfig::new("data"), Tables::new()).await?;
+//! let notes = TableDefinition::new(TableSchema::new("notes").key("id", KeyKind::String))
+//!     .column("data", ValueType::Json)
+//!     .field(Field::text("text", Analyzer::MaxWord))
+//!     .field_from(Field::keyword("city"), Source::column("data").at(["address", "city"]));
+//! let notes = engine.create_table(notes).await?;
+//! let columns = vec![
+//!     ("text".into(), "hello".into()),
+//!     ("data".into(), r#"{"address": {"city": "Oulu"}}"#.into()),
+//! ];
+//! let written = notes.write(vec![TableWrite::put(PrimaryKey::string("n1")?, columns)], None).await?;
+//! let city = Query::Term { field: "city".to_owned(), value: "Oulu".into(), weight: 1.0 };
+//! let mut search = Search::new(SearchRequest::new(city));
+//! search.min_sequence = written.sequence.unsigned_abs();
+//! assert_eq!(notes.search(search).await?.hits.len(), 1);
+//! # Ok(()) }
+//! ```
+//!
+//! # A resource
+//! ```no_run
+//! use souk_engine::index::Field;
+//! use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Resource, TableDefinition, Tables};
 //!
 //! #[derive(Clone, Debug, PartialEq)]
 //! struct Note { id: String, text: String }
@@ -37,13 +68,14 @@
 //!     const TABLE: &'static str = "notes";
 //!     const NAME: &'static str = "note";
 //!     const ID_FIELD: &'static str = "note_id";
+//!     fn definition() -> TableDefinition {
+//!         TableDefinition::hashed(Self::TABLE).field(Field::keyword("text"))
+//!     }
 //!     fn id(&self) -> &str { &self.id }
-//!     fn fields() -> Vec<Field> { vec![Field::keyword("text")] }
 //!     fn to_columns(&self) -> Columns { Columns::new().string("text", &self.text) }
 //!     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
 //!         Ok(Self { id: id.to_owned(), text: columns.string("text")? })
 //!     }
-//!     fn to_document(&self, document: &mut Object) { document.push("text", self.text.as_str()); }
 //! }
 //!
 //! # async fn example() -> souk_engine::Result<()> {
@@ -51,9 +83,7 @@
 //! let notes = engine.collection::<Note>()?;
 //! let note = Note { id: "n1".to_owned(), text: "hello".to_owned() };
 //! let written = notes.create(note, None, false).await?;
-//! let mut search = Search::new(SearchRequest::new(Query::MatchAll));
-//! search.min_sequence = written.sequence.unsigned_abs();
-//! assert_eq!(notes.search(search).await?.hits.len(), 1);
+//! assert_eq!(notes.get("n1", 0).await?.value, written.value);
 //! # Ok(()) }
 //! ```
 
@@ -61,6 +91,7 @@ pub mod attributes;
 pub mod call;
 pub mod collection;
 pub mod columns;
+pub mod definition;
 pub mod engine;
 pub mod error;
 pub mod export;
@@ -71,13 +102,15 @@ pub mod observer;
 pub mod read_ahead;
 pub mod resource;
 pub mod slices;
+pub mod table;
 pub mod views;
 pub mod watch;
 pub mod watch_places;
 
+mod catalog;
 mod deadline;
-mod declaration;
 mod design;
+mod document;
 mod etag;
 mod handovers;
 mod health;
@@ -88,29 +121,38 @@ mod keeper;
 mod kept_changes;
 mod leases;
 mod log_tail;
+mod open_table;
+mod owners;
 mod protobuf;
 mod scope;
 mod search_pool;
 mod stored;
-mod table;
+mod table_admin;
 mod token;
 mod trace;
 mod turns;
+mod value_tree;
 
 pub use attributes::Attributes;
 pub use call::{Call, Owner, Principal};
-pub use collection::{
-    Attempt, Collection, Creation, IndexAnswer, ListPage, ListQuery, Search, SearchHit, SearchProfile,
-    SearchResults,
-};
+pub use catalog::MAX_CREATED_TABLES;
+pub use collection::{ChangeKind, Collection, Creation, ResourceChange, SearchHit};
 pub use columns::{ColumnReader, Columns, CorruptRow};
+pub use definition::{
+    ColumnDefinition, Member, OwnerDefinition, Reading, SearchIndexDefinition, Source, TableDefinition,
+    TimeUnit, ValueType,
+};
 pub use engine::{Engine, EngineConfig, Health, Tables, VerifyOptions};
 pub use error::{EngineError, LimitOf, Result};
 pub use export::{ExportBlock, ExportStart};
 pub use index_change::{ChangeProblem, IndexChange};
+pub use read_ahead::WatchEvent;
 pub use resource::{Found, RequestId, Resource, Stored, Written};
 /// The searchable types that resources are declared with.
 pub use souk_index as index;
 /// The table types that resources are declared with.
 pub use souk_storage as storage;
-pub use watch::{ChangeKind, ResourceChange, WatchEvent};
+pub use table::{
+    Attempt, IndexAnswer, ListPage, ListQuery, RowHit, Search, SearchProfile, SearchResults, TableHandle,
+    TableWrite,
+};

@@ -1,6 +1,7 @@
 //! What an engine tells as it happens, to whoever measures it. What can be looked at instead is in [`crate::figures`].
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::EngineError;
@@ -11,7 +12,7 @@ pub trait Observer: Debug + Send + Sync {
     fn accessed(
         &self,
         operation: &'static str,
-        table: &'static str,
+        table: &Arc<str>,
         error: Option<&'static str>,
         took: Duration,
     ) {
@@ -19,12 +20,12 @@ pub trait Observer: Debug + Send + Sync {
     }
 
     /// Searches of a table see changes that they didn't before.
-    fn applied(&self, table: &'static str, took: Duration) {
+    fn applied(&self, table: &Arc<str>, took: Duration) {
         let _ = (table, took);
     }
 
     /// An index has, or will have, at least as many documents as [`crate::EngineConfig::large_index_from`].
-    fn holds_much(&self, table: &'static str, documents: u64) {
+    fn holds_much(&self, table: &Arc<str>, documents: u64) {
         let _ = (table, documents);
     }
 }

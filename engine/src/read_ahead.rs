@@ -3,10 +3,10 @@
 //! It is a copy of what the log has. When there is too much of it, the watches that weren't read from for longest lose theirs,
 //! and read it once more when their clients come back: a slow client costs its own stream time, and nobody memory.
 
-use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use parking_lot::Mutex;
+use souk_storage::RowChange;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// What all watches hold, bytes of the log.
@@ -14,37 +14,66 @@ pub const READ_AHEAD_BYTES_MAX: usize = 64 << 20;
 /// Watches that read the log at a time; others wait for their turn.
 pub const READS_MAX: usize = 8;
 
-/// See the module's documentation.
-#[derive(Debug)]
-pub(crate) struct ReadAhead {
-    reads: Semaphore,
-    held: Mutex<Held>,
+/// The changes of one write, or none and only a sequence that has been reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchEvent<C> {
+    /// The position in the change log.
+    pub sequence: i64,
+    /// When it was committed: nanoseconds since the Unix epoch.
+    pub commit_time: i64,
+    /// What happened to rows of the table, in the order in which it did.
+    pub changes: Vec<C>,
 }
 
-#[derive(Debug, Default)]
-struct Held {
+impl<C> WatchEvent<C> {
+    /// The same event with other changes.
+    pub(crate) fn try_map<D, E>(self, map: impl FnMut(C) -> Result<D, E>) -> Result<WatchEvent<D>, E> {
+        Ok(WatchEvent {
+            sequence: self.sequence,
+            commit_time: self.commit_time,
+            changes: self.changes.into_iter().map(map).collect::<Result<_, E>>()?,
+        })
+    }
+}
+
+/// Events that were read, each with its bytes in the log.
+pub(crate) type Events = VecDeque<(WatchEvent<RowChange>, usize)>;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct ReadAhead<T> {
+    reads: Semaphore,
+    held: Mutex<Held<T>>,
+}
+
+#[derive(Debug)]
+struct Held<T> {
     /// By numbers that grow: the first was put there before all others.
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, Part<T>>,
     next: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Part {
+struct Part<T> {
     bytes: usize,
-    value: Box<dyn Any + Send>,
+    value: T,
 }
 
-impl Default for ReadAhead {
+impl<T> Default for ReadAhead<T> {
     fn default() -> Self {
         Self {
             reads: Semaphore::new(READS_MAX),
-            held: Mutex::default(),
+            held: Mutex::new(Held {
+                parts: BTreeMap::new(),
+                next: 0,
+                bytes: 0,
+            }),
         }
     }
 }
 
-impl ReadAhead {
+impl<T> ReadAhead<T> {
     /// Waits for a turn to read. Whoever has it must go on by itself: not in a stream, which goes on when its client likes.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
@@ -52,13 +81,12 @@ impl ReadAhead {
     }
 
     /// Holds what somebody has read, under a number, until there is too much.
-    pub(crate) fn hold<T: Send + 'static>(&self, value: T, bytes: usize) -> u64 {
+    pub(crate) fn hold(&self, value: T, bytes: usize) -> u64 {
         let mut gone = Vec::new();
         let mut held = self.held.lock();
         let number = held.next;
         held.next += 1;
         held.bytes += bytes;
-        let value = Box::new(value);
         held.parts.insert(number, Part { bytes, value });
         while held.bytes > READ_AHEAD_BYTES_MAX
             && let Some((_, oldest)) = held.parts.pop_first()
@@ -72,14 +100,11 @@ impl ReadAhead {
     }
 
     /// Gives back what is held under a number; `None` when it had to go.
-    pub(crate) fn take<T: Send + 'static>(&self, number: u64) -> Option<T> {
-        let part = {
-            let mut held = self.held.lock();
-            let part = held.parts.remove(&number)?;
-            held.bytes -= part.bytes;
-            part
-        };
-        part.value.downcast().ok().map(|value| *value)
+    pub(crate) fn take(&self, number: u64) -> Option<T> {
+        let mut held = self.held.lock();
+        let part = held.parts.remove(&number)?;
+        held.bytes -= part.bytes;
+        Some(part.value)
     }
 
     /// Lets go of what is held under a number.
@@ -100,28 +125,32 @@ impl ReadAhead {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn those_that_were_read_from_last_keep_theirs() {
         let ahead = ReadAhead::default();
         let third = READ_AHEAD_BYTES_MAX / 3;
-        let first = ahead.hold("first", third);
-        let second = ahead.hold("second", third);
-        let third_one = ahead.hold("third", third);
+        let [first, second, third_one, fourth] = [1, 2, 3, 4].map(Arc::new);
+        let held = [&first, &second, &third_one].map(|value| ahead.hold(Arc::clone(value), third));
         // Whoever is read from is the last to lose what he has.
-        assert_eq!(ahead.take::<&str>(first), Some("first"));
-        let first = ahead.hold("first", third);
-        let fourth = ahead.hold("fourth", third);
+        assert_eq!(ahead.take(held[0]).as_deref(), Some(&1));
+        let again = ahead.hold(Arc::clone(&first), third);
+        let last = ahead.hold(Arc::clone(&fourth), third);
         assert_eq!(ahead.bytes(), 3 * third);
-        assert_eq!(ahead.take::<&str>(second), None);
-        assert_eq!(ahead.take::<&str>(third_one), Some("third"));
-        ahead.forget(fourth);
-        ahead.forget(fourth);
-        assert_eq!(ahead.take::<&str>(first), Some("first"));
-        assert_eq!(ahead.bytes(), 0);
+        assert_eq!(ahead.take(held[1]), None);
+        let counts = || [&first, &second, &third_one, &fourth].map(Arc::strong_count);
+        assert_eq!(counts(), [2, 1, 2, 2], "what had to go is in memory no more");
+        assert_eq!(ahead.take(held[2]).as_deref(), Some(&3));
+        ahead.forget(last);
+        ahead.forget(last);
+        assert_eq!(ahead.take(again).as_deref(), Some(&1));
+        assert_eq!((ahead.bytes(), counts()), (0, [1; 4]));
         // What is too much by itself isn't held.
-        let all = ahead.hold("all", READ_AHEAD_BYTES_MAX + 1);
-        assert_eq!((ahead.take::<&str>(all), ahead.bytes()), (None, 0));
+        let all = ahead.hold(Arc::clone(&first), READ_AHEAD_BYTES_MAX + 1);
+        assert_eq!((ahead.take(all), ahead.bytes()), (None, 0));
+        assert_eq!(counts(), [1; 4]);
     }
 }

@@ -2,18 +2,15 @@
 
 use std::fmt::Debug;
 
-use souk_index::{Field, Object};
-use souk_storage::{PrimaryKey, TableSchema};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::columns::{ColumnReader, Columns, CorruptRow};
-use crate::key;
+use crate::definition::TableDefinition;
 
-/// A domain type with its table and its searchable fields. One type is one table: two tables of the same shape need
-/// two types, for example by a marker (`Person<Consumer>`).
+/// A domain type: a thin layer over a table, between resources and rows. One type is one table: two tables of the same shape
+/// need two types, for example by a marker (`Person<Consumer>`).
 ///
-/// What is written, searched and streamed goes through these functions only, so they must agree with each other:
-/// `from_columns(id, to_columns(x)) == x` and `id_of(key(id)) == id`.
+/// The functions must agree with each other: `from_columns(id, to_columns(x)) == x`.
 pub trait Resource: Clone + Debug + PartialEq + Send + Sync + 'static {
     /// The table's name, for example `orders`; also the folder of its indexes.
     const TABLE: &'static str;
@@ -21,47 +18,13 @@ pub trait Resource: Clone + Debug + PartialEq + Send + Sync + 'static {
     const NAME: &'static str;
     /// The path of the id in requests, for example `order_id`.
     const ID_FIELD: &'static str;
-    /// To be raised when [`Resource::to_document`] makes other documents from the same rows without a change of
-    /// [`Resource::fields`]: the index is then rebuilt.
-    const DOCUMENT_VERSION: u32 = 1;
 
-    /// Which field says whose a row is, for each kind of owner that may have rows of its own: a KEYWORD field, which is a
-    /// column of the same name or the id. A kind that isn't here has no rows of its own: its calls are refused.
-    const OWNERS: &'static [(&'static str, &'static str)] = &[];
-
-    /// The value of a field of [`Resource::OWNERS`].
-    fn owner(&self, field: &str) -> Option<&str> {
-        let _ = field;
-        None
-    }
+    /// The table: a [hashed](TableDefinition::hashed) one. The engine adds the searchable fields `create_time` and
+    /// `update_time` (DATE), and their columns.
+    fn definition() -> TableDefinition;
 
     /// The id, unique in the table.
     fn id(&self) -> &str;
-
-    /// The primary key of an id, which has been checked. By default the md5 of the
-    /// id, then the id: load then spreads over the key space.
-    ///
-    /// # Errors
-    /// When the id is longer than a key column may be.
-    fn key(id: &str) -> Result<PrimaryKey, souk_storage::Error> {
-        key::hashed(id)
-    }
-
-    /// The id in a primary key.
-    ///
-    /// # Errors
-    /// When the key isn't one of [`Resource::key`].
-    fn id_of(key: &PrimaryKey) -> Result<String, CorruptRow> {
-        key::hashed_id(key)
-    }
-
-    /// The table: key columns, options, secondary indexes. By default the key columns of [`key::hashed`] alone.
-    fn table() -> TableSchema {
-        key::hashed_table(Self::TABLE)
-    }
-
-    /// The searchable fields. The engine adds `create_time` and `update_time` (DATE).
-    fn fields() -> Vec<Field>;
 
     /// The row's columns without the id.
     fn to_columns(&self) -> Columns;
@@ -71,9 +34,6 @@ pub trait Resource: Clone + Debug + PartialEq + Send + Sync + 'static {
     /// # Errors
     /// When the row doesn't hold what [`Resource::to_columns`] writes.
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow>;
-
-    /// Adds the values of the searchable fields to `document`.
-    fn to_document(&self, document: &mut Object);
 }
 
 /// A resource with what the engine keeps about it.

@@ -6,14 +6,15 @@
 //! hits are compared again; tokens belong to their scope ([`Scope::bind`]).
 
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
-use souk_storage::{Row, Value};
+use souk_storage::{ColumnName, PrimaryKey, Row, Value};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::call::{Owner, Principal};
+use crate::definition::TableDefinition;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::handovers::Handovers;
-use crate::resource::Resource;
+use crate::owners::{OwnerPlace, key_text, named, named_by};
 
 /// Where a query stands after [`Scope::restrict`], and where it stood before.
 const WRAPPED: &str = "query.bool.must[0]";
@@ -28,17 +29,17 @@ pub(crate) enum Scope {
     Own {
         /// Whose.
         owner: Owner,
-        /// The column, and KEYWORD field, that names the owner.
-        field: &'static str,
+        /// What names the owner in a row.
+        place: OwnerPlace,
     },
 }
 
 impl Scope {
-    /// That of a call. `guarded` says that every call has a known principal here.
+    /// That of a call on a table. `guarded` says that every call has a known principal here.
     ///
     /// # Errors
     /// [`EngineError::NoOwnRows`] when it may only meet own rows, and there is nothing like that here.
-    pub(crate) fn of_call<R: Resource>(principal: &Principal, guarded: bool) -> Result<Self> {
+    pub(crate) fn of_call(principal: &Principal, guarded: bool, table: &TableDefinition) -> Result<Self> {
         let owner = match principal {
             Principal::Unknown if guarded => {
                 return Err(EngineError::Defect(
@@ -52,32 +53,34 @@ impl Scope {
                 owner: Some(owner), ..
             } => owner.clone(),
         };
-        let field = R::OWNERS.iter().find(|(kind, _)| *kind == owner.kind);
-        match field {
-            Some((_, field)) => Ok(Self::Own { owner, field }),
+        match table.owners.iter().find(|declared| declared.kind == owner.kind) {
+            Some(declared) => Ok(Self::Own {
+                owner,
+                place: OwnerPlace::new(table, declared),
+            }),
             None => Err(EngineError::NoOwnRows {
-                name: R::NAME,
+                name: table.item.clone(),
                 kind: owner.kind,
             }),
         }
     }
 
     /// May the call meet this?
-    pub(crate) fn sees<R: Resource>(&self, resource: &R) -> bool {
+    pub(crate) fn sees(&self, row: &Row) -> bool {
         match self {
             Self::All => true,
-            Self::Own { owner, field } => resource.owner(field) == Some(&owner.id),
+            Self::Own { owner, place } => named(place, row) == Some(&*owner.id),
         }
     }
 
     /// Might the call have met a row that was deleted, of which the log tells this?
-    pub(crate) fn saw(&self, parting: Option<&Row>) -> bool {
+    pub(crate) fn saw(&self, key: &PrimaryKey, parting: Option<&Row>) -> bool {
         match self {
             Self::All => true,
-            Self::Own { owner, field } => {
-                let named = parting.and_then(|row| row.get(field));
-                named.is_some_and(|named| *named == Value::from(&*owner.id))
-            }
+            Self::Own { owner, place } => match place.key {
+                Some(at) => key_text(key, at) == Some(&*owner.id),
+                None => parting.and_then(|row| named(place, row)) == Some(&*owner.id),
+            },
         }
     }
 
@@ -86,15 +89,27 @@ impl Scope {
         matches!(self, Self::Own { .. })
     }
 
-    /// Refuses to write what the caller couldn't meet afterwards.
-    pub(crate) fn check_written<R: Resource>(&self, resource: &R) -> Result<()> {
-        match self {
-            Self::Own { owner, field } if !self.sees(resource) => Err(EngineError::NotOwn {
-                name: R::NAME,
-                field,
+    /// Refuses to write what the caller couldn't meet afterwards. `item` is what a row is called.
+    pub(crate) fn check_written(
+        &self,
+        item: &str,
+        key: &PrimaryKey,
+        columns: &[(ColumnName, Value)],
+    ) -> Result<()> {
+        let Self::Own { owner, place } = self else {
+            return Ok(());
+        };
+        let named = match place.key {
+            Some(at) => key_text(key, at),
+            None => named_by(place, columns),
+        };
+        match named == Some(&*owner.id) {
+            true => Ok(()),
+            false => Err(EngineError::NotOwn {
+                name: item.to_owned(),
+                field: place.field.clone(),
                 kind: owner.kind,
             }),
-            Self::Own { .. } | Self::All => Ok(()),
         }
     }
 
@@ -112,11 +127,11 @@ impl Scope {
     /// Does the beginning of a secondary index hold own rows alone (`Some(true)`) or none (`Some(false)`)? `None` when
     /// the index can't tell: then it must not be read.
     pub(crate) fn owns_prefix(&self, columns: &[String], prefix: &[Value]) -> Option<bool> {
-        let Self::Own { owner, field } = self else {
+        let Self::Own { owner, place } = self else {
             return Some(true);
         };
         let (column, value) = (columns.first()?, prefix.first()?);
-        (column == *field).then(|| *value == Value::from(&*owner.id))
+        (*column == place.column).then(|| *value == Value::from(&*owner.id))
     }
 
     /// The write that whatever the call searches has to include: the last one that took a row from the caller. An index from
@@ -124,7 +139,7 @@ impl Scope {
     pub(crate) fn seeing(&self, handovers: &Handovers) -> u64 {
         match self {
             Self::All => 0,
-            Self::Own { owner, field } => handovers.last(field, &owner.id),
+            Self::Own { owner, place } => handovers.last(&place.field, &owner.id),
         }
     }
 
@@ -133,24 +148,23 @@ impl Scope {
     ///
     /// # Errors
     /// [`EngineError::OwnerNotIndexed`].
-    pub(crate) fn restrict(
-        &self,
-        request: &mut SearchRequest,
-        design: &Design,
-        table: &'static str,
-    ) -> Result<()> {
-        let Self::Own { owner, field } = self else {
+    pub(crate) fn restrict(&self, request: &mut SearchRequest, design: &Design, table: &str) -> Result<()> {
+        let Self::Own { owner, place } = self else {
             return Ok(());
         };
+        let field = &place.field;
         let kind = design.schema.resolve(field).map(|field| &field.kind);
-        if kind != Some(&FieldKind::Keyword) || design.sources.contains_key(*field) {
-            return Err(EngineError::OwnerNotIndexed { table, field });
+        if kind != Some(&FieldKind::Keyword) || !design.has_as_is(field, &place.column) {
+            return Err(EngineError::OwnerNotIndexed {
+                table: table.to_owned(),
+                field: field.clone(),
+            });
         }
         let asked = std::mem::replace(&mut request.query, Query::MatchAll);
         request.query = Query::Bool {
             must: vec![asked],
             filter: vec![Query::Term {
-                field: (*field).to_owned(),
+                field: field.clone(),
                 value: QueryValue::from(&*owner.id),
                 weight: 1.0,
             }],

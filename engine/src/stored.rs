@@ -1,9 +1,10 @@
-//! Between resources and what is kept of them: rows in the store, documents in the index.
+//! Between resources and their rows.
 
-use souk_index::{Document, Field, FieldValue, Object};
+use souk_index::Field;
 use souk_storage::{ColumnName, Database, Row, Value};
 
 use crate::columns::{ColumnPlaces, ColumnReader, CorruptRow};
+use crate::definition::{Source, TableDefinition, ValueType};
 use crate::key;
 use crate::resource::{Resource, Stored};
 
@@ -109,31 +110,18 @@ pub(crate) fn from_row<R: Resource>(
 }
 
 fn read<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<(R, Record), CorruptRow> {
-    let id = R::id_of(&row.key)?;
+    let id = key::hashed_id(&row.key)?;
     let columns = ColumnReader::of_one(row, places);
     Ok((R::from_columns(&id, &columns)?, Record::read(&columns)?))
 }
 
-/// The document of a row of the table that `places` are of.
-///
-/// # Errors
-/// When the row doesn't hold a resource.
-pub(crate) fn to_document<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<Document, CorruptRow> {
-    let (resource, record) = read::<R>(row, places)?;
-    let mut fields = Object::new();
-    resource.to_document(&mut fields);
-    fields.push(CREATE_TIME_FIELD, FieldValue::Date(record.create_time));
-    fields.push(UPDATE_TIME_FIELD, FieldValue::Date(record.update_time));
-    Ok(Document {
-        key: key::to_document_key(&row.key),
-        fields,
-    })
-}
-
-/// The searchable fields of a resource, the engine's own among them.
-pub(crate) fn fields<R: Resource>() -> Vec<Field> {
-    let mut fields = R::fields();
-    fields.push(Field::date(CREATE_TIME_FIELD));
-    fields.push(Field::date(UPDATE_TIME_FIELD));
-    fields
+/// The definition of a resource's table, with what the engine keeps and finds of each.
+pub(crate) fn definition<R: Resource>() -> TableDefinition {
+    let time = |definition: TableDefinition, field, column| {
+        let definition = definition.column(column, ValueType::Time);
+        definition.field_from(Field::date(field), Source::column(column))
+    };
+    let definition = R::definition().item(R::NAME);
+    let definition = time(definition, CREATE_TIME_FIELD, CREATE_TIME);
+    time(definition, UPDATE_TIME_FIELD, UPDATE_TIME)
 }

@@ -1,95 +1,269 @@
-//! A table that is open, with its index.
+//! One table with its search index, as rows: what the engine does on any table.
+//!
+//! Reads see the latest write. A search that carries `min_sequence` waits until its view includes that write, until the
+//! deadline of the [`Call`]. A sequence that no write has been given yet is refused by every call: nobody can have it from
+//! here.
 
+mod list;
+mod search;
+mod write;
+
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
-use parking_lot::RwLock;
-use souk_index::Reason;
-use souk_storage::Table;
+use souk_index::{Schema, SearchRequest};
+use souk_storage::{PrimaryKey, RangePage, RangeRequest, ReadOptions, Row, Snapshot};
+use tracing::{Instrument as _, Span, info_span};
 
-use crate::declaration::Declaration;
+pub use self::list::{ListPage, ListQuery};
+pub use self::search::{IndexAnswer, RowHit, Search, SearchProfile, SearchResults};
+pub(crate) use self::write::UPDATE_ATTEMPTS;
+pub use self::write::{Attempt, TableWrite};
+use crate::call::Call;
+use crate::deadline::Wait;
+use crate::definition::TableDefinition;
 use crate::design::Design;
-use crate::handovers::Handovers;
-use crate::index_change::IndexChange;
-use crate::index_state::IndexState;
-use crate::turns::Turns;
+use crate::error::{EngineError, Result};
+use crate::inner::Inner;
+use crate::observer::ErrorType;
+use crate::open_table::OpenTable;
+use crate::resource::Written;
+use crate::scope::Scope;
+use crate::stored::signed;
+use crate::trace;
 
-/// See the module's documentation.
-#[derive(Debug)]
-pub(crate) struct OpenTable {
-    pub(crate) declaration: Declaration,
-    pub(crate) table: Table,
-    pub(crate) index: Arc<IndexState>,
-    pub(crate) turns: Turns,
-    /// How often an index of it was found damaged.
-    pub(crate) damages: AtomicU64,
-    /// Of requests that are tried.
-    pub(crate) attempts: Turns,
-    pub(crate) handovers: Handovers,
-    /// Changes of the declared index, in order.
-    pub(crate) changes: RwLock<Vec<IndexChange>>,
-    /// What the index is to be, now or when it is built.
-    wanted: RwLock<Arc<Design>>,
+/// One table with its search index. Clones share it.
+#[derive(Clone, Debug)]
+pub struct TableHandle {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) open: Arc<OpenTable>,
+    call: Call,
 }
 
-impl OpenTable {
-    /// `last` is the last sequence of the database.
-    pub(crate) fn new(
-        declaration: Declaration,
-        table: Table,
-        changes: Vec<IndexChange>,
-        wanted: Design,
-        last: u64,
-    ) -> Self {
+impl TableHandle {
+    pub(crate) fn new(inner: Arc<Inner>, open: Arc<OpenTable>) -> Self {
         Self {
-            index: Arc::new(IndexState::new(declaration.name)),
-            declaration,
-            table,
-            turns: Turns::default(),
-            damages: AtomicU64::new(0),
-            attempts: Turns::default(),
-            handovers: Handovers::since(last),
-            changes: RwLock::new(changes),
-            wanted: RwLock::new(Arc::new(wanted)),
+            inner,
+            open,
+            call: Call::default(),
         }
     }
 
-    /// What the index is to be, now or when it is built.
-    pub(crate) fn wanted(&self) -> Arc<Design> {
-        Arc::clone(&self.wanted.read())
+    /// The same table for a call: it meets the rows of the call's principal, and waits until its deadline.
+    #[must_use]
+    pub fn for_call(&self, call: Call) -> Self {
+        Self { call, ..self.clone() }
     }
 
-    /// Makes the index to be of another design: [`crate::keeper::Keeper::redesign`] then does it.
-    pub(crate) fn want(&self, design: Design) {
-        *self.wanted.write() = Arc::new(design);
+    /// The table's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.open.name()
     }
 
-    /// Says of fields that the index doesn't have yet that they are coming.
-    pub(crate) fn explained(&self, error: souk_index::Error) -> souk_index::Error {
-        let Some(build) = self.index.build() else {
-            return error;
-        };
-        let mut violations = match error {
-            souk_index::Error::InvalidQuery(violations) => violations,
-            other => return other,
-        };
-        let wanted = self.wanted();
-        violations.advise(|violation| {
-            let field = violation.message.split('`').nth(1)?;
-            let comes = violation.reason == Reason::UnknownField && wanted.schema.resolve(field).is_some();
-            let (rows, about) = (build.rows, build.about);
-            comes.then(|| {
-                format!("it is being added ({rows} of about {about} rows are in): search again later")
+    /// What the table is at this moment.
+    #[must_use]
+    pub fn definition(&self) -> Arc<TableDefinition> {
+        self.open.definition()
+    }
+
+    /// What searches find things by: the schema of the index that answers.
+    #[must_use]
+    pub fn schema(&self) -> impl Deref<Target = Schema> + use<> {
+        ServedSchema(self.open.served())
+    }
+
+    /// Which rows the call meets here.
+    ///
+    /// # Errors
+    /// [`EngineError::NoOwnRows`] when it may only meet own ones, and there is nothing like that here;
+    /// [`EngineError::TableNotFound`].
+    pub(crate) fn scope(&self) -> Result<Scope> {
+        self.open.check_there()?;
+        Scope::of_call(&self.call.principal, self.inner.guarded, &self.open.definition())
+    }
+
+    /// By which the shares of the call's caller are counted.
+    pub(crate) fn caller(&self) -> Option<Arc<str>> {
+        self.call.principal.name().map(Arc::clone)
+    }
+
+    /// How long the call may wait.
+    fn wait(&self) -> Wait {
+        Wait::new(self.call.deadline)
+    }
+
+    /// The scope of the call, and the search that stays in it.
+    ///
+    /// # Errors
+    /// As [`TableHandle::scope`]; [`EngineError::OwnerNotIndexed`].
+    fn scoped_search(&self, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
+        let scope = self.scope()?;
+        scope.restrict(&mut request, &self.open.served(), self.name())?;
+        Ok((scope, request))
+    }
+
+    /// Reads one row; `None` when there is none that the call may meet.
+    ///
+    /// # Errors
+    /// [`EngineError::SequenceAhead`], [`EngineError::TableNotFound`]; what the store refuses.
+    pub async fn get(&self, key: &PrimaryKey, min_sequence: u64) -> Result<Written<Option<Row>>> {
+        self.access("get", async {
+            let scope = self.scope()?;
+            let snapshot = self.snapshot(min_sequence).await?;
+            let row = snapshot.get(&self.open.table, key).await?;
+            Ok(Written {
+                value: row.filter(|row| scope.sees(row)),
+                sequence: signed(snapshot.sequence()),
             })
-        });
-        souk_index::Error::InvalidQuery(violations)
+        })
+        .await
     }
 
-    /// The design that searches are read by: that of the index that answers.
-    pub(crate) fn served(&self) -> Arc<Design> {
-        match self.index.serving() {
-            Some(serving) => serving.design,
-            None => self.wanted(),
+    /// Reads several rows from one snapshot, in the order of the keys.
+    ///
+    /// # Errors
+    /// As [`TableHandle::get`].
+    pub async fn get_batch(
+        &self,
+        keys: &[PrimaryKey],
+        min_sequence: u64,
+    ) -> Result<Written<Vec<Option<Row>>>> {
+        self.access("get_batch", async {
+            let scope = self.scope()?;
+            let snapshot = self.snapshot(min_sequence).await?;
+            let rows = snapshot.multi_get(&self.open.table, keys).await?.into_iter();
+            let rows = rows.map(|row| row.filter(|row| scope.sees(row)));
+            Ok(Written {
+                value: rows.collect(),
+                sequence: signed(snapshot.sequence()),
+            })
+        })
+        .await
+    }
+
+    /// Reads a page of the rows of a range, in the order of their keys. A page may have fewer rows than there are: as long as it
+    /// has a `next`, the range goes on there. Callers who meet own rows alone get whole rows, without filter.
+    ///
+    /// # Errors
+    /// As [`TableHandle::get`]; [`EngineError::InvalidRow`].
+    pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
+        self.access("range", async {
+            let scope = self.scope()?;
+            if scope.is_limited() && request.options != ReadOptions::default() {
+                return Err(EngineError::InvalidRow {
+                    table: self.name().to_owned(),
+                    problem: "is read as a whole by callers who meet own rows alone".to_owned(),
+                });
+            }
+            let snapshot = self.snapshot(min_sequence).await?;
+            let mut page = snapshot.range(&self.open.table, request).await?;
+            page.rows.retain(|row| scope.sees(row));
+            Ok(Written {
+                value: page,
+                sequence: signed(snapshot.sequence()),
+            })
+        })
+        .await
+    }
+
+    /// A snapshot that includes a write. Nobody waits for it: who knows a sequence knows it from a write that is there.
+    ///
+    /// # Errors
+    /// [`EngineError::SequenceAhead`].
+    pub(crate) async fn snapshot(&self, min_sequence: u64) -> Result<Snapshot> {
+        let snapshot = self.inner.database.snapshot().await?;
+        refuse_ahead(MIN_SEQUENCE, min_sequence, snapshot.sequence())?;
+        Ok(snapshot)
+    }
+
+    /// Refuses a sequence that no write has been given yet.
+    ///
+    /// # Errors
+    /// [`EngineError::SequenceAhead`].
+    pub(crate) async fn check_sequence(&self, field: &'static str, given: u64) -> Result<()> {
+        if given <= self.inner.database.last_sequence() {
+            return Ok(());
         }
+        // A snapshot, and with it an index, may see a write a moment before its sequence is told.
+        refuse_ahead(field, given, self.inner.database.snapshot().await?.sequence())
+    }
+
+    /// The rows of some keys, as they are in one snapshot: those that the call may meet.
+    pub(crate) async fn read(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+        let scope = self.scope()?;
+        let rows = self
+            .access("get_batch", snapshot.multi_get(&self.open.table, keys))
+            .await?;
+        let met = rows.into_iter().map(|row| row.filter(|row| scope.sees(row)));
+        Ok(met.collect())
+    }
+
+    /// What tokens of the table have in common, before they belong to a caller's scope.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.open.fingerprint()
+    }
+
+    /// One access to the store: it has a span, which says why it failed, and its duration is measured.
+    pub(crate) async fn access<T, E: ErrorType>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let timed = async {
+            let began = Instant::now();
+            let result = work.await;
+            let error = result.as_ref().err().and_then(ErrorType::error_type);
+            if let Some(error) = error {
+                let span = Span::current();
+                span.record("error.type", error);
+                span.record("otel.status_code", "ERROR");
+            }
+            self.inner
+                .observer
+                .accessed(operation, self.open.shared_name(), error, began.elapsed());
+            result
+        };
+        timed.instrument(self.storage_span(operation)).await
+    }
+
+    /// The span of one access to the store, by the conventions for databases.
+    fn storage_span(&self, operation: &'static str) -> Span {
+        let span = || {
+            info_span!(
+                "storage",
+                otel.name = format_args!("{operation} {}", self.name()),
+                otel.kind = "client",
+                db.system.name = "souk",
+                db.operation.name = operation,
+                db.collection.name = self.name(),
+                souk.sequence = tracing::field::Empty,
+                "error.type" = tracing::field::Empty,
+                otel.status_code = tracing::field::Empty,
+            )
+        };
+        trace::recorded(span)
+    }
+}
+
+/// The schema of a design.
+struct ServedSchema(Arc<Design>);
+
+impl Deref for ServedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        &self.0.schema
+    }
+}
+
+/// The field by which calls name the write that they have to see.
+pub(crate) const MIN_SEQUENCE: &str = "min_sequence";
+
+fn refuse_ahead(field: &'static str, given: u64, last: u64) -> Result<()> {
+    match given > last {
+        true => Err(EngineError::SequenceAhead { field, given, last }),
+        false => Ok(()),
     }
 }

@@ -1,12 +1,9 @@
 //! Media items: what is known of a file, and what analyses found in it.
 
-use souk_access::Role;
-use souk_engine::index::{Field, GeoPoint, Object};
-use souk_engine::storage::TableSchema;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::index::GeoPoint;
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
 
 mod api;
-mod document;
 mod findings;
 mod kind;
 mod table;
@@ -59,22 +56,13 @@ impl Resource for Media {
     const TABLE: &'static str = "media";
     const NAME: &'static str = "media";
     const ID_FIELD: &'static str = "media_id";
-    const OWNERS: &'static [(&'static str, &'static str)] = &[(Role::User.word(), "user_id")];
 
-    fn owner(&self, field: &str) -> Option<&str> {
-        (field == "user_id").then_some(&self.user_id)
+    fn definition() -> TableDefinition {
+        table::definition()
     }
 
     fn id(&self) -> &str {
         &self.media_id
-    }
-
-    fn table() -> TableSchema {
-        table::schema()
-    }
-
-    fn fields() -> Vec<Field> {
-        document::fields()
     }
 
     fn to_columns(&self) -> Columns {
@@ -83,10 +71,6 @@ impl Resource for Media {
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         table::from_columns(id, columns)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document::write(self, document);
     }
 }
 

@@ -1,12 +1,8 @@
 //! Orders: a consumer buys a quantity of a product from a salesperson.
 
-use souk_access::Role;
-use souk_engine::index::{Field, Object};
-use souk_engine::storage::TableSchema;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
 
 mod api;
-mod document;
 mod draft;
 mod references;
 mod table;
@@ -59,29 +55,13 @@ impl Resource for Order {
     const TABLE: &'static str = "orders";
     const NAME: &'static str = "order";
     const ID_FIELD: &'static str = "order_id";
-    const OWNERS: &'static [(&'static str, &'static str)] = &[
-        (Role::Consumer.word(), "consumer_id"),
-        (Role::Seller.word(), "salesperson_id"),
-    ];
 
-    fn owner(&self, field: &str) -> Option<&str> {
-        match field {
-            "consumer_id" => Some(&self.consumer_id),
-            "salesperson_id" => Some(&self.salesperson_id),
-            _ => None,
-        }
+    fn definition() -> TableDefinition {
+        table::definition()
     }
 
     fn id(&self) -> &str {
         &self.order_id
-    }
-
-    fn table() -> TableSchema {
-        table::schema()
-    }
-
-    fn fields() -> Vec<Field> {
-        document::fields()
     }
 
     fn to_columns(&self) -> Columns {
@@ -90,10 +70,6 @@ impl Resource for Order {
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         table::from_columns(id, columns)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document::write(self, document);
     }
 }
 

@@ -4,12 +4,9 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use souk_access::Role;
-use souk_engine::index::{Field, Object};
-use souk_engine::storage::TableSchema;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
 
 mod consumer_api;
-mod document;
 mod salesperson_api;
 mod table;
 mod wire;
@@ -73,22 +70,13 @@ impl<P: Part> Resource for Person<P> {
     const TABLE: &'static str = P::TABLE;
     const NAME: &'static str = P::NAME;
     const ID_FIELD: &'static str = "id";
-    const OWNERS: &'static [(&'static str, &'static str)] = &[(P::ROLE.word(), "id")];
 
-    fn owner(&self, field: &str) -> Option<&str> {
-        (field == "id").then_some(&self.id)
+    fn definition() -> TableDefinition {
+        table::definition::<P>()
     }
 
     fn id(&self) -> &str {
         &self.id
-    }
-
-    fn table() -> TableSchema {
-        table::schema::<P>()
-    }
-
-    fn fields() -> Vec<Field> {
-        document::fields()
     }
 
     fn to_columns(&self) -> Columns {
@@ -97,10 +85,6 @@ impl<P: Part> Resource for Person<P> {
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         table::from_columns(id, columns)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document::write(self, document);
     }
 }
 

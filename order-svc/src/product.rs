@@ -1,11 +1,8 @@
 //! Products that are sold.
 
-use souk_engine::index::{Field, Object};
-use souk_engine::storage::TableSchema;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
 
 mod api;
-mod document;
 mod table;
 mod wire;
 
@@ -38,16 +35,12 @@ impl Resource for Product {
     const NAME: &'static str = "product";
     const ID_FIELD: &'static str = "product_id";
 
+    fn definition() -> TableDefinition {
+        table::definition()
+    }
+
     fn id(&self) -> &str {
         &self.product_id
-    }
-
-    fn table() -> TableSchema {
-        table::schema()
-    }
-
-    fn fields() -> Vec<Field> {
-        document::fields()
     }
 
     fn to_columns(&self) -> Columns {
@@ -56,10 +49,6 @@ impl Resource for Product {
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         table::from_columns(id, columns)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document::write(self, document);
     }
 }
 

@@ -1,11 +1,9 @@
 //! Shops: where they are, what they are like, what a visit costs.
 
-use souk_engine::index::{Field, GeoPoint, Object};
-use souk_engine::storage::TableSchema;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource};
+use souk_engine::index::GeoPoint;
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
 
 mod api;
-mod document;
 mod table;
 mod wire;
 
@@ -45,16 +43,12 @@ impl Resource for Shop {
     const NAME: &'static str = "shop";
     const ID_FIELD: &'static str = "shop_id";
 
+    fn definition() -> TableDefinition {
+        table::definition()
+    }
+
     fn id(&self) -> &str {
         &self.shop_id
-    }
-
-    fn table() -> TableSchema {
-        table::schema()
-    }
-
-    fn fields() -> Vec<Field> {
-        document::fields()
     }
 
     fn to_columns(&self) -> Columns {
@@ -63,10 +57,6 @@ impl Resource for Shop {
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         table::from_columns(id, columns)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document::write(self, document);
     }
 }
 

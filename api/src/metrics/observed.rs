@@ -246,7 +246,7 @@ impl Observed<'_> {
 }
 
 fn of(table: &TableFigures) -> KeyValue {
-    KeyValue::new("db.collection.name", table.name)
+    KeyValue::new("db.collection.name", Arc::clone(&table.name))
 }
 
 fn word(space: Space) -> &'static str {

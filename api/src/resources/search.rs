@@ -32,7 +32,7 @@ impl<R: Resource> Resources<R> {
         let search = Search {
             request,
             min_sequence,
-            resources: hits == pb::HitsMode::Full,
+            rows: hits == pb::HitsMode::Full,
             highlight,
             keep_view,
         };

@@ -83,7 +83,11 @@ fn violations_share_one_reason_and_tell_their_own() {
 fn what_isnt_the_callers_is_refused_by_field_and_role() {
     let (name, field, kind) = ("order", "consumer_id", souk_access::Role::Consumer.word());
     let refused = tells(
-        EngineError::NotOwn { name, field, kind },
+        EngineError::NotOwn {
+            name: name.to_owned(),
+            field: field.to_owned(),
+            kind,
+        },
         Code::PermissionDenied,
         "NOT_OWN",
     );
@@ -92,13 +96,18 @@ fn what_isnt_the_callers_is_refused_by_field_and_role() {
     assert_eq!(metadata.get("field").map(String::as_str), Some(field));
     assert_eq!(metadata.get("role").map(String::as_str), Some("consumer"));
     tells(
-        EngineError::NoOwnRows { name, kind },
+        EngineError::NoOwnRows {
+            name: name.to_owned(),
+            kind,
+        },
         Code::PermissionDenied,
         "NO_OWN_ROWS",
     );
-    let table = "orders";
     tells(
-        EngineError::OwnerNotIndexed { table, field },
+        EngineError::OwnerNotIndexed {
+            table: "orders".to_owned(),
+            field: field.to_owned(),
+        },
         Code::FailedPrecondition,
         "OWNER_NOT_INDEXED",
     );
@@ -224,13 +233,15 @@ fn shed_load_says_when_to_come_back() {
             "TOO_BUSY",
         ),
         (
-            EngineError::IndexBuilding { table },
+            EngineError::IndexBuilding {
+                table: table.to_owned(),
+            },
             Code::Unavailable,
             "INDEX_BUILDING",
         ),
         (
             EngineError::IndexFailed {
-                table,
+                table: table.to_owned(),
                 reason: reason(),
             },
             Code::Unavailable,
@@ -238,7 +249,7 @@ fn shed_load_says_when_to_come_back() {
         ),
         (
             EngineError::IndexStalled {
-                table,
+                table: table.to_owned(),
                 why: "the device has too little room",
                 reason: reason(),
                 wanted: 7,
@@ -296,6 +307,63 @@ fn faults_of_the_server_tell_nothing_of_the_inside() {
         assert_eq!(status.code(), Code::Internal);
         assert!(!status.message().contains("secret"), "{status:?}");
     }
+}
+
+#[test]
+fn errors_about_tables_name_the_table_or_the_limit() {
+    let (table, problem) = ("visits".to_owned(), "has no key".to_owned());
+    let cases = [
+        (
+            EngineError::TableNotFound { table: table.clone() },
+            Code::NotFound,
+            "TABLE_NOT_FOUND",
+        ),
+        (
+            EngineError::TableExists { table: table.clone() },
+            Code::AlreadyExists,
+            "TABLE_EXISTS",
+        ),
+        (
+            EngineError::TableOfCode { table: table.clone() },
+            Code::FailedPrecondition,
+            "TABLE_OF_SERVICE",
+        ),
+        (
+            EngineError::NotSearched { table: table.clone() },
+            Code::FailedPrecondition,
+            "NOT_SEARCHED",
+        ),
+        (
+            EngineError::InvalidDefinition {
+                table: table.clone(),
+                problem: problem.clone(),
+            },
+            Code::InvalidArgument,
+            "INVALID_TABLE",
+        ),
+        (
+            EngineError::InvalidRow { table, problem },
+            Code::InvalidArgument,
+            "INVALID_ROW",
+        ),
+    ];
+    for (error, code, reason) in cases {
+        let details = tells(error, code, reason);
+        let metadata = &details.error_info().expect("an ErrorInfo").metadata;
+        assert_eq!(
+            metadata.get("table").map(String::as_str),
+            Some("visits"),
+            "{reason}"
+        );
+    }
+    let limit = EngineError::LimitExceeded {
+        limit: "MAX_COLUMNS",
+        max: 1,
+        actual: 2,
+    };
+    let details = tells(limit, Code::InvalidArgument, "LIMIT_EXCEEDED");
+    let metadata = &details.error_info().expect("an ErrorInfo").metadata;
+    assert_eq!(metadata.get("limit").map(String::as_str), Some("MAX_COLUMNS"));
 }
 
 #[test]

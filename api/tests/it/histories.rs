@@ -10,9 +10,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use souk_api::{Error, Resources, indexes};
-use souk_engine::index::{Analyzer, Field, FieldKind, GeoPoint, MisfitReason, Object};
-use souk_engine::storage::{ManualClock, TableSchema};
-use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Health, Resource, Tables, key};
+use souk_engine::index::{Analyzer, Field, FieldKind, MisfitReason, QueryValue};
+use souk_engine::storage::ManualClock;
+use souk_engine::{
+    Attributes, ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Health, Resource, Source,
+    TableDefinition, Tables, ValueType,
+};
 use souk_proto::search::v1 as pb;
 use tempfile::TempDir;
 
@@ -50,38 +53,48 @@ impl Resource for Thing {
     const NAME: &'static str = "thing";
     const ID_FIELD: &'static str = "thing_id";
 
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn table() -> TableSchema {
-        key::hashed_table(Self::TABLE)
-    }
-
-    fn fields() -> Vec<Field> {
+    fn definition() -> TableDefinition {
         let parts = vec![
             Field::keyword("code"),
             Field::long("size"),
             Field::text("label", Analyzer::MaxWord),
         ];
-        vec![
-            Field::keyword("thing_id"),
-            Field::keyword("word"),
-            Field::long("number"),
-            Field::keyword("tags").array(),
-            Field::text("text", Analyzer::single_word()).sub_field("raw", FieldKind::Keyword),
-            Field::double("price"),
-            Field::boolean("flag"),
-            Field::date("at"),
-            Field::geo_point("spot").array(),
-            Field::nested("parts", parts),
-        ]
+        let data = |field: Field| {
+            let source = Source::column("data").at([field.name()]);
+            (field, source)
+        };
+        let of_data = [
+            data(Field::keyword("tags").array()),
+            data(Field::text("text", Analyzer::single_word()).sub_field("raw", FieldKind::Keyword)),
+            data(Field::boolean("flag")),
+            data(Field::date("at")),
+            data(Field::geo_point("spot").array()),
+            data(Field::nested("parts", parts)),
+        ];
+        let table = TableDefinition::hashed(Self::TABLE)
+            .column("data", ValueType::Json)
+            .column("extra", ValueType::Attributes)
+            .id_field(Field::keyword("thing_id"))
+            .field(Field::keyword("word"))
+            .field(Field::long("number"))
+            .field_from(Field::double("price"), Source::column("extra").at(["price"]));
+        let add = |table: TableDefinition, (field, source)| table.field_from(field, source);
+        of_data.into_iter().fold(table, add)
+    }
+
+    fn id(&self) -> &str {
+        &self.id
     }
 
     fn to_columns(&self) -> Columns {
-        Columns::new()
+        let mut random = Rng::with_seed(self.number.unsigned_abs());
+        let price = [1.5, -0.0, f64::NAN, 1e300][random.usize(..4)];
+        let extra = Attributes::from_iter([("price".to_owned(), QueryValue::Double(price))]);
+        let columns = Columns::new()
             .integer("number", self.number)
             .string("word", &self.word)
+            .string("data", &data(&mut random));
+        extra.to_column(columns, "extra")
     }
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
@@ -91,43 +104,44 @@ impl Resource for Thing {
             word: columns.string("word")?,
         })
     }
+}
 
-    fn to_document(&self, document: &mut Object) {
-        let mut random = Rng::with_seed(self.number.unsigned_abs());
-        let word = |random: &mut Rng| WORDS[random.usize(..WORDS.len())];
-        document.push("thing_id", self.id.as_str());
-        document.push_text("word", &self.word);
-        document.push("number", self.number);
-        for _ in 0..random.u8(..4) {
-            document.push("tags", word(&mut random));
-        }
-        let text: Vec<&str> = (0..random.u8(..8)).map(|_| word(&mut random)).collect();
-        document.push_text("text", &text.join(" "));
-        document.push("price", [1.5, -0.0, f64::NAN, 1e300][random.usize(..4)]);
-        match random.u8(..3) {
-            0 => document.push("flag", random.bool()),
-            1 => document.push("flag", "perhaps"),
-            _ => {}
-        }
-        document.push("at", souk_engine::index::FieldValue::Date(random.i64(..)));
-        for _ in 0..random.u8(..3) {
-            let point = GeoPoint::new(random.f64() * 180.0 - 90.0, random.f64() * 360.0 - 180.0);
-            document.push("spot", point.expect("on the globe"));
-        }
-        let parts: Vec<Object> = (0..random.u8(..4))
-            .map(|_| {
-                let part = Object::new().with("code", word(&mut random));
-                let part = part.with("label", word(&mut random));
-                match random.bool() {
-                    true => part.with("size", random.i64(-3..3)),
-                    false => part.with("size", "big"),
-                }
-            })
-            .collect();
-        if !parts.is_empty() {
-            document.push("parts", parts);
-        }
+/// JSON with a value for a field of every type.
+fn data(random: &mut Rng) -> String {
+    // As Rust spells these words, JSON does.
+    let word = |random: &mut Rng| format!("{:?}", WORDS[random.usize(..WORDS.len())]);
+    let mut members = Vec::new();
+    let mut add = |name: &str, value: String| members.push(format!("{name:?}: {value}"));
+    let list = |random: &mut Rng, most: u8, element: &dyn Fn(&mut Rng) -> String| {
+        let elements: Vec<String> = (0..random.u8(..most)).map(|_| element(random)).collect();
+        format!("[{}]", elements.join(", "))
+    };
+    add("tags", list(random, 4, &word));
+    let text: Vec<&str> = (0..random.u8(..8))
+        .map(|_| WORDS[random.usize(..WORDS.len())])
+        .collect();
+    add("text", format!("{:?}", text.join(" ")));
+    match random.u8(..3) {
+        0 => add("flag", random.bool().to_string()),
+        1 => add("flag", "\"perhaps\"".to_owned()),
+        _ => {}
     }
+    add("at", random.i64(..).to_string());
+    let spot = |random: &mut Rng| {
+        let (north, east) = (random.f64() * 180.0 - 90.0, random.f64() * 360.0 - 180.0);
+        format!("\"{north},{east}\"")
+    };
+    add("spot", list(random, 3, &spot));
+    let part = |random: &mut Rng| {
+        let size = match random.bool() {
+            true => random.i64(-3..3).to_string(),
+            false => "\"big\"".to_owned(),
+        };
+        let (code, label) = (word(random), word(random));
+        format!("{{\"code\": {code}, \"label\": {label}, \"size\": {size}}}")
+    };
+    add("parts", list(random, 4, &part));
+    format!("{{{}}}", members.join(", "))
 }
 
 /// What happened, so that a history that does nothing is none.

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use souk_access::Role;
 use souk_api::Resources;
-use souk_engine::index::{Analyzer, Field, FieldKind, Object};
-use souk_engine::storage::{SecondaryIndexSchema, TableSchema};
-use souk_engine::{ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Health, Resource, Tables, key};
+use souk_engine::index::{Analyzer, Field, FieldKind};
+use souk_engine::storage::SecondaryIndexSchema;
+use souk_engine::{
+    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Health, Resource, TableDefinition, Tables,
+};
 use souk_proto::search::v1 as pb;
 use souk_proto::r#type::v1::{Value, value};
 use tokio::time::Instant;
@@ -36,27 +38,19 @@ impl Resource for Note {
     const TABLE: &'static str = "notes";
     const NAME: &'static str = "note";
     const ID_FIELD: &'static str = "note_id";
-    const OWNERS: &'static [(&'static str, &'static str)] = &[(Role::User.word(), "author")];
 
-    fn owner(&self, field: &str) -> Option<&str> {
-        (field == "author").then_some(&self.author)
+    fn definition() -> TableDefinition {
+        TableDefinition::hashed(Self::TABLE)
+            .secondary(SecondaryIndexSchema::new("by_author", ["author", "rank"]))
+            .owner(Role::User.word(), "author")
+            .id_field(Field::keyword("note_id").key())
+            .field(Field::keyword("author"))
+            .field(Field::long("rank"))
+            .field(Field::text("text", Analyzer::single_word()).sub_field("keyword", FieldKind::Keyword))
     }
 
     fn id(&self) -> &str {
         &self.id
-    }
-
-    fn table() -> TableSchema {
-        key::hashed_table(Self::TABLE).index(SecondaryIndexSchema::new("by_author", ["author", "rank"]))
-    }
-
-    fn fields() -> Vec<Field> {
-        vec![
-            Field::keyword("note_id").key(),
-            Field::keyword("author"),
-            Field::long("rank"),
-            Field::text("text", Analyzer::single_word()).sub_field("keyword", FieldKind::Keyword),
-        ]
     }
 
     fn to_columns(&self) -> Columns {
@@ -73,13 +67,6 @@ impl Resource for Note {
             rank: columns.integer("rank")?,
             text: columns.string("text")?,
         })
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document.push("note_id", self.id.as_str());
-        document.push("author", self.author.as_str());
-        document.push("rank", self.rank);
-        document.push("text", self.text.as_str());
     }
 }
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use souk_api::{Error, Resources, indexes};
-use souk_engine::index::{Analyzer, Field, FieldKind, Object};
-use souk_engine::storage::{ManualClock, TableSchema};
+use souk_engine::index::{Analyzer, Field, FieldKind};
+use souk_engine::storage::ManualClock;
 use souk_engine::{
-    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Resource, Tables, key,
+    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Reading, Resource, Source,
+    TableDefinition, Tables,
 };
 use souk_proto::search::v1 as pb;
 
 use crate::note::{self, Note};
 
-/// Notes as a later version declares them: their authors are found in upper case, too, and texts by other words.
+/// Notes as a later version declares them: their authors are found as names are compared, too, and texts by other words.
 #[derive(Clone, Debug, PartialEq)]
 struct Renewed(Note);
 
@@ -24,30 +25,24 @@ impl Resource for Renewed {
     const NAME: &'static str = Note::NAME;
     const ID_FIELD: &'static str = Note::ID_FIELD;
 
+    fn definition() -> TableDefinition {
+        let analyzer = Analyzer::Fuzzy {
+            min_chars: 1,
+            max_chars: 3,
+            case_sensitive: false,
+        };
+        let shout = Source::column("author").read(Reading::Folded);
+        let note = Note::definition();
+        TableDefinition::new(note.schema)
+            .id_field(Field::keyword("note_id"))
+            .field(Field::keyword("author"))
+            .field_from(Field::keyword("shout"), shout)
+            .field(Field::long("rank"))
+            .field(Field::text("text", analyzer).sub_field("keyword", FieldKind::Keyword))
+    }
+
     fn id(&self) -> &str {
         self.0.id()
-    }
-
-    fn table() -> TableSchema {
-        Note::table()
-    }
-
-    fn fields() -> Vec<Field> {
-        vec![
-            Field::keyword("note_id"),
-            Field::keyword("author"),
-            Field::keyword("shout"),
-            Field::long("rank"),
-            Field::text(
-                "text",
-                Analyzer::Fuzzy {
-                    min_chars: 1,
-                    max_chars: 3,
-                    case_sensitive: false,
-                },
-            )
-            .sub_field("keyword", FieldKind::Keyword),
-        ]
     }
 
     fn to_columns(&self) -> Columns {
@@ -57,15 +52,15 @@ impl Resource for Renewed {
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         Note::from_columns(id, columns).map(Self)
     }
-
-    fn to_document(&self, document: &mut Object) {
-        self.0.to_document(document);
-        document.push("shout", self.0.author.to_uppercase());
-    }
 }
 
 pub(crate) async fn start<R: Resource>(directory: &Path) -> (Engine, Resources<R>) {
-    let engine = Engine::open(EngineConfig::new(directory), Tables::new().table::<R>())
+    start_with(EngineConfig::new(directory)).await
+}
+
+/// [`start`] with settings.
+pub(crate) async fn start_with<R: Resource>(config: EngineConfig) -> (Engine, Resources<R>) {
+    let engine = Engine::open(config, Tables::new().table::<R>())
         .await
         .expect("the engine opens");
     let notes = Resources::new(&engine).expect("the table is declared");
@@ -98,7 +93,7 @@ async fn count<R: Resource>(notes: &Resources<R>, query: Option<pb::Query>) -> R
 /// Waits until the new fields are found; nothing before is a failure but that the field isn't there yet.
 async fn renewed(notes: &Resources<Renewed>) -> i64 {
     loop {
-        match count(notes, note::term("shout", "ADA")).await {
+        match count(notes, note::term("shout", "ada")).await {
             Ok(found) => return found,
             Err(Error::InvalidQuery(_) | Error::Engine(EngineError::IndexBuilding { .. })) => {
                 tokio::task::yield_now().await
@@ -154,7 +149,7 @@ async fn the_old_index_answers_and_follows_until_the_new_one_is_built() {
             .await
             .expect("always answered");
         assert_eq!(page.total.expect("a total").value, written);
-        match count(&notes, note::term("shout", "ADA")).await {
+        match count(&notes, note::term("shout", "ada")).await {
             Ok(found) => {
                 assert_eq!(found, written);
                 break;
@@ -432,16 +427,15 @@ impl Resource for Fleeting {
     const NAME: &'static str = "note";
     const ID_FIELD: &'static str = "note_id";
 
+    fn definition() -> TableDefinition {
+        let mut definition = Note::definition();
+        definition.schema.name = Self::TABLE.to_owned();
+        definition.schema.time_to_live = Some(Duration::from_secs(3_600));
+        definition
+    }
+
     fn id(&self) -> &str {
         self.0.id()
-    }
-
-    fn table() -> TableSchema {
-        key::hashed_table(Self::TABLE).time_to_live(Duration::from_secs(3_600))
-    }
-
-    fn fields() -> Vec<Field> {
-        Note::fields()
     }
 
     fn to_columns(&self) -> Columns {
@@ -450,10 +444,6 @@ impl Resource for Fleeting {
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         Note::from_columns(id, columns).map(Self)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        self.0.to_document(document);
     }
 }
 

@@ -194,7 +194,7 @@ async fn an_export_of_own_rows_goes_on_after_rows_that_were_seen() {
             .await
     };
     let whole = export(String::new()).await;
-    let ids = |blocks: &[souk_engine::ExportBlock<Note>]| -> Vec<String> {
+    let ids = |blocks: &[souk_engine::ExportBlock<souk_engine::Stored<Note>>]| -> Vec<String> {
         let items = blocks.iter().flat_map(|block| &block.items);
         items.map(|stored| stored.resource.id.clone()).collect()
     };

@@ -3,14 +3,15 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use souk_api::{Error, Resources, indexes};
-use souk_engine::index::{Field, Object};
-use souk_engine::storage::{Error as StorageError, FreeSpace, TableSchema};
+use souk_engine::observer::Observer;
+use souk_engine::storage::{Error as StorageError, FreeSpace};
 use souk_engine::{
-    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Resource, Tables, key,
+    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Resource, TableDefinition,
+    Tables,
 };
 use souk_proto::search::v1 as pb;
 
@@ -194,11 +195,43 @@ async fn a_build_waits_for_room_and_takes_its_place_though_the_store_takes_nothi
     note::close(engine).await;
 }
 
-/// How often the documents of notes by "pebble" can't be made.
-static PEBBLES: AtomicUsize = AtomicUsize::new(0);
+/// Stumbles over what an index takes in, on the thread of the index: as often as `pebbles` says, and always while there is a
+/// `rock`.
+#[derive(Debug, Default)]
+struct Stones {
+    pebbles: AtomicUsize,
+    rock: AtomicBool,
+}
 
-/// Notes over which whoever makes their documents may stumble: those by "pebble" as often as [`PEBBLES`] says, those by
-/// "rock" always.
+impl Observer for Stones {
+    fn applied(&self, _: &Arc<str>, _: Duration) {
+        let left = |left: usize| left.checked_sub(1);
+        let pebble = self
+            .pebbles
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+        assert!(
+            pebble.is_err() && !self.rock.load(Ordering::SeqCst),
+            "a stone of the test"
+        );
+    }
+
+    fn holds_much(&self, _: &Arc<str>, _: u64) {
+        assert!(!self.rock.load(Ordering::SeqCst), "a stone of the test");
+    }
+}
+
+/// An engine whose indexes stumble over stones.
+async fn stony(directory: &Path) -> (Engine, Resources<Brittle>, Arc<Stones>) {
+    let stones = Arc::new(Stones::default());
+    let mut config = EngineConfig::new(directory);
+    config.observer = Arc::clone(&stones) as _;
+    // Every index is looked at when it begins.
+    config.large_index_from = 0;
+    let (engine, notes) = redesign::start_with(config).await;
+    (engine, notes, stones)
+}
+
+/// Notes in a table of their own.
 #[derive(Clone, Debug, PartialEq)]
 struct Brittle(Note);
 
@@ -207,16 +240,14 @@ impl Resource for Brittle {
     const NAME: &'static str = "note";
     const ID_FIELD: &'static str = "note_id";
 
+    fn definition() -> TableDefinition {
+        let mut definition = Note::definition();
+        definition.schema.name = Self::TABLE.to_owned();
+        definition
+    }
+
     fn id(&self) -> &str {
         self.0.id()
-    }
-
-    fn table() -> TableSchema {
-        key::hashed_table(Self::TABLE)
-    }
-
-    fn fields() -> Vec<Field> {
-        Note::fields()
     }
 
     fn to_columns(&self) -> Columns {
@@ -225,16 +256,6 @@ impl Resource for Brittle {
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         Note::from_columns(id, columns).map(Self)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        let left = || PEBBLES.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        let stumbles = match self.0.author.as_str() {
-            "pebble" => left().is_ok(),
-            author => author == "rock",
-        };
-        assert!(!stumbles, "a stone of the test");
-        self.0.to_document(document);
     }
 }
 
@@ -245,7 +266,7 @@ fn brittle(id: &str, author: &str) -> Brittle {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_goes_on_after_panics_that_pass() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (engine, notes) = redesign::start::<Brittle>(directory.path()).await;
+    let (engine, notes, stones) = stony(directory.path()).await;
     redesign::serving(&engine).await;
     notes
         .create(brittle("n1", "ada"), None, false)
@@ -253,13 +274,13 @@ async fn an_index_goes_on_after_panics_that_pass() {
         .expect("created");
     // The first ends in the opening of the same index, the second in one that is built anew.
     for panics in [1, 2] {
-        PEBBLES.store(panics, Ordering::SeqCst);
+        stones.pebbles.store(panics, Ordering::SeqCst);
         let id = format!("p{panics}");
         let written = notes.create(brittle(&id, "pebble"), None, false).await;
         let written = written.expect("created").sequence;
         let found = seen(&notes, None, written).await;
         assert_eq!(usize::try_from(found), Ok(1 + panics));
-        assert_eq!(PEBBLES.load(Ordering::SeqCst), 0);
+        assert_eq!(stones.pebbles.load(Ordering::SeqCst), 0);
     }
     redesign::serving(&engine).await;
     note::close(engine).await;
@@ -268,8 +289,9 @@ async fn an_index_goes_on_after_panics_that_pass() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_that_fails_again_and_again_says_so_and_holds_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (engine, notes) = redesign::start::<Brittle>(directory.path()).await;
+    let (engine, notes, stones) = stony(directory.path()).await;
     redesign::serving(&engine).await;
+    stones.rock.store(true, Ordering::SeqCst);
     notes
         .create(brittle("n1", "rock"), None, false)
         .await
@@ -310,6 +332,7 @@ async fn an_index_that_fails_again_and_again_says_so_and_holds_nothing() {
     within("the end of its hold on the log", released).await;
     // What it stumbles over goes, and the index is designed otherwise: that one is built, and holds the log again.
     notes.delete("n1", None).await.expect("deleted");
+    stones.rock.store(false, Ordering::SeqCst);
     notes
         .create(brittle("n2", "ada"), None, false)
         .await

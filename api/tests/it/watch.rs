@@ -1,19 +1,13 @@
 //! Watches: every change, in order, from any position.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use souk_api::{Error, Resources};
-use souk_engine::ChangeKind;
-use souk_engine::index::{Field, Object};
+use souk_api::Error;
 use souk_engine::read_ahead::{READ_AHEAD_BYTES_MAX, READS_MAX};
-use souk_engine::storage::TableSchema;
 use souk_engine::watch_places::WATCHES_MAX;
-use souk_engine::{
-    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, Resource, Tables,
-};
+use souk_engine::{ChangeKind, EngineError};
 use souk_proto::search::v1 as pb;
 
 use crate::note::{self, Note};
@@ -86,81 +80,20 @@ async fn a_watch_from_a_place_that_isnt_there_is_refused() {
     note::close(engine).await;
 }
 
-/// A note that is counted while it is in memory.
-#[derive(Debug, PartialEq)]
-struct Counted(Note);
-
-static ALIVE: AtomicUsize = AtomicUsize::new(0);
-
-impl Counted {
-    fn new(note: Note) -> Self {
-        ALIVE.fetch_add(1, Ordering::SeqCst);
-        Self(note)
-    }
-}
-
-impl Clone for Counted {
-    fn clone(&self) -> Self {
-        Self::new(self.0.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        ALIVE.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Resource for Counted {
-    const TABLE: &'static str = Note::TABLE;
-    const NAME: &'static str = Note::NAME;
-    const ID_FIELD: &'static str = Note::ID_FIELD;
-
-    fn id(&self) -> &str {
-        self.0.id()
-    }
-
-    fn table() -> TableSchema {
-        Note::table()
-    }
-
-    fn fields() -> Vec<Field> {
-        vec![Field::keyword("author")]
-    }
-
-    fn to_columns(&self) -> Columns {
-        self.0.to_columns()
-    }
-
-    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
-        Note::from_columns(id, columns).map(Self::new)
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document.push("author", self.0.author.as_str());
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_watches_hold_is_bounded_in_sum_and_none_loses_a_change() {
     const NOTES: usize = 24;
     const BYTES: usize = 512 << 10;
     const WATCHES: usize = 32;
     let directory = tempfile::tempdir().expect("a directory");
-    let config = EngineConfig::new(directory.path());
-    let opened = Engine::open(config, Tables::new().table::<Counted>()).await;
-    let engine = opened.expect("the engine opens");
-    let mut health = engine.health();
-    let served = health.wait_for(Health::is_serving).await.map(drop);
-    served.expect("the engine lives");
-    let notes: Resources<Counted> = Resources::new(&engine).expect("the table is declared");
+    let (engine, notes) = note::open(directory.path()).await;
     let mut sequences = Vec::new();
     for rank in 0..NOTES {
         let note = Note {
             text: "x".repeat(BYTES),
             ..Note::new(&format!("n{rank}"), "ada", rank as i64)
         };
-        let created = notes.create(Counted::new(note), None, false).await;
+        let created = notes.create(note, None, false).await;
         sequences.push(created.expect("created").sequence);
     }
     // The index has what it wants of them.
@@ -180,9 +113,10 @@ async fn what_watches_hold_is_bounded_in_sum_and_none_loses_a_change() {
         drop(event);
         watches.push(watch);
     }
-    let (held, most) = (ALIVE.load(Ordering::SeqCst), READ_AHEAD_BYTES_MAX.div_ceil(BYTES));
-    assert!(held <= most, "{held} of 512 KiB are held, at most {most} may be");
-    assert!(held > most / 2, "{held}: what is held is used");
+    let held = async || engine.figures().await.watched_ahead;
+    let now = held().await;
+    assert!(now <= READ_AHEAD_BYTES_MAX, "{now} bytes are held");
+    assert!(now > READ_AHEAD_BYTES_MAX / 2, "{now}: what is held is used");
     // In turns, so that they take from each other what they have read.
     for (at, sequence) in sequences.iter().enumerate().skip(1) {
         watches.truncate(if at < 3 { WATCHES } else { 4 });
@@ -190,10 +124,10 @@ async fn what_watches_hold_is_bounded_in_sum_and_none_loses_a_change() {
             let event = watch.next().await.expect("an event").expect("no error");
             assert_eq!((event.sequence, event.changes.len()), (*sequence, 1));
         }
-        assert!(ALIVE.load(Ordering::SeqCst) <= most);
+        assert!(held().await <= READ_AHEAD_BYTES_MAX);
     }
     drop(watches);
-    assert_eq!(ALIVE.load(Ordering::SeqCst), 0);
+    assert_eq!(held().await, 0);
     note::close(engine).await;
 }
 

@@ -2,26 +2,21 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
 use souk_storage::{
-    Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, RequestRecord, ReturnRow, Row,
-    RowOperation, RowWrite, WriteBatch,
+    Committed, Condition, ConditionFailure, Error as StoreError, PrimaryKey, ReturnRow, Row, RowOperation,
+    RowWrite, WriteBatch,
 };
-use tokio::sync::MutexGuard;
-use tracing::{Instrument as _, Span};
 
-use super::{Collection, not_found};
+use super::{Collection, key_of, not_found};
 use crate::error::{EngineError, Result};
 use crate::etag;
-use crate::handovers::{Lost, owners};
+use crate::handovers::{Lost, lost};
 use crate::key;
+use crate::owners::named_by;
 use crate::resource::{RequestId, Resource, Stored, Written};
 use crate::scope::Scope;
 use crate::stored::{Record, signed, to_row};
-use crate::trace;
-
-/// How often an update without etag is repeated when others were faster.
-const UPDATE_ATTEMPTS: u32 = 32;
+use crate::table::UPDATE_ATTEMPTS;
 
 /// Which call creates: the same request id under another call is another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,19 +37,17 @@ impl Creation {
     }
 }
 
-/// The turn of an attempt at a request: see [`Collection::attempt`].
-#[derive(Debug)]
-#[must_use = "the turn ends when it is dropped"]
-pub struct Attempt<'a> {
-    _turn: MutexGuard<'a, ()>,
-}
-
 impl<R: Resource> Collection<R> {
-    /// Waits for the turn of this attempt at a request, which lasts until what is given back is dropped: another attempt may be
-    /// on its way. For services that look at other rows before they write.
-    pub async fn attempt(&self, request_id: Option<RequestId>) -> Option<Attempt<'_>> {
-        let turn = self.open.attempts.take(&request_id?.id()).await?;
-        Some(Attempt { _turn: turn })
+    /// Refuses what the caller may not write, before a service looks up what it needs for it: what it finds would tell of
+    /// rows that the caller may not meet.
+    ///
+    /// # Errors
+    /// [`EngineError::NotOwn`], [`EngineError::NoOwnRows`].
+    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R>) -> Result<()> {
+        let scope = self.table.scope()?;
+        resources
+            .into_iter()
+            .try_for_each(|resource| check_written(&scope, resource))
     }
 
     /// What a creation with this request id answered the first time; `None` when there was none. For services that
@@ -73,8 +66,10 @@ impl<R: Resource> Collection<R> {
         let Some(id) = request_id else {
             return Ok(None);
         };
-        let request = request_record::<R>(id, creation, &self.scope()?);
-        let Some(committed) = self.inner.database.replayed(&request).await? else {
+        let request = self
+            .table
+            .request_record(id, creation.operation(), &self.table.scope()?);
+        let Some(committed) = self.table.inner.database.replayed(&request).await? else {
             return Ok(None);
         };
         let value = if omit {
@@ -129,15 +124,15 @@ impl<R: Resource> Collection<R> {
     }
 
     async fn rehearse_creation(&self, resource: R) -> Result<Written<Stored<R>>> {
-        self.scope()?.check_written(&resource)?;
-        let snapshot = self.snapshot(0).await?;
-        let key = R::key(resource.id())?;
-        if snapshot.get(&self.open.table, &key).await?.is_some() {
+        check_written(&self.table.scope()?, &resource)?;
+        let snapshot = self.table.snapshot(0).await?;
+        let key = key_of(&resource)?;
+        if snapshot.get(&self.table.open.table, &key).await?.is_some() {
             return Err(already_exists::<R>(resource.id()));
         }
-        let record = Record::created(self.inner.clock.now());
+        let record = Record::created(self.table.inner.clock.now());
         Ok(Written {
-            value: record.with(resource, 0, &self.inner.database),
+            value: record.with(resource, 0, &self.table.inner.database),
             sequence: signed(snapshot.sequence()),
         })
     }
@@ -150,27 +145,27 @@ impl<R: Resource> Collection<R> {
         answer: bool,
     ) -> Result<Written<Vec<Stored<R>>>> {
         check_distinct(&resources)?;
-        let scope = self.scope()?;
+        let scope = self.table.scope()?;
         resources
             .iter()
-            .try_for_each(|resource| scope.check_written(resource))?;
-        let record = Record::created(self.inner.clock.now());
+            .try_for_each(|resource| check_written(&scope, resource))?;
+        let record = Record::created(self.table.inner.clock.now());
         let mut batch = WriteBatch::new();
         for resource in &resources {
             let operation = RowOperation::Put {
-                key: R::key(resource.id())?,
+                key: key_of(resource)?,
                 columns: to_row(resource, record),
             };
-            let write = RowWrite::new(&self.open.table, operation, Condition::must_not_exist());
+            let write = RowWrite::new(&self.table.open.table, operation, Condition::must_not_exist());
             // Kept with the request: it is answered so again, whatever becomes of the rows.
             let keeps = answer && request_id.is_some();
             let returning = if keeps { ReturnRow::All } else { ReturnRow::None };
             batch = batch.row(write.returning(returning));
         }
         if let Some(id) = request_id {
-            batch = batch.request(request_record::<R>(id, creation, &scope));
+            batch = batch.request(self.table.request_record(id, creation.operation(), &scope));
         }
-        let committed = self.commit(batch).await.map_err(|error| {
+        let committed = self.table.commit(batch).await.map_err(|error| {
             let StoreError::ConditionFailed { write, .. } = error else {
                 return error.into();
             };
@@ -189,7 +184,7 @@ impl<R: Resource> Collection<R> {
                 first
             }
         } else {
-            let stored = |resource| record.with(resource, committed.sequence, &self.inner.database);
+            let stored = |resource| record.with(resource, committed.sequence, &self.table.inner.database);
             resources.into_iter().map(stored).collect()
         };
         Ok(Written {
@@ -200,10 +195,10 @@ impl<R: Resource> Collection<R> {
 
     /// The resources of a repeated request of which nothing was kept, an older version's: as they are by now.
     async fn answer_of_now(&self, resources: &[R]) -> Result<Vec<Stored<R>>> {
-        let keys = resources.iter().map(|resource| R::key(resource.id()));
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
-        let snapshot = self.inner.database.snapshot().await?;
-        Ok(self.read(&snapshot, &keys).await?.into_iter().flatten().collect())
+        let keys = resources.iter().map(key_of).collect::<Result<Vec<_>>>()?;
+        let snapshot = self.table.inner.database.snapshot().await?;
+        let rows = self.table.read(&snapshot, &keys).await?.into_iter().flatten();
+        rows.map(|row| Ok(self.resource(&row)?)).collect()
     }
 
     /// What the write of a repeated request answered the first time: the rows as it left them; none if it left them out, or an
@@ -224,29 +219,30 @@ impl<R: Resource> Collection<R> {
         etag: Option<&str>,
         change: impl Fn(R) -> Result<R, E> + Send + Sync,
     ) -> Result<Written<Stored<R>>, E> {
-        let scope = self.scope()?;
+        let scope = self.table.scope()?;
+        let places = self.table.open.owner_places();
         let changes = |row: &Row, current: R| -> Result<_, E> {
-            let mut lost = owners(&current);
             let changed = change(current)?;
-            lost.retain(|(field, owner)| changed.owner(field) != Some(owner.as_str()));
-            scope.check_written(&changed)?;
+            check_written(&scope, &changed)?;
             if changed.id() != id {
                 return Err(EngineError::Defect("an update changed the id of its resource").into());
             }
             let record = Record::of(row)
                 .map_err(EngineError::from)?
-                .changed(self.inner.clock.now());
-            let operation = RowOperation::Put {
-                key: row.key.clone(),
-                columns: to_row(&changed, record),
-            };
+                .changed(self.table.inner.clock.now());
+            let columns = to_row(&changed, record);
+            let lost = lost(row, &places, |place, owner| {
+                named_by(place, &columns) == Some(owner)
+            });
+            let key = row.key.clone();
+            let operation = RowOperation::Put { key, columns };
             let condition = Condition::revision(row.revision);
-            let batch = WriteBatch::of(&self.open.table, operation, condition);
+            let batch = WriteBatch::of(&self.table.open.table, operation, condition);
             Ok((batch, lost, (record, changed)))
         };
         let ((record, changed), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
         Ok(Written {
-            value: record.with(changed, sequence, &self.inner.database),
+            value: record.with(changed, sequence, &self.table.inner.database),
             sequence: signed(sequence),
         })
     }
@@ -256,12 +252,12 @@ impl<R: Resource> Collection<R> {
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`].
     pub async fn delete(&self, id: &str, etag: Option<&str>) -> Result<Written<()>> {
-        let scope = self.scope()?;
+        let scope = self.table.scope()?;
         if scope.is_limited() {
             // As it was looked at: the condition can't say whose it is.
             let deletes = |row: &Row, _| {
                 let condition = Condition::revision(row.revision);
-                Ok::<_, EngineError>((self.deletion(row.key.clone(), condition), Lost::new(), ()))
+                Ok::<_, EngineError>((self.table.deletion(row.key.clone(), condition), Lost::new(), ()))
             };
             let ((), sequence) = self.write_as_seen(&scope, id, etag, deletes).await?;
             return Ok(Written {
@@ -274,8 +270,8 @@ impl<R: Resource> Collection<R> {
             // An etag that isn't one equals no revision: no sequence gets there.
             condition.revision = Some(self.revision(given).unwrap_or(u64::MAX));
         }
-        let batch = self.deletion(R::key(id)?, condition);
-        match self.commit(batch).await {
+        let batch = self.table.deletion(key::hashed(id)?, condition);
+        match self.table.commit(batch).await {
             Ok(committed) => Ok(Written {
                 value: (),
                 sequence: signed(committed.sequence),
@@ -298,12 +294,12 @@ impl<R: Resource> Collection<R> {
         etag: Option<&str>,
         decide: impl Fn(&Row, R) -> Result<(WriteBatch, Lost, T), E> + Send + Sync,
     ) -> Result<(T, u64), E> {
-        let key = R::key(id).map_err(EngineError::from)?;
-        let _turn = self.open.turns.take(&key::to_document_key(&key)).await;
+        let key = key::hashed(id).map_err(EngineError::from)?;
+        let _turn = self.table.turn(&key).await;
         for _ in 0..UPDATE_ATTEMPTS {
             let (row, current) = self.look_at(scope, &key, id, etag).await?;
             let (batch, lost, decided) = decide(&row, current)?;
-            match self.commit_noted(batch, lost).await {
+            match self.table.commit_noted(batch, lost).await {
                 Ok(committed) => return Ok((decided, committed.sequence)),
                 // Somebody was faster: with an etag the next look says so; it may be another's by now, or gone.
                 Err(StoreError::ConditionFailed { .. }) => {}
@@ -326,13 +322,12 @@ impl<R: Resource> Collection<R> {
         id: &str,
         etag: Option<&str>,
     ) -> Result<(Row, R)> {
-        let snapshot = self.inner.database.snapshot().await?;
-        let row = self.access("get", snapshot.get(&self.open.table, key)).await?;
+        let snapshot = self.table.inner.database.snapshot().await?;
+        let row = snapshot.get(&self.table.open.table, key);
+        let row = self.table.access("get", row).await?;
+        let row = row.filter(|row| scope.sees(row));
         let row = row.ok_or_else(|| not_found::<R>(id))?;
         let current = self.resource(&row)?.resource;
-        if !scope.sees(&current) {
-            return Err(not_found::<R>(id));
-        }
         if let Some(given) = etag
             && self.revision(given) != Some(row.revision)
         {
@@ -343,54 +338,15 @@ impl<R: Resource> Collection<R> {
 
     /// The revision that an etag names, if one of this database does.
     fn revision(&self, etag: &str) -> Option<u64> {
-        etag::revision(etag, |revision| self.inner.database.history_of(revision))
-    }
-
-    /// Deletes a row; the log tells whose it was.
-    fn deletion(&self, key: PrimaryKey, condition: Condition) -> WriteBatch {
-        let write = RowWrite::new(&self.open.table, RowOperation::Delete { key }, condition);
-        WriteBatch::new().row(write.parting(R::OWNERS.iter().map(|(_, field)| *field)))
-    }
-
-    /// Commits a write, and notes who lost a row by it. That is a task of its own: a caller who gives up while the write waits
-    /// for the disk doesn't stop it.
-    async fn commit_noted(&self, batch: WriteBatch, lost: Lost) -> Result<Committed, StoreError> {
-        if lost.is_empty() {
-            return self.commit(batch).await;
-        }
-        let collection = self.clone();
-        let committing = async move {
-            let committed = collection.commit(batch).await?;
-            collection.open.handovers.note(&lost, committed.sequence);
-            Ok::<_, StoreError>(committed)
-        };
-        let committing = tokio::spawn(committing.in_current_span()).await;
-        committing.map_err(|_| StoreError::OutcomeUnknown {
-            reason: "the runtime shut down during the commit".to_owned(),
-        })?
-    }
-
-    async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
-        self.access("commit", async {
-            let batch = match trace::current_traceparent() {
-                Some(traceparent) => batch.trace(traceparent),
-                None => batch,
-            };
-            let committed = self.inner.database.write(batch).await?;
-            Span::current().record("souk.sequence", committed.sequence);
-            Ok(committed)
-        })
-        .await
+        etag::revision(etag, |revision| self.table.inner.database.history_of(revision))
     }
 }
 
-/// What is kept of a creation, to know it again.
-fn request_record<R: Resource>(id: RequestId, creation: Creation, scope: &Scope) -> RequestRecord {
-    RequestRecord {
-        id: id.id(),
-        fingerprint: scope.bind(id.fingerprint_for(R::TABLE, creation.operation())),
-        // The rows that are given back are kept, too.
-        reply: Bytes::new(),
+/// Refuses to write what the caller couldn't meet afterwards.
+fn check_written<R: Resource>(scope: &Scope, resource: &R) -> Result<()> {
+    match scope.is_limited() {
+        true => scope.check_written(R::NAME, &key_of(resource)?, &resource.to_columns().into_cells()),
+        false => Ok(()),
     }
 }
 

@@ -24,7 +24,6 @@ use super::{Keeping, folder, verify};
 use crate::design::Design;
 use crate::error::Result;
 use crate::index_state::Step;
-use crate::key;
 
 /// Rows and changes that are taken at a time.
 const RECORDS_PER_READ: usize = 2_000;
@@ -74,12 +73,12 @@ fn fill_from_feed(
     stop: &CancellationToken,
 ) -> Result<Option<(Index, IndexWriter)>> {
     let path = folder::of(&keeping.folder, design.fingerprint());
-    let feed = folder::feed_name(keeping.table.declaration.name, design.fingerprint());
+    let feed = folder::feed_name(keeping.table.name(), design.fingerprint());
     fs::create_dir_all(&keeping.folder).map_err(folder::refused("creating the folder of indexes"))?;
     if let Some(draft) = resume(keeping, design, &path, &feed, stop)? {
         match draft.run(stop) {
             Err(error) if is_lost(&error) => {
-                warn!(table = keeping.table.declaration.name, %error, "the build begins anew");
+                warn!(table = keeping.table.name(), %error, "the build begins anew");
             }
             filled => return filled,
         }
@@ -119,7 +118,7 @@ fn resume<'a>(
             return Ok(None);
         }
         Err(error @ IndexError::SchemaMismatch { .. }) => {
-            warn!(table = keeping.table.declaration.name, %error, "the build begins anew");
+            warn!(table = keeping.table.name(), %error, "the build begins anew");
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
@@ -137,7 +136,7 @@ fn resume<'a>(
         return Ok(None);
     };
     info!(
-        table = keeping.table.declaration.name,
+        table = keeping.table.name(),
         rows = resume.rows,
         "the build goes on"
     );
@@ -267,7 +266,7 @@ impl Draft<'_> {
 
     fn take(&mut self, batch: &FeedBatch) -> Result<()> {
         let records = batch.records.iter();
-        let operations: Vec<_> = records.filter_map(|record| self.operation(record)).collect();
+        let operations: Vec<_> = records.map(|record| self.operation(record)).collect();
         let rows = batch
             .records
             .iter()
@@ -276,14 +275,11 @@ impl Draft<'_> {
         Ok(self.writer.apply(operations)?)
     }
 
-    fn operation(&self, record: &FeedRecord) -> Option<Operation> {
-        let table = &self.keeping.table;
+    fn operation(&self, record: &FeedRecord) -> Operation {
         match (&record.row, record.kind) {
-            (Some(row), RecordKind::Base) => self.design.insert(&table.declaration, row),
-            (Some(row), RecordKind::Change(_)) => Some(self.design.upsert(&table.declaration, row)),
-            (None, _) => Some(Operation::Delete {
-                key: key::to_document_key(&record.key),
-            }),
+            (Some(row), RecordKind::Base) => self.design.insert(row),
+            (Some(row), RecordKind::Change(_)) => self.design.upsert(row),
+            (None, _) => self.design.delete(&record.key),
         }
     }
 
@@ -319,7 +315,7 @@ impl Draft<'_> {
     fn finish(&mut self, sequence: u64) -> Result<()> {
         self.writer.commit(sequence)?;
         self.writer.checkpoint()?;
-        let table = self.keeping.table.declaration.name;
+        let table = self.keeping.table.name();
         info!(table, rows = self.rows, sequence, "the index is built");
         Ok(())
     }

@@ -100,7 +100,7 @@ pub(super) fn is_of_this_history(keeping: &Keeping, path: &Path) -> Result<bool>
 
 /// The index in a folder, unless it can't be used; the log tells why.
 fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToken) -> Result<Option<Index>> {
-    let table = keeping.table.declaration.name;
+    let table = keeping.table.name();
     let options = keeping.index_options(design, stop);
     let index = match Index::open(path, design.schema.clone(), options) {
         Ok(index) => index,
@@ -150,7 +150,7 @@ fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToke
 
 /// Removes all indexes but those of some designs, and the feeds that only they need.
 pub(super) fn retain(keeping: &Keeping, designs: &[u64], feeds: &[u64]) -> Result<()> {
-    let table = keeping.table.declaration.name;
+    let table = keeping.table.name();
     let designs: Vec<String> = designs.iter().map(|each| format!("{each:016x}")).collect();
     for name in names(&keeping.folder)? {
         if !designs.contains(&name) {

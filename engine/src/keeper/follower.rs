@@ -148,7 +148,7 @@ impl Follower {
         self.keeping.state().set_applied(self.taken);
         self.serves = true;
         tracing::info!(
-            table = self.keeping.table.declaration.name,
+            table = self.keeping.table.name(),
             sequence = self.taken,
             "the index serves"
         );
@@ -231,7 +231,7 @@ impl Follower {
             "index.apply",
             otel.kind = "internal",
             db.system.name = "souk",
-            db.collection.name = self.keeping.table.declaration.name,
+            db.collection.name = self.keeping.table.name(),
             souk.sequence = self.taken,
             souk.operations = self.pending.operations(),
         );
@@ -243,7 +243,7 @@ impl Follower {
         self.keeping.expect(self.documents);
         self.keeping
             .observer
-            .applied(self.keeping.table.declaration.name, began.elapsed());
+            .applied(self.keeping.table.shared_name(), began.elapsed());
         self.pending = Pending::default();
         let segments = self.writer.segments();
         self.rhythm.committed(Instant::now(), began.elapsed(), segments);

@@ -9,7 +9,7 @@ use tracing::Span;
 
 use crate::design::Design;
 use crate::error::Result;
-use crate::table::OpenTable;
+use crate::open_table::OpenTable;
 use crate::trace;
 
 /// Most writes that a span links to.
@@ -55,12 +55,7 @@ impl Pending {
         let mut operations = Vec::new();
         for entry in entries {
             let change = entry.change_of(table.table.id())?;
-            operations.extend(
-                change
-                    .rows
-                    .iter()
-                    .map(|row| design.operation(&table.declaration, row)),
-            );
+            operations.extend(change.rows.iter().map(|row| design.operation(row)));
             if !change.rows.is_empty()
                 && self.traces.len() < LINKS_MAX
                 && let Some(trace) = change.trace

@@ -140,7 +140,7 @@ impl Supervisor {
     /// Keeps the index going until it is told to stop, or gives it up.
     pub(super) fn run(mut self, stop: &CancellationToken) {
         let keeping = Arc::clone(&self.keeping);
-        let table = keeping.table.declaration.name;
+        let table = keeping.table.name();
         while !stop.is_cancelled() {
             let Some(failure) = Failure::of(|| self.attempt(stop)) else {
                 return;
@@ -282,7 +282,7 @@ impl Supervisor {
     /// The index isn't tried again; the log isn't kept for it.
     fn give_up(mut self, reason: &str, stop: &CancellationToken) {
         let keeping = Arc::clone(&self.keeping);
-        let table = keeping.table.declaration.name;
+        let table = keeping.table.name();
         if keeping.builds(&self.design) {
             keeping.state().with_build(|build| {
                 build.step = Step::Failed(reason.to_owned());

@@ -5,17 +5,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use souk_index::{Field, FieldKind, Object, Query, SearchRequest};
-use souk_storage::{FreeSpace, TableSchema};
+use souk_index::{Field, FieldKind, Query, SearchRequest};
+use souk_storage::FreeSpace;
 use tempfile::TempDir;
 
 use super::*;
-use crate::collection::{Collection, Search};
+use crate::collection::Collection;
 use crate::columns::{ColumnReader, Columns, CorruptRow};
+use crate::definition::TableDefinition;
 use crate::engine::{Engine, EngineConfig, Health, Tables};
 use crate::index_change::IndexChange;
-use crate::key;
 use crate::resource::Resource;
+use crate::table::Search;
 
 /// A name on a tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,16 +27,12 @@ impl Resource for Leaf {
     const NAME: &'static str = "leaf";
     const ID_FIELD: &'static str = "leaf_id";
 
+    fn definition() -> TableDefinition {
+        TableDefinition::hashed(Self::TABLE).id_field(Field::keyword("leaf_id").key())
+    }
+
     fn id(&self) -> &str {
         &self.0
-    }
-
-    fn table() -> TableSchema {
-        key::hashed_table(Self::TABLE)
-    }
-
-    fn fields() -> Vec<Field> {
-        vec![Field::keyword("leaf_id").key()]
     }
 
     fn to_columns(&self) -> Columns {
@@ -44,10 +41,6 @@ impl Resource for Leaf {
 
     fn from_columns(id: &str, _: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
         Ok(Self(id.to_owned()))
-    }
-
-    fn to_document(&self, document: &mut Object) {
-        document.push("leaf_id", self.0.as_str());
     }
 }
 
@@ -114,8 +107,8 @@ impl Tree {
         assert!(in_time(seen).await, "{id}");
     }
 
-    fn table(&self) -> &Arc<OpenTable> {
-        self.engine.tables().next().expect("a table")
+    fn table(&self) -> Arc<OpenTable> {
+        self.engine.opened("leaves").expect("a table")
     }
 
     async fn changes(&self, change: IndexChange) {
@@ -161,7 +154,7 @@ async fn redesigned_in_between(next: IndexChange) {
     })
     .await;
     let chosen = tree.table().wanted().fingerprint();
-    let keeper = tree.engine.keeper(tree.table()).expect("a keeper");
+    let keeper = tree.engine.keeper(&tree.table()).expect("a keeper");
     let promoted = tokio::task::spawn_blocking(move || {
         matches!(keeper.keeping.promote(chosen), Promotion::Alone { .. })
     });

@@ -53,15 +53,13 @@ pub(super) struct TagsColumn {
     pub(super) tags: Vec<TagColumn>,
 }
 
-/// A label in a column. Labels without `unsure` are as they were before scores could be absent: 0 is a score.
+/// A label in a column.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TagColumn {
     #[prost(string, tag = "1")]
     tag: String,
-    #[prost(double, tag = "2")]
-    score: f64,
-    #[prost(bool, tag = "3")]
-    unsure: bool,
+    #[prost(double, optional, tag = "2")]
+    score: Option<f64>,
 }
 
 /// Faces in a column.
@@ -71,17 +69,15 @@ pub(super) struct FacesColumn {
     pub(super) faces: Vec<FaceColumn>,
 }
 
-/// A face in a column; `unsure` as with labels.
+/// A face in a column.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct FaceColumn {
     #[prost(string, tag = "1")]
     person: String,
-    #[prost(double, tag = "2")]
-    similarity: f64,
+    #[prost(double, optional, tag = "2")]
+    similarity: Option<f64>,
     #[prost(message, optional, tag = "3")]
     area: Option<pb::Box>,
-    #[prost(bool, tag = "4")]
-    unsure: bool,
 }
 
 /// Checks labels; the list isn't complete when there are violations.
@@ -169,8 +165,7 @@ fn area_to_wire(area: Area) -> pb::Box {
 pub(super) fn tag_to_column(tag: &Tag) -> TagColumn {
     TagColumn {
         tag: tag.tag.clone(),
-        score: tag.score.unwrap_or_default(),
-        unsure: tag.score.is_none(),
+        score: tag.score,
     }
 }
 
@@ -178,16 +173,15 @@ pub(super) fn tag_to_column(tag: &Tag) -> TagColumn {
 pub(super) fn tag_of_column(tag: TagColumn) -> Tag {
     Tag {
         tag: tag.tag,
-        score: (!tag.unsure).then_some(tag.score),
+        score: tag.score,
     }
 }
 
 pub(super) fn face_to_column(face: &Face) -> FaceColumn {
     FaceColumn {
         person: face.person.clone(),
-        similarity: face.similarity.unwrap_or_default(),
+        similarity: face.similarity,
         area: face.area.map(area_to_wire),
-        unsure: face.similarity.is_none(),
     }
 }
 
@@ -195,7 +189,7 @@ pub(super) fn face_to_column(face: &Face) -> FaceColumn {
 pub(super) fn face_of_column(face: FaceColumn) -> Face {
     Face {
         person: face.person,
-        similarity: (!face.unsure).then_some(face.similarity),
+        similarity: face.similarity,
         area: face.area.as_ref().map(read_area),
     }
 }

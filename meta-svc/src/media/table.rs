@@ -1,15 +1,58 @@
-//! Media items as rows.
+//! Media items as a table. Columns and search fields have the names of the message's fields.
 
 use prost::Message as _;
+use souk_access::Role;
 use souk_api::wire::message_of_column;
-use souk_engine::storage::TableSchema;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource as _, key};
+use souk_engine::index::{Analyzer, Field, FieldKind};
+use souk_engine::{
+    Attributes, ColumnReader, Columns, CorruptRow, Member, Resource as _, TableDefinition, ValueType,
+};
 
 use super::findings::{self, FacesColumn, TagsColumn};
 use super::{Media, MediaKind};
 
-pub(super) fn schema() -> TableSchema {
-    key::hashed_table(Media::TABLE)
+pub(super) fn definition() -> TableDefinition {
+    let tags = [
+        Member::new(1, "tag", ValueType::String),
+        Member::new(2, "score", ValueType::Double),
+    ];
+    let faces = [
+        Member::new(1, "person", ValueType::String),
+        Member::new(2, "similarity", ValueType::Double),
+    ];
+    let title = Field::text("title", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword);
+    TableDefinition::hashed(Media::TABLE)
+        .owner(Role::User.word(), "user_id")
+        .column("duration", ValueType::Duration)
+        .column("created_at", ValueType::Time)
+        .column("position", ValueType::Point)
+        .column("tags", ValueType::objects(tags))
+        .column("faces", ValueType::objects(faces))
+        .column("attributes", ValueType::Attributes)
+        .id_field(Field::keyword("media_id"))
+        .field(Field::keyword("user_id"))
+        .field(Field::keyword("type"))
+        .field(title)
+        .field(Field::keyword("format"))
+        .field(Field::long("size_bytes"))
+        .field(Field::long("width"))
+        .field(Field::long("height"))
+        // In seconds.
+        .field(Field::double("duration"))
+        .field(Field::date("created_at"))
+        .field(Field::geo_point("position"))
+        .field(Field::keyword("camera"))
+        .field(Field::keyword("uri"))
+        .field(Field::keyword("md5"))
+        .field(Field::nested(
+            "tags",
+            vec![Field::keyword("tag"), Field::double("score")],
+        ))
+        .field(Field::nested(
+            "faces",
+            vec![Field::keyword("person"), Field::double("similarity")],
+        ))
+        .field(Field::attributes("attributes"))
 }
 
 pub(super) fn to_columns(media: &Media) -> Columns {

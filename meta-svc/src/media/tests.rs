@@ -3,8 +3,8 @@ use prost_types::{Duration, FieldMask};
 use souk_api::Error;
 use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
 use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::Stored;
 use souk_engine::index::{FieldValue, GeoPoint, Object};
-use souk_engine::{Resource as _, Stored};
 use souk_proto::media::v1 as pb;
 
 use super::{Area, Face, Media, MediaKind, Tag, findings, wire};
@@ -198,8 +198,7 @@ fn a_document_speaks_in_words_and_seconds() {
         faces: Vec::new(),
         ..any_media(&mut random())
     };
-    let mut document = Object::new();
-    media.to_document(&mut document);
+    let document = souk_api::testing::document(&media);
     assert_eq!(document.values("type"), [FieldValue::from("video")]);
     assert_eq!(document.values("duration"), [FieldValue::Double(1.5)]);
     let object = Object::new().with("tag", "开心").with("score", 0.9);

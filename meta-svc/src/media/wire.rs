@@ -222,7 +222,7 @@ pub(super) fn page(page: SearchPage<Media>) -> pb::SearchMediaResponse {
     }
 }
 
-pub(super) fn block(block: ExportBlock<Media>) -> pb::ExportMediaResponse {
+pub(super) fn block(block: ExportBlock<Stored<Media>>) -> pb::ExportMediaResponse {
     pb::ExportMediaResponse {
         media: all(block.items),
         resume_token: block.resume_token,
@@ -238,7 +238,7 @@ fn watched(change: ResourceChange<Media>) -> pb::MediaChange {
     }
 }
 
-pub(super) fn event(event: WatchEvent<Media>) -> pb::WatchMediaResponse {
+pub(super) fn event(event: WatchEvent<ResourceChange<Media>>) -> pb::WatchMediaResponse {
     pb::WatchMediaResponse {
         sequence: event.sequence,
         commit_time: Some(time_to_wire(event.commit_time)),

@@ -1,16 +1,44 @@
-//! Orders as rows.
+//! Orders as a table. Columns and search fields have the names of the message's fields.
 
-use souk_engine::storage::{SecondaryIndexSchema, TableSchema};
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource as _, key};
+use souk_access::Role;
+use souk_engine::index::{Analyzer, Field, FieldKind};
+use souk_engine::storage::SecondaryIndexSchema;
+use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource as _, TableDefinition, ValueType};
 
 use super::Order;
 
 /// The secondary index that lists a consumer's orders by time.
 pub(super) const BY_CONSUMER: &str = "by_consumer";
 
-pub(super) fn schema() -> TableSchema {
-    let by_consumer = SecondaryIndexSchema::new(BY_CONSUMER, ["consumer_id", "order_time"]);
-    key::hashed_table(Order::TABLE).index(by_consumer)
+pub(super) fn definition() -> TableDefinition {
+    TableDefinition::hashed(Order::TABLE)
+        .secondary(SecondaryIndexSchema::new(
+            BY_CONSUMER,
+            ["consumer_id", "order_time"],
+        ))
+        .owner(Role::Consumer.word(), "consumer_id")
+        .owner(Role::Seller.word(), "salesperson_id")
+        .column("order_time", ValueType::Time)
+        .column("pay_time", ValueType::Time)
+        .column("attributes", ValueType::Attributes)
+        .id_field(Field::keyword("order_id").key())
+        .field(Field::keyword("consumer_id"))
+        .field(Field::keyword("consumer_name"))
+        .field(Field::keyword("salesperson_id"))
+        .field(Field::keyword("salesperson_name"))
+        .field(Field::keyword("product_id"))
+        .field(Field::text("product_name", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword))
+        .field(Field::keyword("product_brand"))
+        .field(Field::keyword("product_type"))
+        .field(Field::date("order_time"))
+        .field(Field::date("pay_time"))
+        .field(Field::boolean("paid"))
+        // Money is exact: LONG, where DOUBLE would round above 2^53.
+        .field(Field::long("unit_price_cents"))
+        .field(Field::long("quantity"))
+        .field(Field::long("total_price_cents"))
+        .field(Field::keyword("currency_code"))
+        .field(Field::attributes("attributes"))
 }
 
 pub(super) fn to_columns(order: &Order) -> Columns {

@@ -234,7 +234,7 @@ pub(super) fn page(page: SearchPage<Order>) -> pb::SearchOrdersResponse {
     }
 }
 
-pub(super) fn block(block: ExportBlock<Order>) -> pb::ExportOrdersResponse {
+pub(super) fn block(block: ExportBlock<Stored<Order>>) -> pb::ExportOrdersResponse {
     pb::ExportOrdersResponse {
         orders: all(block.items),
         resume_token: block.resume_token,
@@ -250,7 +250,7 @@ fn watched(change: ResourceChange<Order>) -> pb::OrderChange {
     }
 }
 
-pub(super) fn event(event: WatchEvent<Order>) -> pb::WatchOrdersResponse {
+pub(super) fn event(event: WatchEvent<ResourceChange<Order>>) -> pb::WatchOrdersResponse {
     pb::WatchOrdersResponse {
         sequence: event.sequence,
         commit_time: Some(time_to_wire(event.commit_time)),

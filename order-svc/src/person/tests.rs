@@ -45,7 +45,10 @@ fn people_come_back_from_rows_and_from_the_wire() {
 
 #[test]
 fn the_two_parts_are_two_tables() {
-    assert_ne!(Person::<Consumer>::table(), Person::<Salesperson>::table());
+    assert_ne!(
+        Person::<Consumer>::definition(),
+        Person::<Salesperson>::definition()
+    );
     assert_ne!(Person::<Consumer>::NAME, Person::<Salesperson>::NAME);
 }
 

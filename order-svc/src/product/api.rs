@@ -7,7 +7,7 @@ use souk_proto::order::v1 as pb;
 use souk_proto::order::v1::product_service_server::ProductService;
 use tonic::{Request, Response, Status};
 
-use super::{Product, document, wire};
+use super::{Product, table, wire};
 
 /// Products over gRPC.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl ProductService for ProductApi {
             center: None,
             min_sequence: request.min_sequence,
         };
-        let page = self.products.suggest(wanted, &document::SUGGEST).await?;
+        let page = self.products.suggest(wanted, &table::SUGGEST).await?;
         Ok(Response::new(wire::suggested(page)))
     }
 

@@ -12,7 +12,7 @@ use souk_proto::shop::v1::shop_service_server::ShopService;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::{Shop, document, wire};
+use super::{Shop, table, wire};
 
 /// Shops over gRPC.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl ShopService for ShopApi {
     ) -> Result<Response<pb::NearbyShopsResponse>, Status> {
         let request = request.into_inner();
         let near = NearbyRequest {
-            field: document::POSITION,
+            field: table::POSITION,
             center: request.center,
             max_distance_meters: request.max_distance_meters,
             query: request.query,
@@ -167,7 +167,7 @@ impl ShopService for ShopApi {
             center: request.center,
             min_sequence: request.min_sequence,
         };
-        let page = self.shops.suggest(wanted, &document::SUGGEST).await?;
+        let page = self.shops.suggest(wanted, &table::SUGGEST).await?;
         Ok(Response::new(wire::suggested(page)))
     }
 
@@ -181,13 +181,13 @@ impl ShopService for ShopApi {
             Size::H3Resolution(resolution) => ClusterSize::Resolution(resolution),
         });
         let wanted = ClusterRequest {
-            field: document::POSITION,
+            field: table::POSITION,
             viewport: request.viewport,
             size,
             query: request.query,
             aggregations: request.aggregations,
             best_by: request.best_by,
-            best_field: document::RATING,
+            best_field: table::RATING,
             max_clusters: request.max_clusters,
             min_sequence: request.min_sequence,
         };

@@ -1,12 +1,51 @@
-//! Shops as rows.
+//! Shops as a table. Columns and search fields have the names of the message's fields.
 
-use souk_engine::storage::TableSchema;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource as _, key};
+use souk_api::{SuggestFields, SuggestOrder};
+use souk_engine::index::{Analyzer, Field, FieldKind};
+use souk_engine::{
+    Attributes, ColumnReader, Columns, CorruptRow, Reading, Resource as _, Source, TableDefinition, ValueType,
+};
 
 use super::Shop;
 
-pub(super) fn schema() -> TableSchema {
-    key::hashed_table(Shop::TABLE)
+/// The field that shops are near by.
+pub(super) const POSITION: &str = "position";
+/// The field that the best shop is known by.
+pub(super) const RATING: &str = "rating";
+/// The name in lower case, by which names are suggested.
+const NAME_FOLDED: &str = "name_folded";
+
+/// How shops' names are suggested.
+pub(super) const SUGGEST: SuggestFields<'static> = SuggestFields {
+    folded: NAME_FOLDED,
+    written: "name.keyword",
+    words: "name",
+    order: SuggestOrder::HighestOrNearest {
+        highest: RATING,
+        position: POSITION,
+    },
+};
+
+pub(super) fn definition() -> TableDefinition {
+    let folded = Source::column("name").read(Reading::Folded);
+    TableDefinition::hashed(Shop::TABLE)
+        .column(POSITION, ValueType::Point)
+        .column("tags", ValueType::strings())
+        .column("attributes", ValueType::Attributes)
+        .id_field(Field::keyword("shop_id").key())
+        .field(Field::text("name", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword))
+        .field_from(Field::keyword(NAME_FOLDED), folded)
+        .field(Field::keyword("type"))
+        .field(Field::geo_point(POSITION))
+        .field(Field::double(RATING))
+        // Money is exact: LONG, where DOUBLE would round above 2^53.
+        .field(Field::long("average_price_cents"))
+        .field(Field::text("address", Analyzer::MaxWord).sub_field("keyword", FieldKind::Keyword))
+        .field(Field::keyword("city"))
+        .field(Field::keyword("phone"))
+        .field(Field::keyword("opening_hours"))
+        .field(Field::keyword("tags").array())
+        .field(Field::attributes("attributes"))
 }
 
 pub(super) fn to_columns(shop: &Shop) -> Columns {

@@ -227,7 +227,7 @@ pub(super) fn suggested(page: SuggestPage) -> pb::SuggestShopsResponse {
     }
 }
 
-pub(super) fn block(block: ExportBlock<Shop>) -> pb::ExportShopsResponse {
+pub(super) fn block(block: ExportBlock<Stored<Shop>>) -> pb::ExportShopsResponse {
     pb::ExportShopsResponse {
         shops: all(block.items),
         resume_token: block.resume_token,
@@ -243,7 +243,7 @@ fn watched(change: ResourceChange<Shop>) -> pb::ShopChange {
     }
 }
 
-pub(super) fn event(event: WatchEvent<Shop>) -> pb::WatchShopsResponse {
+pub(super) fn event(event: WatchEvent<ResourceChange<Shop>>) -> pb::WatchShopsResponse {
     pb::WatchShopsResponse {
         sequence: event.sequence,
         commit_time: Some(time_to_wire(event.commit_time)),

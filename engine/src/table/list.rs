@@ -1,19 +1,18 @@
 //! Lists by a secondary index.
 
-use souk_storage::{Direction, IndexPosition, Value};
+use souk_storage::{Direction, IndexPosition, Row, Value};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Collection;
+use super::TableHandle;
 use crate::error::{EngineError, Result};
-use crate::resource::{Resource, Stored};
 use crate::stored::signed;
 use crate::token::{self, TokenKind};
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ListPage<R> {
-    /// The resources in the order of the secondary index.
-    pub items: Vec<Stored<R>>,
+pub struct ListPage<T> {
+    /// The rows or resources in the order of the secondary index.
+    pub items: Vec<T>,
     /// Gives the next page; empty at the end.
     pub next_page_token: String,
     /// The last write that the list sees.
@@ -29,7 +28,7 @@ pub struct ListQuery<'a> {
     pub prefix: &'a [Value],
     /// Which way.
     pub direction: Direction,
-    /// How many resources.
+    /// How many.
     pub page_size: usize,
     /// The token of the page before; empty for the first.
     pub page_token: &'a str,
@@ -39,7 +38,7 @@ pub struct ListQuery<'a> {
 
 impl ListQuery<'_> {
     /// What a page token belongs to: with the columns, as the index may have had others under its name.
-    fn fingerprint(&self, table: &str, columns: &[String]) -> u64 {
+    fn fingerprint(&self, table: u64, columns: &[String]) -> u64 {
         let mut hash = Xxh3::new();
         // Debug of these types is a complete spelling.
         hash.update(
@@ -53,17 +52,17 @@ impl ListQuery<'_> {
     }
 }
 
-impl<R: Resource> Collection<R> {
-    /// Lists resources by a secondary index: no search involved, always the latest writes.
+impl TableHandle {
+    /// Lists rows by a secondary index: no search involved, always the latest writes.
     ///
     /// # Errors
     /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`].
-    pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<R>> {
+    pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<Row>> {
         let scope = self.scope()?;
-        let indexes = &self.open.declaration.table.indexes;
-        let index = indexes.iter().find(|index| index.name == request.index);
+        let schema = self.open.table.schema();
+        let index = schema.indexes.iter().find(|index| index.name == request.index);
         let columns = index.map_or(&[][..], |index| &index.columns);
-        let fingerprint = scope.bind(request.fingerprint(R::TABLE, columns));
+        let fingerprint = scope.bind(request.fingerprint(self.fingerprint(), columns));
         let after = match request.page_token {
             "" => None,
             sealed => {

@@ -7,27 +7,26 @@ use souk_index::{
     SearchRequest, SearchResult, Searcher, SortValue, Total,
 };
 use souk_storage::limits::MAX_MULTI_GET_ROWS;
-use souk_storage::{PrimaryKey, Snapshot};
+use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
-use super::{Collection, MIN_SEQUENCE};
+use super::{MIN_SEQUENCE, TableHandle};
 use crate::error::{EngineError, Result};
 use crate::key;
-use crate::resource::{Resource, Stored};
 use crate::scope::Scope;
 use crate::stored::signed;
 use crate::trace;
 use crate::views::{self, View, ViewToken};
 
-/// A search of a collection.
+/// A search of a table.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// What the index is asked.
     pub request: SearchRequest,
     /// The write that the search has to see; 0 is any.
     pub min_sequence: u64,
-    /// Whether hits show their resources.
-    pub resources: bool,
+    /// Whether hits show their rows.
+    pub rows: bool,
     /// What to mark in hits.
     pub highlight: Option<Highlight>,
     /// How long to keep what the search sees for the pages that follow.
@@ -35,13 +34,13 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search of what is there now, whose hits show their resources.
+    /// A search of what is there now, whose hits show their rows.
     #[must_use]
     pub fn new(request: SearchRequest) -> Self {
         Self {
             request,
             min_sequence: 0,
-            resources: true,
+            rows: true,
             highlight: None,
             keep_view: None,
         }
@@ -50,9 +49,9 @@ impl Search {
 
 /// A page of hits.
 #[derive(Clone, Debug)]
-pub struct SearchResults<R> {
+pub struct SearchResults<H> {
     /// The hits in order.
-    pub hits: Vec<SearchHit<R>>,
+    pub hits: Vec<H>,
     /// Gives the next page; empty at the end.
     pub next_page_token: String,
     /// How many hits there are, if asked for.
@@ -65,13 +64,27 @@ pub struct SearchResults<R> {
     pub profile: Option<SearchProfile>,
 }
 
+impl<H> SearchResults<H> {
+    /// The same page with other hits.
+    pub(crate) fn try_map<T, E>(self, map: impl FnMut(H) -> Result<T, E>) -> Result<SearchResults<T>, E> {
+        Ok(SearchResults {
+            hits: self.hits.into_iter().map(map).collect::<Result<_, E>>()?,
+            next_page_token: self.next_page_token,
+            total: self.total,
+            aggregations: self.aggregations,
+            sequence: self.sequence,
+            profile: self.profile,
+        })
+    }
+}
+
 /// One hit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SearchHit<R> {
-    /// The resource, if it is shown.
-    pub resource: Option<Stored<R>>,
-    /// Its id.
-    pub id: String,
+pub struct RowHit {
+    /// The row, if it is shown.
+    pub row: Option<Row>,
+    /// The key of its document: [`TableHandle::key_of`] gives the row's.
+    pub key: Vec<u8>,
     /// Its score; `None` when the order doesn't need one.
     pub score: Option<f64>,
     /// The values by which it was sorted, in the order of the search's sorts.
@@ -110,17 +123,17 @@ pub struct IndexAnswer {
     searched: Duration,
 }
 
-impl<R: Resource> Collection<R> {
-    /// Finds resources.
+impl TableHandle {
+    /// Finds rows.
     ///
-    /// Hits show the resource as it is now: one that was deleted after the index saw it is left out, one that was
+    /// Hits show the row as it is now: one that was deleted after the index saw it is left out, one that was
     /// changed is shown changed. In a view that is kept for several pages, now is when the view was taken.
     ///
     /// # Errors
-    /// [`EngineError::Index`] when the index refuses the search, [`EngineError::IndexBuilding`],
-    /// [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
+    /// [`EngineError::Index`] when the index refuses the search, [`EngineError::NotSearched`],
+    /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
     /// [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
-    pub async fn search(&self, mut search: Search) -> Result<SearchResults<R>> {
+    pub async fn search(&self, mut search: Search) -> Result<SearchResults<RowHit>> {
         let kept = self.kept_view(&mut search)?;
         let highlighter = search
             .highlight
@@ -129,7 +142,7 @@ impl<R: Resource> Collection<R> {
         let view = kept.as_ref().map(|(_, view)| view);
         let answer = self.answer(search.request, search.min_sequence, view).await?;
         let began = Instant::now();
-        let full = search.resources;
+        let full = search.rows;
         // Whoever may not meet all rows isn't told the ids of others' either.
         let needed = full || self.scope()?.is_limited();
         let shows = !answer.result.hits.is_empty() && (needed || highlighter.is_some());
@@ -159,9 +172,9 @@ impl<R: Resource> Collection<R> {
                 // Deleted since the index saw it, or another's.
                 continue;
             }
-            hits.push(SearchHit {
-                resource: row.filter(|_| full),
-                id: Self::id_of(&hit.key)?,
+            hits.push(RowHit {
+                row: row.filter(|_| full),
+                key: hit.key,
                 score: hit.score.map(f64::from),
                 sort_values: hit.sort_values,
                 highlights,
@@ -183,10 +196,10 @@ impl<R: Resource> Collection<R> {
         })
     }
 
-    /// Searches the index alone, as far as the call may meet it. [`Collection::rows`] are behind the keys of its hits.
+    /// Searches the index alone, as far as the call may meet it. [`TableHandle::rows`] are behind the keys of its hits.
     ///
     /// # Errors
-    /// As [`Collection::search`].
+    /// As [`TableHandle::search`].
     pub async fn find(&self, request: SearchRequest, min_sequence: u64) -> Result<IndexAnswer> {
         self.answer(request, min_sequence, None).await
     }
@@ -194,7 +207,7 @@ impl<R: Resource> Collection<R> {
     /// The view that the token of a search is for, with its number: the index's own token is left in its place.
     fn kept_view(&self, search: &mut Search) -> Result<Option<(u64, View)>> {
         let scope = self.scope()?;
-        let fingerprint = scope.bind(views::fingerprint(R::TABLE));
+        let fingerprint = scope.bind(self.fingerprint());
         let token = search.request.after.as_deref();
         let Some(token) = token.and_then(|token| ViewToken::open(fingerprint, token)) else {
             return Ok(None);
@@ -240,7 +253,7 @@ impl<R: Resource> Collection<R> {
             }
             (None, None) => return Ok(inner),
         };
-        let fingerprint = self.scope()?.bind(views::fingerprint(R::TABLE));
+        let fingerprint = self.scope()?.bind(self.fingerprint());
         Ok(ViewToken { number, inner }.seal(fingerprint))
     }
 
@@ -257,7 +270,7 @@ impl<R: Resource> Collection<R> {
                 otel.kind = "internal",
                 db.system.name = "souk",
                 db.operation.name = "search",
-                db.collection.name = R::TABLE,
+                db.collection.name = self.name(),
                 souk.min_sequence = min_sequence,
                 souk.sequence = tracing::field::Empty,
                 souk.hits = tracing::field::Empty,
@@ -318,15 +331,10 @@ impl<R: Resource> Collection<R> {
     async fn highlights(
         &self,
         highlighter: Highlighter,
-        rows: &[Option<Stored<R>>],
+        rows: &[Option<Row>],
     ) -> Result<Vec<Vec<(String, Vec<Fragment>)>>> {
-        let document = |row: &Option<Stored<R>>| {
-            let mut document = Object::new();
-            if let Some(stored) = row {
-                stored.resource.to_document(&mut document);
-            }
-            document
-        };
+        let design = self.open.served();
+        let document = |row: &Option<Row>| row.as_ref().map_or_else(Object::new, |row| design.fields(row));
         let documents: Vec<Object> = rows.iter().map(document).collect();
         let mark = move |cancellation: &Cancellation| {
             let fragments = |document| highlighter.fragments(document, cancellation);
@@ -338,33 +346,30 @@ impl<R: Resource> Collection<R> {
         Ok(self.inner.searches.run(self.wait(), mark).await??)
     }
 
-    /// The resources behind the keys of documents, as they are at `sequence` or later: those that the call may meet.
+    /// The rows behind the keys of documents, as they are at `sequence` or later: those that the call may meet.
     ///
     /// # Errors
     /// What the store refuses.
-    pub async fn rows(&self, document_keys: &[&[u8]], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
+    pub async fn rows(&self, document_keys: &[&[u8]], sequence: u64) -> Result<Vec<Option<Row>>> {
         if document_keys.is_empty() {
             return Ok(Vec::new());
         }
         let keys = document_keys.iter().map(|key| primary_key(key));
         let keys: Vec<PrimaryKey> = keys.collect::<Result<_>>()?;
         let snapshot = self.snapshot(sequence).await?;
-        let mut resources = Vec::with_capacity(keys.len());
+        let mut rows = Vec::with_capacity(keys.len());
         for part in keys.chunks(MAX_MULTI_GET_ROWS) {
-            resources.append(&mut self.read(&snapshot, part).await?);
+            rows.append(&mut self.read(&snapshot, part).await?);
         }
-        Ok(resources)
+        Ok(rows)
     }
 
-    /// The id of the resource behind a document's key.
+    /// The key of the row behind a document's key.
     ///
     /// # Errors
-    /// When the key isn't one of the table's.
-    pub fn id_of(document_key: &[u8]) -> Result<String> {
-        if let Some(id) = key::hashed_document_id(document_key) {
-            return Ok(id.to_owned());
-        }
-        Ok(R::id_of(&primary_key(document_key)?)?)
+    /// When the key isn't one of a document.
+    pub fn key_of(document_key: &[u8]) -> Result<PrimaryKey> {
+        primary_key(document_key)
     }
 }
 

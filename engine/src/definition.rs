@@ -1,0 +1,180 @@
+//! Table definitions: what a table is, as a value from which everything that the engine does with it follows.
+//!
+//! A definition holds the store's [`TableSchema`] (name, key, options, secondary indexes) and what the engine adds to it: how
+//! the values of columns are to be read, what is searched and where each field comes from, and whose a row is. It comes from
+//! code ([`crate::Resource::definition`]), or from the [catalog](crate::Engine::create_table).
+
+pub(crate) mod check;
+mod source;
+mod value_type;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use souk_index::Field;
+use souk_storage::{SecondaryIndexSchema, TableSchema};
+
+pub use self::source::{Reading, Source, TimeUnit};
+pub use self::value_type::{ColumnDefinition, Member, ValueType};
+use crate::key::{self, ID_COLUMN};
+
+/// Most declared columns of a table.
+pub const MAX_COLUMNS: usize = 1_024;
+/// Most kinds of owners of a table.
+pub const MAX_OWNERS: usize = 8;
+/// Longest path of a source into what a column holds, in names.
+pub const MAX_PATH_NAMES: usize = 16;
+/// Longest definition as the catalog keeps it, bytes.
+pub const MAX_DEFINITION_BYTES: usize = 256 << 10;
+/// Deepest nesting of a [`ValueType`].
+pub const MAX_VALUE_LEVELS: usize = 8;
+
+/// See the module's documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDefinition {
+    /// Name, key, options and secondary indexes.
+    pub schema: TableSchema,
+    /// What one row is called in messages, for example `order`.
+    pub item: String,
+    /// How the values of columns are read. Tables are free of a schema: a column that isn't here holds what its cells say.
+    pub columns: Vec<ColumnDefinition>,
+    /// What is searched; `None` is a table without search index.
+    pub search: Option<SearchIndexDefinition>,
+    /// Whose a row is. A kind of owner that isn't here has no rows of its own: its calls are refused.
+    pub owners: Vec<OwnerDefinition>,
+}
+
+/// What is searched in a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchIndexDefinition {
+    /// The fields.
+    pub fields: Vec<Field>,
+    /// Where the values of top-level fields come from. A field that isn't here comes from the column, or key column, of its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, Source>,
+    /// To be raised to have the index built anew.
+    #[serde(default)]
+    pub version: u32,
+}
+
+impl SearchIndexDefinition {
+    /// Where the values of a top-level field come from.
+    #[must_use]
+    pub fn source(&self, field: &str) -> Source {
+        let given = self.sources.get(field).cloned();
+        given.unwrap_or_else(|| Source::column(field))
+    }
+
+    /// Adds a field that comes from the column of its name.
+    #[must_use]
+    pub fn field(mut self, field: Field) -> Self {
+        self.fields.push(field);
+        self
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn field_from(mut self, field: Field, source: Source) -> Self {
+        self.sources.insert(field.name().to_owned(), source);
+        self.field(field)
+    }
+}
+
+/// A kind of owner that has rows of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerDefinition {
+    /// The kind of owner, for example `consumer`.
+    pub kind: String,
+    /// The KEYWORD field that names the owner; it comes from a column or key column as it is.
+    pub field: String,
+}
+
+impl TableDefinition {
+    /// A table of a schema, without search index.
+    #[must_use]
+    pub fn new(schema: TableSchema) -> Self {
+        Self {
+            schema,
+            item: "row".to_owned(),
+            columns: Vec::new(),
+            search: None,
+            owners: Vec::new(),
+        }
+    }
+
+    /// A table whose rows have an id, by which they are spread over the key space: see [`key::hashed`].
+    #[must_use]
+    pub fn hashed(name: &str) -> Self {
+        Self::new(key::hashed_table(name))
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.schema.name
+    }
+
+    /// Names what one row is called in messages.
+    #[must_use]
+    pub fn item(mut self, item: impl Into<String>) -> Self {
+        self.item = item.into();
+        self
+    }
+
+    /// Declares how a column's values are read.
+    #[must_use]
+    pub fn column(mut self, name: impl Into<String>, value: ValueType) -> Self {
+        let name = name.into();
+        self.columns.push(ColumnDefinition { name, value });
+        self
+    }
+
+    /// Adds a secondary index.
+    #[must_use]
+    pub fn secondary(mut self, index: SecondaryIndexSchema) -> Self {
+        self.schema = self.schema.index(index);
+        self
+    }
+
+    /// Adds a search field that comes from the column of its name.
+    #[must_use]
+    pub fn field(mut self, field: Field) -> Self {
+        let search = self.search.get_or_insert_default();
+        search.fields.push(field);
+        self
+    }
+
+    /// Adds a search field.
+    #[must_use]
+    pub fn field_from(mut self, field: Field, source: Source) -> Self {
+        let search = self.search.get_or_insert_default();
+        search.sources.insert(field.name().to_owned(), source);
+        search.fields.push(field);
+        self
+    }
+
+    /// Adds a search field with the id of a [hashed](Self::hashed) table.
+    #[must_use]
+    pub fn id_field(self, field: Field) -> Self {
+        self.field_from(field, Source::column(ID_COLUMN))
+    }
+
+    /// Lets a kind of owner have rows of its own.
+    #[must_use]
+    pub fn owner(mut self, kind: impl Into<String>, field: impl Into<String>) -> Self {
+        let (kind, field) = (kind.into(), field.into());
+        self.owners.push(OwnerDefinition { kind, field });
+        self
+    }
+
+    /// Whether its keys are those of [`key::hashed`].
+    #[must_use]
+    pub fn is_hashed(&self) -> bool {
+        key::is_hashed(&self.schema)
+    }
+
+    /// The names of its key columns.
+    pub(crate) fn key_columns(&self) -> Vec<String> {
+        self.schema.key.iter().map(|(name, _)| name.clone()).collect()
+    }
+}

@@ -1,0 +1,198 @@
+//! What can't be a table is refused before anything is made of it.
+
+use souk_index::{FieldKind, Schema};
+
+use super::{
+    ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_VALUE_LEVELS, Reading,
+    SearchIndexDefinition, TableDefinition, ValueType,
+};
+use crate::error::{EngineError, Result};
+
+/// What the engine's own names begin with.
+const OWN: char = '_';
+
+impl TableDefinition {
+    /// Refuses a definition that can't be a table. The store checks its schema.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`]; [`souk_index::Error::InvalidSchema`].
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.name().starts_with(OWN) {
+            return Err(self.invalid("has a name of the engine: names of tables begin with a letter"));
+        }
+        limit("MAX_COLUMNS", MAX_COLUMNS, self.columns.len())?;
+        limit("MAX_OWNERS", MAX_OWNERS, self.owners.len())?;
+        for (at, column) in self.columns.iter().enumerate() {
+            self.check_column(column)?;
+            if self
+                .columns
+                .iter()
+                .take(at)
+                .any(|other| other.name == column.name)
+            {
+                return Err(self.invalid(format!("declares column {:?} twice", column.name)));
+            }
+        }
+        if let Some(search) = &self.search {
+            Schema::new(search.fields.clone())?;
+            self.check_sources(search)?;
+        }
+        self.check_owners()
+    }
+
+    fn check_column(&self, column: &ColumnDefinition) -> Result<()> {
+        let name = &column.name;
+        if name.is_empty() {
+            return Err(self.invalid("declares a column without a name"));
+        }
+        if self.schema.key.iter().any(|(key, _)| key == name) {
+            return Err(self.invalid(format!("declares key column {name:?} again")));
+        }
+        self.check_value(name, &column.value, false, 1)
+    }
+
+    /// `inside` is of a list or message: what is in two columns, or in a column of its own, isn't there.
+    fn check_value(&self, column: &str, value: &ValueType, inside: bool, level: usize) -> Result<()> {
+        limit("MAX_VALUE_LEVELS", MAX_VALUE_LEVELS, level)?;
+        match value {
+            ValueType::Point | ValueType::Json | ValueType::Attributes if inside => {
+                let message = format!("column {column:?} holds {value:?} inside a list or message");
+                Err(self.invalid(message))
+            }
+            ValueType::List(element) => match **element {
+                ValueType::List(_) => Err(self.invalid(format!("column {column:?} holds lists in a list"))),
+                ref element => self.check_value(column, element, true, level + 1),
+            },
+            ValueType::Message(members) => {
+                limit("MAX_COLUMNS", MAX_COLUMNS, members.len())?;
+                for (at, member) in members.iter().enumerate() {
+                    let mut others = members.iter().take(at);
+                    if others.any(|other| other.number == member.number || other.name == member.name) {
+                        let name = &member.name;
+                        return Err(self.invalid(format!("column {column:?} has member {name:?} twice")));
+                    }
+                    self.check_value(column, &member.value, true, level + 1)?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_sources(&self, search: &SearchIndexDefinition) -> Result<()> {
+        for (name, source) in &search.sources {
+            if !search.fields.iter().any(|field| field.name() == name) {
+                return Err(self.invalid(format!("says where {name:?} comes from, which is no field")));
+            }
+            limit("MAX_PATH_NAMES", MAX_PATH_NAMES, source.path.len())?;
+            if source.column.is_empty() {
+                return Err(self.invalid(format!("has field {name:?} come from a column without a name")));
+            }
+        }
+        let key = search.fields.iter().find(|field| field.is_key());
+        match key {
+            Some(field) if !self.is_hashed() => {
+                let message = format!("has field {:?} as the key, which isn't one text", field.name());
+                Err(self.invalid(message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_owners(&self) -> Result<()> {
+        for (at, owner) in self.owners.iter().enumerate() {
+            let (kind, field) = (&owner.kind, &owner.field);
+            if self.owners.iter().take(at).any(|other| other.kind == *kind) {
+                return Err(self.invalid(format!("names owners of kind {kind:?} twice")));
+            }
+            let Some(search) = &self.search else {
+                // Nothing of it is searched: rows tell.
+                continue;
+            };
+            let declared = search.fields.iter().find(|declared| declared.name() == field);
+            if declared.map(souk_index::Field::kind) != Some(&FieldKind::Keyword) {
+                return Err(self.invalid(format!("names owners by {field:?}, which is no KEYWORD field")));
+            }
+            let source = search.source(field);
+            if !source.path.is_empty() || source.reading != Reading::AsIs {
+                let message = format!("names owners by {field:?}, which isn't a column as it is");
+                return Err(self.invalid(message));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn invalid(&self, problem: impl Into<String>) -> EngineError {
+        EngineError::InvalidDefinition {
+            table: self.name().to_owned(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Refuses more than `max`.
+///
+/// # Errors
+/// [`EngineError::LimitExceeded`].
+pub(crate) fn limit(limit: &'static str, max: usize, actual: usize) -> Result<()> {
+    match actual > max {
+        true => Err(EngineError::LimitExceeded { limit, max, actual }),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use souk_index::Field;
+    use souk_storage::{KeyKind, TableSchema};
+
+    use super::*;
+    use crate::definition::{Member, Source};
+
+    fn notes() -> TableDefinition {
+        TableDefinition::hashed("notes").field(Field::keyword("author"))
+    }
+
+    #[test]
+    fn what_cant_be_a_table_is_refused_with_what_is_wrong() {
+        assert!(notes().owner("user", "author").check().is_ok());
+        let two = [
+            Member::new(1, "a", ValueType::String),
+            Member::new(1, "b", ValueType::String),
+        ];
+        let lists = ValueType::List(Box::new(ValueType::strings()));
+        let plain = TableDefinition::new(TableSchema::new("plain").key("id", KeyKind::Integer));
+        for (wrong, says) in [
+            (TableDefinition::hashed("_own"), "a name of the engine"),
+            (
+                notes().column("a", ValueType::Json).column("a", ValueType::Json),
+                "twice",
+            ),
+            (notes().column("_id", ValueType::String), "key column"),
+            (notes().column("a", ValueType::objects(two)), "member"),
+            (notes().column("a", lists), "lists in a list"),
+            (
+                notes().column("a", ValueType::List(Box::new(ValueType::Json))),
+                "inside",
+            ),
+            (notes().owner("user", "reader"), "no KEYWORD field"),
+            (notes().owner("user", "author").owner("user", "author"), "twice"),
+            (plain.field(Field::keyword("id").key()), "isn't one text"),
+        ] {
+            let refused = wrong.check().expect_err(says);
+            assert!(refused.to_string().contains(says), "{refused}");
+        }
+        let mut lost = notes();
+        let search = lost.search.get_or_insert_default();
+        search
+            .sources
+            .insert("reader".to_owned(), Source::column("author"));
+        assert!(lost.check().is_err());
+        let mut deep = ValueType::String;
+        for _ in 0..MAX_VALUE_LEVELS {
+            deep = ValueType::Message(vec![Member::new(1, "a", deep)]);
+        }
+        let refused = notes().column("a", deep).check().expect_err("too deep");
+        assert!(refused.to_string().contains("MAX_VALUE_LEVELS"), "{refused}");
+    }
+}

@@ -1,0 +1,420 @@
+//! Rows as documents: each field takes its value from where the definition says.
+
+use souk_index::analyze::folded;
+use souk_index::{Field, FieldKind, FieldValue, GeoPoint, Object};
+use souk_storage::{ColumnName, Row, Text};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::columns::{ColumnPlaces, point_at, point_columns};
+use crate::definition::{
+    ColumnDefinition, Reading, SearchIndexDefinition, Source, TableDefinition, ValueType,
+};
+use crate::value_tree::ValueTree;
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+impl TableDefinition {
+    /// The fields of a row's document; none of a table without search index.
+    #[must_use]
+    pub fn document(&self, row: &Row) -> Object {
+        let reader = |search| DocumentReader::new(search, &self.columns, &self.key_columns());
+        let search = self.search.as_ref();
+        search.map_or_else(Object::new, |search| reader(search).read(row))
+    }
+}
+
+/// Makes the documents of a table's rows.
+#[derive(Debug)]
+pub(crate) struct DocumentReader {
+    fields: Vec<FieldReader>,
+    /// Where rows have their columns.
+    places: ColumnPlaces,
+}
+
+/// One field, and where its value is in a row.
+#[derive(Debug)]
+struct FieldReader {
+    name: Text,
+    kind: FieldKind,
+    from: Cells,
+    path: Vec<String>,
+    reading: Reading,
+}
+
+/// Which cells of a row a field comes from.
+#[derive(Debug)]
+enum Cells {
+    /// The key column at a place.
+    Key(usize),
+    /// A column, which a row is asked for as its `nth`.
+    Column {
+        name: ColumnName,
+        declared: Option<ValueType>,
+        nth: usize,
+    },
+    /// The two columns of a point.
+    Point { columns: [String; 2], nth: usize },
+}
+
+impl DocumentReader {
+    /// Reads what `search` says; `key` are the names of the key columns.
+    pub(crate) fn new(search: &SearchIndexDefinition, columns: &[ColumnDefinition], key: &[String]) -> Self {
+        let mut asked = 0;
+        let mut ask = |cells: usize| {
+            asked += cells;
+            asked - cells
+        };
+        let reader = |field: &Field| {
+            let Source {
+                column,
+                mut path,
+                reading,
+            } = search.source(field.name());
+            let declared = columns.iter().find(|declared| declared.name == column);
+            let mut declared = declared.map(|declared| declared.value.clone());
+            if declared == Some(ValueType::Attributes) && path.len() > 1 {
+                // Their names may have dots.
+                path = vec![path.join(".")];
+            }
+            if declared.is_none() && !path.is_empty() {
+                declared = Some(ValueType::Json);
+            }
+            let from = if let Some(place) = key.iter().position(|name| *name == column) {
+                Cells::Key(place)
+            } else if declared == Some(ValueType::Point) {
+                Cells::Point {
+                    columns: point_columns(&column),
+                    nth: ask(2),
+                }
+            } else {
+                Cells::Column {
+                    name: column.into(),
+                    declared,
+                    nth: ask(1),
+                }
+            };
+            FieldReader {
+                name: field.name().into(),
+                kind: field.kind().clone(),
+                from,
+                path,
+                reading,
+            }
+        };
+        Self {
+            fields: search.fields.iter().map(reader).collect(),
+            places: ColumnPlaces::default(),
+        }
+    }
+
+    /// The fields of a row's document.
+    pub(crate) fn read(&self, row: &Row) -> Object {
+        let mut document = Object::new();
+        for field in &self.fields {
+            if let Some(value) = field.value(row, &self.places) {
+                let mut push = |value| document.push(field.name.clone(), value);
+                put(&field.kind, field.reading, value, &field.path, &mut push);
+            }
+        }
+        document
+    }
+}
+
+impl FieldReader {
+    fn value(&self, row: &Row, places: &ColumnPlaces) -> Option<ValueTree> {
+        match &self.from {
+            Cells::Key(place) => row.key.values().get(*place).map(ValueTree::of_key),
+            Cells::Column { name, declared, nth } => {
+                let value = places.value(row, *nth, name)?;
+                Some(ValueTree::of_cell(value, declared.as_ref()))
+            }
+            Cells::Point { columns, nth } => {
+                let [latitude, longitude] = columns;
+                let latitude = places.value(row, *nth, latitude)?;
+                let longitude = places.value(row, *nth + 1, longitude)?;
+                let point = latitude.as_integer().zip(longitude.as_integer());
+                let point = point.and_then(|(north, east)| point_at(north, east).ok());
+                // Something else than a point fits no field.
+                Some(point.map_or_else(|| ValueTree::Bytes(Vec::new().into()), ValueTree::Point))
+            }
+        }
+    }
+}
+
+/// Gives the values that a field of a kind has at a place in a value.
+fn put(
+    kind: &FieldKind,
+    reading: Reading,
+    value: ValueTree,
+    path: &[String],
+    push: &mut dyn FnMut(FieldValue),
+) {
+    match (value, path.split_first()) {
+        (ValueTree::List(objects), None) if matches!(kind, FieldKind::Nested(_)) => {
+            put_objects(kind, objects, push);
+        }
+        (ValueTree::List(elements), _) => {
+            for element in elements {
+                put(kind, reading, element, path, push);
+            }
+        }
+        (ValueTree::Object(members), Some((name, path))) => {
+            let named = members.into_iter().find(|(member, _)| member == name);
+            if let Some((_, value)) = named {
+                put(kind, reading, value, path, push);
+            }
+        }
+        // No place in a value without members.
+        (ValueTree::Bytes(bytes), Some(_)) => push(FieldValue::Bytes(bytes.into())),
+        (_, Some(_)) => {}
+        (ValueTree::Object(members), None) => match kind {
+            FieldKind::Nested(_) => put_objects(kind, vec![ValueTree::Object(members)], push),
+            FieldKind::Attributes if members.is_empty() => {}
+            FieldKind::Attributes => {
+                let mut object = Object::new();
+                for (name, value) in members {
+                    object.push(name, value.into_field_value());
+                }
+                push(vec![object].into());
+            }
+            _ => push(of_object(kind, members)),
+        },
+        (value, None) => push(scalar(kind, reading, value)),
+    }
+}
+
+/// Gives the objects of a NESTED field, and what is none as it is.
+fn put_objects(kind: &FieldKind, values: Vec<ValueTree>, push: &mut dyn FnMut(FieldValue)) {
+    let FieldKind::Nested(fields) = kind else {
+        return;
+    };
+    let mut objects = Vec::with_capacity(values.len());
+    for value in values {
+        let ValueTree::Object(mut members) = value else {
+            push(value.into_field_value());
+            continue;
+        };
+        let mut object = Object::new();
+        for field in fields {
+            let place = members.iter().position(|(name, _)| name == field.name());
+            let value = place.map(|place| members.swap_remove(place));
+            if let Some((name, value)) = value {
+                let mut push = |value| object.push(name.clone(), value);
+                put(field.kind(), Reading::AsIs, value, &[], &mut push);
+            }
+        }
+        objects.push(object);
+    }
+    if !objects.is_empty() {
+        push(objects.into());
+    }
+}
+
+/// An object for a field of one value.
+fn of_object(kind: &FieldKind, members: Vec<(Text, ValueTree)>) -> FieldValue {
+    let number = |wanted: &str| {
+        let (_, value) = members.iter().find(|(name, _)| name == wanted)?;
+        match value {
+            ValueTree::Double(number) => Some(*number),
+            // Exact: a coordinate is small.
+            ValueTree::Integer(number) => Some(*number as f64),
+            _ => None,
+        }
+    };
+    let coordinates = number("latitude").zip(number("longitude"));
+    let point = coordinates.filter(|_| *kind == FieldKind::GeoPoint);
+    let point = point.and_then(|(latitude, longitude)| GeoPoint::new(latitude, longitude).ok());
+    point.map_or_else(
+        || ValueTree::Object(members).into_field_value(),
+        FieldValue::GeoPoint,
+    )
+}
+
+fn scalar(kind: &FieldKind, reading: Reading, value: ValueTree) -> FieldValue {
+    let as_text = matches!(kind, FieldKind::Keyword | FieldKind::Text(_)) && reading == Reading::Converted;
+    match value {
+        ValueTree::Text(text) => {
+            let read = of_text(kind, reading, &text);
+            read.unwrap_or(FieldValue::String(text))
+        }
+        ValueTree::Integer(number) if as_text => FieldValue::from(number.to_string()),
+        ValueTree::Double(number) if as_text => FieldValue::from(number.to_string()),
+        ValueTree::Integer(number) if *kind == FieldKind::Date => {
+            let nanos = match reading {
+                Reading::Epoch(unit) => number.checked_mul(unit.nanos()),
+                _ => Some(number),
+            };
+            nanos.map_or(FieldValue::Long(number), FieldValue::Date)
+        }
+        // A double for seconds, as clients have them.
+        ValueTree::Duration(nanos) if *kind == FieldKind::Double => {
+            FieldValue::Double(nanos as f64 / NANOS_PER_SECOND)
+        }
+        other => other.into_field_value(),
+    }
+}
+
+/// What a text is to a field; `None` where it stays a text.
+fn of_text(kind: &FieldKind, reading: Reading, text: &str) -> Option<FieldValue> {
+    match (kind, reading) {
+        (_, Reading::Folded) => Some(folded(text).into()),
+        (FieldKind::Date, _) => {
+            let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+            let nanos = i64::try_from(time.unix_timestamp_nanos()).ok()?;
+            Some(FieldValue::Date(nanos))
+        }
+        (FieldKind::GeoPoint, _) => {
+            let (latitude, longitude) = text.split_once(',')?;
+            let coordinate = |text: &str| text.trim().parse().ok();
+            let point = GeoPoint::new(coordinate(latitude)?, coordinate(longitude)?);
+            point.ok().map(FieldValue::GeoPoint)
+        }
+        (FieldKind::Long, Reading::Converted) => text.trim().parse().ok().map(FieldValue::Long),
+        (FieldKind::Double, Reading::Converted) => text.trim().parse().ok().map(FieldValue::Double),
+        (FieldKind::Boolean, Reading::Converted) => text.trim().parse().ok().map(FieldValue::Boolean),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use souk_index::Analyzer;
+    use souk_storage::{Cell, KeyKind, KeyValue, PrimaryKey, TableSchema, Value};
+
+    use super::*;
+    use crate::attributes::Attributes;
+    use crate::columns::Columns;
+    use crate::definition::TimeUnit;
+
+    fn document(definition: &TableDefinition, columns: Columns) -> Object {
+        let key = PrimaryKey::new(vec![KeyValue::from("n1"), KeyValue::from(7)]).expect("short");
+        let cell = |(name, value): (ColumnName, Value)| (name, Cell { value, version: 1 });
+        let row = Row::new(key, 1, 1, columns.into_cells().into_iter().map(cell).collect());
+        definition.document(&row)
+    }
+
+    fn table() -> TableDefinition {
+        let schema = TableSchema::new("notes").key("id", KeyKind::String);
+        TableDefinition::new(schema.key("number", KeyKind::Integer))
+    }
+
+    #[test]
+    fn columns_keys_and_second_views_are_fields() {
+        let definition = table()
+            .column("at", ValueType::Time)
+            .column("took", ValueType::Duration)
+            .column("spot", ValueType::Point)
+            .field(Field::keyword("id"))
+            .field(Field::long("number"))
+            .field(Field::text("title", Analyzer::MaxWord))
+            .field_from(
+                Field::keyword("lower"),
+                Source::column("title").read(Reading::Folded),
+            )
+            .field(Field::date("at"))
+            .field_from(
+                Field::date("seen"),
+                Source::column("millis").read(Reading::Epoch(TimeUnit::Millis)),
+            )
+            .field(Field::double("took"))
+            .field(Field::geo_point("spot"))
+            .field_from(
+                Field::long("count"),
+                Source::column("text").read(Reading::Converted),
+            )
+            .field_from(
+                Field::keyword("spelled"),
+                Source::column("millis").read(Reading::Converted),
+            )
+            .field(Field::keyword("absent"));
+        let spot = GeoPoint::new(60.1, 24.9).expect("on the globe");
+        let columns = Columns::new()
+            .string("title", "Tea")
+            .integer("at", 5)
+            .integer("millis", 2)
+            .integer("took", 1_500_000_000)
+            .point("spot", spot)
+            .string("text", "12");
+        let expected = Object::new()
+            .with("id", "n1")
+            .with("number", 7)
+            .with("title", "Tea")
+            .with("lower", "tea")
+            .with("at", FieldValue::Date(5))
+            .with("seen", FieldValue::Date(2_000_000))
+            .with("took", 1.5)
+            .with("spot", spot)
+            .with("count", 12)
+            .with("spelled", "2");
+        assert_eq!(document(&definition, columns), expected);
+    }
+
+    #[test]
+    fn places_in_json_are_fields_and_lists_on_the_way_are_gone_through() {
+        let parts = vec![Field::keyword("code"), Field::long("size").array()];
+        let definition = table()
+            .column("data", ValueType::Json)
+            .field_from(Field::keyword("city"), Source::parse("data.address.city"))
+            .field_from(Field::keyword("codes").array(), Source::parse("data.parts.code"))
+            .field_from(Field::nested("parts", parts), Source::parse("data.parts"))
+            .field_from(Field::geo_point("spots").array(), Source::parse("data.spots"))
+            .field_from(Field::date("at"), Source::parse("data.at"))
+            .field_from(Field::attributes("rest"), Source::parse("data.rest"))
+            // A column that isn't declared, with a place in it.
+            .field_from(Field::long("other"), Source::parse("free.n"))
+            .field_from(Field::long("none"), Source::parse("data.address.none.deeper"));
+        let data = r#"{"address": {"city": "Oulu", "none": 3}, "at": "1970-01-01T00:00:01Z", "rest": {"a": 1, "b": "x"},
+            "parts": [{"code": "a", "size": [1, 2], "hidden": 1}, {"code": "b"}, 5],
+            "spots": ["1.5,2", {"latitude": 3, "longitude": 4.5}, "nowhere"]}"#;
+        let columns = Columns::new().string("data", data).string("free", r#"{"n": 4}"#);
+        let point = |north, east| GeoPoint::new(north, east).expect("on the globe");
+        let first = Object::new().with("code", "a").with("size", 1).with("size", 2);
+        let rest = Object::new().with("a", 1).with("b", "x");
+        let expected = Object::new()
+            .with("city", "Oulu")
+            .with("codes", "a")
+            .with("codes", "b")
+            // What is no object is there to be counted.
+            .with("parts", 5)
+            .with("parts", vec![first, Object::new().with("code", "b")])
+            .with("spots", point(1.5, 2.0))
+            .with("spots", point(3.0, 4.5))
+            .with("spots", "nowhere")
+            .with("at", FieldValue::Date(1_000_000_000))
+            .with("rest", vec![rest])
+            .with("other", 4);
+        assert_eq!(document(&definition, columns), expected);
+    }
+
+    #[test]
+    fn what_isnt_as_declared_is_left_to_be_counted() {
+        let definition = table()
+            .column("data", ValueType::Json)
+            .column("spot", ValueType::Point)
+            .column("tags", ValueType::strings())
+            .column("attributes", ValueType::Attributes)
+            .field_from(Field::keyword("city"), Source::parse("data.city"))
+            .field(Field::geo_point("spot"))
+            .field(Field::keyword("tags").array())
+            .field(Field::keyword("data"))
+            .field_from(Field::keyword("color"), Source::parse("attributes.dark.color"));
+        let color = (
+            "dark.color".to_owned(),
+            souk_index::QueryValue::String("red".to_owned()),
+        );
+        let columns = Attributes::from_iter([color]).to_column(Columns::new(), "attributes");
+        let columns = columns
+            .string("data", "{")
+            .integer("spot_latitude_e7", i64::MAX)
+            .integer("spot_longitude_e7", 1)
+            .integer("tags", 3);
+        let expected = Object::new()
+            .with("city", FieldValue::Bytes(b"{".to_vec()))
+            .with("spot", FieldValue::Bytes(Vec::new()))
+            .with("tags", 3)
+            .with("data", FieldValue::Bytes(b"{".to_vec()))
+            .with("color", "red");
+        assert_eq!(document(&definition, columns), expected);
+    }
+}

@@ -1,0 +1,363 @@
+//! Writes of rows: with conditions, all or none; who loses a row by one is noted.
+
+use bytes::Bytes;
+use souk_storage::{
+    ColumnChange, ColumnName, Committed, Condition, Error as StoreError, Existence, PrimaryKey,
+    RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value, WriteBatch, WrittenRow,
+};
+use tokio::sync::MutexGuard;
+use tracing::{Instrument as _, Span};
+
+use super::TableHandle;
+use crate::error::{EngineError, Result};
+use crate::handovers::{Lost, lost};
+use crate::key;
+use crate::open_table::Home;
+use crate::owners::{OwnerPlace, named_by};
+use crate::resource::{RequestId, Written};
+use crate::scope::Scope;
+use crate::stored::signed;
+use crate::trace;
+
+/// How often a write of what was looked at is repeated when others were faster.
+pub(crate) const UPDATE_ATTEMPTS: u32 = 32;
+
+/// A write of one row of a table.
+#[derive(Clone, Debug)]
+pub struct TableWrite {
+    /// What to do.
+    pub operation: RowOperation,
+    /// On what condition.
+    pub condition: Condition,
+    /// What to give back.
+    pub returning: ReturnRow,
+}
+
+impl TableWrite {
+    /// A write without condition that gives back nothing.
+    #[must_use]
+    pub fn new(operation: RowOperation) -> Self {
+        Self {
+            operation,
+            condition: Condition::none(),
+            returning: ReturnRow::None,
+        }
+    }
+
+    /// Replaces a whole row.
+    #[must_use]
+    pub fn put(key: PrimaryKey, columns: Vec<(ColumnName, Value)>) -> Self {
+        Self::new(RowOperation::Put { key, columns })
+    }
+
+    /// Changes some columns of a row.
+    #[must_use]
+    pub fn update(key: PrimaryKey, changes: Vec<ColumnChange>) -> Self {
+        Self::new(RowOperation::Update { key, changes })
+    }
+
+    /// Deletes a row.
+    #[must_use]
+    pub fn delete(key: PrimaryKey) -> Self {
+        Self::new(RowOperation::Delete { key })
+    }
+
+    /// Says on what condition.
+    #[must_use]
+    pub fn when(mut self, condition: Condition) -> Self {
+        self.condition = condition;
+        self
+    }
+
+    /// Says what to give back.
+    #[must_use]
+    pub fn returning(mut self, returning: ReturnRow) -> Self {
+        self.returning = returning;
+        self
+    }
+
+    /// Whether somebody may lose the row by it, or a caller who meets own rows alone may not write it: then the row has to be
+    /// looked at.
+    fn concerns_owners(&self, scope: &Scope) -> bool {
+        match &self.operation {
+            RowOperation::Append { .. } => false,
+            // Its row is nobody's any more, and the log tells whose it was.
+            RowOperation::Delete { .. } => scope.is_limited(),
+            _ => self.condition.existence != Existence::MustNotExist,
+        }
+    }
+
+    /// The columns that it gives the row; of an update, those that it sets.
+    fn columns(&self) -> Vec<(ColumnName, Value)> {
+        match &self.operation {
+            RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => columns.clone(),
+            RowOperation::PutCells { cells, .. } => {
+                let cells = cells.iter();
+                cells
+                    .map(|cell| (cell.column.as_str().into(), cell.value.clone()))
+                    .collect()
+            }
+            RowOperation::Update { changes, .. } => {
+                let set = |change: &ColumnChange| match change {
+                    ColumnChange::Put { column, value, .. } => Some((column.as_str().into(), value.clone())),
+                    _ => None,
+                };
+                changes.iter().filter_map(set).collect()
+            }
+            RowOperation::Delete { .. } => Vec::new(),
+        }
+    }
+}
+
+/// The turn of an attempt at a request: see [`TableHandle::attempt`].
+#[derive(Debug)]
+#[must_use = "the turn ends when it is dropped"]
+pub struct Attempt<'a> {
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl TableHandle {
+    /// Waits for the turn of this attempt at a request, which lasts until what is given back is dropped: another attempt may be
+    /// on its way. For services that look at other rows before they write.
+    pub async fn attempt(&self, request_id: Option<RequestId>) -> Option<Attempt<'_>> {
+        let turn = self.open.attempts.take(&request_id?.id()).await?;
+        Some(Attempt { _turn: turn })
+    }
+
+    /// Writes rows: all or none. A repeated request is answered as the first time.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidRow`], [`EngineError::TableOfCode`], [`EngineError::NotOwn`],
+    /// [`EngineError::RequestIdReused`]; [`StoreError::ConditionFailed`] and what else the store refuses.
+    pub async fn write(
+        &self,
+        writes: Vec<TableWrite>,
+        request_id: Option<RequestId>,
+    ) -> Result<Written<Vec<WrittenRow>>> {
+        let scope = self.scope()?;
+        if self.open.home == Home::Code {
+            return Err(EngineError::TableOfCode {
+                table: self.name().to_owned(),
+            });
+        }
+        self.check_keys(&writes)?;
+        let request = request_id.map(|id| self.request_record(id, "write", &scope));
+        let places = self.open.owner_places();
+        let committed = if places.is_empty() {
+            self.commit(self.batch(&writes, &places, request)).await?
+        } else {
+            self.write_as_seen(&scope, writes, &places, request).await?
+        };
+        Ok(Written {
+            value: committed.rows,
+            sequence: signed(committed.sequence),
+        })
+    }
+
+    /// Refuses keys of a hashed table whose hash isn't that of their id.
+    fn check_keys(&self, writes: &[TableWrite]) -> Result<()> {
+        if !self.open.definition().is_hashed() {
+            return Ok(());
+        }
+        let mut keys = writes.iter().map(|write| write.operation.key());
+        match keys.all(|key| key.is_some_and(|key| key::hashed_id(key).is_ok())) {
+            true => Ok(()),
+            false => Err(EngineError::InvalidRow {
+                table: self.name().to_owned(),
+                problem: "has a key that isn't the md5 of its id and the id".to_owned(),
+            }),
+        }
+    }
+
+    fn batch(
+        &self,
+        writes: &[TableWrite],
+        places: &[OwnerPlace],
+        request: Option<RequestRecord>,
+    ) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        for write in writes {
+            let row = RowWrite::new(&self.open.table, write.operation.clone(), write.condition.clone());
+            let row = row.returning(write.returning.clone());
+            batch = batch.row(match write.operation {
+                RowOperation::Delete { .. } => row.parting(parting(places)),
+                _ => row,
+            });
+        }
+        batch.request = request;
+        batch
+    }
+
+    /// Looks at the rows that have owners, and writes under the condition that they still are what was looked at; repeated when
+    /// others were faster.
+    async fn write_as_seen(
+        &self,
+        scope: &Scope,
+        writes: Vec<TableWrite>,
+        places: &[OwnerPlace],
+        request: Option<RequestRecord>,
+    ) -> Result<Committed> {
+        let keys = writes.iter().filter(|write| write.concerns_owners(scope));
+        let keys: Vec<PrimaryKey> = keys.filter_map(|write| write.operation.key().cloned()).collect();
+        let mut failed: Option<(Vec<Option<u64>>, StoreError)> = None;
+        for _ in 0..UPDATE_ATTEMPTS {
+            let snapshot = self.inner.database.snapshot().await?;
+            let rows = snapshot.multi_get(&self.open.table, &keys);
+            let rows = self.access("get_batch", rows).await?;
+            let seen: Vec<Option<u64>> = rows
+                .iter()
+                .map(|row| row.as_ref().map(|row| row.revision))
+                .collect();
+            if let Some((before, error)) = failed.take()
+                && before == seen
+            {
+                // Nobody was faster: it is what the writer asked for that doesn't hold.
+                return Err(error.into());
+            }
+            let (mut conditional, mut lost) = (writes.clone(), Lost::new());
+            let mut rows = rows.iter();
+            for write in &mut conditional {
+                let row = match write.concerns_owners(scope) {
+                    true => rows.next().and_then(Option::as_ref),
+                    false => None,
+                };
+                self.check_owner(scope, places, write, row)?;
+                if !write.concerns_owners(scope) {
+                    continue;
+                }
+                lost.extend(row.into_iter().flat_map(|row| lost_by(write, row, places)));
+                match row {
+                    Some(row) => write.condition.revision = write.condition.revision.or(Some(row.revision)),
+                    None if write.condition.existence == Existence::Ignore => {
+                        write.condition.existence = Existence::MustNotExist;
+                    }
+                    None => {}
+                }
+            }
+            let batch = self.batch(&conditional, places, request.clone());
+            match self.commit_noted(batch, lost).await {
+                Ok(committed) => return Ok(committed),
+                Err(error @ StoreError::ConditionFailed { .. }) => failed = Some((seen, error)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match failed {
+            Some((_, error)) => Err(error.into()),
+            None => Err(EngineError::Defect("a write was never tried")),
+        }
+    }
+
+    /// Refuses to a caller who meets own rows alone what would be another's before or after.
+    fn check_owner(
+        &self,
+        scope: &Scope,
+        places: &[OwnerPlace],
+        write: &TableWrite,
+        row: Option<&Row>,
+    ) -> Result<()> {
+        if !scope.is_limited() {
+            return Ok(());
+        }
+        let definition = self.open.definition();
+        let not_own = |row: &Row| scope.check_written(&definition.item, &row.key, &[]);
+        if let Some(row) = row.filter(|row| !scope.sees(row)) {
+            return not_own(row);
+        }
+        let is_partial = matches!(write.operation, RowOperation::Update { .. }) && row.is_some();
+        match &write.operation {
+            RowOperation::Delete { .. } => Ok(()),
+            // It stays his, unless what names him is touched.
+            RowOperation::Update { changes, .. }
+                if is_partial && !places.iter().any(|place| touches(changes, &place.column)) =>
+            {
+                Ok(())
+            }
+            RowOperation::Append { key, .. } => {
+                let columns = write.columns();
+                let key = PrimaryKey::new(key.iter().cloned())?;
+                scope.check_written(&definition.item, &key, &columns)
+            }
+            other => match other.key() {
+                Some(key) => scope.check_written(&definition.item, key, &write.columns()),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// What is kept of a request, to know it again.
+    pub(crate) fn request_record(&self, id: RequestId, operation: &str, scope: &Scope) -> RequestRecord {
+        RequestRecord {
+            id: id.id(),
+            fingerprint: scope.bind(id.fingerprint_for(self.name(), operation)),
+            // The rows that are given back are kept, too.
+            reply: Bytes::new(),
+        }
+    }
+
+    /// Commits a write, and notes who lost a row by it. That is a task of its own: a caller who gives up while the write waits
+    /// for the disk doesn't stop it.
+    pub(crate) async fn commit_noted(&self, batch: WriteBatch, lost: Lost) -> Result<Committed, StoreError> {
+        if lost.is_empty() {
+            return self.commit(batch).await;
+        }
+        let table = self.clone();
+        let committing = async move {
+            let committed = table.commit(batch).await?;
+            table.open.handovers.note(&lost, committed.sequence);
+            Ok::<_, StoreError>(committed)
+        };
+        let committing = tokio::spawn(committing.in_current_span()).await;
+        committing.map_err(|_| StoreError::OutcomeUnknown {
+            reason: "the runtime shut down during the commit".to_owned(),
+        })?
+    }
+
+    pub(crate) async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
+        self.access("commit", async {
+            let batch = match trace::current_traceparent() {
+                Some(traceparent) => batch.trace(traceparent),
+                None => batch,
+            };
+            let committed = self.inner.database.write(batch).await?;
+            Span::current().record("souk.sequence", committed.sequence);
+            Ok(committed)
+        })
+        .await
+    }
+
+    /// A row that the call may meet, and its turn: others who write what they see of it wait.
+    pub(crate) async fn turn(&self, key: &PrimaryKey) -> Option<MutexGuard<'_, ()>> {
+        self.open.turns.take(&key::to_document_key(key)).await
+    }
+
+    /// Deletes a row; the log tells whose it was.
+    pub(crate) fn deletion(&self, key: PrimaryKey, condition: Condition) -> WriteBatch {
+        let write = RowWrite::new(&self.open.table, RowOperation::Delete { key }, condition);
+        WriteBatch::new().row(write.parting(parting(&self.open.owner_places())))
+    }
+}
+
+/// The columns that name owners; the key is in the log anyway.
+fn parting(places: &[OwnerPlace]) -> impl Iterator<Item = &str> {
+    let columns = places.iter().filter(|place| place.key.is_none());
+    columns.map(|place| place.column.as_str())
+}
+
+/// The owners who lose a row by a write.
+fn lost_by(write: &TableWrite, row: &Row, places: &[OwnerPlace]) -> Lost {
+    let columns = write.columns();
+    lost(row, places, |place, owner| match &write.operation {
+        RowOperation::Update { changes, .. } if !touches(changes, &place.column) => true,
+        _ => named_by(place, &columns) == Some(owner),
+    })
+}
+
+/// Whether changes are of a column.
+fn touches(changes: &[ColumnChange], name: &str) -> bool {
+    changes.iter().any(|change| match change {
+        ColumnChange::Put { column, .. }
+        | ColumnChange::DeleteVersion { column, .. }
+        | ColumnChange::DeleteAll { column }
+        | ColumnChange::Increment { column, .. } => column == name,
+    })
+}

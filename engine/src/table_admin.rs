@@ -1,0 +1,222 @@
+//! Tables that are created, changed and dropped at run time.
+//!
+//! Each change runs in a task of its own: a caller that goes away can't leave it half-way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use souk_storage::{Backfill, Database, SecondaryIndexSchema, Table, TableSchema, TableUpdate};
+
+use crate::catalog::{self, MAX_CREATED_TABLES};
+use crate::definition::TableDefinition;
+use crate::definition::check::limit;
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::index_admin::rebuild;
+use crate::index_state::Phase;
+use crate::keeper::Keeper;
+use crate::open_table::{Home, OpenTable};
+use crate::table::TableHandle;
+
+/// How long the creation of a table waits for its empty index. It answers later where that takes longer.
+const EMPTY_INDEX_MAX: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Creates a table, durably. It takes writes and searches when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::TableExists`], [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`];
+    /// [`souk_index::Error::InvalidSchema`]; what the store refuses.
+    pub async fn create_table(&self, definition: TableDefinition) -> Result<TableHandle> {
+        let engine = self.clone();
+        undisturbed(async move { engine.create(definition).await }).await
+    }
+
+    /// Makes a table that was created at run time what a definition of its name says: options, secondary indexes, columns,
+    /// search fields, owners. A changed search index is built beside the present one, which answers until then. Key, transactions
+    /// and whether it is searched stay.
+    ///
+    /// # Errors
+    /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`], [`EngineError::InvalidDefinition`],
+    /// [`EngineError::LimitExceeded`], [`EngineError::IndexBuilding`]; what the store refuses.
+    pub async fn alter_table(&self, definition: TableDefinition) -> Result<()> {
+        let engine = self.clone();
+        undisturbed(async move { engine.alter(definition).await }).await
+    }
+
+    /// Drops a table that was created at run time, durably, with its rows and its index. Its name is free when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`]; what disk and store refuse: the next opening of the engine
+    /// then goes on.
+    pub async fn drop_table(&self, name: &str) -> Result<()> {
+        let (engine, name) = (self.clone(), name.to_owned());
+        undisturbed(async move { engine.remove(&name).await }).await
+    }
+
+    /// What the tables are, by name: those of resources, too.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<Arc<TableDefinition>> {
+        self.tables().iter().map(|table| table.definition()).collect()
+    }
+
+    async fn create(&self, definition: TableDefinition) -> Result<TableHandle> {
+        definition.check()?;
+        let _changing = self.changing().lock().await;
+        self.check_open()?;
+        let tables = self.tables();
+        let created = tables.iter().filter(|table| table.home == Home::Catalog);
+        limit("MAX_CREATED_TABLES", MAX_CREATED_TABLES, created.count() + 1)?;
+        // Folders of indexes are named after tables, and some file systems take no notice of case.
+        let same = |name: &str| name.eq_ignore_ascii_case(definition.name());
+        if self.database().tables().iter().any(|table| same(table.name())) {
+            return Err(EngineError::TableExists {
+                table: definition.name().to_owned(),
+            });
+        }
+        let wanted = catalog::design(&definition)?;
+        let database = self.database();
+        catalog::begin(database, &definition).await?;
+        let table = match database.create_table(definition.schema.clone()).await {
+            Ok(table) => table,
+            Err(error) => {
+                catalog::forget(database, definition.name()).await?;
+                return Err(error.into());
+            }
+        };
+        catalog::write(database, &definition).await?;
+        let last = database.last_sequence();
+        let open = OpenTable::new(Home::Catalog, definition, table, Vec::new(), wanted, last);
+        let open = Arc::new(open);
+        let (inner, name) = (self.inner(), Arc::clone(open.shared_name()));
+        if open.is_searched() {
+            let folder = inner.folder.join(&*name);
+            let keeper = Keeper::start(Arc::clone(&open), inner.around.clone(), folder).await?;
+            inner.keepers.lock().insert(Arc::clone(&name), keeper);
+        }
+        inner.tables.write().insert(name, Arc::clone(&open));
+        let mut phase = open.index.watch_phase();
+        let answers = phase.wait_for(|()| !matches!(open.index.phase(), Phase::Building));
+        // What hasn't come by then is told by health, as of any other index.
+        let _in_time = tokio::time::timeout(EMPTY_INDEX_MAX, answers).await;
+        inner
+            .indexes
+            .send_modify(|indexes| indexes.push(Arc::clone(&open.index)));
+        Ok(TableHandle::new(Arc::clone(inner), open))
+    }
+
+    async fn alter(&self, definition: TableDefinition) -> Result<()> {
+        definition.check()?;
+        let _changing = self.changing().lock().await;
+        self.check_open()?;
+        let open = self.created(definition.name())?;
+        let present = open.definition();
+        let (old, new) = (&present.schema, &definition.schema);
+        if (&old.key, old.auto_increment, old.transactions)
+            != (&new.key, new.auto_increment, new.transactions)
+        {
+            return Err(definition.invalid("has a key, numbering and transactions for ever"));
+        }
+        if present.search.is_some() != definition.search.is_some() {
+            return Err(definition.invalid("is searched or not for ever"));
+        }
+        let wanted = catalog::design(&definition)?;
+        let rebuilds = wanted.fingerprint() != open.wanted().fingerprint();
+        if rebuilds && matches!(open.index.phase(), Phase::Building) {
+            return Err(EngineError::IndexBuilding {
+                table: open.name().to_owned(),
+            });
+        }
+        change_schema(self.database(), &open.table, old, new).await?;
+        catalog::write(self.database(), &definition).await?;
+        open.define(definition);
+        match rebuilds {
+            true => rebuild(self, &open, wanted).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn remove(&self, name: &str) -> Result<()> {
+        let _changing = self.changing().lock().await;
+        self.check_open()?;
+        let open = self.created(name)?;
+        let inner = self.inner();
+        // From here on it goes, whatever happens.
+        catalog::begin(self.database(), &open.definition()).await?;
+        open.set_dropped();
+        inner.tables.write().remove(name);
+        inner
+            .indexes
+            .send_modify(|indexes| indexes.retain(|index| !Arc::ptr_eq(index, &open.index)));
+        let keeper = inner.keepers.lock().remove(name);
+        if let Some(keeper) = keeper {
+            let ended = tokio::task::spawn_blocking(move || keeper.end()).await;
+            ended.map_err(|_| EngineError::Defect("ending an index panicked"))?;
+        }
+        // Searches that wait look again, and find it gone; its files are closed.
+        open.index.set_phase(Phase::Absent);
+        catalog::remove(self.database(), &inner.folder, name).await
+    }
+
+    /// A table that was created at run time.
+    fn created(&self, name: &str) -> Result<Arc<OpenTable>> {
+        let open = self.opened(name)?;
+        match open.home {
+            Home::Catalog => Ok(open),
+            Home::Code => Err(EngineError::TableOfCode {
+                table: name.to_owned(),
+            }),
+        }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        match self.inner().closing.is_cancelled() {
+            true => Err(EngineError::Closing),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Changes options and secondary indexes, one by one: each is durable, and what fails leaves those before.
+async fn change_schema(
+    database: &Database,
+    table: &Table,
+    old: &TableSchema,
+    new: &TableSchema,
+) -> Result<()> {
+    let mut update = TableUpdate::new();
+    if old.max_versions != new.max_versions {
+        update = update.max_versions(new.max_versions);
+    }
+    if old.time_to_live != new.time_to_live {
+        update = update.time_to_live(new.time_to_live);
+    }
+    if old.max_version_offset != new.max_version_offset {
+        update = update.max_version_offset(new.max_version_offset);
+    }
+    if old.allow_update != new.allow_update {
+        update = update.allow_update(new.allow_update);
+    }
+    if update != TableUpdate::new() {
+        database.update_table(table, update).await?;
+    }
+    let present = table.schema();
+    let is_in = |indexes: &[SecondaryIndexSchema], index: &SecondaryIndexSchema| indexes.contains(index);
+    for index in present.indexes.iter().filter(|index| !is_in(&new.indexes, index)) {
+        database.drop_index(table, &index.name).await?;
+    }
+    for index in new.indexes.iter().filter(|index| !is_in(&present.indexes, index)) {
+        database
+            .create_index(table, index.clone(), Backfill::Existing)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Runs a change to its end even when its caller goes away.
+async fn undisturbed<T: Send + 'static>(
+    change: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let changed = tokio::spawn(change).await;
+    changed.map_err(|_| EngineError::Defect("a change of the tables panicked"))?
+}
