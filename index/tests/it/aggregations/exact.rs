@@ -1,7 +1,8 @@
 //! Figures and groups whose answers are known by hand, in one segment and in several.
 
 use souk_index::{
-    Aggregation, AggregationResult, Datum, Figure, Index, IndexOptions, Object, QueryValue, ValueRange,
+    Aggregation, AggregationResult, Datum, Error, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions,
+    Object, QueryValue, ValueRange,
 };
 
 use super::super::{commit, schema, upsert};
@@ -150,4 +151,63 @@ fn bounds_of_a_histogram_of_whole_numbers_show_the_intervals_that_overlap_them()
     assert!(begins(&ends, 1.0, Some(most.into()), None).is_empty());
     assert!(begins(&ends, 1.0, None, Some(least.into())).is_empty());
     assert_eq!(begins(&ends, 1.0, Some(least.into()), Some(0.into())), [least]);
+}
+
+/// The names of groups of whole numbers, by the groups' sums.
+fn by_sum(groups: &[(String, Vec<i64>)], descending: bool) -> Vec<String> {
+    let numbers = groups.iter().flat_map(|(kind, numbers)| {
+        let number = move |number: &i64| Object::new().with("kind", kind.as_str()).with("m", *number);
+        numbers.iter().map(number)
+    });
+    let index = index(&[numbers.collect()]);
+    let by_sum = Aggregation::Terms {
+        field: "kind".to_owned(),
+        size: 100,
+        min_doc_count: 1,
+        order: vec![GroupOrder {
+            by: GroupOrderBy::Aggregation("sum".to_owned()),
+            descending,
+        }],
+        missing: None,
+        aggregations: vec![("sum".to_owned(), figure("m", Figure::Sum))],
+    };
+    let AggregationResult::Groups { groups, .. } = single(&index, by_sum).expect("it is valid") else {
+        panic!("no groups");
+    };
+    let name = |keys: &[Option<Datum>]| match keys {
+        [Some(Datum::String(name))] => name.clone(),
+        other => panic!("no name: {other:?}"),
+    };
+    groups.iter().map(|group| name(&group.keys)).collect()
+}
+
+/// As doubles, 2⁶³ − 2, 2⁶³ − 1 and 2⁶³ are the same.
+#[test]
+fn groups_are_in_the_order_of_sums_within_64_bits_and_beyond() {
+    let group = |name: &str, numbers: &[i64]| (name.to_owned(), numbers.to_vec());
+    let few = [
+        group("A", &[i64::MAX]),
+        group("B", &[i64::MAX - 1]),
+        group("C", &[i64::MAX, 1]),
+        group("D", &[i64::MIN, -1]),
+        group("E", &[i64::MIN]),
+    ];
+    assert_eq!(by_sum(&few, true), ["C", "A", "B", "E", "D"]);
+    assert_eq!(by_sum(&few, false), ["D", "E", "B", "A", "C"]);
+
+    // So many that a sort notices an order that is none.
+    let most = |nth: usize| group(&format!("{nth:02}"), &[i64::MAX]);
+    let less = |nth: usize| group(&format!("{nth:02}"), &[i64::MAX - 1]);
+    let mut many = vec![group("00", &[5]), group("01", &[3])];
+    many.extend((2..15).map(most));
+    many.push(group("15", &[i64::MAX, 1]));
+    many.extend((16..32).map(less));
+    let names = |range: std::ops::Range<usize>| range.map(|nth| format!("{nth:02}"));
+    let expected: Vec<String> = ["01".to_owned(), "00".to_owned()]
+        .into_iter()
+        .chain(names(16..32))
+        .chain(names(2..15))
+        .chain(names(15..16))
+        .collect();
+    assert_eq!(by_sum(&many, false), expected);
 }
