@@ -1,11 +1,12 @@
 //! What aggregations are refused for depends on documents and request, not on how documents lie in segments.
 
 use souk_index::{
-    Aggregation, AggregationResult, Cancellation, Datum, Document, Error, Field, Figure, GroupOrder,
-    GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest, Sort, ValueRange,
+    Aggregation, AggregationResult, Analyzer, Cancellation, CompositeSource, Datum, Document, Error, Field,
+    Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest,
+    Sort, SourceKind, ValueRange,
 };
 
-use super::super::{commit, upsert};
+use super::super::{commit, find, upsert};
 use super::single;
 
 /// Keywords of a segment that no other has.
@@ -258,5 +259,66 @@ fn top_hits_above_their_memory_are_refused_by_name() {
             r#"aggregations["tags"].terms.aggregations["best"].top_hits"#,
             "MAX_SEARCH_BYTES"
         )
+    );
+}
+
+/// An index of segments that aren't merged, each with these documents.
+fn segments(fields: Vec<Field>, documents: impl IntoIterator<Item = Vec<Object>>) -> Index {
+    let options = IndexOptions::default().merging_eagerly(1_000);
+    let index = Index::create_in_ram(Schema::new(fields).expect("a schema"), options).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    for (segment, documents) in documents.into_iter().enumerate() {
+        let inserts = documents.into_iter().enumerate().map(|(nth, fields)| {
+            Operation::Insert(Document {
+                key: format!("{segment}-{nth}").into_bytes(),
+                fields,
+            })
+        });
+        commit(&mut writer, inserts.collect(), segment as u64 + 1);
+    }
+    index
+}
+
+/// Bytes that a search held at most.
+fn peak(index: &Index, request: SearchRequest) -> u64 {
+    let found = find(&index.searcher(), &request.profiled());
+    found.profile.expect("it was asked for").peak_bytes
+}
+
+#[test]
+fn scores_are_kept_only_for_aggregations_that_compare_them() {
+    const DOCUMENTS: usize = 20_000;
+    let fields = vec![
+        Field::keyword("word"),
+        Field::long("n"),
+        Field::text("text", Analyzer::single_word()),
+    ];
+    let document = |nth: usize| {
+        Object::new()
+            .with("word", format!("{nth:05}"))
+            .with("n", nth as i64)
+            .with("text", "a ".repeat(1 + nth % 9))
+    };
+    let index = segments(fields, [(0..DOCUMENTS).map(document).collect()]);
+    let aggregations = || vec![("words".to_owned(), words(10, Vec::new()))];
+    let unscored = Query::Bool {
+        must: Vec::new(),
+        filter: vec![Query::match_text("text", "a")],
+        should: Vec::new(),
+        must_not: Vec::new(),
+        minimum_should_match: None,
+    };
+    let held = |query| {
+        peak(
+            &index,
+            SearchRequest::new(query)
+                .page_size(1)
+                .aggregations(aggregations()),
+        )
+    };
+    let (scored, unscored) = (held(Query::match_text("text", "a")), held(unscored));
+    assert!(
+        scored <= unscored + 4 * DOCUMENTS as u64,
+        "{scored} bytes, {unscored} without scores"
     );
 }
