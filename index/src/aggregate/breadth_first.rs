@@ -26,13 +26,15 @@ use super::{Figure, GroupOrder, GroupOrderBy};
 use crate::bits::Bits;
 use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS};
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_KEYWORD_BYTES, MAX_TERMS_GROUPS};
 use crate::run::Run;
 
 /// Values that a segment counts at a time: as many as a hash table of 2¹⁸ places takes.
 const MAX_COUNTED: usize = 229_376;
 /// Bytes of names from which on candidates are forgotten.
 const MAX_NAME_BYTES: usize = 24 * 1024 * 1024;
+/// Half of the candidates are as many as are shown, however long their names.
+const _: () = assert!(MAX_NAME_BYTES / MAX_KEYWORD_BYTES / 2 >= MAX_TERMS_GROUPS);
 /// Groups up to which figures of a fixed size are taken depth-first, in one pass.
 const FEW_GROUPS: usize = 8_192;
 

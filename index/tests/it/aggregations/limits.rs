@@ -322,3 +322,53 @@ fn scores_are_kept_only_for_aggregations_that_compare_them() {
         "{scored} bytes, {unscored} without scores"
     );
 }
+
+/// By key all that are shown are known, however long names are; by count it is said that some were forgotten.
+#[test]
+fn groups_of_long_names_are_exact_by_key_and_within_their_bound_by_count() {
+    const UNIQUE: usize = 4_500;
+    let name = |nth: usize| format!("{nth:05}{}", "x".repeat(3_900));
+    let of_segment = |segment: usize| (0..UNIQUE).map(move |nth| 2 * nth + segment);
+    let documents = |segment| {
+        let of_segment = of_segment(segment).map(|nth| Object::new().with("word", name(nth)).with("n", 1));
+        of_segment.collect()
+    };
+    let index = segments(
+        vec![Field::keyword("word"), Field::long("n")],
+        [documents(0), documents(1)],
+    );
+    for descending in [false, true] {
+        let by_key = GroupOrder {
+            by: GroupOrderBy::Key,
+            descending,
+        };
+        let Ok(AggregationResult::Groups {
+            groups,
+            count_error_bound,
+            ..
+        }) = single(&index, words(2_000, vec![by_key]))
+        else {
+            panic!("no groups");
+        };
+        let nth = |at| if descending { 2 * UNIQUE - 1 - at } else { at };
+        let expected: Vec<_> = (0..2_000)
+            .map(|at| (vec![Some(Datum::String(name(nth(at))))], 1))
+            .collect();
+        let shown: Vec<_> = groups
+            .into_iter()
+            .map(|group| (group.keys, group.count))
+            .collect();
+        assert!(shown == expected, "descending: {descending}");
+        assert_eq!(count_error_bound, 0);
+    }
+    let by_count = single(&index, words(2_000, by_count(false)));
+    let Ok(AggregationResult::Groups {
+        groups,
+        count_error_bound,
+        ..
+    }) = by_count
+    else {
+        panic!("no groups");
+    };
+    assert_eq!((groups.len(), count_error_bound), (2_000, 1));
+}
