@@ -211,3 +211,67 @@ fn groups_are_in_the_order_of_sums_within_64_bits_and_beyond() {
         .collect();
     assert_eq!(by_sum(&many, false), expected);
 }
+
+fn with_empty_groups(field: &str, interval: f64, from: f64, to: f64) -> Aggregation {
+    Aggregation::Histogram {
+        field: field.to_owned(),
+        interval,
+        offset: 0.0,
+        min_doc_count: 0,
+        missing: None,
+        bounds: ValueRange {
+            from: Some(from.into()),
+            to: Some(to.into()),
+        },
+        order: Vec::new(),
+        aggregations: Vec::new(),
+    }
+}
+
+#[test]
+fn empty_intervals_begin_at_boundaries_though_the_first_begins_before_all_numbers() {
+    const INTERVAL: i64 = 4_000_000_000_000_000;
+    let index = index(&[vec![Object::new().with_all("n", [0])]]);
+    let histogram = with_empty_groups("n", INTERVAL as f64, -1e19, 1e19);
+    let AggregationResult::Groups { groups, .. } = single(&index, histogram).expect("it is valid") else {
+        panic!("no groups");
+    };
+    let begins = groups.iter().map(|group| match group.keys[..] {
+        [Some(Datum::Long(begin))] => (begin, group.count),
+        ref other => panic!("no number: {other:?}"),
+    });
+    let last = i64::MAX / INTERVAL;
+    let boundaries = (-last..=last).map(|nth| (nth * INTERVAL, u64::from(nth == 0)));
+    let expected: Vec<_> = std::iter::once((i64::MIN, 0)).chain(boundaries).collect();
+    assert_eq!(begins.collect::<Vec<_>>(), expected);
+}
+
+/// Where doubles are farther from each other than intervals, each is an interval.
+#[test]
+fn empty_intervals_below_the_distance_of_doubles_are_too_many() {
+    let price = |number: f64| Object::new().with_all("price", [number]);
+    let index = index(&[vec![price(0.0), price(50.0)]]);
+    for (interval, from) in [(1.0, -1e300), (1.0, f64::MIN), (1e-10, -1e300)] {
+        let refused = single(&index, with_empty_groups("price", interval, from, 100.0));
+        assert!(
+            matches!(
+                refused,
+                Err(Error::LimitExceeded {
+                    limit: "MAX_HISTOGRAM_GROUPS",
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+    }
+    let few = single(&index, with_empty_groups("price", 1.0, 1e17, 1e17 + 100.0));
+    let Ok(AggregationResult::Groups { groups, .. }) = few else {
+        panic!("no groups: {few:?}");
+    };
+    let begins = groups.iter().map(|group| match group.keys[..] {
+        [Some(Datum::Double(begin))] => begin,
+        ref other => panic!("no number: {other:?}"),
+    });
+    let sixteens = (0..6).map(|nth| 1e17 + f64::from(nth) * 16.0);
+    assert_eq!(begins.collect::<Vec<_>>(), sixteens.collect::<Vec<_>>());
+}
