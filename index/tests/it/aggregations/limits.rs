@@ -372,3 +372,43 @@ fn groups_of_long_names_are_exact_by_key_and_within_their_bound_by_count() {
     };
     assert_eq!((groups.len(), count_error_bound), (2_000, 1));
 }
+
+/// A composite keeps the groups of one page, whatever segments give.
+#[test]
+fn composites_over_many_segments_count_their_page_only() {
+    const SEGMENTS: i64 = 21;
+    const PAGE: usize = 2_000;
+    let of_segment = |segment: i64| {
+        let first = (SEGMENTS - 1 - segment) * (PAGE as i64 + 1);
+        let numbers = first..=first + PAGE as i64;
+        numbers.map(|n| Object::new().with("n", n)).collect()
+    };
+    let index = segments(
+        vec![Field::long("n").column_only()],
+        (0..SEGMENTS).map(of_segment),
+    );
+    let composite = Aggregation::Composite {
+        sources: vec![CompositeSource {
+            field: "n".to_owned(),
+            kind: SourceKind::Terms,
+            descending: false,
+            include_missing: false,
+            missing: None,
+        }],
+        size: PAGE,
+        after: None,
+        aggregations: Vec::new(),
+    };
+    let five = (0..5).map(|nth| (format!("page{nth}"), composite.clone()));
+    let request = SearchRequest::new(Query::MatchAll)
+        .page_size(0)
+        .aggregations(five.collect());
+    for (_, page) in find(&index.searcher(), &request).aggregations {
+        let AggregationResult::Groups { groups, .. } = page else {
+            panic!("no groups");
+        };
+        let keys = groups.into_iter().map(|group| group.keys);
+        let expected = (0..PAGE as i64).map(|n| vec![Some(Datum::Long(n))]);
+        assert!(keys.eq(expected));
+    }
+}
