@@ -334,9 +334,14 @@ impl Candidates {
         let node = armed.node;
         let (grouping, ranking) = ranked(node)?;
         let list = self.counts.len() * size_of::<(Raw, u64)>();
+        let known: usize = self.counts.keys().map(entry_bytes).sum();
         second.budget.of(node, second.run).hold(list)?;
         second.run.check_inside()?;
         let chosen = self.chosen(grouping, ranking);
+        // The table is empty, and the list has room for all until the groups are settled.
+        self.counts = FxHashMap::default();
+        let names: usize = chosen.iter().map(|(name, _)| name.behind()).sum();
+        second.budget.release(known - names);
         second.run.check_inside()?;
         if armed.inside.is_empty() && self.error == 0 {
             for (name, count) in chosen {
@@ -345,8 +350,13 @@ impl Candidates {
         } else {
             for segment in std::mem::take(&mut self.segments) {
                 second.segment(&segment, &chosen, armed, groups)?;
+                let scored = segment.scored.bytes();
+                if Arc::into_inner(segment.scored).is_some() {
+                    second.budget.release(scored);
+                }
             }
         }
+        second.budget.release(list + names);
         groups.left_out = self.all - groups.counts.iter().sum::<u64>();
         groups.error = self.error;
         Ok(())

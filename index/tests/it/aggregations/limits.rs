@@ -412,3 +412,25 @@ fn composites_over_many_segments_count_their_page_only() {
         assert!(keys.eq(expected));
     }
 }
+
+/// Five groupings of so many words that what each knew of them is much more than the groups it shows.
+#[test]
+fn words_that_are_not_shown_are_given_back_before_the_next_grouping_is_settled() {
+    const WORDS: usize = 15_000;
+    let document = |nth: usize| Object::new().with("word", format!("{nth:06}")).with("n", 1);
+    let index = segments(
+        vec![Field::keyword("word"), Field::long("n").column_only()],
+        (0..8).map(|segment| (segment * WORDS..(segment + 1) * WORDS).map(document).collect()),
+    );
+    let five = (0..5).map(|nth| (format!("words{nth}"), words(10, Vec::new())));
+    let request = SearchRequest::new(Query::MatchAll)
+        .page_size(0)
+        .aggregations(five.collect());
+    let held = peak(&index, request);
+    // A word takes some 71 bytes in a table, and 32 in a list.
+    let known = (5 * 8 * WORDS * 71) as u64;
+    assert!(
+        (known..known + 12_000_000).contains(&held),
+        "{held} bytes, {known} for words"
+    );
+}
