@@ -354,9 +354,11 @@ impl OpenPlaces {
                 continue;
             }
             let to = self.docs.get(nth + 1).map_or(self.positions.len(), |(_, to)| *to);
-            self.pace.step((to - from) as u32)?;
+            let positions = term.term_freq();
+            self.pace
+                .step(((to - from) as u32).saturating_add(positions / POSITIONS_PER_STEP))?;
             buffer.clear();
-            self.held.reserve(buffer, term.term_freq() as usize)?;
+            self.held.reserve(buffer, positions as usize)?;
             term.positions(buffer);
             for (position, found) in self.positions.get_mut(from..to).unwrap_or_default() {
                 *found |= buffer.binary_search(position).is_ok();
