@@ -30,6 +30,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod client;
 mod connection;
 pub mod duration;
 mod exposure;
@@ -39,6 +40,7 @@ mod server;
 mod tls;
 mod tree;
 
+pub use client::ClientConfig;
 pub use connection::ConnectionConfig;
 pub use loader::{ConfigError, Loader, Problem, Problems};
 pub use rate::RateConfig;

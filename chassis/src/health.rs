@@ -23,9 +23,8 @@ use tonic::{Request, Response, Status};
 use self::pb::health_check_response::ServingStatus;
 use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
-use crate::layers::caller::CallerKey;
-use crate::layers::concurrency::RETRY_AFTER;
-use crate::layers::pool::{Columns, Full, Pool};
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool};
 use crate::status::StatusBuilder;
 
 #[expect(
@@ -55,6 +54,9 @@ pub const WATCHES_MAX: usize = 4096;
 
 /// Watches of an address (of IPv6, of 64 bits of one) at a time: a gateway has one for each service.
 pub const WATCHES_PER_ADDRESS_MAX: usize = 64;
+
+/// When a client that wants one more watch should come back.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How often a watch looks at sources that can't wake it (closures).
 pub const PROBE_INTERVAL: Duration = Duration::from_secs(1);

@@ -16,11 +16,24 @@ use futures_util::future::{Ready, ready};
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
+use tower::Service;
 use tower::util::ServiceExt as _;
-use tower::{Layer, Service};
+
+/// Has a layer put around services in its place of a `ServiceBuilder`.
+macro_rules! put_around {
+    ($layer:ty) => {
+        impl<S> tower::Layer<S> for $layer {
+            type Service = $crate::layers::Layered<Self, S>;
+
+            fn layer(&self, inner: S) -> Self::Service {
+                let layer = self.clone();
+                $crate::layers::Layered { layer, inner }
+            }
+        }
+    };
+}
 
 pub mod admission;
-pub mod caller;
 pub mod catch_panic;
 pub mod concurrency;
 pub mod deadline;
@@ -30,7 +43,6 @@ pub(crate) mod hold;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;
-pub mod pool;
 pub mod rate;
 pub mod shed;
 pub mod trace;
@@ -144,30 +156,6 @@ impl<L: Around, S: Inner> Inner for Layered<L, S> {
         self.layer.call(&self.inner, request)
     }
 }
-
-/// Has layers put around services in the order of a `ServiceBuilder`.
-macro_rules! put_around {
-    ($($layer:ty),+ $(,)?) => {$(
-        impl<S> Layer<S> for $layer {
-            type Service = Layered<Self, S>;
-
-            fn layer(&self, inner: S) -> Self::Service {
-                Layered { layer: self.clone(), inner }
-            }
-        }
-    )+};
-}
-
-put_around!(
-    trace::TraceLayer,
-    metrics::MetricsLayer,
-    drain::DrainLayer,
-    catch_panic::CatchPanicLayer,
-    deadline::DeadlineLayer,
-    rate::RateLayer,
-    concurrency::ConcurrencyLayer,
-    error_info::ErrorInfoLayer,
-);
 
 /// The body of a layer's answer. By default it is empty: that of a refusal.
 pub trait AnswerBody:

@@ -16,6 +16,8 @@
 //! - [`host`]: the life of a process: tracked tasks, signals, the drain and its one deadline.
 //! - [`huge_pages`]: small pages of memory for an idle process, huge ones for large data.
 //! - [`private_files`]: files that nobody else can read, and a word about keys that others can.
+//! - [`callers`]: who calls are counted for.
+//! - [`causes`]: errors as text, with what caused them.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
 //! - [`reload`]: what is made of files, made anew when they change.
@@ -43,9 +45,12 @@
 //! ```
 
 pub mod args;
+pub mod callers;
+pub mod causes;
 pub mod client;
 pub mod config;
 pub mod connection_headers;
+mod dial;
 mod ends;
 pub mod fetch;
 mod gather;

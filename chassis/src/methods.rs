@@ -10,6 +10,9 @@ use prost_types::FileDescriptorSet;
 use prost_types::method_options::IdempotencyLevel;
 use rustc_hash::FxHashMap;
 
+/// `rpc.method` of what no descriptor knows.
+pub(crate) const METHOD_OTHER: &str = "_OTHER";
+
 /// A descriptor set that can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the file descriptor set can't be decoded; build it with protox or `buf build -o`")]

@@ -64,6 +64,7 @@ use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::causes::chain;
 use crate::config::{ConfigError, ServerConfig};
 use crate::host::{self, Exit, Host};
 use crate::huge_pages;
@@ -227,21 +228,6 @@ pub fn main(work: impl Future<Output = Result<Exit, RunError>>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// An error and its causes in one text, outermost first.
-pub fn chain(error: &dyn Error) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        // A transparent error says what its cause says.
-        if texts.last() != Some(&text) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    texts.join(": ")
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Server reflection, v1 and v1alpha (grpcurl still speaks the latter), of exactly the services a process has.
 
+use tonic_reflection::server::v1::{self, ServerReflectionServer as V1};
+use tonic_reflection::server::v1alpha::{self, ServerReflectionServer as V1Alpha};
 use tonic_reflection::server::{Builder, Error};
 
 use crate::methods::{DescriptorError, Methods};
-use crate::server::mounted::Mounted;
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
 pub const BUILT_IN: [&[u8]; 2] = [
@@ -40,16 +41,21 @@ pub enum ReflectionError {
     },
 }
 
-/// Adds both reflection services to `mounted`. They list `services` and themselves, and answer for every type in
-/// `descriptor_sets` and [`BUILT_IN`].
+/// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and
+/// [`BUILT_IN`].
 ///
 /// # Errors
 /// When a set is damaged, or a service isn't in it.
-pub(crate) fn mount(
-    mounted: Mounted,
+pub(crate) fn services(
     descriptor_sets: &[&[u8]],
     services: &[String],
-) -> Result<Mounted, ReflectionError> {
+) -> Result<
+    (
+        V1<impl v1::ServerReflection>,
+        V1Alpha<impl v1alpha::ServerReflection>,
+    ),
+    ReflectionError,
+> {
     let sets: Vec<&[u8]> = descriptor_sets.iter().copied().chain(BUILT_IN).collect();
     let known = Methods::read(&sets, |_| true)?;
     let known = known.services();
@@ -71,5 +77,5 @@ pub(crate) fn mount(
     };
     let v1 = builder().build_v1().map_err(ReflectionError::Incomplete)?;
     let v1alpha = builder().build_v1alpha().map_err(ReflectionError::Incomplete)?;
-    Ok(mounted.with(v1).with(v1alpha))
+    Ok((v1, v1alpha))
 }

@@ -146,7 +146,7 @@ impl<T> Reloading<T> {
             Err(_) if !changed => {}
             Err(error) => {
                 self.refuse();
-                let error = crate::process::chain(&*error);
+                let error = crate::causes::chain(&*error);
                 tracing::warn!(
                     what,
                     ?files,

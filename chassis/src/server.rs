@@ -43,7 +43,7 @@ use crate::layers::trace::{Believe, TraceLayer};
 use crate::layers::{AnyService, Inner, ResponseFuture, TowerService, infallible};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
-use crate::telemetry::instrument::whole;
+use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
 mod accept;
@@ -55,22 +55,16 @@ mod guarded;
 mod leftover;
 mod lifetime;
 mod listener;
-pub(crate) mod mounted;
+mod mounted;
 mod opening;
 mod own;
-mod pulse;
 mod watched;
 
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
 
-pub(crate) use pulse::{Pulse, Standing};
-
 use dispatch::Dispatch;
 use mounted::Mounted;
-
-/// Name of the meter behind the metrics of servers and clients.
-pub const METER: &str = "souk";
 
 /// Streams open at a time, and answers being sent, for each place to work.
 const ANSWERS_PER_CALL: usize = 8;
@@ -220,7 +214,7 @@ impl Service<Request<Body>> for Stack {
 /// # Errors
 /// When a mounted service isn't in the descriptors.
 pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Result<Stack, ReflectionError> {
-    metered_stack(services, health, config, &opentelemetry::global::meter(METER))
+    metered_stack(services, health, config, &meter())
 }
 
 /// [`stack`] on a meter of the caller's.
@@ -237,7 +231,8 @@ pub fn metered_stack(
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let mounted = reflection::mount(services.mounted, &sets, &names)?;
+    let (v1, v1alpha) = reflection::services(&sets, &names)?;
+    let mounted = services.mounted.with(v1).with(v1alpha);
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =

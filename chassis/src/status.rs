@@ -14,7 +14,10 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
+use http_body::Frame;
+use percent_encoding::percent_decode;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -245,6 +248,56 @@ pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub fn code_in(headers: &HeaderMap) -> Option<Code> {
     let code = headers.get(GRPC_STATUS)?;
     Some(Code::from_bytes(code.as_bytes()))
+}
+
+/// The message of an error in headers or trailers. (`Status::from_header_map` panics on details that aren't base64.)
+pub fn message_in(headers: &HeaderMap) -> String {
+    headers
+        .get(Status::GRPC_MESSAGE)
+        .map(|text| percent_decode(text.as_bytes()).decode_utf8_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// The last frame of a stream that ends in `status`.
+///
+/// # Errors
+/// With `status` where it can't be written into headers.
+pub fn trailers(status: impl Into<Status>) -> Result<Frame<Bytes>, Status> {
+    let mut trailers = HeaderMap::new();
+    status.into().add_header(&mut trailers)?;
+    Ok(Frame::trailers(trailers))
+}
+
+/// Is this one of the six codes that are the server's fault?
+pub fn is_server_fault(code: Code) -> bool {
+    use Code::{DataLoss, DeadlineExceeded, Internal, Unavailable, Unimplemented, Unknown};
+    matches!(
+        code,
+        Unknown | DeadlineExceeded | Unimplemented | Internal | Unavailable | DataLoss
+    )
+}
+
+/// The code as the conventions write it.
+pub fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
 }
 
 /// The reason in the `ErrorInfo` of `status`, if it has one.

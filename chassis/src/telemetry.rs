@@ -26,12 +26,13 @@ use tracing_subscriber::filter::{EnvFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use uuid::Uuid;
 
-use crate::client::ClientError;
 use crate::config::{Problems, ServerConfig};
 use crate::propagate;
+use crate::tls::TlsError;
 
 mod environment;
 mod exemplar;
+mod fields;
 mod guard;
 pub mod instrument;
 pub mod instruments;
@@ -51,6 +52,7 @@ pub use trace_place::{InPlace, TracePlace};
 
 use environment::OtelEnvironment;
 use guard::Providers;
+use instrument::METER;
 use log::LogLayer;
 use log_records::LogRecords;
 use prometheus::{Reader, Scraper};
@@ -134,7 +136,7 @@ pub enum TelemetryError {
     #[error(
         "the collector can't be spoken to by TLS; check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_CERTIFICATE"
     )]
-    Collector(#[source] Box<ClientError>),
+    Collector(#[source] TlsError),
     /// Another subscriber is in place already.
     #[error("the process has a tracing subscriber already; start telemetry once, and first")]
     Installed(#[from] tracing::dispatcher::SetGlobalDefaultError),
@@ -212,7 +214,7 @@ impl Telemetry {
         }
         if let Some(meters) = &self.meters {
             global::set_meter_provider(RoleMeters(meters.clone()));
-            process::observe(&meters.of(None).meter(crate::server::METER));
+            process::observe(&meters.of(None).meter(METER));
         }
         Ok(self.into_guard())
     }
@@ -376,7 +378,7 @@ impl TelemetryBuilder {
             }
         }
         let spans = tracers.as_ref().map(|providers| {
-            let tracer = RoleTracer::new(providers, crate::server::METER);
+            let tracer = RoleTracer::new(providers, METER);
             let layer = tracing_opentelemetry::layer().with_tracer(tracer.clone());
             // Code locations, modules, thread and busy times on every span would double its size and tell nothing.
             let layer = layer
@@ -397,7 +399,7 @@ impl TelemetryBuilder {
         });
         let records = loggers
             .as_ref()
-            .map(|providers| LogRecords::new(providers, crate::server::METER, targets(Level::TRACE)));
+            .map(|providers| LogRecords::new(providers, METER, targets(Level::TRACE)));
         let lines = LogLayer::new(
             self.config.log_format,
             self.log_sink.unwrap_or_else(log::stderr),

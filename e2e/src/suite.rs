@@ -20,8 +20,10 @@ use crate::faults::link::Link;
 use crate::guard::Guard;
 use crate::process::{Process, Words};
 
+mod faulty;
 mod plan;
 
+pub use faulty::Faulty;
 pub use plan::{Layout, Plan};
 
 /// The one that listens for clients.

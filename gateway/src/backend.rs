@@ -3,7 +3,8 @@
 use std::fmt;
 
 use http::Uri;
-use souk_chassis::client::{Client, ClientConfig, ClientError};
+use souk_chassis::client::{Client, ClientError};
+use souk_chassis::config::ClientConfig;
 use souk_chassis::methods::{DescriptorError, Methods};
 use souk_chassis::server::Stack;
 

@@ -7,8 +7,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use souk_access::{AuthConfig, Part};
 use souk_chassis::args::{SettingsArgs, TelemetryArgs, TlsArgs};
-use souk_chassis::client::ClientConfig;
-use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
+use souk_chassis::config::{ClientConfig, Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
 
 use crate::backend::{BackendUriError, Backends, Target};

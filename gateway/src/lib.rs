@@ -21,7 +21,7 @@
 //! - `grpc_web`: gRPC-Web, for browsers.
 //! - `connect`: the protocol of Connect.
 //! - `json`: JSON over HTTP; `openapi`: the document about it.
-//! - `one_message`, `answer`: bodies and answers of all that isn't gRPC.
+//! - `one_message`, `answer`: bodies and answers of all that isn't gRPC; `behind`: the stack that they go to.
 //! - [`origins`]: which web pages may call; `hosts`: by which names.
 //! - `forward`: chooses the backend of a call.
 //! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
@@ -50,6 +50,7 @@ mod answer;
 pub mod auth;
 pub mod backend;
 mod balance;
+mod behind;
 pub mod config;
 mod connect;
 mod farewell;

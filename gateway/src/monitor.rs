@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use opentelemetry::metrics::Meter;
-use souk_chassis::client::{self, Channel, ClientConfig, ClientError};
+use souk_chassis::client::{self, Channel, ClientError};
+use souk_chassis::config::ClientConfig;
 use souk_chassis::health::Health;
 use souk_chassis::server::Stack;
 use souk_chassis::telemetry::instrument::whole;

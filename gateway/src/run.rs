@@ -12,7 +12,8 @@ use souk_chassis::methods::{DescriptorError, Methods};
 use souk_chassis::private_files::warn_of_readers;
 use souk_chassis::process::{Process, RunError};
 use souk_chassis::reflection::ReflectionError;
-use souk_chassis::server::{self, METER, Services, Stack};
+use souk_chassis::server::{self, Services, Stack};
+use souk_chassis::telemetry::instrument::meter;
 use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,7 @@ use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::farewell::Farewell;
 use crate::forward::Forward;
-use crate::front::Front;
+use crate::front::front;
 use crate::json::RouteError;
 use crate::monitor;
 use crate::retry::{Retry, RetryConfig};
@@ -98,7 +99,7 @@ impl Gateway {
         let guard = GatewayGuard::new(&config.auth, credentials, methods.clone())?;
         let health = Health::new();
         let stop = CancellationToken::new();
-        let meter = opentelemetry::global::meter(METER);
+        let meter = meter();
         let mut watched = Vec::new();
         let mut routes = BTreeMap::new();
         for backend in &backends {
@@ -141,7 +142,7 @@ impl Gateway {
             .believing(guard.clone())
             .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;
-        let front = Front::new(stack.clone(), config)?;
+        let front = front(stack.clone(), config)?;
         Ok(Self {
             stack: stack.behind(front),
         })

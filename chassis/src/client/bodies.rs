@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::channel::unavailable;
-use crate::layers::outcome;
+use super::error::unavailable;
+use crate::status::trailers;
 
 /// The body of a request. It is cancelled when nobody wants the answer any more.
 #[derive(Debug)]
@@ -120,9 +120,9 @@ impl http_body::Body for Answer {
         let frame = match frame {
             Some(Ok(frame)) if frame.is_data() => return Poll::Ready(Some(Ok(frame))),
             Some(Ok(trailers)) => Ok(trailers),
-            Some(Err(error)) => outcome::trailers(&broke_off().source(error).build()),
+            Some(Err(error)) => trailers(broke_off().source(error)),
             // A call ends with trailers, and hyper doesn't tell of all resets.
-            None => outcome::trailers(&broke_off().build()),
+            None => trailers(broke_off()),
         };
         self.ended = true;
         Poll::Ready(Some(frame))

@@ -1,6 +1,5 @@
 //! The way to one process: a connection that is made when it is first wanted, and anew after it was lost.
 
-use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,25 +8,8 @@ use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
 use super::connection::{Connection, KeepAlive};
-use super::dial::Dial;
+use super::way::{ConnectError, Way};
 use crate::workers::{self, WORKERS_MAX};
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectError {
-    /// Nobody answers, or not who should.
-    #[error("no connection")]
-    Dial(#[source] io::Error),
-    /// Nobody has answered in time.
-    #[error("no connection in {0:?}")]
-    Late(Duration),
-    /// It was lost as it began.
-    #[error("no HTTP/2")]
-    Http2(#[source] hyper::Error),
-    /// Whoever was to make it is gone.
-    #[error("nobody makes the connection any more")]
-    Abandoned,
-}
 
 /// How an attempt ended, for all who wait for it.
 type Attempted = Result<Arc<Connection>, Arc<ConnectError>>;
@@ -41,9 +23,9 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(dial: Dial, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
+    pub(super) fn new(way: Way, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
         Self {
-            shared: Line::new(dial, connect_timeout, keepalive),
+            shared: Line::new(way, connect_timeout, keepalive),
             own: (0..WORKERS_MAX).map(|_| OnceLock::new()).collect(),
         }
     }
@@ -54,12 +36,12 @@ impl Lines {
         own.map_or(&self.shared, |own| {
             own.get_or_init(|| {
                 let Line {
-                    dial,
+                    way,
                     connect_timeout,
                     keepalive,
                     ..
                 } = &*self.shared;
-                Line::new(dial.clone(), *connect_timeout, *keepalive)
+                Line::new(way.clone(), *connect_timeout, *keepalive)
             })
         })
     }
@@ -68,7 +50,7 @@ impl Lines {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Line {
-    dial: Dial,
+    way: Way,
     connect_timeout: Duration,
     keepalive: KeepAlive,
     /// The last, under way or done; `None` when a call should make another.
@@ -76,9 +58,9 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn new(dial: Dial, connect_timeout: Duration, keepalive: KeepAlive) -> Arc<Self> {
+    fn new(way: Way, connect_timeout: Duration, keepalive: KeepAlive) -> Arc<Self> {
         Arc::new(Self {
-            dial,
+            way,
             connect_timeout,
             keepalive,
             attempt: Mutex::default(),
@@ -112,9 +94,9 @@ impl Line {
     }
 
     fn begin(&self) -> Shared<BoxFuture<'static, Attempted>> {
-        let (dial, time, keepalive) = (self.dial.clone(), self.connect_timeout, self.keepalive);
+        let (way, time, keepalive) = (self.way.clone(), self.connect_timeout, self.keepalive);
         let attempt = tokio::spawn(async move {
-            let opened = tokio::time::timeout(time, dial.open(keepalive)).await;
+            let opened = tokio::time::timeout(time, way.open(keepalive)).await;
             opened.unwrap_or(Err(ConnectError::Late(time)))
         });
         let attempt = attempt.map(|done| done.unwrap_or(Err(ConnectError::Abandoned)));

@@ -1,3 +1,7 @@
+pub(super) mod stage;
+
+use std::time::Duration;
+
 use http::HeaderMap;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;

@@ -93,6 +93,13 @@ impl Problems {
         });
     }
 
+    /// Notes those settings below `path` that are zero and must not be.
+    pub(super) fn push_zeros(&mut self, path: &str, settings: &[(&str, bool)]) {
+        for (name, _) in settings.iter().filter(|(_, is_zero)| *is_zero) {
+            self.push(&format!("{path}.{name}"), "must be more than zero");
+        }
+    }
+
     fn push_from(&mut self, origin: &str, path: &str, message: impl Into<String>) {
         self.list.push(Problem {
             path: path.to_owned(),

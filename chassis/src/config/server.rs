@@ -134,7 +134,7 @@ impl ServerConfig {
             let range = format!("must be {MESSAGE_BYTES_FLOOR} to {MESSAGE_BYTES_CEILING} bytes");
             problems.push(&format!("{path}.message_bytes_max"), range);
         }
-        let positive = [
+        let zero = [
             ("concurrency_max", self.concurrency_max == 0),
             ("connections_max", self.connections_max == 0),
             (
@@ -157,9 +157,7 @@ impl ServerConfig {
             ("http2.overhead_frames_max", self.http2.overhead_frames_max == 0),
             ("http2.send_buffer_bytes", self.http2.send_buffer_bytes == 0),
         ];
-        for (name, _) in positive.iter().filter(|(_, zero)| *zero) {
-            problems.push(&format!("{path}.{name}"), "must be more than zero");
-        }
+        problems.push_zeros(path, &zero);
         if self.workers > WORKERS_MAX {
             problems.push(
                 &format!("{path}.workers"),

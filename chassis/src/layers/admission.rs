@@ -13,12 +13,11 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Layer;
 
-use super::caller::CallerKey;
 use super::rate::RateLayer;
 use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, refuse};
-use crate::ends::Ends;
+use crate::callers::CallerKey;
+use crate::ends::{Ends, Standing};
 use crate::health;
-use crate::server::Standing;
 
 /// Decides who is let in.
 pub trait Admit: fmt::Debug + Send + Sync + 'static {
@@ -38,8 +37,8 @@ impl fmt::Debug for Next<'_> {
 impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
-        if let Some(ends) = request.extensions().get::<Ends>() {
-            ends.pulse().let_in(if health::is_asked(request.uri().path()) {
+        if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
+            ends.pulse.let_in(if health::is_asked(request.uri().path()) {
                 Standing::Probe
             } else {
                 Standing::Caller

@@ -14,11 +14,13 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::{AnswerBody, Around, Inner, refuse, refused};
-use crate::status::StatusBuilder;
+use crate::status::{StatusBuilder, trailers};
 
 /// Answers INTERNAL where a handler, or the stream it returned, panics. See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct CatchPanicLayer;
+
+put_around!(CatchPanicLayer);
 
 impl Around for CatchPanicLayer {
     fn call(
@@ -66,7 +68,7 @@ impl<B: AnswerBody> http_body::Body for CatchingBody<B> {
             Ok(frame) => frame,
             Err(panic) => {
                 self.body = None;
-                Poll::Ready(Some(super::outcome::trailers(&status(&*panic))))
+                Poll::Ready(Some(trailers(status(&*panic))))
             }
         }
     }

@@ -17,11 +17,11 @@ use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::caller::CallerKey;
 use super::hold::hold_until_end;
-use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
 use super::{AnswerBody, Around, Inner, refuse, refused};
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool, Taken};
 use crate::health;
 use crate::methods::Methods;
 use crate::status::StatusBuilder;
@@ -181,6 +181,8 @@ impl ConcurrencyLayer {
         place.ok_or_else(|| shed(Full::All))
     }
 }
+
+put_around!(ConcurrencyLayer);
 
 impl Around for ConcurrencyLayer {
     fn call(

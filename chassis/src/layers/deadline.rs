@@ -19,8 +19,8 @@ use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::{AnswerBody, Around, Inner, outcome, refuse, refused};
-use crate::status::{GRPC_STATUS, StatusBuilder};
+use super::{AnswerBody, Around, Inner, refuse, refused};
+use crate::status::{GRPC_STATUS, StatusBuilder, trailers};
 
 /// The header with the time a caller gives.
 pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -149,6 +149,8 @@ impl DeadlineLayer {
     }
 }
 
+put_around!(DeadlineLayer);
+
 impl Around for DeadlineLayer {
     fn call(
         &self,
@@ -246,7 +248,7 @@ impl<B: AnswerBody> http_body::Body for TimedBody<B> {
         ready!(time.timer.as_mut().poll(cx));
         let status = exceeded(time.asked, "grpc-timeout");
         self.body = None;
-        Poll::Ready(Some(outcome::trailers(&status)))
+        Poll::Ready(Some(trailers(status)))
     }
 
     fn is_end_stream(&self) -> bool {

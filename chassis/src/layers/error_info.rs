@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 
 use super::{AnswerBody, Around, Inner, refuse};
 use crate::methods::Methods;
-use crate::status::{GRPC_STATUS, StatusBuilder, code_in};
+use crate::status::{GRPC_STATUS, StatusBuilder, code_in, code_name, message_in};
 
 /// How tonic 0.14 words what the client did wrong, under the code INTERNAL. A test holds them to it.
 const CLIENT_MISTAKES: [&str; 4] = [
@@ -50,7 +50,7 @@ impl ErrorInfoLayer {
         if code == Code::Ok || headers.contains_key(Status::GRPC_STATUS_DETAILS) {
             return None;
         }
-        let message = super::outcome::message(headers);
+        let message = message_in(headers);
         Some(self.restate(code, message, path))
     }
 
@@ -64,7 +64,7 @@ impl ErrorInfoLayer {
         if code == Code::Internal && CLIENT_MISTAKES.iter().any(|words| message.starts_with(words)) {
             return StatusBuilder::invalid_argument("MESSAGE_MALFORMED", message).build();
         }
-        StatusBuilder::new(code, super::trace::code_name(code), message).build()
+        StatusBuilder::new(code, code_name(code), message).build()
     }
 }
 
@@ -122,6 +122,8 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
             .metadata("methods", known)
     }
 }
+
+put_around!(ErrorInfoLayer);
 
 impl Around for ErrorInfoLayer {
     fn call(

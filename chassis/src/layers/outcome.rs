@@ -6,14 +6,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body::{Frame, SizeHint};
-use percent_encoding::percent_decode;
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use super::AnswerBody;
 use super::deadline::Deadline;
-use crate::status::{code_in, is_reason, reason};
+use crate::status::{code_in, is_reason, message_in, reason};
 use crate::telemetry::TracePlace;
 
 /// The end of a call.
@@ -39,7 +38,7 @@ impl Outcome {
             details: None,
         };
         if code != Code::Ok {
-            outcome.message = message(headers);
+            outcome.message = message_in(headers);
             outcome.details = headers.get(Status::GRPC_STATUS_DETAILS).cloned();
         }
         Some(outcome)
@@ -234,14 +233,6 @@ impl<B: AnswerBody, O: Observer> http_body::Body for WatchedBody<B, O> {
     }
 }
 
-/// The message in the headers of an error. (`Status::from_header_map` panics on details that aren't base64.)
-pub(crate) fn message(headers: &HeaderMap) -> String {
-    headers
-        .get(Status::GRPC_MESSAGE)
-        .map(|text| percent_decode(text.as_bytes()).decode_utf8_lossy().into_owned())
-        .unwrap_or_default()
-}
-
 /// The reason in the details of an error of another process; `None` when there is none, or what isn't one.
 fn told_reason(details: &HeaderValue) -> Option<String> {
     let headers = HeaderMap::from_iter([(
@@ -251,13 +242,6 @@ fn told_reason(details: &HeaderValue) -> Option<String> {
     let headers = MetadataMap::from_headers(headers);
     let details = headers.get_bin("grpc-status-details-bin")?.to_bytes().ok()?;
     reason(&Status::with_details(Code::Unknown, "", details)).filter(|reason| is_reason(reason))
-}
-
-/// The last frame of a stream that ends in `status`.
-pub(crate) fn trailers(status: &Status) -> Result<Frame<Bytes>, Status> {
-    let mut trailers = HeaderMap::new();
-    status.add_header(&mut trailers)?;
-    Ok(Frame::trailers(trailers))
 }
 
 #[cfg(test)]
@@ -291,7 +275,7 @@ mod tests {
             ("%ff", "\u{fffd}"),
         ] {
             let headers = [(Status::GRPC_MESSAGE, HeaderValue::from_static(sent))];
-            assert_eq!(message(&HeaderMap::from_iter(headers)), told);
+            assert_eq!(message_in(&HeaderMap::from_iter(headers)), told);
         }
     }
 }

@@ -21,10 +21,10 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::caller::CallerKey;
-use super::pool::{Columns, ROWS};
 use super::shed::Sheds;
 use super::{AnswerBody, Around, Inner, refused};
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, ROWS};
 use crate::config::RateConfig;
 use crate::health;
 use crate::status::StatusBuilder;
@@ -188,6 +188,8 @@ impl RateLayer {
         limits.take_common()
     }
 }
+
+put_around!(RateLayer);
 
 impl Around for RateLayer {
     fn call(

@@ -25,15 +25,13 @@ use tonic::body::Body;
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch, unwatched};
 use super::{AnswerBody, Around, Inner};
+use crate::causes::chain;
 use crate::ends::{End, Ends};
-use crate::methods::Methods;
-use crate::process::chain;
+use crate::methods::{METHOD_OTHER, Methods};
 use crate::propagate;
+use crate::status::{code_name, is_server_fault};
 use crate::telemetry::{Role, TracePlace, sampling};
 use crate::tls::TlsPeer;
-
-/// `rpc.method` of what no descriptor knows.
-pub const METHOD_OTHER: &str = "_OTHER";
 
 /// Longest `rpc.method_original`, in bytes.
 const ORIGINAL_BYTES_MAX: usize = 128;
@@ -103,6 +101,8 @@ impl TraceLayer {
         }
     }
 }
+
+put_around!(TraceLayer);
 
 impl Around for TraceLayer {
     fn call(
@@ -206,12 +206,12 @@ impl TraceLayer {
         let method = self.methods.name(request.uri().path());
         let context = sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
-            if let Some(ends) = request.extensions().get::<Ends>() {
-                if let Some(local) = ends.local() {
+            if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
+                if let Some(local) = &ends.local {
                     tell(&mut attributes, ["server.address", "server.port"], local);
                 }
                 let names = ["network.peer.address", "network.peer.port"];
-                tell(&mut attributes, names, ends.remote());
+                tell(&mut attributes, names, &ends.remote);
             }
             if let Some(peer) = request.extensions().get::<TlsPeer>() {
                 attributes.push(KeyValue::new("tls.protocol.version", peer.version));
@@ -421,52 +421,6 @@ fn unquoted(message: &str) -> String {
         }
     }
     kept
-}
-
-/// The six codes that are the server's fault.
-pub fn is_server_fault(code: Code) -> bool {
-    match code {
-        Code::Unknown
-        | Code::DeadlineExceeded
-        | Code::Unimplemented
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss => true,
-        Code::Ok
-        | Code::Cancelled
-        | Code::InvalidArgument
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::FailedPrecondition
-        | Code::Aborted
-        | Code::OutOfRange
-        | Code::Unauthenticated => false,
-    }
-}
-
-/// The code as the conventions write it.
-pub fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ use crate::ends::Ends;
 use crate::gather::{Calls, Gather, UnderWay};
 use crate::layers::ResponseFuture;
 use crate::status::StatusBuilder;
-use crate::telemetry::instrument::whole;
+use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 use crate::workers::Workers;
@@ -134,9 +134,7 @@ impl Connections {
             .keep_alive_timeout(config.keepalive_timeout);
         let tasks = TaskTracker::new();
         let counted = tasks.clone();
-        CONNECTIONS.observe(&opentelemetry::global::meter(super::METER), move |now| {
-            now.observe(whole(counted.len()), &[]);
-        });
+        CONNECTIONS.observe(&meter(), move |now| now.observe(whole(counted.len()), &[]));
         Self {
             stack,
             http2: builder,
@@ -207,7 +205,7 @@ impl Connections {
     fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<Connection> {
         let ends = Ends::new(stream.local_addr().ok(), remote);
         Some(Connection {
-            member: self.crowd.enter(remote.ip(), ends.pulse())?,
+            member: self.crowd.enter(remote.ip(), &ends.pulse)?,
             ends,
             stack: self.stack.clone(),
             http2: self.http2.clone(),
@@ -247,7 +245,7 @@ impl Connections {
 /// A connection that was accepted.
 struct Connection {
     member: Member,
-    ends: Ends,
+    ends: Arc<Ends>,
     stack: Stack,
     http2: http2::Builder<TokioExecutor>,
     http1: http1::Builder,
@@ -261,7 +259,7 @@ struct Connection {
 
 impl Connection {
     fn remote(&self) -> SocketAddr {
-        self.ends.remote().socket
+        self.ends.remote.socket
     }
 
     /// To its end; with TLS if there is `tls`.
@@ -338,7 +336,7 @@ impl Connection {
         };
         let calls = Calls::default();
         let gather = Gather::new(calls.clone());
-        let pulse = Arc::clone(ends.pulse());
+        let pulse = Arc::clone(&ends.pulse);
         let service = service_fn(move |mut request: Request<Incoming>| -> Counted {
             let extensions = request.extensions_mut();
             extensions.insert(ends.clone());

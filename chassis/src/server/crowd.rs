@@ -10,8 +10,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::pulse::{Pulse, Standing};
-use crate::layers::caller::network;
+use crate::callers::network;
+use crate::ends::{Pulse, Standing};
 
 /// See the [module](self). Clones are the same one.
 #[derive(Clone, Debug)]

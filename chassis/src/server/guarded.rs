@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frames::{Budget, DATA, HEADERS, Scan, is_overhead};
-use super::pulse::Pulse;
+use crate::ends::Pulse;
 
 /// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, 6.8): 28 bytes of payload, stream 0, whatever was begun may have been done.
 const CALM_DOWN: &[u8] = b"\0\0\x1c\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_idle_frames";

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::pulse::{Pulse, Standing};
 use crate::config::ConnectionConfig;
+use crate::ends::{Pulse, Standing};
 
 /// Share of the maximum age that is drawn by lot, either way, in percent: clients that came together don't leave together.
 const JITTER: u32 = 10;

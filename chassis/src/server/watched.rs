@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::pulse::Pulse;
+use crate::ends::Pulse;
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use crate::config::ClientTlsConfig;
 /// Where a signal goes, by OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Collector {
-    pub(super) uri: String,
+    pub(super) uri: Uri,
     /// The files to trust it by where its address is `https`.
     pub(super) tls: Option<ClientTlsConfig>,
     /// For an export, tries again included.
@@ -182,18 +182,24 @@ impl<'a> Variables<'a> {
         };
         let text = |what| self.of(signal, what).map(|(_, value)| value);
         let file = |what| text(what).map_or_else(PathBuf::new, PathBuf::from);
-        let tls = match uri.split_once("://") {
-            _ if uri.parse::<Uri>().is_err() => None,
-            Some(("http", _)) => Some(None),
-            Some(("https", _)) => Some(Some(ClientTlsConfig {
+        let address: Option<Uri> = uri.parse().ok();
+        let scheme = address.as_ref().and_then(Uri::scheme_str);
+        let tls = match scheme {
+            Some("http") => None,
+            Some("https") => Some(ClientTlsConfig {
                 ca: file("CERTIFICATE"),
                 cert: file("CLIENT_CERTIFICATE"),
                 key: file("CLIENT_KEY"),
                 server_name: String::new(),
-            })),
-            _ => None,
+            }),
+            _ => {
+                return Err(refused(
+                    &variable,
+                    uri,
+                    "use http://host:port or https://host:port",
+                ));
+            }
         };
-        let tls = tls.ok_or_else(|| refused(&variable, uri, "use http://host:port or https://host:port"))?;
         if tls.as_ref().is_some_and(|tls| !tls.has_authority()) {
             let expected =
                 "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)";
@@ -201,7 +207,7 @@ impl<'a> Variables<'a> {
         }
         let timeout = text("TIMEOUT").unwrap_or(EXPORT_TIMEOUT).parse();
         Ok(Some(Collector {
-            uri: uri.to_owned(),
+            uri: address.unwrap_or_default(),
             tls,
             timeout: Duration::from_millis(timeout.unwrap_or_default()),
             sizes_queue: self.get("OTEL_BSP_MAX_QUEUE_SIZE").is_some(),

@@ -15,10 +15,19 @@
 //! BAKED.counter(&opentelemetry::global::meter("souk")).add(1, &[]);
 //! ```
 
+use opentelemetry::global;
 use opentelemetry::metrics::{AsyncInstrument, Counter, Gauge, Meter};
 
 pub use super::exemplar::Histogram;
 use super::prometheus::exposed_name;
+
+/// Name of the meter and the tracer of all that is measured and traced here.
+pub(super) const METER: &str = "souk";
+
+/// The meter of the process, or of the [role](super::Role) in which this is called.
+pub fn meter() -> Meter {
+    global::meter(METER)
+}
 
 /// Bounds of durations of calls, in seconds, as the conventions for RPC recommend them.
 pub const CALL_SECONDS: &[f64] = &[

@@ -8,9 +8,8 @@ use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
-use super::log::Fields;
+use super::fields::{Fields, attribute};
 use super::role::{ByRole, Role};
-use super::span_events::attribute;
 
 /// Sends events as records.
 pub(super) struct LogRecords {

@@ -12,13 +12,13 @@ use std::time::Duration;
 use opentelemetry::metrics::Meter;
 use souk_access::Reloaded;
 use souk_access::config::{JwtConfig, KeySource};
+use souk_chassis::causes::chain;
 use souk_chassis::fetch::{Document, FetchError};
-use souk_chassis::process::chain;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::guard::AuthError;
+use super::error::AuthError;
 use super::key_set::KeySet;
 use crate::metrics::{ISSUER_KEYS_UNCONFIRMED, ISSUER_KEYS_UNREADABLE};
 

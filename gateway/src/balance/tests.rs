@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use futures_util::FutureExt as _;
-use souk_chassis::client::ClientConfig;
+use souk_chassis::config::ClientConfig;
 use souk_chassis::methods::Methods;
 use tokio::sync::Notify;
 use tower::service_fn;

@@ -1,23 +1,24 @@
 //! Answers of Connect: messages, streams in envelopes, and errors.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{BufMut as _, Bytes, BytesMut};
+use futures_util::stream::{self, StreamExt as _};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, Response};
 use http_body::Frame;
+use http_body_util::StreamBody;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
+use souk_chassis::status::code_name;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::pb;
 
 use super::request::{Asked, Codec, ENVELOPE_BYTES, Shape};
-use crate::answer::{Messages, Next, Unary, failure, metadata, status_of, success};
+use crate::answer::error::failure;
+use crate::answer::{Messages, Next, Unary, metadata, status_of, success};
 use crate::json::as_json;
 
 /// The flag of the envelope that ends a stream.
@@ -27,25 +28,12 @@ const END: u8 = 2;
 const TYPE_PREFIX: &str = "type.googleapis.com/";
 
 /// A code as Connect writes it.
-fn name(code: Code) -> &'static str {
+fn name(code: Code) -> String {
     match code {
         // An error isn't OK; one that says so is of nobody knows what.
-        Code::Ok | Code::Unknown => "unknown",
-        Code::Cancelled => "canceled",
-        Code::InvalidArgument => "invalid_argument",
-        Code::DeadlineExceeded => "deadline_exceeded",
-        Code::NotFound => "not_found",
-        Code::AlreadyExists => "already_exists",
-        Code::PermissionDenied => "permission_denied",
-        Code::ResourceExhausted => "resource_exhausted",
-        Code::FailedPrecondition => "failed_precondition",
-        Code::Aborted => "aborted",
-        Code::OutOfRange => "out_of_range",
-        Code::Unimplemented => "unimplemented",
-        Code::Internal => "internal",
-        Code::Unavailable => "unavailable",
-        Code::DataLoss => "data_loss",
-        Code::Unauthenticated => "unauthenticated",
+        Code::Ok => name(Code::Unknown),
+        Code::Cancelled => "canceled".to_owned(),
+        code => code_name(code).to_ascii_lowercase(),
     }
 }
 
@@ -130,12 +118,16 @@ pub(super) fn stream(
     let headers = metadata(&parts.headers);
     let body = match status_of(&parts.headers) {
         Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
-        None => Body::new(Envelopes {
-            messages: Some(Messages::new(&parts.headers, body, bytes_max)),
-            codec: shape.codec,
-            kind,
-            pool,
-        }),
+        None => {
+            let envelopes = Envelopes {
+                messages: Messages::new(&parts.headers, body, bytes_max),
+                codec: shape.codec,
+                kind,
+                pool,
+            };
+            let envelopes = stream::unfold(Some(envelopes), |envelopes| async { envelopes?.next().await });
+            Body::new(StreamBody::new(envelopes.map(Ok::<_, Status>)))
+        }
     };
     enveloped(shape, headers, body)
 }
@@ -176,38 +168,23 @@ fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &Heade
 
 /// A body of messages as a body of envelopes.
 struct Envelopes {
-    /// `None` once they have ended.
-    messages: Option<Messages>,
+    messages: Messages,
     codec: Codec,
     kind: MessageDescriptor,
     pool: DescriptorPool,
 }
 
-impl http_body::Body for Envelopes {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let Some(messages) = &mut this.messages else {
-            return Poll::Ready(None);
-        };
-        let (status, trailers) = match std::task::ready!(messages.poll_next(cx)) {
-            Next::Message(message) => match write(this.codec, &this.kind, &message) {
-                Ok(bytes) => return Poll::Ready(Some(Ok(Frame::data(envelope(0, &bytes))))),
+impl Envelopes {
+    /// The next envelope, and those behind it, if it isn't the last.
+    async fn next(mut self) -> Option<(Frame<Bytes>, Option<Self>)> {
+        let (status, trailers) = match self.messages.next().await {
+            Next::Message(message) => match write(self.codec, &self.kind, &message) {
+                Ok(bytes) => return Some((Frame::data(envelope(0, &bytes)), Some(self))),
                 Err(status) => (Some(status), HeaderMap::new()),
             },
-            Next::End { status, trailers } => (status, trailers),
+            Next::End(status, trailers) => (status, trailers),
         };
-        this.messages = None;
-        let end = end_envelope(&this.pool, status.as_ref(), &trailers);
-        Poll::Ready(Some(Ok(Frame::data(end))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.messages.is_none()
+        let end = end_envelope(&self.pool, status.as_ref(), &trailers);
+        Some((Frame::data(end), None))
     }
 }

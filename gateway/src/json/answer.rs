@@ -7,8 +7,7 @@ use souk_chassis::status::StatusBuilder;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::error;
-use crate::answer::{JSON, Unary, success};
+use crate::answer::{JSON, Unary, error, success};
 
 /// The JSON answer to a unary call.
 pub(crate) async fn unary(

@@ -4,22 +4,21 @@
 //! at once, and should be closed at either. When the connection broke, it calls again with the `id` of the last event,
 //! which becomes the field of the request by which the RPC goes on.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, StreamExt as _};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use http_body::Frame;
+use http_body_util::StreamBody;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
-use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
+use super::answer;
 use super::route::Route;
-use super::{answer, error};
-use crate::answer::{Messages, Next, metadata, status_of};
+use crate::answer::{Messages, Next, error, metadata, status_of};
 
 /// Silence after which a comment is sent, so that neither client nor proxies give the stream up.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -53,23 +52,23 @@ pub(crate) fn resumed(route: &Route, headers: &HeaderMap) -> Option<(String, Str
 pub(crate) fn stream(
     response: Response<Body>,
     route: &Route,
-    pool: &DescriptorPool,
+    pool: DescriptorPool,
     bytes_max: usize,
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
     if let Some(status) = status_of(&parts.headers) {
-        let mut response = error::response(pool, &status);
+        let mut response = error::response(&pool, &status);
         response.headers_mut().extend(metadata(&parts.headers));
         return response;
     }
     let events = Events {
-        messages: Some(Messages::new(&parts.headers, body, bytes_max)),
+        messages: Messages::new(&parts.headers, body, bytes_max),
         kind: route.method.output(),
         id: resumes(route).map(|(from, _)| from),
-        pool: pool.clone(),
-        heartbeat: Box::pin(tokio::time::sleep(HEARTBEAT)),
+        pool,
     };
-    let mut response = Response::new(Body::new(events));
+    let events = stream::unfold(Some(events), |events| async { events?.next().await });
+    let mut response = Response::new(Body::new(StreamBody::new(events.map(Ok::<_, Status>))));
     *response.headers_mut() = metadata(&parts.headers);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -79,30 +78,38 @@ pub(crate) fn stream(
 
 /// A body of messages as a body of events.
 struct Events {
-    /// `None` once they have ended.
-    messages: Option<Messages>,
+    messages: Messages,
     kind: MessageDescriptor,
     /// The field that is the `id`.
     id: Option<&'static str>,
     pool: DescriptorPool,
-    heartbeat: Pin<Box<Sleep>>,
 }
 
 impl Events {
+    /// The next event, and those behind it, if it isn't the last.
+    async fn next(mut self) -> Option<(Frame<Bytes>, Option<Self>)> {
+        let Ok(next) = tokio::time::timeout(HEARTBEAT, self.messages.next()).await else {
+            return Some((Frame::data(Bytes::from_static(b":\n\n")), Some(self)));
+        };
+        let ended = match next {
+            Next::Message(message) => match self.message(&message) {
+                Ok(event) => return Some((Frame::data(event), Some(self))),
+                Err(status) => Some(status),
+            },
+            Next::End(status, _) => status,
+        };
+        let last = match ended {
+            Some(status) => event(Some("error"), None, &error::json(&self.pool, &status)),
+            None => event(Some("end"), None, b"{}"),
+        };
+        Some((Frame::data(last), None))
+    }
+
     /// A message as an event.
     fn message(&self, message: &[u8]) -> Result<Bytes, Status> {
         let message = answer::decode(self.kind.clone(), message)?;
         let id = self.id.and_then(|field| read_id(&message, field));
         Ok(event(None, id.as_deref(), &answer::write(&message)?))
-    }
-
-    /// The last event.
-    fn end(&mut self, status: Option<&Status>) -> Bytes {
-        self.messages = None;
-        match status {
-            Some(status) => event(Some("error"), None, &error::json(&self.pool, status)),
-            None => event(Some("end"), None, b"{}"),
-        }
     }
 }
 
@@ -129,36 +136,6 @@ fn event(name: Option<&str>, id: Option<&str>, json: &[u8]) -> Bytes {
     out.extend_from_slice(json);
     out.extend_from_slice(b"\n\n");
     out.freeze()
-}
-
-impl http_body::Body for Events {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let Some(messages) = &mut this.messages else {
-            return Poll::Ready(None);
-        };
-        let next = match messages.poll_next(cx) {
-            Poll::Ready(Next::Message(message)) => match this.message(&message) {
-                Ok(event) => event,
-                Err(status) => this.end(Some(&status)),
-            },
-            Poll::Ready(Next::End { status, .. }) => this.end(status.as_ref()),
-            Poll::Pending if this.heartbeat.as_mut().poll(cx).is_ready() => Bytes::from_static(b":\n\n"),
-            Poll::Pending => return Poll::Pending,
-        };
-        this.heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
-        Poll::Ready(Some(Ok(Frame::data(next))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.messages.is_none()
-    }
 }
 
 #[cfg(test)]

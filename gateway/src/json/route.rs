@@ -1,6 +1,7 @@
 //! The ways by which RPCs are called by HTTP, read from their option `google.api.http`.
 
 use http::Method;
+use http::uri::PathAndQuery;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
 };
@@ -47,7 +48,7 @@ pub(crate) struct Route {
     pub(crate) template: Template,
     pub(crate) body: BodyUse,
     /// The RPC's path in gRPC.
-    pub(crate) path: String,
+    pub(crate) path: PathAndQuery,
     pub(crate) method: MethodDescriptor,
 }
 
@@ -144,9 +145,15 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
         http,
         template,
         body,
-        path: format!("/{}/{}", method.parent_service().full_name(), method.name()),
+        path: rpc_path(method).ok_or_else(|| problem("is of an RPC whose name is no path".to_owned()))?,
         method: method.clone(),
     })
+}
+
+/// The path of an RPC in gRPC.
+pub(crate) fn rpc_path(method: &MethodDescriptor) -> Option<PathAndQuery> {
+    let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+    path.try_into().ok()
 }
 
 /// The fields on the way to `path`, by their names in the proto or in JSON; `None` when there is no such field.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use souk_chassis::client::ClientConfig;
-use souk_chassis::config::ServerConfig;
+use souk_chassis::config::{ClientConfig, ServerConfig};
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;

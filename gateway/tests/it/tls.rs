@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use souk_chassis::client::{ClientConfig, channel};
-use souk_chassis::config::{ClientTlsConfig, ServerConfig, ServerTlsConfig};
+use souk_chassis::client::channel;
+use souk_chassis::config::{ClientConfig, ClientTlsConfig, ServerConfig, ServerTlsConfig};
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic::{Code, Status};
 

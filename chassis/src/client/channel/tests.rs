@@ -17,9 +17,9 @@ use tonic::Code;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::client::stage::{Call, Order, Stage, bounded, ok};
+use crate::causes::chain;
+use crate::client::tests::stage::{Call, Order, Stage, bounded, ok};
 use crate::config::ClientTlsConfig;
-use crate::process::chain;
 use crate::tls::testing::Authority as Certificates;
 
 /// A request of `parts`.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::layers::pool::{COLUMNS, Columns, Held};
+use crate::callers::pool::{COLUMNS, Columns, Held};
 
 /// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
 const LOOK: Duration = Duration::from_millis(20);

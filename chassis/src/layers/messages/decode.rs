@@ -11,9 +11,8 @@ use tonic::body::Body;
 
 use super::complaint::Complaint;
 use super::decoded::Limits;
-use super::encoding::{Encoding, UnpackError};
-use super::frame::{self, FrameScanner, Header};
-use crate::status::StatusBuilder;
+use super::encoding::Encoding;
+use super::frame::{self, FrameScanner};
 
 /// A body whose messages keep the limits; the bytes pass unchanged.
 pub(super) struct CheckedBody {
@@ -99,37 +98,13 @@ impl DecodedBody {
             return Ok(None);
         };
         let plain = if header.compressed {
-            self.unpack(&message)?
+            let check = |prefix: &[u8]| self.limits.check_prefix(prefix);
+            self.encoding.unpack(&message, self.limits.bytes_max, check)?
         } else {
             message
         };
         self.limits.check(&plain)?;
-        let mut out = BytesMut::with_capacity(frame::HEADER_BYTES + plain.len());
-        Header {
-            compressed: false,
-            bytes: plain.len(),
-        }
-        .write(&mut out);
-        out.extend_from_slice(&plain);
-        Ok(Some(out.freeze()))
-    }
-
-    fn unpack(&self, message: &[u8]) -> Result<Bytes, Status> {
-        let bytes_max = self.limits.bytes_max;
-        let check = |prefix: &[u8]| self.limits.check_prefix(prefix);
-        self.encoding
-            .unpack(message, bytes_max, check)
-            .map_err(|error| match error {
-                UnpackError::Refused(status) => status,
-                UnpackError::TooLarge => frame::too_large(bytes_max.saturating_add(1), bytes_max),
-                UnpackError::Malformed(error) => {
-                    let name = self.encoding.name();
-                    let message = format!("a message is not {name}: send it plain or compress it again");
-                    StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-                        .source(error)
-                        .build()
-                }
-            })
+        Ok(Some(frame::framed(&plain)))
     }
 }
 

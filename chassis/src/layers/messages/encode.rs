@@ -9,7 +9,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::encoding::Encoding;
-use super::frame::{self, HEADER_BYTES, Header};
+use super::frame;
 use crate::status::StatusBuilder;
 
 /// Smallest message that is compressed, in bytes: below, a packet is a packet.
@@ -54,13 +54,7 @@ impl EncodedBody {
                 Some(packed) => (true, packed.as_slice()),
                 None => (header.compressed, message.as_ref()),
             };
-            out.reserve(HEADER_BYTES + bytes.len());
-            Header {
-                compressed,
-                bytes: bytes.len(),
-            }
-            .write(&mut out);
-            out.extend_from_slice(bytes);
+            frame::write(&mut out, compressed, bytes);
         }
         Ok(out.freeze())
     }

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use super::caller::CallerKey;
+use super::CallerKey;
 
 /// Rows, each with a hash of its own.
 pub(crate) const ROWS: usize = 4;
@@ -21,7 +21,7 @@ pub(crate) const COLUMNS: usize = 8_192;
 
 /// Where a caller is counted: its column in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Columns([u16; ROWS]);
+pub(crate) struct Columns([u16; ROWS]);
 
 impl Columns {
     /// Those of a caller, the same in all pools of this process.
@@ -29,11 +29,6 @@ impl Columns {
         static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let hash = LOTS.hash_one(caller);
         Self(std::array::from_fn(|row| (hash >> (row * 16)) as u16))
-    }
-
-    /// Those of a caller whose name is proven.
-    pub fn named(name: Arc<str>) -> Self {
-        Self::of(&CallerKey::Name(name))
     }
 
     /// Those in rows of `columns`, at most 65,536.
@@ -89,7 +84,7 @@ impl Held {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     max: usize,
     /// Most for one caller, whatever is free.
     each_max: usize,
@@ -99,7 +94,7 @@ pub struct Pool {
 
 /// Why there is nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub(crate) enum Full {
     /// All is taken.
     All,
     /// The caller has its share.
@@ -108,7 +103,7 @@ pub enum Full {
 
 impl Pool {
     /// Of `max`.
-    pub fn new(max: usize) -> Arc<Self> {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
         Self::with_each(max, max)
     }
 
@@ -128,7 +123,7 @@ impl Pool {
     }
 
     /// How many are taken.
-    pub fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
@@ -136,7 +131,7 @@ impl Pool {
     ///
     /// # Errors
     /// When there is none for this caller.
-    pub fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
+    pub(crate) fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
         let free = self.max.saturating_sub(self.taken());
         if free == 0 {
             return Err(Full::All);
@@ -164,7 +159,7 @@ impl Pool {
 
 /// One of a [`Pool`], given back when dropped.
 #[derive(Debug)]
-pub struct Taken {
+pub(crate) struct Taken {
     pool: Arc<Pool>,
     caller: Option<Columns>,
 }

@@ -1,9 +1,11 @@
-//! Who a call is counted for.
+//! Who calls are counted for, and the shares that each of them has.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::Extensions;
+
+pub(crate) mod pool;
 
 use crate::ends::Ends;
 use crate::tls::TlsPeer;
@@ -32,7 +34,7 @@ impl CallerKey {
         Self::proven(extensions).or_else(|| Self::origin(extensions))
     }
 
-    /// Who makes the call, when that was found out.
+    /// By the name that was found out.
     pub(crate) fn proven(extensions: &Extensions) -> Option<Self> {
         let caller = extensions.get::<Caller>()?;
         Some(Self::Name(Arc::clone(&caller.0)))
@@ -63,7 +65,7 @@ impl CallerKey {
 }
 
 fn address(extensions: &Extensions) -> Option<IpAddr> {
-    Some(extensions.get::<Ends>()?.remote().socket.ip())
+    Some(extensions.get::<Arc<Ends>>()?.remote.socket.ip())
 }
 
 /// What one peer usually has to itself: of IPv6, whoever has the 64 bits of its network has all the addresses in it.
