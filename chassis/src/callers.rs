@@ -15,7 +15,6 @@ use crate::tls::TlsPeer;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller(pub Arc<str>);
 
-/// Who is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallerKey {
     /// By a name that was proven.
@@ -48,7 +47,6 @@ impl CallerKey {
         Some(Self::Address(network(address(extensions)?)))
     }
 
-    /// Is it whoever works on this machine?
     pub(crate) fn is_of_this_machine(&self) -> bool {
         matches!(self, Self::Address(address) if address.is_loopback())
     }

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use tonic::body::Body;
-use tower::{Layer as _, Service, ServiceExt as _};
+use tower::{Layer as _, Service, service_fn};
 
 use crate::config::ClientConfig;
 use crate::layers::deadline::{self, Deadline};
@@ -70,9 +70,9 @@ impl Client {
     /// The same with a header on each call, for example credentials.
     #[must_use]
     pub fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
-        let service = self.service.map_request(move |mut request: Request<Body>| {
+        let service = service_fn(move |mut request: Request<Body>| {
             request.headers_mut().insert(name.clone(), value.clone());
-            request
+            self.service.answer(request)
         });
         Self {
             service: AnyService::tower(service),
@@ -99,8 +99,8 @@ impl Service<Request<Body>> for Client {
     type Error = Infallible;
     type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.service.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
@@ -138,7 +138,6 @@ impl<S: Inner> Inner for Inherit<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct NoAnswer;
 
-/// The channel, its errors turned into responses.
 struct Upstream(Channel);
 
 impl Inner for Upstream {

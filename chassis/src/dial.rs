@@ -7,7 +7,6 @@ use std::time::Duration;
 use http::Uri;
 use tokio::net::TcpStream;
 
-/// Where a process is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Dial {
     /// A name or an address, an IPv6 one without its brackets.

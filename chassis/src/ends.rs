@@ -14,7 +14,6 @@ pub(crate) struct Ends {
     pub(crate) local: Option<End>,
     /// The client's, or of what stands in between.
     pub(crate) remote: End,
-    /// What happened between them.
     pub(crate) pulse: Arc<Pulse>,
 }
 

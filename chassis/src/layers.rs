@@ -8,12 +8,13 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Ready, ready};
 use http::{Request, Response};
+use http_body::Frame;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
@@ -34,6 +35,7 @@ macro_rules! put_around {
 }
 
 pub mod admission;
+pub(crate) mod body;
 pub mod catch_panic;
 pub mod concurrency;
 pub mod deadline;
@@ -50,51 +52,36 @@ pub mod trace;
 #[cfg(test)]
 pub(crate) mod testing;
 
+/// What the poll of a body gives.
+pub type PollFrame<E = Status> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
 /// What a layer's call returns.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// A service of any kind under one type. Clones are the same one.
 #[derive(Clone)]
-pub(crate) struct AnyService(Arc<dyn Callable>);
-
-/// A service that answers behind a shared reference.
-trait Callable: Send + Sync {
-    fn call(&self, request: Request<Body>) -> ResponseFuture;
-}
-
-/// Layers, and what is below them. A call clones the pointer to them, and nothing of what is in there.
-struct Shared<S>(Arc<S>);
-
-impl<S: Inner> Callable for Shared<S> {
-    fn call(&self, request: Request<Body>) -> ResponseFuture {
-        let layers = Arc::clone(&self.0);
-        Box::pin(async move { Ok(layers.call(request).await.map(Body::new)) })
-    }
-}
-
-/// A service that has to be cloned for each call.
-struct Cloned<S>(S);
-
-impl<S: TowerService> Callable for Cloned<S> {
-    fn call(&self, request: Request<Body>) -> ResponseFuture {
-        Box::pin(self.0.clone().oneshot(request))
-    }
-}
+pub(crate) struct AnyService(Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>);
 
 impl AnyService {
-    /// Layers, and what is below them.
+    /// Layers, and what is below them. A call clones the pointer to them, and nothing of what is in there.
     pub(crate) fn layered(service: impl Inner) -> Self {
-        Self(Arc::new(Shared(Arc::new(service))))
+        let layers = Arc::new(service);
+        Self(Arc::new(move |request| {
+            let layers = Arc::clone(&layers);
+            Box::pin(async move { Ok(layers.call(request).await.map(Body::new)) })
+        }))
     }
 
-    /// A service from elsewhere.
+    /// A service from elsewhere, which has to be cloned for each call.
     pub(crate) fn tower(service: impl TowerService) -> Self {
-        Self(Arc::new(Cloned(service)))
+        Self(Arc::new(move |request| {
+            Box::pin(service.clone().oneshot(request))
+        }))
     }
 
     /// Its answer, which is never an error.
     pub(crate) fn answer(&self, request: Request<Body>) -> ResponseFuture {
-        self.0.call(request)
+        (self.0)(request)
     }
 }
 
@@ -107,21 +94,6 @@ impl fmt::Debug for AnyService {
 impl Inner for AnyService {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         self.answer(request).map(infallible)
-    }
-}
-
-impl Service<Request<Body>> for AnyService {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Each call waits for what is inside.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.answer(request)
     }
 }
 
@@ -187,7 +159,6 @@ impl<S> TowerService for S where
 {
 }
 
-/// The answer of what can't fail.
 pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
     match answer {
         Ok(answer) => answer,
@@ -195,7 +166,6 @@ pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
     }
 }
 
-/// A response that is only an error.
 pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {
     status.into().into_http()
 }

@@ -41,7 +41,6 @@ struct Table {
 struct Method {
     /// It changes nothing and takes one message, so that it can be sent again.
     repeatable: bool,
-    /// Its answer is a stream.
     streams: bool,
 }
 
@@ -87,7 +86,6 @@ impl Methods {
         self.name(path).map(AsRef::as_ref)
     }
 
-    /// [`Self::known`], to be kept.
     pub(crate) fn name(&self, path: &str) -> Option<&Arc<str>> {
         let found = self
             .0
@@ -109,7 +107,6 @@ impl Methods {
         method.is_some_and(|method| method.streams)
     }
 
-    /// All known names, sorted, to be kept.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.names.iter()
     }

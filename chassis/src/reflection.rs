@@ -34,11 +34,8 @@ pub enum ReflectionError {
     #[error("the descriptors are incomplete; include imports when building the set")]
     Incomplete(#[source] Error),
     /// A service is served whose descriptor isn't there.
-    #[error("no descriptor for {service}; add its file to the descriptor set")]
-    Missing {
-        /// Full name of the service.
-        service: String,
-    },
+    #[error("no descriptor for {0}; add its file to the descriptor set")]
+    Missing(String),
 }
 
 /// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and
@@ -60,9 +57,7 @@ pub(crate) fn services(
     let known = Methods::read(&sets, |_| true)?;
     let known = known.services();
     if let Some(service) = services.iter().find(|service| !known.contains(service.as_str())) {
-        return Err(ReflectionError::Missing {
-            service: service.clone(),
-        });
+        return Err(ReflectionError::Missing(service.clone()));
     }
     let builder = || {
         // Both versions know both: a client finds either, whichever it asks.

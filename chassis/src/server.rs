@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -51,7 +50,6 @@ mod body_timeout;
 mod crowd;
 mod dispatch;
 mod frames;
-mod guarded;
 mod leftover;
 mod lifetime;
 mod listener;
@@ -199,8 +197,9 @@ impl Service<Request<Body>> for Stack {
     type Error = Infallible;
     type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.service.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Each call waits for what is inside.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
@@ -214,19 +213,7 @@ impl Service<Request<Body>> for Stack {
 /// # Errors
 /// When a mounted service isn't in the descriptors.
 pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Result<Stack, ReflectionError> {
-    metered_stack(services, health, config, &meter())
-}
-
-/// [`stack`] on a meter of the caller's.
-///
-/// # Errors
-/// When a mounted service isn't in the descriptors.
-pub fn metered_stack(
-    services: Services,
-    health: &Health,
-    config: &ServerConfig,
-    meter: &Meter,
-) -> Result<Stack, ReflectionError> {
+    let meter = &meter();
     let mut names = services.names;
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
@@ -271,27 +258,17 @@ pub fn metered_stack(
         .layer(DrainLayer::new(gate.clone()))
         .layer(rate.clone().of_own_answers())
         .service(own::Answer);
+    // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
-        // Outermost, so that its span and its log line hold everything below, refusals too.
         .layer(trace)
-        // Inside the span, so that exemplars find it; outside all that refuses, so that refusals are counted.
         .layer(metrics)
-        // Before any work is done for a call that must not start; outside catch_panic, so that a call that panics is
-        // counted until its answer is out.
         .layer(DrainLayer::new(gate.clone()))
-        // Below what must see the answer, above all that runs code of the service or holds something for it.
         .layer(CatchPanicLayer)
-        // Outside concurrency: the time in the queue counts.
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
-        // Before anybody takes a place: strangers don't crowd out those who are known.
         .layer(AdmissionLayer::new(services.admit, rate.clone()))
-        // Behind it, to count calls for who makes them; the cheapest refusal of those who are known.
         .layer(rate)
-        // After the cheap refusals, before the first byte of the body is read.
         .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
-        // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
         .layer(ErrorInfoLayer::new(methods.clone()))
-        // Message limits and compression, then the services or, in a gateway, the way to them.
         .service(routes);
     let service = AnyService::layered(service);
     Ok(Stack {

@@ -17,7 +17,6 @@ use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::{LogExporter, SdkLoggerProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
@@ -26,7 +25,7 @@ use tracing_subscriber::filter::{EnvFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use uuid::Uuid;
 
-use crate::config::{Problems, ServerConfig};
+use crate::config::{Problems, ServerConfig, process_environment};
 use crate::propagate;
 use crate::tls::TlsError;
 
@@ -112,23 +111,11 @@ impl TelemetryConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// `log_filter` isn't one.
-    #[error("log_filter `{filter}` can't be read; try `info` or `info,souk_engine=debug`")]
-    Filter {
-        /// The filter.
-        filter: String,
-        /// Why not.
-        source: tracing_subscriber::filter::ParseError,
-    },
-    /// A variable of OpenTelemetry has a value that this process can't honour.
-    #[error("{variable}=`{value}` isn't supported; {expected}")]
-    Variable {
-        /// Its name.
-        variable: String,
-        /// Its value.
-        value: String,
-        /// What is supported.
-        expected: String,
-    },
+    #[error("log_filter `{0}` can't be read; try `info` or `info,souk_engine=debug`")]
+    Filter(String, #[source] tracing_subscriber::filter::ParseError),
+    /// A variable of OpenTelemetry, by name, has a value that this process can't honour; what it can comes last.
+    #[error("{0}=`{1}` isn't supported; {2}")]
+    Variable(String, String, String),
     /// The exporter can't be made from the variables.
     #[error("the OTLP exporter can't be made; check the OTEL_EXPORTER_OTLP_ variables")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
@@ -164,18 +151,6 @@ impl fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    /// Starts telemetry for the process, with exporters as its environment says. Call it in the runtime, and before
-    /// anything that measures is made.
-    ///
-    /// # Errors
-    /// When settings or variables can't be honoured, or telemetry runs already.
-    pub fn start(config: TelemetryConfig, service: &'static str) -> Result<TelemetryGuard, TelemetryError> {
-        Self::builder(config, service)
-            .process_environment()
-            .build()?
-            .install()
-    }
-
     /// Telemetry with exporters of the caller's, or from an environment of the caller's.
     pub fn builder(config: TelemetryConfig, service: &'static str) -> TelemetryBuilder {
         TelemetryBuilder {
@@ -184,7 +159,6 @@ impl Telemetry {
             roles: Vec::new(),
             variables: Vec::new(),
             tracers: None,
-            meters: None,
             loggers: None,
             log_sink: None,
         }
@@ -238,8 +212,6 @@ pub struct TelemetryBuilder {
     variables: Vec<(String, String)>,
     /// Adds the caller's span exporter to a provider.
     tracers: Option<Box<dyn Fn(TracersBuilder) -> TracersBuilder + Send>>,
-    /// Adds the caller's metric exporter to a provider.
-    meters: Option<Box<dyn Fn(MetersBuilder) -> MetersBuilder + Send>>,
     /// Adds the caller's exporter of log records to a provider.
     loggers: Option<Box<dyn Fn(LoggersBuilder) -> LoggersBuilder + Send>>,
     log_sink: Option<log::Sink>,
@@ -247,15 +219,6 @@ pub struct TelemetryBuilder {
 
 type TracersBuilder = opentelemetry_sdk::trace::TracerProviderBuilder;
 type LoggersBuilder = opentelemetry_sdk::logs::LoggerProviderBuilder;
-type MetersBuilder = opentelemetry_sdk::metrics::MeterProviderBuilder;
-
-impl fmt::Debug for TelemetryBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TelemetryBuilder")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
 
 impl TelemetryBuilder {
     /// Further services in this process, each with a `service.name` of its own; see [`Role`].
@@ -273,25 +236,13 @@ impl TelemetryBuilder {
 
     /// The variables of this process.
     pub fn process_environment(self) -> Self {
-        let variables: Vec<_> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        self.environment(variables)
+        self.environment(process_environment())
     }
 
     /// Spans go to `exporter`, each as it ends, and not to what the environment names. Each role has a clone of it.
     pub fn span_exporter(mut self, exporter: impl SpanExporter + Clone + 'static) -> Self {
         self.tracers = Some(Box::new(move |builder| {
             builder.with_simple_exporter(exporter.clone())
-        }));
-        self
-    }
-
-    /// Metrics go to `exporter`, at the interval and at a flush, and not to what the environment names. Each role has a
-    /// clone of it.
-    pub fn metric_exporter(mut self, exporter: impl PushMetricExporter + Clone) -> Self {
-        self.meters = Some(Box::new(move |builder| {
-            builder.with_periodic_exporter(exporter.clone())
         }));
         self
     }
@@ -320,11 +271,9 @@ impl TelemetryBuilder {
             let warning = "telemetry.metrics_listen has no effect: OTEL_SDK_DISABLED is set";
             environment.warnings.push(warning.to_owned());
         }
+        let filter = &self.config.log_filter;
         let filter =
-            EnvFilter::try_new(&self.config.log_filter).map_err(|source| TelemetryError::Filter {
-                filter: self.config.log_filter.clone(),
-                source,
-            })?;
+            EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter(filter.clone(), error))?;
         let instance = Uuid::new_v4().to_string();
         let (mut tracers, mut meters, mut loggers, mut scraper) = (None, None, None, None);
         if !environment.disabled {
@@ -356,7 +305,7 @@ impl TelemetryBuilder {
             if fetched {
                 exemplar::keep(environment.exemplars);
             }
-            if self.meters.is_some() || fetched || environment.metrics.is_some() {
+            if fetched || environment.metrics.is_some() {
                 let readers = by_role(&self.roles, |_| Ok(Reader::default()))?;
                 meters = Some(by_role(&self.roles, |role| {
                     let builder = SdkMeterProvider::builder().with_resource(resource(role));
@@ -364,12 +313,9 @@ impl TelemetryBuilder {
                         true => builder.with_reader(readers.of(role).clone()),
                         false => builder,
                     };
-                    Ok(match (&self.meters, &environment.metrics) {
-                        (Some(add), _) => add(builder).build(),
-                        (None, Some(collector)) => {
-                            builder.with_periodic_exporter(otlp::metrics(collector)?).build()
-                        }
-                        (None, None) => builder.build(),
+                    Ok(match &environment.metrics {
+                        Some(collector) => builder.with_periodic_exporter(otlp::metrics(collector)?).build(),
+                        None => builder.build(),
                     })
                 })?);
                 let read = std::iter::once(None).chain(self.roles.iter().copied().map(Some));
@@ -437,7 +383,6 @@ fn targets(level: Level) -> Targets {
         .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
 }
 
-/// Something for the process and for each of its roles.
 fn by_role<T>(
     roles: &[Role],
     make: impl Fn(Option<Role>) -> Result<T, TelemetryError>,

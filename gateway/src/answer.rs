@@ -17,7 +17,6 @@ mod messages;
 
 pub(crate) use messages::{Messages, Next};
 
-/// The media type of JSON.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Smallest answer that is compressed, in bytes: below, a packet is a packet.
@@ -49,7 +48,6 @@ pub(crate) fn empty(code: StatusCode) -> Response<Body> {
     response
 }
 
-/// A body of one piece.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }

@@ -10,7 +10,6 @@ use tonic::{Code, Status};
 
 use crate::answer::error;
 
-/// Clones share it.
 #[derive(Clone)]
 pub(crate) struct Behind {
     pub(crate) stack: Stack,

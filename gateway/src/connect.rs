@@ -28,7 +28,6 @@ use crate::json::rpc_path;
 use crate::one_message::grpc_request;
 use request::{Asked, Message, Shape};
 
-/// Says what a POST may be of.
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 
 /// All RPCs that can be called by Connect. Clones share it.
@@ -40,7 +39,6 @@ pub(crate) struct Connect {
 }
 
 impl Connect {
-    /// Calls to the stack `behind`.
     pub(crate) fn new(behind: Behind) -> Self {
         let services = behind.pool.services();
         let methods = services
@@ -60,7 +58,6 @@ impl Connect {
         self.methods.contains_key(path) || self.behind.stack.methods().known(path).is_some()
     }
 
-    /// Answers a request under the path of an RPC.
     pub(crate) fn call(&self, mut request: Request<Body>) -> ResponseFuture {
         let Some((path, method)) = self.methods.get(request.uri().path()) else {
             // It takes a stream.
@@ -116,7 +113,6 @@ impl Connect {
         self.behind.unsupported(request, response, message)
     }
 
-    /// Sends a call on, and writes its answer.
     fn forward(&self, kind: MessageDescriptor, asked: Asked, request: Request<Body>) -> ResponseFuture {
         let Behind {
             stack,

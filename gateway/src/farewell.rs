@@ -48,7 +48,6 @@ impl Farewell {
 }
 
 impl Leaving {
-    /// Ends when streams must.
     async fn over(self: Arc<Self>) {
         self.draining.cancelled().await;
         tokio::time::sleep(self.grace).await;

@@ -26,7 +26,6 @@ use crate::hosts::Hosts;
 use crate::json::{self, Json, RouteError};
 use crate::openapi;
 
-/// Where the OpenAPI document is.
 const DOCUMENT: &str = "/openapi.json";
 
 /// What chooses the way of a request to `stack` by what it says it is.
@@ -62,7 +61,6 @@ pub(crate) fn front(stack: Stack, config: &GatewayConfig) -> Result<impl TowerSe
     Ok(service_fn(move |request| ways.call(request)))
 }
 
-/// The protocols by which calls come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Grpc,
@@ -83,7 +81,6 @@ impl Protocol {
     }
 }
 
-/// The ways of requests.
 struct Ways {
     behind: Behind,
     hosts: Hosts,

@@ -21,7 +21,6 @@ use tower::{Layer as _, ServiceExt as _};
 
 type Translated = GrpcWebService<MapRequest<Stack, fn(Request<Body>) -> Request<Body>>>;
 
-/// Calls by gRPC-Web.
 #[derive(Clone)]
 pub(crate) struct GrpcWeb {
     service: Translated,

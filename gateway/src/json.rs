@@ -61,13 +61,11 @@ pub(crate) struct Json {
 }
 
 impl Json {
-    /// Calls of `routes` to the stack `behind`.
     pub(crate) fn new(behind: Behind, routes: Vec<Route>) -> Self {
         let routes = routes.into_iter().map(Arc::new).collect();
         Self { behind, routes }
     }
 
-    /// Answers a request.
     pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
         let status = match self.find(&request) {
             Ok(call) => return self.forward(call, request),
@@ -130,7 +128,6 @@ impl Json {
             .build()
     }
 
-    /// Sends a call on, and writes its answer.
     fn forward(&self, call: Call, request: Request<Body>) -> ResponseFuture {
         let encoding = Encoding::accepted(request.headers(), &ACCEPT_ENCODING);
         let (behind, route) = (self.behind.clone(), Arc::clone(&call.route));

@@ -1,6 +1,7 @@
 //! The gateway itself: its front stack, and its process.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use souk_access::{CredentialKeys, Reloaded};
@@ -49,14 +50,9 @@ pub enum GatewayError {
     /// Callers can't be known.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// An address can't be used.
-    #[error("backend {backend}")]
-    Backend {
-        /// Its name.
-        backend: &'static str,
-        /// Why not.
-        source: ClientError,
-    },
+    /// The address of a backend, by its name, can't be used.
+    #[error("backend {0}")]
+    Backend(Arc<str>, #[source] ClientError),
 }
 
 /// A gateway over its backends.
@@ -85,7 +81,7 @@ impl Gateway {
         backends: Backends,
         credentials: Option<Reloaded<CredentialKeys>>,
     ) -> Result<Self, GatewayError> {
-        let backends = backends.with_services(FILE_DESCRIPTOR_SET)?;
+        let backends = backends.with_services()?;
         let names: Vec<String> = backends
             .iter()
             .flat_map(|backend| backend.services.clone())
@@ -103,21 +99,16 @@ impl Gateway {
         let mut watched = Vec::new();
         let mut routes = BTreeMap::new();
         for backend in &backends {
-            let unusable = |source| GatewayError::Backend {
-                backend: backend.name,
-                source,
-            };
-            let clients = backend
-                .target
-                .clients(backend.name, &config.client, &methods)
-                .map_err(unusable)?;
+            let unusable = |error| GatewayError::Backend(Arc::clone(&backend.name), error);
+            let clients = backend.target.clients(&backend.name, &config.client, &methods);
+            let clients = clients.map_err(unusable)?;
             let retry = match &backend.target {
                 // What a stack in this process refuses it refuses for good.
                 Target::Local(_) => RetryConfig::none(),
                 Target::Remote(_) => config.retry.clone(),
             };
-            let balance = Balance::new(clients).measured(backend.name, &meter);
-            let way = Retry::new(balance, methods.clone(), &retry).measured(backend.name, &meter);
+            let balance = Balance::new(clients).measured(&backend.name, &meter);
+            let way = Retry::new(balance, methods.clone(), &retry).measured(&backend.name, &meter);
             routes.extend(
                 backend
                     .services

@@ -36,18 +36,15 @@ impl Columns {
         self.0.map(|column| usize::from(column) % columns)
     }
 
-    /// That in the first row.
     pub(crate) fn first(self) -> usize {
         self.among(COLUMNS)[0]
     }
 }
 
-/// How much each caller holds.
 #[derive(Debug)]
 pub(crate) struct Held([Box<[AtomicU32]>; ROWS]);
 
 impl Held {
-    /// Nobody holds anything.
     pub(crate) fn new() -> Self {
         Self(std::array::from_fn(|_| {
             (0..COLUMNS).map(|_| AtomicU32::new(0)).collect()
@@ -67,14 +64,12 @@ impl Held {
         held.min().map_or(0, |held| held as usize)
     }
 
-    /// One more.
     pub(crate) fn add(&self, caller: Columns) {
         self.counters(caller).for_each(|counter| {
             counter.fetch_add(1, Ordering::Relaxed);
         });
     }
 
-    /// One less.
     pub(crate) fn remove(&self, caller: Columns) {
         self.counters(caller).for_each(|counter| {
             counter.fetch_sub(1, Ordering::Relaxed);
@@ -82,7 +77,6 @@ impl Held {
     }
 }
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Pool {
     max: usize,
@@ -92,22 +86,18 @@ pub(crate) struct Pool {
     held: Held,
 }
 
-/// Why there is nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// All is taken.
     All,
     /// The caller has its share.
     Share,
 }
 
 impl Pool {
-    /// Of `max`.
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Self::with_each(max, max)
     }
 
-    /// Of `max`, `each_max` for one caller.
     pub(crate) fn with_each(max: usize, each_max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -117,12 +107,10 @@ impl Pool {
         })
     }
 
-    /// How many there are.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// How many are taken.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }

@@ -7,13 +7,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::Reason;
-use http_body::Frame;
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::error::unavailable;
+use crate::layers::PollFrame;
 use crate::status::trailers;
 
 /// The body of a request. It is cancelled when nobody wants the answer any more.
@@ -57,13 +57,9 @@ impl Wanted {
 
 impl http_body::Body for Upload {
     type Data = Bytes;
-    /// What the server is told.
     type Error = h2::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame<h2::Error> {
         let this = &mut *self;
         if Pin::new(&mut this.unwanted).poll(cx).is_ready() {
             return Poll::Ready(Some(Err(Reason::CANCEL.into())));
@@ -108,10 +104,7 @@ impl http_body::Body for Answer {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         if self.ended {
             return Poll::Ready(None);
         }

@@ -40,13 +40,11 @@ const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 #[derive(Clone, Debug)]
 pub struct Channel(Arc<Peer>);
 
-/// Who is called.
 #[derive(Debug)]
 struct Peer {
     lines: Lines,
     scheme: Scheme,
     authority: Authority,
-    /// As errors name it.
     backend: Arc<str>,
 }
 
@@ -65,7 +63,7 @@ impl Channel {
             timeout: config.keepalive_timeout,
         };
         Ok(Self(Arc::new(Peer {
-            lines: Lines::new(way, config.connect_timeout, keepalive),
+            lines: Lines::new(&way, config.connect_timeout, keepalive),
             scheme: scheme.clone(),
             authority: authority.clone(),
             backend: backend.into(),
@@ -114,10 +112,7 @@ impl Peer {
         loop {
             let connection = line.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
-            let under_way = connection.begin();
-            let answered = connection.send(request).await;
-            drop(under_way);
-            let mut error = match answered {
+            let mut error = match connection.send(request).await {
                 Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
                 Ok(answer) => {
                     let body = |body| Body::new(Answer::new(body, Arc::clone(&self.backend), wanted));
@@ -140,7 +135,6 @@ impl Peer {
         }
     }
 
-    /// The head of a request as it is sent.
     fn head(&self, from: Parts) -> Result<Request<()>, Status> {
         let mut uri = from.uri.into_parts();
         uri.scheme = Some(self.scheme.clone());

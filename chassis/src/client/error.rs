@@ -23,7 +23,7 @@ pub enum ClientError {
     Authority(String),
     /// The files of `client.tls`.
     #[error("the files of client.tls can't be used")]
-    Tls(#[source] TlsError),
+    Tls(#[source] Box<TlsError>),
 }
 
 /// Why a call has no answer.

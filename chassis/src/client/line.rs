@@ -1,6 +1,6 @@
 //! The way to one process: a connection that is made when it is first wanted, and anew after it was lost.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -17,37 +17,10 @@ type Attempted = Result<Arc<Connection>, Arc<ConnectError>>;
 /// The lines to one process: one for each [worker](workers), whose calls go and come on its own thread then, and one for all other threads.
 #[derive(Debug)]
 pub(super) struct Lines {
-    shared: Arc<Line>,
-    /// Of the workers, as they first call.
-    own: Box<[OnceLock<Arc<Line>>]>,
+    shared: Line,
+    own: Box<[Line]>,
 }
 
-impl Lines {
-    pub(super) fn new(way: Way, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
-        Self {
-            shared: Line::new(way, connect_timeout, keepalive),
-            own: (0..WORKERS_MAX).map(|_| OnceLock::new()).collect(),
-        }
-    }
-
-    /// The line of this thread.
-    pub(super) fn own(&self) -> &Arc<Line> {
-        let own = workers::current().and_then(|worker| self.own.get(worker));
-        own.map_or(&self.shared, |own| {
-            own.get_or_init(|| {
-                let Line {
-                    way,
-                    connect_timeout,
-                    keepalive,
-                    ..
-                } = &*self.shared;
-                Line::new(way.clone(), *connect_timeout, *keepalive)
-            })
-        })
-    }
-}
-
-/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Line {
     way: Way,
@@ -57,16 +30,28 @@ pub(super) struct Line {
     attempt: Mutex<Option<Shared<BoxFuture<'static, Attempted>>>>,
 }
 
-impl Line {
-    fn new(way: Way, connect_timeout: Duration, keepalive: KeepAlive) -> Arc<Self> {
-        Arc::new(Self {
-            way,
+impl Lines {
+    pub(super) fn new(way: &Way, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
+        let line = || Line {
+            way: way.clone(),
             connect_timeout,
             keepalive,
             attempt: Mutex::default(),
-        })
+        };
+        Self {
+            shared: line(),
+            own: (0..WORKERS_MAX).map(|_| line()).collect(),
+        }
     }
 
+    /// That of this thread.
+    pub(super) fn own(&self) -> &Line {
+        let own = workers::current().and_then(|worker| self.own.get(worker));
+        own.unwrap_or(&self.shared)
+    }
+}
+
+impl Line {
     /// The connection there is, or the next: those who ask while it is made share one attempt, which goes on without them.
     ///
     /// # Errors
@@ -80,7 +65,6 @@ impl Line {
         attempted
     }
 
-    /// Takes note that `connection` takes no more calls.
     pub(super) fn lost(&self, connection: &Arc<Connection>) {
         let is_its = |attempted: &Attempted| matches!(attempted, Ok(up) if Arc::ptr_eq(up, connection));
         self.forget(|current| current.peek().is_some_and(is_its));

@@ -19,6 +19,7 @@ fn telling() -> Client {
         }
         std::future::ready(response)
     });
+    let inner = service_fn(move |request| inner.answer(request));
     Client::local(inner, "order", methods())
 }
 

@@ -11,27 +11,20 @@ use crate::config::ClientConfig;
 use crate::dial::Dial;
 use crate::tls::{ALPN_H2, Connector};
 
-/// Port of an `http` address that names none.
 const HTTP_PORT: u16 = 80;
 
-/// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    /// Nobody answers, or not who should.
     #[error("no connection")]
     Dial(#[source] io::Error),
-    /// Nobody has answered in time.
     #[error("no connection in {0:?}")]
     Late(Duration),
-    /// It was lost as it began.
     #[error("no HTTP/2")]
     Http2(#[source] hyper::Error),
-    /// Whoever was to make it is gone.
     #[error("nobody makes the connection any more")]
     Abandoned,
 }
 
-/// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) enum Way {
     Plain(Dial),
@@ -50,7 +43,9 @@ impl Way {
             Some("https") => {
                 tracing::debug!(%uri, "calls go out with TLS");
                 let connector = Connector::new(ALPN_H2, uri, &config.tls, unacknowledged_max);
-                connector.map(Self::Secure).map_err(ClientError::Tls)
+                connector
+                    .map(Self::Secure)
+                    .map_err(|error| ClientError::Tls(Box::new(error)))
             }
             _ => Err(ClientError::Address(uri.to_string())),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration, exposure};
+use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration};
 use crate::workers::{self, WORKERS_MAX};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
@@ -180,7 +180,14 @@ impl ServerConfig {
         self.rate.check(&format!("{path}.rate"), problems);
         self.connection.check(&format!("{path}.connection"), problems);
         self.tls.check(&format!("{path}.tls"), problems);
-        exposure::check(self, path, problems);
+        // Within a machine, whoever can connect can usually read the memory too. Beyond it, what isn't protected must be asked for by name, so
+        // that nobody opens a server to a network by an address alone.
+        let is_exposed = !self.listen.ip().to_canonical().is_loopback();
+        if is_exposed && !self.tls.is_on() && !self.allow_plaintext {
+            let message = "other machines can reach it, and there is no TLS: name a certificate and its key (--tls-cert, --tls-key), \
+                           listen on 127.0.0.1, or say --allow-plaintext where the network itself is trusted";
+            problems.push(&format!("{path}.listen"), message);
+        }
     }
 }
 

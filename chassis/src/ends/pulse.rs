@@ -17,7 +17,6 @@ pub(crate) enum Standing {
     Caller,
 }
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Pulse {
     began: Instant,

@@ -28,12 +28,6 @@ pub trait Admit: fmt::Debug + Send + Sync + 'static {
 /// What a call that is let in comes to.
 pub struct Next<'a>(&'a AnyService);
 
-impl fmt::Debug for Next<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Next")
-    }
-}
-
 impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
@@ -88,14 +82,6 @@ impl<S: Inner> Layer<S> for AdmissionLayer {
 pub struct Admission {
     inner: AnyService,
     layer: AdmissionLayer,
-}
-
-impl fmt::Debug for Admission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admission")
-            .field("admit", &self.layer.admit)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Inner for Admission {

@@ -69,14 +69,12 @@ struct Kind {
     words: Words,
 }
 
-/// What is said where there is no more.
 #[derive(Clone, Copy, Debug)]
 struct Words {
     /// The reason when all are taken.
     all: &'static str,
     /// The reason when the caller has its share.
     share: &'static str,
-    /// Of what.
     what: &'static str,
 }
 

@@ -1,67 +1,31 @@
 //! Keeps a value, such as a permit, until an answer has been sent.
 
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use http::Response;
-use http_body::{Frame, SizeHint};
-use tonic::Status;
 
-use super::AnswerBody;
+use super::body::{Follow, FollowedBody, followed, poll_open};
+use super::{AnswerBody, PollFrame};
 
-/// A body, and what is kept until its end or until it is dropped.
-#[derive(Debug)]
-pub(crate) struct HeldBody<B, T> {
-    body: B,
-    held: Option<T>,
-}
-
-impl<B: Default, T> Default for HeldBody<B, T> {
-    fn default() -> Self {
-        Self {
-            body: B::default(),
-            held: None,
-        }
-    }
-}
+/// What is kept until the end of a body, or until it is dropped.
+pub(crate) struct Held<T>(Option<T>);
 
 /// Keeps `held`, if there is anything to keep, until the body has ended or is dropped. What has no body has ended.
 pub(crate) fn hold_until_end<B: AnswerBody, T>(
     response: Response<B>,
     held: Option<T>,
-) -> Response<HeldBody<B, T>> {
-    response.map(|body| HeldBody {
-        held: held.filter(|_| !body.is_end_stream()),
-        body,
-    })
+) -> Response<FollowedBody<B, Held<T>>> {
+    let held = held.filter(|_| !response.body().is_end_stream());
+    followed(response, held.map(|held| Held(Some(held))))
 }
 
-impl<B: AnswerBody, T: Unpin> http_body::Body for HeldBody<B, T> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let ends = match &frame {
-            Some(Ok(frame)) => frame.is_trailers(),
-            Some(Err(_)) | None => true,
-        };
-        if ends {
-            self.held = None;
+impl<T: Send + Unpin + 'static> Follow for Held<T> {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        let frame = ready!(poll_open(body, cx));
+        if !matches!(&frame, Some(Ok(frame)) if !frame.is_trailers()) {
+            self.0 = None;
         }
         Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -71,7 +35,7 @@ mod tests {
     use std::time::Duration;
 
     use http_body_util::BodyExt as _;
-    use tonic::Code;
+    use tonic::{Code, Status};
 
     use super::*;
     use crate::layers::refuse;

@@ -106,7 +106,6 @@ impl MessagesLayer {
     }
 }
 
-/// Compresses the messages of `response` from now on.
 fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     let headers = response.headers();
     if headers.contains_key(GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
@@ -150,7 +149,6 @@ impl Around for MessagesLayer {
 }
 
 pin_project! {
-    /// A call, or the complaint about what it reads.
     struct Heard<F> {
         #[pin]
         call: F,

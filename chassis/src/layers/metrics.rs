@@ -37,7 +37,6 @@ struct Measured {
     usual: FxHashMap<Arc<str>, Vec<KeyValue>>,
 }
 
-/// Which end of the calls is measured.
 #[derive(Clone, Debug)]
 enum Side {
     /// With the sizes of the responses.
@@ -120,13 +119,11 @@ impl Around for MetricsLayer {
     }
 }
 
-/// A call under way.
 struct Call {
     measured: Arc<Measured>,
     /// `None` of what no descriptor knows.
     method: Option<Arc<str>>,
     started: Instant,
-    /// Bytes of the response.
     sent: usize,
 }
 

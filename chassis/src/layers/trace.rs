@@ -36,7 +36,6 @@ use crate::tls::TlsPeer;
 /// Longest `rpc.method_original`, in bytes.
 const ORIGINAL_BYTES_MAX: usize = 128;
 
-/// Which end of the call this is.
 #[derive(Clone, Debug)]
 enum Side {
     /// We answer: takes the caller's context from the headers.
@@ -45,7 +44,6 @@ enum Side {
     Client(Arc<Peer>),
 }
 
-/// Where a client's calls go.
 #[derive(Clone, Debug)]
 struct Peer {
     host: Arc<str>,
@@ -110,11 +108,10 @@ impl Around for TraceLayer {
         inner: &impl Inner,
         mut request: Request<Body>,
     ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let traced = match &self.side {
+        let (place, watch) = match &self.side {
             Side::Server => self.serve(&mut request),
             Side::Client(peer) => self.ask(&mut request, peer),
         };
-        let Traced { place, watch } = traced;
         let answer = match &place {
             Some(place) => place.in_scope(|| inner.call(request)),
             None => inner.call(request),
@@ -126,13 +123,8 @@ impl Around for TraceLayer {
     }
 }
 
-/// What comes of the trace for a call.
-struct Traced {
-    /// Where the call runs; `None` where its caller runs.
-    place: Option<TracePlace>,
-    /// `None` of a call whose end nobody wants to know.
-    watch: Option<Watch<Call>>,
-}
+/// Where a call runs, `None` where its caller runs, and who hears of its end, `None` where nobody wants to.
+type Traced = (Option<TracePlace>, Option<Watch<Call>>);
 
 impl TraceLayer {
     fn serve(&self, request: &mut Request<Body>) -> Traced {
@@ -148,10 +140,7 @@ impl TraceLayer {
             entered: true,
             started: Instant::now(),
         });
-        Traced {
-            place: Some(place),
-            watch: Some(watch),
-        }
+        (Some(place), Some(watch))
     }
 
     fn ask(&self, request: &mut Request<Body>, peer: &Peer) -> Traced {
@@ -159,10 +148,7 @@ impl TraceLayer {
         if sampling::is_unrecorded(&around) {
             // The call it is made for isn't recorded: it hands on the same ids.
             propagate::inject(&around, request.headers_mut());
-            return Traced {
-                place: None,
-                watch: None,
-            };
+            return (None, None);
         }
         let context = self.begin_asking(&around, request, peer);
         propagate::inject(&context, request.headers_mut());
@@ -175,10 +161,8 @@ impl TraceLayer {
             entered,
             started: Instant::now(),
         };
-        Traced {
-            place: entered.then_some(place),
-            watch: Some(Watch::within(call, Deadline::of(request))),
-        }
+        let watch = Watch::within(call, Deadline::of(request));
+        (entered.then_some(place), Some(watch))
     }
 
     /// What the caller sent, and the span that is linked where its trace isn't gone on with. Nobody below hears of that trace, either.
@@ -237,7 +221,6 @@ impl TraceLayer {
     }
 }
 
-/// What a method is called, and what no descriptor knows.
 fn name_of(method: Option<&Arc<str>>) -> &str {
     method.map_or(METHOD_OTHER, AsRef::as_ref)
 }
@@ -245,7 +228,6 @@ fn name_of(method: Option<&Arc<str>>) -> &str {
 /// Attributes of a span that a call has at most; with those of its end.
 const ATTRIBUTES_MAX: usize = 11;
 
-/// The attributes of a call to `method`.
 fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValue> {
     let mut attributes = Vec::with_capacity(ATTRIBUTES_MAX);
     attributes.push(KeyValue::new("rpc.system.name", "grpc"));
@@ -323,7 +305,6 @@ enum Telling {
     Last(Told),
 }
 
-/// A call under way.
 struct Call {
     place: TracePlace,
     /// `None` at the client's end, which has its line where the call is served, or where its error is answered.

@@ -15,7 +15,6 @@ use tonic::server::NamedService;
 use crate::layers::{AnswerBody, AnyService, Inner, TowerService, refused};
 use crate::methods::service_of;
 
-/// Services by their full names.
 #[derive(Default)]
 pub(super) struct Mounted(FxHashMap<&'static str, AnyService>);
 

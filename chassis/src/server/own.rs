@@ -14,7 +14,6 @@ pub(super) struct Told(pub(super) Option<Status>);
 #[derive(Clone, Copy, Debug)]
 struct Own;
 
-/// Answers what is told.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer;
 

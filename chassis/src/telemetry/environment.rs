@@ -25,7 +25,6 @@ pub(super) struct Collector {
     pub(super) sizes_queue: bool,
 }
 
-/// The variables, understood.
 #[derive(Debug)]
 pub(super) struct OtelEnvironment {
     pub(super) disabled: bool,
@@ -119,7 +118,6 @@ fn of_all_signals(name: &str) -> String {
     }
 }
 
-/// The variables as they are set.
 struct Variables<'a>(&'a [(String, String)]);
 
 impl<'a> Variables<'a> {
@@ -271,15 +269,10 @@ impl<'a> Variables<'a> {
 }
 
 fn refused(variable: &str, value: &str, expected: &str) -> TelemetryError {
-    TelemetryError::Variable {
-        variable: variable.to_owned(),
-        value: value.to_owned(),
-        expected: expected.to_owned(),
-    }
+    TelemetryError::Variable(variable.to_owned(), value.to_owned(), expected.to_owned())
 }
 
 impl OtelEnvironment {
-    /// Reads them.
     pub(super) fn read(variables: &[(String, String)]) -> Result<Self, TelemetryError> {
         let variables = Variables(variables);
         let get = |name| variables.get(name);
@@ -301,7 +294,6 @@ impl OtelEnvironment {
         })
     }
 
-    /// The chosen propagators.
     pub(super) fn propagator(&self) -> TextMapCompositePropagator {
         let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContextPropagator::new());
         let baggage: Box<dyn TextMapPropagator + Send + Sync> = Box::new(BaggagePropagator::new());

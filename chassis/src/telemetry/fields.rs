@@ -5,7 +5,6 @@ use std::fmt;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 
-/// The fields of an event.
 #[derive(Default)]
 pub(super) struct Fields {
     pub(super) message: String,

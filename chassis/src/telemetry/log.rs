@@ -73,7 +73,6 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     }
 }
 
-/// One line to be.
 struct Line {
     metadata: &'static Metadata<'static>,
     ids: Option<(String, String)>,

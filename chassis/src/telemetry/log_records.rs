@@ -11,7 +11,6 @@ use tracing_subscriber::filter::Targets;
 use super::fields::{Fields, attribute};
 use super::role::{ByRole, Role};
 
-/// Sends events as records.
 pub(super) struct LogRecords {
     loggers: ByRole<SdkLogger>,
     /// What may be sent: what the exporter itself logs would be sent in turn, for ever.
@@ -27,7 +26,6 @@ impl LogRecords {
         }
     }
 
-    /// Sends one, as part of `span`.
     pub(super) fn send(
         &self,
         metadata: &'static Metadata<'static>,

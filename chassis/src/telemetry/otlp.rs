@@ -15,7 +15,6 @@ use crate::tls::{ALPN_H2, Connector};
 /// 35 ms, which is less than the thread that sends them may wait for a core.
 const SPANS_WAITING_MAX: usize = 16_384;
 
-/// Sends spans in batches.
 pub(super) fn spans(collector: &Collector) -> Result<BatchSpanProcessor, TelemetryError> {
     let exporter = to(collector, SpanExporter::builder().with_tonic())?.build()?;
     let batches = BatchConfigBuilder::default();
@@ -27,12 +26,10 @@ pub(super) fn spans(collector: &Collector) -> Result<BatchSpanProcessor, Telemet
     Ok(processor.with_batch_config(batches.build()).build())
 }
 
-/// Sends metrics.
 pub(super) fn metrics(collector: &Collector) -> Result<MetricExporter, TelemetryError> {
     Ok(to(collector, MetricExporter::builder().with_tonic())?.build()?)
 }
 
-/// Sends log records.
 pub(super) fn logs(collector: &Collector) -> Result<LogExporter, TelemetryError> {
     Ok(to(collector, LogExporter::builder().with_tonic())?.build()?)
 }

@@ -17,7 +17,6 @@ use crate::config::ClientTlsConfig;
 use crate::dial::Dial;
 use crate::reload::Reloading;
 
-/// Port of an `https` address that names none.
 const HTTPS_PORT: u16 = 443;
 
 /// Makes connections with TLS to one server. Clones share the certificates.
@@ -27,7 +26,6 @@ pub(crate) struct Connector {
     dial: Dial,
     /// As in the certificate.
     name: ServerName<'static>,
-    /// What is spoken.
     protocol: &'static [u8],
 }
 

@@ -49,7 +49,6 @@ impl TlsError {
     }
 }
 
-/// The implementation of the ciphers.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
@@ -91,7 +90,6 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|_| TlsError::Pem(path.to_owned(), "private key"))
 }
 
-/// The authorities of a file.
 pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {

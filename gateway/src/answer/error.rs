@@ -26,7 +26,6 @@ pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
     })
 }
 
-/// The answer to a call that failed with `status`.
 pub(crate) fn response(pool: &DescriptorPool, status: &Status) -> Response<Body> {
     failure(status, json(pool, status))
 }

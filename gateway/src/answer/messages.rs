@@ -10,9 +10,7 @@ use tonic::{Code, Status};
 
 use super::{metadata, status_of};
 
-/// What comes next of an answer.
 pub(crate) enum Next {
-    /// A message, plain.
     Message(Bytes),
     /// The end: with an error, if it is one, and with what came behind the messages for the client.
     End(Option<Status>, HeaderMap),

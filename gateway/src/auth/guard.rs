@@ -26,7 +26,6 @@ use super::error::AuthError;
 use super::issuer;
 use super::tokens::{Refused, Tokens};
 
-/// The header with an API key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Lets in those whose credentials are good and whose role the rule of the RPC names; tells the services who they are.
@@ -38,7 +37,6 @@ pub struct GatewayGuard {
     traces: TracesOf,
 }
 
-/// What it takes to know callers.
 #[derive(Debug)]
 struct Known {
     rules: Rules,
@@ -160,7 +158,6 @@ fn withhold(headers: &mut HeaderMap) {
     headers.remove(API_KEY);
 }
 
-/// The credentials in the headers.
 enum Given<'a> {
     ApiKey(&'a [u8]),
     Token(&'a [u8]),

@@ -70,7 +70,6 @@ pub(super) fn error(pool: &DescriptorPool, shape: Shape, status: &Status) -> Res
     failure(status, error_json(pool, status).to_string().into_bytes())
 }
 
-/// The answer to a unary call.
 pub(super) async fn unary(
     response: Response<Body>,
     asked: &Asked,
@@ -98,7 +97,6 @@ pub(super) async fn unary(
     }
 }
 
-/// A message as the client reads it.
 fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
     match codec {
         Codec::Proto => Ok(message.to_vec()),
@@ -106,7 +104,6 @@ fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u
     }
 }
 
-/// The answer to a call that streams.
 pub(super) fn stream(
     response: Response<Body>,
     shape: Shape,

@@ -36,7 +36,6 @@ const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
     Json,
@@ -93,7 +92,6 @@ impl Shape {
         })
     }
 
-    /// The media type of messages.
     pub(super) fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match (self.codec, self.streams) {
             (Codec::Json, false) => "application/json",
@@ -180,15 +178,12 @@ fn grpc_timeout(given: &HeaderValue) -> Result<HeaderValue, Status> {
 /// Where the message is, and how it is packed.
 #[derive(Clone, Debug)]
 enum Source {
-    /// The whole body.
     Body(Option<Encoding>),
     /// The one envelope of the body.
     Envelope(Option<Encoding>),
-    /// The address.
     Query(Bytes, Option<Encoding>),
 }
 
-/// The message of a request, to be read.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     kind: MessageDescriptor,

@@ -9,7 +9,6 @@ use tonic::body::Body;
 
 use crate::answer::{JSON, Unary, error, success};
 
-/// The JSON answer to a unary call.
 pub(crate) async fn unary(
     response: Response<Body>,
     kind: MessageDescriptor,
@@ -34,7 +33,6 @@ pub(crate) fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<Vec<u8>
     write(&decode(kind, message)?)
 }
 
-/// Reads a message of an answer.
 pub(crate) fn decode(kind: MessageDescriptor, message: &[u8]) -> Result<DynamicMessage, Status> {
     DynamicMessage::decode(kind, message).map_err(|error| {
         StatusBuilder::internal("the answer of the service isn't of its contract")
@@ -43,7 +41,6 @@ pub(crate) fn decode(kind: MessageDescriptor, message: &[u8]) -> Result<DynamicM
     })
 }
 
-/// A message as JSON, in one line.
 pub(crate) fn write(message: &DynamicMessage) -> Result<Vec<u8>, Status> {
     serde_json::to_vec(message).map_err(|error| {
         StatusBuilder::internal("the answer can't be written as JSON")

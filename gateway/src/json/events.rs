@@ -48,7 +48,6 @@ pub(crate) fn resumed(route: &Route, headers: &HeaderMap) -> Option<(String, Str
     Some((to.to_owned(), id.to_owned()))
 }
 
-/// The answer to a call that streams.
 pub(crate) fn stream(
     response: Response<Body>,
     route: &Route,
@@ -105,7 +104,6 @@ impl Events {
         Some((Frame::data(last), None))
     }
 
-    /// A message as an event.
     fn message(&self, message: &[u8]) -> Result<Bytes, Status> {
         let message = answer::decode(self.kind.clone(), message)?;
         let id = self.id.and_then(|field| read_id(&message, field));
@@ -113,7 +111,6 @@ impl Events {
     }
 }
 
-/// The `id` of an event.
 fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {
     let value = message.get_field_by_name(field)?;
     let text = value.as_str().map(str::to_owned);

@@ -14,7 +14,6 @@ use super::route::{BodyUse, Route};
 use super::{decoded, parameters};
 use crate::one_message;
 
-/// How the body was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     /// With a content type of JSON.
@@ -23,7 +22,6 @@ enum Sent {
     Untyped,
 }
 
-/// What a request says about its body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form(Sent);
 

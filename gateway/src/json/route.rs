@@ -20,17 +20,11 @@ pub enum RouteError {
     /// The descriptors don't know the option.
     #[error("the descriptors lack the extension {RULE}; include imports when building the set")]
     NoExtension,
-    /// An RPC's rule isn't one.
-    #[error("the rule of {method} {problem}")]
-    Rule {
-        /// The RPC.
-        method: String,
-        /// What is wrong.
-        problem: String,
-    },
+    /// The rule of an RPC isn't one.
+    #[error("the rule of {0} {1}")]
+    Rule(String, String),
 }
 
-/// What becomes of the body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BodyUse {
     /// There is none.
@@ -53,7 +47,6 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Does it answer with a stream?
     pub(crate) fn streams(&self) -> bool {
         self.method.is_server_streaming()
     }
@@ -90,10 +83,7 @@ pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> 
 }
 
 fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, RouteError> {
-    let problem = |problem: String| RouteError::Rule {
-        method: method.full_name().to_owned(),
-        problem,
-    };
+    let problem = |problem: String| RouteError::Rule(method.full_name().to_owned(), problem);
     let text = |name: &str| {
         let value = rule.get_field_by_name(name)?;
         value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
@@ -150,7 +140,6 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
     })
 }
 
-/// The path of an RPC in gRPC.
 pub(crate) fn rpc_path(method: &MethodDescriptor) -> Option<PathAndQuery> {
     let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     path.try_into().ok()

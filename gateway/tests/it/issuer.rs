@@ -161,7 +161,7 @@ fn arguments(jwks: &str, ca: &str) -> Vec<String> {
         "auth.jwt.issuer=https://issuer.test".to_owned(),
         "auth.jwt.audience=souk".to_owned(),
     ];
-    let listen = ["--listen", "127.0.0.1:0", "--shop", "http://127.0.0.1:9"];
+    let listen = ["--listen", "127.0.0.1:0", "--backend", "shop=http://127.0.0.1:9"];
     let settings = settings
         .into_iter()
         .flat_map(|setting| ["--set".to_owned(), setting]);

@@ -38,10 +38,7 @@ async fn a_rolling_restart_costs_no_safe_call() {
         .each_ref()
         .map(|shop| format!("http://{}", shop.address))
         .join(",");
-    let backends = Backends {
-        shop: Some(Target::remote(&uris).expect("addresses")),
-        ..Backends::default()
-    };
+    let backends = Backends::default().with("shop", Target::remote(&uris).expect("addresses"));
     let config = GatewayConfig {
         client: ClientConfig {
             connections: 2,

@@ -14,7 +14,6 @@ use crate::callers::pool::{COLUMNS, Columns, Held};
 /// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Places {
     max: usize,
@@ -40,7 +39,6 @@ struct Share {
 }
 
 impl Places {
-    /// So many.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -50,12 +48,10 @@ impl Places {
         })
     }
 
-    /// How many there are.
     pub(super) fn max(&self) -> usize {
         self.max
     }
 
-    /// Those that nobody has.
     pub(super) fn free(&self) -> &Arc<Semaphore> {
         &self.free
     }

@@ -13,6 +13,7 @@ use super::complaint::Complaint;
 use super::decoded::Limits;
 use super::encoding::Encoding;
 use super::frame::{self, FrameScanner};
+use crate::layers::PollFrame;
 
 /// A body whose messages keep the limits; the bytes pass unchanged.
 pub(super) struct CheckedBody {
@@ -37,10 +38,7 @@ impl http_body::Body for CheckedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         let wrong = match &frame {
@@ -98,12 +96,12 @@ impl DecodedBody {
             return Ok(None);
         };
         let plain = if header.compressed {
-            let check = |prefix: &[u8]| self.limits.check_prefix(prefix);
+            let check = |prefix: &[u8]| self.limits.check(prefix, false);
             self.encoding.unpack(&message, self.limits.bytes_max, check)?
         } else {
             message
         };
-        self.limits.check(&plain)?;
+        self.limits.check(&plain, true)?;
         Ok(Some(frame::framed(&plain)))
     }
 }
@@ -112,10 +110,7 @@ impl http_body::Body for DecodedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         loop {
             match this.message() {

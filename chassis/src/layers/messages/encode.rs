@@ -10,12 +10,12 @@ use tonic::body::Body;
 
 use super::encoding::Encoding;
 use super::frame;
+use crate::layers::PollFrame;
 use crate::status::StatusBuilder;
 
 /// Smallest message that is compressed, in bytes: below, a packet is a packet.
 const COMPRESS_BYTES_MIN: usize = 1024;
 
-/// A body whose plain messages are compressed.
 pub(super) struct EncodedBody {
     body: Body,
     encoding: Encoding,
@@ -64,10 +64,7 @@ impl http_body::Body for EncodedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         if let Some(last) = this.last.take() {
             return Poll::Ready(Some(last));

@@ -44,7 +44,6 @@ impl Header {
         }
     }
 
-    /// Refuses what is beyond `bytes_max`.
     pub(super) fn within(self, bytes_max: usize) -> Result<Self, Status> {
         if self.bytes <= bytes_max {
             Ok(self)
@@ -90,7 +89,7 @@ impl FrameScanner {
                 if let Some(content) = &mut self.content {
                     content.extend_from_slice(&chunk[..passed]);
                     if content.len() >= self.prefix {
-                        limits.check_prefix(content)?;
+                        limits.check(content, false)?;
                         self.prefix = content.len().saturating_mul(PREFIX_GROWTH);
                     }
                 }
@@ -99,7 +98,7 @@ impl FrameScanner {
                 if self.left == 0
                     && let Some(content) = self.content.take()
                 {
-                    limits.check(&content)?;
+                    limits.check(&content, true)?;
                 }
             } else {
                 let wanted = HEADER_BYTES - self.filled;
