@@ -10,6 +10,9 @@ use prost_types::FileDescriptorSet;
 use prost_types::method_options::IdempotencyLevel;
 use rustc_hash::FxHashMap;
 
+/// `rpc.method` of what no descriptor knows.
+pub(crate) const METHOD_OTHER: &str = "_OTHER";
+
 /// A descriptor set that can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the file descriptor set can't be decoded; build it with protox or `buf build -o`")]
@@ -38,9 +41,7 @@ struct Table {
 struct Method {
     /// It changes nothing and takes one message, so that it can be sent again.
     repeatable: bool,
-    /// Its request is a stream.
     takes_stream: bool,
-    /// Its answer is a stream.
     streams: bool,
 }
 
@@ -90,7 +91,6 @@ impl Methods {
         self.name(path).map(AsRef::as_ref)
     }
 
-    /// [`Self::known`], to be kept.
     pub(crate) fn name(&self, path: &str) -> Option<&Arc<str>> {
         let found = self
             .0
@@ -118,7 +118,6 @@ impl Methods {
         method.is_some_and(|method| method.streams)
     }
 
-    /// All known names, sorted, to be kept.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.names.iter()
     }

@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::{Service, ServiceBuilder};
 
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Pool};
 use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
-use crate::layers::caller::CallerKey;
 use crate::layers::catch_panic::CatchPanicLayer;
 use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
 use crate::layers::deadline::{DeadlineLayer, MalformedTimeoutLayer};
@@ -39,14 +39,13 @@ use crate::layers::error_info::ErrorInfoLayer;
 use crate::layers::hold::hold_until_dropped;
 use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
-use crate::layers::pool::{Columns, Pool};
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, TraceLayer};
 use crate::layers::{AnyService, Inner, ResponseFuture, TowerService, infallible};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
-use crate::telemetry::instrument::whole;
+use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
 mod accept;
@@ -54,27 +53,20 @@ mod body_timeout;
 mod crowd;
 mod dispatch;
 mod frames;
-mod guarded;
 mod leftover;
 mod lifetime;
 mod listener;
-pub(crate) mod mounted;
+mod mounted;
 mod opening;
 mod own;
-mod pulse;
 mod stall;
 mod watched;
 
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
 
-pub(crate) use pulse::{Pulse, Standing};
-
 use dispatch::Dispatch;
 use mounted::Mounted;
-
-/// Name of the meter behind the metrics of servers and clients.
-pub const METER: &str = "souk";
 
 /// Streams open at a time, and answers being sent, for each place to work.
 const ANSWERS_PER_CALL: usize = 8;
@@ -222,8 +214,9 @@ impl Service<Request<Body>> for Stack {
     type Error = Infallible;
     type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.service.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Each call waits for what is inside.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
@@ -237,24 +230,13 @@ impl Service<Request<Body>> for Stack {
 /// # Errors
 /// When a mounted service isn't in the descriptors.
 pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Result<Stack, ReflectionError> {
-    metered_stack(services, health, config, &opentelemetry::global::meter(METER))
-}
-
-/// [`stack`] on a meter of the caller's.
-///
-/// # Errors
-/// When a mounted service isn't in the descriptors.
-pub fn metered_stack(
-    services: Services,
-    health: &Health,
-    config: &ServerConfig,
-    meter: &Meter,
-) -> Result<Stack, ReflectionError> {
+    let meter = &meter();
     let mut names = services.names;
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let reflection = reflection::mount(&sets, &names)?;
+    let (v1, v1alpha) = reflection::services(&sets, &names)?;
+    let reflection = Mounted::default().with(v1).with(v1alpha);
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =
@@ -295,29 +277,19 @@ pub fn metered_stack(
         .layer(DrainLayer::new(gate.clone()))
         .layer(rate.clone().of_own_answers())
         .service(own::Answer);
+    // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
-        // Outermost, so that its span and its log line hold everything below, refusals too.
         .layer(trace)
-        // Inside the span, so that exemplars find it; outside all that refuses, so that refusals are counted.
         .layer(metrics)
-        // Before any work is done for a call that must not start; outside catch_panic, so that a call that panics is
-        // counted until its answer is out.
         .layer(DrainLayer::new(gate.clone()))
-        // Below what must see the answer, above all that runs code of the service or holds something for it.
         .layer(CatchPanicLayer)
-        // Outside concurrency: the time in the queue counts.
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
-        // Before anybody takes a place: strangers don't crowd out those who are known.
         .layer(AdmissionLayer::new(services.admit, rate.clone()))
-        // Behind it, to count calls for who makes them; the cheapest refusal of those who are known.
         .layer(rate)
         // Behind those who count: the rest of what the deadline layer would say.
         .layer(MalformedTimeoutLayer)
-        // After the cheap refusals, before the first byte of the body is read.
         .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
-        // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
         .layer(ErrorInfoLayer::new(methods.clone()))
-        // Message limits and compression, then the services or, in a gateway, the way to them.
         .service(routes);
     let service = AnyService::layered(service);
     Ok(Stack {

@@ -13,7 +13,6 @@ use tonic::body::Body;
 use crate::farewell::Farewell;
 use crate::retry::Retry;
 
-/// The ways to the backends.
 pub(crate) struct Forward {
     /// By the full name of the service.
     routes: BTreeMap<String, Retry>,

@@ -14,7 +14,6 @@ use tonic::{Code, Status};
 /// The name of this machine, to itself.
 const LOCALHOST: &str = "localhost";
 
-/// The names that are taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
     /// `None` where callers say who they are, which no web page of a stranger can.
@@ -22,7 +21,6 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Any name.
     pub(crate) fn any() -> Self {
         Self { known: None }
     }

@@ -8,6 +8,7 @@
 //! - [`load`]: rows through the services' batch calls: retried, resumable, every refused row named.
 //! - [`dataset`]: what is generated, by name and size, and the whole demo.
 //! - [`mod@bench`]: how fast the parts are, each alone.
+//! - [`services`]: the services of the suite, each registered once.
 //! - `freed_memory`: how soon it goes back to the operating system.
 //! - `cli`: the command line.
 //!
@@ -25,5 +26,6 @@ pub mod dataset;
 mod freed_memory;
 pub mod generate;
 pub mod load;
+pub mod services;
 
 pub use cli::main;

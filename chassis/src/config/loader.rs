@@ -1,7 +1,7 @@
 //! Reads settings from their sources, names the origin of each problem, and reports all of them at once.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -93,6 +93,13 @@ impl Problems {
         });
     }
 
+    /// Notes those settings below `path` that are zero and must not be.
+    pub(super) fn push_zeros(&mut self, path: &str, settings: &[(&str, bool)]) {
+        for (name, _) in settings.iter().filter(|(_, is_zero)| *is_zero) {
+            self.push(&format!("{path}.{name}"), "must be more than zero");
+        }
+    }
+
     fn push_from(&mut self, origin: &str, path: &str, message: impl Into<String>) {
         self.list.push(Problem {
             path: path.to_owned(),
@@ -144,7 +151,6 @@ struct Setting {
     given: Given,
 }
 
-/// How a source gives its values.
 enum Given {
     /// Typed, from a file.
     Typed(Value),
@@ -156,17 +162,12 @@ enum Given {
 #[derive(Debug, Default)]
 #[must_use = "a loader does nothing until load()"]
 pub struct Loader {
-    files: Vec<Source>,
+    /// Names and texts, or why they can't be read.
+    files: Vec<(String, Result<String, String>)>,
     environment: Vec<(String, String)>,
     overrides: Vec<String>,
     /// Flag, path and value.
-    flags: Vec<(&'static str, &'static str, String)>,
-}
-
-#[derive(Debug)]
-enum Source {
-    Path(PathBuf),
-    Text { name: String, text: String },
+    flags: Vec<(&'static str, String, String)>,
 }
 
 impl Loader {
@@ -176,17 +177,14 @@ impl Loader {
     }
 
     /// A TOML file. It must exist.
-    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.files.push(Source::Path(path.into()));
+    pub fn file(mut self, path: &Path) -> Self {
+        self.files.push((path.display().to_string(), read(path)));
         self
     }
 
     /// TOML text under the name that errors show.
     pub fn file_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
-        self.files.push(Source::Text {
-            name: name.into(),
-            text: text.into(),
-        });
+        self.files.push((name.into(), Ok(text.into())));
         self
     }
 
@@ -198,10 +196,7 @@ impl Loader {
 
     /// The variables of this process; those that aren't Unicode are passed over.
     pub fn process_environment(self) -> Self {
-        let variables: Vec<_> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        self.environment(variables)
+        self.environment(process_environment())
     }
 
     /// Overrides as `key=value`, as in `server.listen=0.0.0.0:50051`.
@@ -211,9 +206,20 @@ impl Loader {
     }
 
     /// The value of a command-line flag for the setting at `path`, if it was given: `--listen` for `server.listen`.
-    pub fn flag(mut self, flag: &'static str, path: &'static str, value: Option<String>) -> Self {
-        self.flags.extend(value.map(|value| (flag, path, value)));
+    pub fn flag(
+        mut self,
+        flag: &'static str,
+        path: impl Into<String>,
+        value: &Option<impl ToString>,
+    ) -> Self {
+        let value = value.as_ref().map(|value| (flag, path.into(), value.to_string()));
+        self.flags.extend(value);
         self
+    }
+
+    /// A flag that turns the setting at `path` on, if it was given.
+    pub fn switch(self, flag: &'static str, path: &str, is_on: bool) -> Self {
+        self.flag(flag, path, &is_on.then_some(true))
     }
 
     /// The settings: defaults, then files, then environment, then overrides, then flags.
@@ -262,11 +268,7 @@ impl Loader {
     /// What all sources set, in their order.
     fn settings(self, problems: &mut Problems) -> Vec<Setting> {
         let mut settings = Vec::new();
-        for source in self.files {
-            let (name, text) = match source {
-                Source::Text { name, text } => (name, Ok(text)),
-                Source::Path(path) => (path.display().to_string(), read(&path)),
-            };
+        for (name, text) in self.files {
             let table = text.and_then(|text| {
                 let table: toml::Table =
                     toml::from_str(&text).map_err(|error| format!("is not TOML: {error}"))?;
@@ -320,8 +322,14 @@ impl Loader {
     }
 }
 
+/// The variables of this process; those that aren't Unicode are passed over.
+pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
 /// The text of a settings file, refused when it is too big to be one.
-fn read(path: &std::path::Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path)
         .map_err(|error| format!("can't be read: {error}"))?
         .len();

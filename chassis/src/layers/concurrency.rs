@@ -17,11 +17,11 @@ use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::caller::CallerKey;
 use super::hold::hold_until_dropped;
-use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
 use super::{AnswerBody, Around, Inner, refuse, refused};
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool, Taken};
 use crate::ends::Ends;
 use crate::health;
 use crate::methods::Methods;
@@ -71,14 +71,12 @@ struct Kind {
     words: Words,
 }
 
-/// What is said where there is no more.
 #[derive(Clone, Copy, Debug)]
 struct Words {
     /// The reason when all are taken.
     all: &'static str,
     /// The reason when the caller has its share.
     share: &'static str,
-    /// Of what.
     what: &'static str,
 }
 
@@ -198,6 +196,8 @@ impl ConcurrencyLayer {
     }
 }
 
+put_around!(ConcurrencyLayer);
+
 impl Around for ConcurrencyLayer {
     fn call(
         &self,
@@ -212,8 +212,8 @@ impl Around for ConcurrencyLayer {
                 Ok(taken) => taken,
                 Err(status) => return Either::Right(refused(status).left_future()),
             };
-            let ends = request.extensions().get::<Ends>();
-            let held = (taken, ends.map(|ends| ends.pulse().question()));
+            let ends = request.extensions().get::<Arc<Ends>>();
+            let held = (taken, ends.map(|ends| ends.pulse.question()));
             let answer = inner.call(request);
             return Either::Left(
                 answer

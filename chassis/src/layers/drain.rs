@@ -70,6 +70,8 @@ impl DrainLayer {
     }
 }
 
+put_around!(DrainLayer);
+
 impl Around for DrainLayer {
     fn call(
         &self,

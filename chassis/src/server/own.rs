@@ -4,8 +4,8 @@ use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::callers::pool::Full;
 use crate::layers::concurrency::RETRY_AFTER;
-use crate::layers::pool::Full;
 use crate::layers::{AnswerBody, Inner, refuse};
 use crate::status::StatusBuilder;
 
@@ -17,7 +17,6 @@ pub(super) struct Told(pub(super) Option<Status>);
 #[derive(Clone, Copy, Debug)]
 struct Own;
 
-/// Answers what is told.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer;
 

@@ -34,7 +34,6 @@ pub(super) struct KeySet {
     checked: Mutex<HashMap<[u8; 32], Checked>>,
 }
 
-/// A token that was checked.
 #[derive(Clone)]
 struct Checked {
     identity: Identity,
@@ -107,7 +106,6 @@ impl KeySet {
         }
     }
 
-    /// Is it not known yet which keys there are?
     pub(super) fn is_unknown(&self) -> bool {
         self.by_id.is_empty()
     }
@@ -124,7 +122,6 @@ impl KeySet {
         Some(found.identity.clone())
     }
 
-    /// Remembers a token until it expires.
     pub(super) fn remember(&self, digest: [u8; 32], identity: Identity, until: SystemTime) {
         let mut checked = self.checked.lock();
         if checked.len() >= CHECKED_MAX {

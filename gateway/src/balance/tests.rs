@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use futures_util::FutureExt as _;
-use souk_chassis::client::ClientConfig;
+use souk_chassis::config::ClientConfig;
 use souk_chassis::methods::Methods;
 use tokio::sync::Notify;
 use tower::service_fn;
@@ -49,7 +49,7 @@ async fn picked(balance: &Balance) -> usize {
 #[tokio::test]
 async fn one_that_doesnt_answer_is_left_out_at_once() {
     let measured = Measured::new();
-    let balance = spread([absent(), good()]).measured("shop", &measured.meter());
+    let balance = spread([absent(), good()]).measured(&"shop".into(), &measured.meter());
     let mut silent = 0;
     for _ in 0..100 {
         silent += usize::from(picked(&balance).await == 0);

@@ -56,7 +56,6 @@ pub(crate) fn set_all(
     Ok(())
 }
 
-/// The field of a query parameter.
 fn parameter(route: &Route, name: &str) -> Result<Vec<FieldDescriptor>, Status> {
     let unknown = |words: &str| {
         StatusBuilder::invalid_argument("PARAMETER_UNKNOWN", format!("parameter {name:?} {words}"))

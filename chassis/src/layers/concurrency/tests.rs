@@ -4,8 +4,8 @@ use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
+use crate::callers::Caller;
 use crate::ends::Ends;
-use crate::layers::caller::Caller;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
 
 /// Behind a front door; as many answers as there are streams, and as may wait.

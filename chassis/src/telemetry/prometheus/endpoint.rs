@@ -18,7 +18,6 @@ use tokio::task::JoinSet;
 
 use super::{Format, Scraper};
 
-/// Where metrics are fetched.
 const PATH: &str = "/metrics";
 
 /// Connections at a time; further ones wait in the backlog.
