@@ -39,7 +39,7 @@ use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, TraceLayer};
-use crate::layers::{AnyService, Inner, ResponseFuture, TowerService, infallible};
+use crate::layers::{AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 use crate::telemetry::instrument::{meter, whole};
@@ -55,7 +55,6 @@ mod lifetime;
 mod listener;
 mod mounted;
 mod opening;
-mod own;
 mod watched;
 
 pub use accept::{Served, serve};
@@ -187,8 +186,8 @@ impl Stack {
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
-        request.extensions_mut().insert(own::Told(told));
-        own::passed(infallible(self.own.answer(request).await))
+        request.extensions_mut().insert(Told(told));
+        passed(infallible(self.own.answer(request).await))
     }
 }
 
@@ -257,7 +256,7 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         .layer(metrics.clone())
         .layer(DrainLayer::new(gate.clone()))
         .layer(rate.clone().of_own_answers())
-        .service(own::Answer);
+        .service(OwnAnswer);
     // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
         .layer(trace)
@@ -279,6 +278,42 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         methods,
         http1: false,
     })
+}
+
+/// What is told of the answer to a request, in its extensions; `None` when it went well.
+#[derive(Clone, Debug)]
+struct Told(Option<Status>);
+
+/// On an answer that no layer replaced.
+#[derive(Clone, Copy, Debug)]
+struct Own;
+
+/// What a front answers by itself, as an answer of the innermost: the layers around it see how it ends.
+#[derive(Clone, Copy, Debug)]
+struct OwnAnswer;
+
+impl Inner for OwnAnswer {
+    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
+        let told = request.extensions().get::<Told>();
+        let told = told.and_then(|Told(told)| told.clone());
+        let mut response: Response<Body> = refuse(told.unwrap_or_else(|| Status::ok("")));
+        response.extensions_mut().insert(Own);
+        response
+    }
+}
+
+/// Did the answer come through the layers?
+///
+/// # Errors
+/// With the refusal of a layer.
+fn passed(response: Response<Body>) -> Result<(), Status> {
+    if response.extensions().get::<Own>().is_some() {
+        return Ok(());
+    }
+    let status = response.extensions().get::<Status>().cloned();
+    Err(status
+        .or_else(|| Status::from_header_map(response.headers()))
+        .unwrap_or_else(|| Status::unknown("a layer answered without a status")))
 }
 
 #[cfg(test)]

@@ -97,7 +97,6 @@ pub(crate) struct Unary {
     pub(crate) metadata: HeaderMap,
     /// What came behind it, for the client.
     pub(crate) trailers: HeaderMap,
-    /// The message, plain.
     pub(crate) message: Result<Bytes, Status>,
 }
 

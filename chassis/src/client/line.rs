@@ -44,7 +44,6 @@ impl Lines {
         }
     }
 
-    /// That of this thread.
     pub(super) fn own(&self) -> &Line {
         let own = workers::current().and_then(|worker| self.own.get(worker));
         own.unwrap_or(&self.shared)

@@ -23,7 +23,6 @@ pub(super) struct Places {
     given_back: Box<[Notify]>,
 }
 
-/// A place, given back when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     // Given back before the caller's next call is told.
