@@ -17,7 +17,6 @@ pub struct Caller(pub Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallerKey {
-    /// By a name that was proven.
     Name(Arc<str>),
     /// By an address, or a network that one caller usually has to itself.
     Address(IpAddr),

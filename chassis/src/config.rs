@@ -37,7 +37,6 @@ mod loader;
 mod rate;
 mod server;
 mod tls;
-mod tree;
 
 pub use client::ClientConfig;
 pub use connection::ConnectionConfig;

@@ -20,7 +20,6 @@ pub(crate) struct Ends {
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) socket: SocketAddr,
-    /// Its IP address as text.
     pub(crate) address: Arc<str>,
 }
 

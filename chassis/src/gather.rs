@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 
 use tokio_util::task::TaskTracker;
 
-/// Runs the task of a connection. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Gather {
     /// A token for each call that is under way.

@@ -11,7 +11,6 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::stream::{self, FuturesUnordered, Stream, StreamExt as _};
 use tokio::sync::watch;
@@ -23,7 +22,7 @@ use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool};
-use crate::status::StatusBuilder;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 #[expect(
     unreachable_pub,
@@ -58,9 +57,6 @@ pub const QUESTIONS_MAX: usize = 2 * WATCHES_MAX;
 
 /// Questions of an address (of IPv6, of 64 bits of one) being answered at a time: where it has all its watches, it may still ask by Check.
 pub const QUESTIONS_PER_ADDRESS_MAX: usize = 2 * WATCHES_PER_ADDRESS_MAX;
-
-/// When a client that wants one more watch should come back.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Is this the path of a question for health? It passes where others are turned away, and is asked in few words.
 pub fn is_asked(path: &str) -> bool {

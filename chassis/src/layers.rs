@@ -79,7 +79,6 @@ impl AnyService {
         }))
     }
 
-    /// Its answer, which is never an error.
     pub(crate) fn answer(&self, request: Request<Body>) -> ResponseFuture {
         (self.0)(request)
     }
@@ -170,7 +169,6 @@ pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {
     status.into().into_http()
 }
 
-/// The answer to a call that is turned away.
 pub(crate) fn refused<B: Default>(status: impl Into<Status>) -> Ready<Response<B>> {
     ready(refuse(status))
 }

@@ -13,11 +13,10 @@ use tonic_reflection::server::{Builder, Error};
 
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool};
-use crate::layers::concurrency::RETRY_AFTER;
 use crate::layers::hold::hold_until_dropped;
 use crate::layers::{AnswerBody, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
-use crate::status::StatusBuilder;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
 pub const BUILT_IN: [&[u8]; 2] = [

@@ -27,7 +27,7 @@ use tonic::server::NamedService;
 use tower::{Service, ServiceBuilder};
 
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Pool};
+use crate::callers::pool::{Columns, Full, Pool};
 use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
@@ -42,9 +42,10 @@ use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, TraceLayer};
-use crate::layers::{AnyService, Inner, ResponseFuture, TowerService, infallible};
+use crate::layers::{AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
+use crate::status::{RETRY_AFTER, StatusBuilder};
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
@@ -58,7 +59,6 @@ mod lifetime;
 mod listener;
 mod mounted;
 mod opening;
-mod own;
 mod stall;
 mod watched;
 
@@ -196,14 +196,14 @@ impl Stack {
     ) -> Result<Response<Body>, Status> {
         let visitor = CallerKey::visitors(&head.extensions);
         let taken = self.visitors.take(visitor.as_ref().map(Columns::of));
-        let taken = taken.map_err(|full| own::too_many(full, self.visitors.max()));
+        let taken = taken.map_err(|full| too_many(full, self.visitors.max()));
         let told = taken.as_ref().err().cloned().or(told);
         // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
-        request.extensions_mut().insert(own::Told(told));
-        own::passed(infallible(self.own.answer(request).await))?;
+        request.extensions_mut().insert(Told(told));
+        passed(infallible(self.own.answer(request).await))?;
         let taken = taken?;
         Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
     }
@@ -276,7 +276,7 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         .layer(metrics.clone())
         .layer(DrainLayer::new(gate.clone()))
         .layer(rate.clone().of_own_answers())
-        .service(own::Answer);
+        .service(OwnAnswer);
     // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
         .layer(trace)
@@ -301,6 +301,60 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         methods,
         http1: false,
     })
+}
+
+/// What is told of the answer to a request, in its extensions; `None` when it went well.
+#[derive(Clone, Debug)]
+struct Told(Option<Status>);
+
+/// On an answer that no layer replaced.
+#[derive(Clone, Copy, Debug)]
+struct Own;
+
+/// What a front answers by itself, as an answer of the innermost: the layers around it see how it ends.
+#[derive(Clone, Copy, Debug)]
+struct OwnAnswer;
+
+impl Inner for OwnAnswer {
+    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
+        let told = request.extensions().get::<Told>();
+        let told = told.and_then(|Told(told)| told.clone());
+        let mut response: Response<Body> = refuse(told.unwrap_or_else(|| Status::ok("")));
+        response.extensions_mut().insert(Own);
+        response
+    }
+}
+
+/// Refuses one more of `max` that nobody has taken yet.
+fn too_many(full: Full, max: usize) -> Status {
+    let (reason, message) = match full {
+        Full::All => (
+            "OWN_ANSWER_LIMIT",
+            "the server has too many answers that nobody takes; retry with backoff",
+        ),
+        Full::Share => (
+            "CALLER_OWN_ANSWER_LIMIT",
+            "this address has too many answers that it doesn't take; take them, then retry",
+        ),
+    };
+    StatusBuilder::resource_exhausted(reason, message)
+        .metadata("limit", max)
+        .retry_after(RETRY_AFTER)
+        .build()
+}
+
+/// Did the answer come through the layers?
+///
+/// # Errors
+/// With the refusal of a layer.
+fn passed(response: Response<Body>) -> Result<(), Status> {
+    if response.extensions().get::<Own>().is_some() {
+        return Ok(());
+    }
+    let status = response.extensions().get::<Status>().cloned();
+    Err(status
+        .or_else(|| Status::from_header_map(response.headers()))
+        .unwrap_or_else(|| Status::unknown("a layer answered without a status")))
 }
 
 #[cfg(test)]

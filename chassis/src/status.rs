@@ -216,6 +216,9 @@ impl From<StatusBuilder> for Status {
     }
 }
 
+/// When a client that was turned away should come back: another process should have taken over by then, or there is room.
+pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// What tells the retry policies of gRPC clients how many milliseconds to wait (gRFC A6).
 pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 

@@ -122,7 +122,6 @@ pub(crate) struct Unary {
     pub(crate) metadata: HeaderMap,
     /// What came behind it, for the client.
     pub(crate) trailers: HeaderMap,
-    /// The message, plain.
     pub(crate) message: Result<Bytes, Status>,
     /// What was read: the call holds its place until this is dropped.
     pub(crate) body: Body,

@@ -58,7 +58,6 @@ impl GatewayArgs {
     }
 }
 
-/// Name and address of a backend.
 fn named(text: &str) -> Result<(String, String), &'static str> {
     let (name, uri) = text.split_once('=').ok_or("must be NAME=URI")?;
     Ok((name.to_owned(), uri.to_owned()))

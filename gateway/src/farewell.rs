@@ -11,13 +11,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use souk_chassis::status::{StatusBuilder, trailers};
+use souk_chassis::status::{RETRY_AFTER, StatusBuilder, trailers};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::body::Body;
-
-/// When a client whose stream was ended should come back.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Says when streams end. Clones share it.
 #[derive(Clone)]

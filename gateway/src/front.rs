@@ -50,13 +50,10 @@ pub(crate) fn front(stack: Stack, config: &GatewayConfig) -> Result<impl TowerSe
         behind: behind.clone(),
     });
     let web = service_fn(move |request| web.call(request));
-    let hosts = match config.auth.knows_callers() {
-        true => Hosts::any(),
-        false => Hosts::named(&config.auth.hosts),
-    };
+    let hosts = (!config.auth.knows_callers()).then(|| config.auth.hosts.clone());
     let ways = Arc::new(Ways {
         behind,
-        hosts,
+        hosts: Hosts(hosts),
         web: BoxCloneSyncService::new(config.web.layer().layer(web)),
     });
     Ok(service_fn(move |request| ways.call(request)))

@@ -93,7 +93,6 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Processes that serve all services.
     fn serving(&self) -> usize {
         let serves = |process: &usize| self.services.iter().all(|service| service.is_served_by(*process));
         (0..self.processes).filter(serves).count()

@@ -13,10 +13,8 @@ use std::sync::{Arc, LazyLock};
 
 use super::CallerKey;
 
-/// Rows, each with a hash of its own.
 pub(crate) const ROWS: usize = 4;
 
-/// Counters of a row.
 pub(crate) const COLUMNS: usize = 8_192;
 
 /// Where a caller is counted: its column in each row.
@@ -89,7 +87,6 @@ pub(crate) struct Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     All,
-    /// The caller has its share.
     Share,
 }
 
@@ -145,7 +142,6 @@ impl Pool {
     }
 }
 
-/// One of a [`Pool`], given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pool: Arc<Pool>,

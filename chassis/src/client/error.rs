@@ -1,14 +1,9 @@
 //! What goes wrong on the way to another process.
 
-use std::time::Duration;
-
 use tonic::Status;
 
-use crate::status::StatusBuilder;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 use crate::tls::TlsError;
-
-/// When to come back to a backend that couldn't be reached.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why no channel can be made.
 #[derive(Debug, thiserror::Error)]

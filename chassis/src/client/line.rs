@@ -46,7 +46,6 @@ impl Lines {
         }
     }
 
-    /// That of this thread.
     pub(super) fn own(&self) -> &Arc<Line> {
         let own = workers::current().and_then(|worker| self.own.get(worker));
         own.unwrap_or(&self.shared)

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Config, tree};
+use super::Config;
 
-/// Prefix of the variables that set something.
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
@@ -31,7 +30,6 @@ const RESERVED: [&str; 17] = [
     "SOUK_CLIENT_TOOLS",
 ];
 
-/// Most bytes of a settings file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// One thing that is wrong with the settings.
@@ -242,7 +240,7 @@ impl Loader {
             let name = path.join(".");
             match accept::<C>(&defaults, &path, given) {
                 Ok(value) => {
-                    *tree::at(&mut merged, &path) = value;
+                    *at(&mut merged, &path) = value;
                     problems.origins.push((name, origin));
                 }
                 Err(message) => problems.push_from(&origin, &name, message),
@@ -265,7 +263,6 @@ impl Loader {
         }
     }
 
-    /// What all sources set, in their order.
     fn settings(self, problems: &mut Problems) -> Vec<Setting> {
         let mut settings = Vec::new();
         for (name, text) in self.files {
@@ -275,11 +272,11 @@ impl Loader {
                 serde_json::to_value(table).map_err(|error| error.to_string())
             });
             match table {
-                Ok(table) if table.as_object().is_some_and(serde_json::Map::is_empty) => {}
+                Ok(table) if table.as_object().is_some_and(Map::is_empty) => {}
                 Ok(table) => {
-                    let mut leaves = Vec::new();
-                    tree::leaves(&[], table, &mut leaves);
-                    settings.extend(leaves.into_iter().map(|(path, value)| Setting {
+                    let mut found = Vec::new();
+                    leaves(&[], table, &mut found);
+                    settings.extend(found.into_iter().map(|(path, value)| Setting {
                         path,
                         origin: name.clone(),
                         given: Given::Typed(value),
@@ -346,11 +343,11 @@ fn accept<C: Config>(defaults: &Value, path: &[String], given: Given) -> Result<
     let mut tree = defaults.clone();
     let readings = match given {
         Given::Typed(value) => vec![value],
-        Given::Text(text) => readings(tree::at(&mut tree, path), text),
+        Given::Text(text) => readings(at(&mut tree, path), text),
     };
     let mut first_problem = String::new();
     for value in readings {
-        *tree::at(&mut tree, path) = value.clone();
+        *at(&mut tree, path) = value.clone();
         match serde_json::from_value::<C>(tree.clone()) {
             Ok(_) => return Ok(value),
             Err(error) if first_problem.is_empty() => first_problem = explain(&error),
@@ -387,4 +384,26 @@ fn readings(default: &Value, text: String) -> Vec<Value> {
         .and_then(|mut table| table.remove("value"))
         .and_then(|value| serde_json::to_value(value).ok());
     toml.into_iter().chain([Value::String(text)]).collect()
+}
+
+/// The value at `path`, made if there is none, in the place of what is no table on the way there.
+fn at<'a>(tree: &'a mut Value, path: &[String]) -> &'a mut Value {
+    path.iter().fold(tree, |node, key| {
+        if !node.is_object() {
+            *node = Value::Object(Map::new());
+        }
+        &mut node[key]
+    })
+}
+
+/// Adds every path of `tree` that ends in something other than a filled table, behind `path`, with its value.
+fn leaves(path: &[String], tree: Value, out: &mut Vec<(Vec<String>, Value)>) {
+    match tree {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                leaves(&[path, &[key]].concat(), value, out);
+            }
+        }
+        leaf => out.push((path.to_vec(), leaf)),
+    }
 }

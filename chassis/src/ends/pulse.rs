@@ -10,11 +10,8 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Standing {
-    /// No call was let in.
     Stranger,
-    /// Health was asked for.
     Probe,
-    /// A call was let in.
     Caller,
 }
 
@@ -50,7 +47,6 @@ impl Pulse {
         Some(self.began + Duration::from_millis(millis))
     }
 
-    /// What its calls have made of it so far.
     pub(crate) fn standing(&self) -> Standing {
         match self.standing.load(Ordering::Relaxed) {
             0 => Standing::Stranger,
@@ -97,14 +93,12 @@ impl Pulse {
         }
     }
 
-    /// The peer takes bytes again.
     pub(crate) fn note_taken(&self) {
         if self.blocked.load(Ordering::Relaxed) != 0 {
             self.blocked.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Since when the peer takes no bytes.
     pub(crate) fn blocked(&self) -> Option<Instant> {
         self.at(&self.blocked)
     }

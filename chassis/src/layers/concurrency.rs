@@ -8,7 +8,6 @@
 //! those on this machine have no share: behind a proxy on it all come from there, and whoever works on it has other ways.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -25,16 +24,13 @@ use crate::callers::pool::{Columns, Full, Pool, Taken};
 use crate::ends::Ends;
 use crate::health;
 use crate::methods::Methods;
-use crate::status::StatusBuilder;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::{CALLS_WAITING, CALLS_WORKING, CONCURRENCY_LIMIT};
 
 mod places;
 
 use places::{Place, Places};
-
-/// When a shed client should come back.
-pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How much is done at a time.
 #[derive(Clone, Copy, Debug)]

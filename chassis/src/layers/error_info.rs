@@ -101,7 +101,7 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
     let asked = path.trim_start_matches('/');
     let prefix = asked.split_once('/').map_or(asked, |(service, _)| service);
     let of_service: Vec<&str> = methods
-        .iter()
+        .names()
         .filter_map(|name| name.split_once('/'))
         .filter(|(service, _)| *service == prefix)
         .map(|(_, method)| method)
@@ -160,7 +160,6 @@ impl Path {
     }
 }
 
-/// Completes the trailers of a body.
 struct Complete(ErrorInfoLayer, Path);
 
 impl Follow for Complete {

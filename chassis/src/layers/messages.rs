@@ -52,7 +52,6 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// Header that names the encodings the sender can read.
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// What this server reads.
 const ACCEPTED: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
 
 /// Limits and unpacks messages. See the [module](self).

@@ -107,7 +107,7 @@ impl Around for MetricsLayer {
         let measured = &self.0;
         let call = Call {
             measured: Arc::clone(measured),
-            method: measured.methods.name(request.uri().path()).cloned(),
+            method: measured.methods.known(request.uri().path()).cloned(),
             started: Instant::now(),
             sent: 0,
         };

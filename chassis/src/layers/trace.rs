@@ -33,7 +33,6 @@ use crate::status::{code_name, is_server_fault};
 use crate::telemetry::{Role, TracePlace, sampling};
 use crate::tls::TlsPeer;
 
-/// Longest `rpc.method_original`, in bytes.
 const ORIGINAL_BYTES_MAX: usize = 128;
 
 #[derive(Clone, Debug)]
@@ -187,7 +186,7 @@ impl TraceLayer {
             Some(role) => parent.with_value(role),
             None => parent,
         };
-        let method = self.methods.name(request.uri().path());
+        let method = self.methods.known(request.uri().path());
         let context = sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
             if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
@@ -209,7 +208,7 @@ impl TraceLayer {
 
     /// The context of a call to `peer`, made within that `around` it.
     fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
-        let method = self.methods.name(request.uri().path());
+        let method = self.methods.known(request.uri().path());
         let context = sampling::begin(around, None, name_of(method), SpanKind::Client, || {
             let mut attributes = attributes(method, request);
             attributes.push(KeyValue::new("server.address", Arc::clone(&peer.host)));

@@ -106,7 +106,6 @@ struct Shared {
     overhead_frames_max: u32,
     /// Ends connections after their calls.
     goaway: CancellationToken,
-    /// Ends them now.
     abort: CancellationToken,
 }
 

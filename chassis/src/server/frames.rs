@@ -6,10 +6,8 @@
 
 use tokio::time::Instant;
 
-/// Bytes of a frame's header.
 const HEADER: usize = 9;
 
-/// Types of frames.
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;

@@ -29,7 +29,6 @@ struct FloodGuard {
     inbound: Scan,
     outbound: Scan,
     budget: Budget,
-    /// Whether anything was written.
     begun: bool,
 }
 

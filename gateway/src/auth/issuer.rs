@@ -22,15 +22,12 @@ use super::error::AuthError;
 use super::key_set::KeySet;
 use crate::metrics::{ISSUER_KEYS_UNCONFIRMED, ISSUER_KEYS_UNREADABLE};
 
-/// Largest document, in bytes.
 const BYTES_MAX: usize = 1 << 20;
-/// Longest time for one fetch.
 const FETCH_MAX: Duration = Duration::from_secs(10);
 /// Shortest time between two fetches, whoever wants them: tokens with made-up keys don't become load for the issuer.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 /// The first pause after a failure; each is twice the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// The longest pause after a failure.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -85,7 +82,6 @@ impl Issuer {
         (unconfirmed < self.age_max).then(|| self.keys.get())
     }
 
-    /// Says that a key is wanted that isn't among them.
     pub(super) fn miss(&self) {
         self.missed.notify_one();
     }

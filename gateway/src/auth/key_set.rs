@@ -13,7 +13,6 @@ use souk_access::Identity;
 
 use super::signatures;
 
-/// Most keys of a set.
 const KEYS_MAX: usize = 100;
 
 /// Most tokens that are remembered as checked. A signature costs tens of microseconds, a look-up less than one.
@@ -91,7 +90,6 @@ impl KeySet {
         })
     }
 
-    /// How many keys of the set couldn't be read.
     pub(super) fn unreadable(&self) -> usize {
         self.unreadable
     }

@@ -10,7 +10,6 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-/// The algorithms of tokens that are taken.
 pub(super) const ALGORITHMS: [Algorithm; 3] = [Algorithm::EdDSA, Algorithm::RS256, Algorithm::ES256];
 
 static PROVIDER: CryptoProvider = CryptoProvider {
@@ -24,7 +23,6 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes ring check the tokens of this process.
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {

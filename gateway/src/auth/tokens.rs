@@ -14,7 +14,6 @@ use super::error::AuthError;
 use super::issuer::Issuer;
 use super::signatures::ALGORITHMS;
 
-/// Longest token that is looked at, in bytes.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
 /// Longest time that a checked token is remembered.

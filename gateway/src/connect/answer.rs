@@ -28,7 +28,6 @@ const END: u8 = 2;
 /// What stands before the type of a detail.
 const TYPE_PREFIX: &str = "type.googleapis.com/";
 
-/// A code as Connect writes it.
 fn name(code: Code) -> String {
     match code {
         // An error isn't OK; one that says so is of nobody knows what.
@@ -174,7 +173,6 @@ fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &Heade
     envelope(END, Value::from(end).to_string().as_bytes())
 }
 
-/// A body of messages as a body of envelopes.
 struct Envelopes {
     messages: Messages,
     codec: Codec,

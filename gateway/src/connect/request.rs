@@ -50,7 +50,6 @@ pub(super) struct Shape {
     pub(super) streams: bool,
 }
 
-/// Media types of requests, for people.
 pub(super) fn media_types(streams: bool) -> &'static str {
     if streams {
         "application/connect+json, application/connect+proto"
@@ -60,7 +59,6 @@ pub(super) fn media_types(streams: bool) -> &'static str {
 }
 
 impl Shape {
-    /// The shape that a content type names.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(CONTENT_TYPE)?;
         if json::is_json(value) {
@@ -286,7 +284,6 @@ fn opened(body: &[u8]) -> Result<(bool, &[u8]), Status> {
     Ok((flags == COMPRESSED, message))
 }
 
-/// The message in an address.
 fn in_address(query: &str) -> Result<Bytes, Status> {
     let malformed = |words: &str| StatusBuilder::invalid_argument("QUERY_MALFORMED", words).build();
     let message = parameter(query, "message").ok_or_else(|| {
@@ -303,7 +300,6 @@ fn in_address(query: &str) -> Result<Bytes, Status> {
         .map_err(|_| malformed("the message in the address isn't base64 of the alphabet for addresses"))
 }
 
-/// The first parameter of that name, decoded.
 fn parameter(query: &str, name: &str) -> Option<Vec<u8>> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(key, _)| *key == name)?;

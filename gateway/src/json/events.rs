@@ -80,7 +80,6 @@ pub(crate) fn stream(
     response
 }
 
-/// A body of messages as a body of events.
 struct Events {
     messages: Messages,
     kind: MessageDescriptor,

@@ -79,7 +79,6 @@ fn parameter(route: &Route, name: &str) -> Result<Vec<FieldDescriptor>, Status> 
     Ok(fields)
 }
 
-/// Sets one field, the last of `fields`.
 fn set(
     message: &mut DynamicMessage,
     name: &str,

@@ -45,7 +45,6 @@ impl Template {
         Ok(Self { segments, verb })
     }
 
-    /// The fields that are variables of the path.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Variable(field) => Some(field.as_str()),

@@ -30,7 +30,6 @@ struct Column {
     given_back: Notify,
 }
 
-/// A place, given back when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     // Given back before the caller's next call is told.

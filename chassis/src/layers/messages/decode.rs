@@ -73,7 +73,6 @@ impl http_body::Body for CheckedBody {
     }
 }
 
-/// A body of compressed messages, unpacked.
 pub(super) struct DecodedBody {
     body: Body,
     encoding: Encoding,

@@ -17,7 +17,6 @@ use crate::status::StatusBuilder;
 /// part for a moment.
 pub const DECODED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Deepest message that prost decodes.
 const DEPTH_MAX: usize = 100;
 
 /// Least that a text takes that isn't empty, in bytes.

@@ -6,7 +6,6 @@ use tonic::Status;
 use super::decoded::Limits;
 use crate::status::StatusBuilder;
 
-/// Bytes in front of a message.
 pub(super) const HEADER_BYTES: usize = 5;
 
 /// Bytes of the first prefix of a message that is checked while the rest arrives.
