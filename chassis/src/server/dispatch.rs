@@ -27,12 +27,12 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
+    /// `forwarded` are the services that calls are handed on for, and to whom.
     pub(super) fn new(
         mounted: Mounted,
         health: AnyService,
         reflection: Mounted,
-        forwarded: Vec<String>,
-        forwarder: Option<AnyService>,
+        (forwarded, forwarder): (Vec<String>, Option<AnyService>),
         message_bytes_max: usize,
         methods: &Methods,
         layouts: &Arc<Layouts>,
