@@ -104,7 +104,7 @@ async fn who_gives_a_call_too_little_time_says_nothing_of_a_process() {
     let uri = format!("http://{address}").parse().expect("an address");
     let client = Client::remote("shop", &uri, &ClientConfig::default(), methods()).expect("an address");
     let measured = Measured::new();
-    let balance = spread([client]).measured("shop", &measured.meter());
+    let balance = spread([client]).measured(&"shop".into(), &measured.meter());
     let mut hurried = request();
     hurried
         .headers_mut()
