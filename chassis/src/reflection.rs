@@ -1,9 +1,22 @@
 //! Server reflection, v1 and v1alpha (grpcurl still speaks the latter), of exactly the services a process has.
 
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::Either;
+use http::{Request, Response};
+use tonic::Status;
+use tonic::body::Body;
+use tonic_reflection::server::v1::{self, ServerReflectionServer as V1};
+use tonic_reflection::server::v1alpha::{self, ServerReflectionServer as V1Alpha};
 use tonic_reflection::server::{Builder, Error};
 
-use crate::methods::{DescriptorError, Methods};
-use crate::server::mounted::Mounted;
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool};
+use crate::layers::hold::hold_until_dropped;
+use crate::layers::{AnswerBody, Inner, refused};
+use crate::methods::{DescriptorError, Methods, service_of};
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
 pub const BUILT_IN: [&[u8]; 2] = [
@@ -16,6 +29,15 @@ pub const SERVICE_NAMES: [&str; 2] = [
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
 ];
+
+/// Largest message of a question, in bytes, after decompression: it is the name of something, or of a file.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
+
+/// Streams of questions at a time.
+pub const STREAMS_MAX: usize = 256;
+
+/// Streams of one caller at a time: a client has one. They go on when their calls have given their places back.
+pub const STREAMS_PER_CALLER_MAX: usize = 16;
 
 /// Descriptors of the two reflection services.
 pub const DESCRIPTORS: [&[u8]; 2] = [
@@ -33,30 +55,82 @@ pub enum ReflectionError {
     #[error("the descriptors are incomplete; include imports when building the set")]
     Incomplete(#[source] Error),
     /// A service is served whose descriptor isn't there.
-    #[error("no descriptor for {service}; add its file to the descriptor set")]
-    Missing {
-        /// Full name of the service.
-        service: String,
-    },
+    #[error("no descriptor for {0}; add its file to the descriptor set")]
+    Missing(String),
 }
 
-/// Adds both reflection services to `mounted`. They list `services` and themselves, and answer for every type in
-/// `descriptor_sets` and [`BUILT_IN`].
+/// Is this the path of a question?
+pub(crate) fn is_asked(path: &str) -> bool {
+    SERVICE_NAMES.contains(&service_of(path))
+}
+
+/// Both services, with a number of streams.
+pub(crate) struct Reflection<S> {
+    services: S,
+    streams: Arc<Pool>,
+}
+
+impl<S> Reflection<S> {
+    pub(crate) fn new(services: S) -> Self {
+        Self {
+            services,
+            streams: Pool::with_each(STREAMS_MAX, STREAMS_PER_CALLER_MAX),
+        }
+    }
+}
+
+impl<S: Inner> Inner for Reflection<S> {
+    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let caller = CallerKey::of(request.extensions());
+        match self.streams.take(caller.as_ref().map(Columns::of)) {
+            Ok(taken) => {
+                let answer = self.services.call(request);
+                Either::Left(answer.map(|response| hold_until_dropped(response, Some(taken))))
+            }
+            Err(full) => Either::Right(refused(too_many(full))),
+        }
+    }
+}
+
+fn too_many(full: Full) -> Status {
+    let (reason, message, limit) = match full {
+        Full::All => (
+            "REFLECTIONS_MAX",
+            "the server is at its limit of streams of reflection; retry with backoff",
+            STREAMS_MAX,
+        ),
+        Full::Share => (
+            "REFLECTIONS_PER_CALLER_MAX",
+            "the caller has its share of the server's streams of reflection; ask on one of them, or end others",
+            STREAMS_PER_CALLER_MAX,
+        ),
+    };
+    StatusBuilder::resource_exhausted(reason, message)
+        .metadata("limit", limit)
+        .retry_after(RETRY_AFTER)
+        .build()
+}
+
+/// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and
+/// [`BUILT_IN`].
 ///
 /// # Errors
 /// When a set is damaged, or a service isn't in it.
-pub(crate) fn mount(
-    mounted: Mounted,
+pub(crate) fn services(
     descriptor_sets: &[&[u8]],
     services: &[String],
-) -> Result<Mounted, ReflectionError> {
+) -> Result<
+    (
+        V1<impl v1::ServerReflection>,
+        V1Alpha<impl v1alpha::ServerReflection>,
+    ),
+    ReflectionError,
+> {
     let sets: Vec<&[u8]> = descriptor_sets.iter().copied().chain(BUILT_IN).collect();
     let known = Methods::read(&sets, |_| true)?;
     let known = known.services();
     if let Some(service) = services.iter().find(|service| !known.contains(service.as_str())) {
-        return Err(ReflectionError::Missing {
-            service: service.clone(),
-        });
+        return Err(ReflectionError::Missing(service.clone()));
     }
     let builder = || {
         // Both versions know both: a client finds either, whichever it asks.
@@ -71,5 +145,5 @@ pub(crate) fn mount(
     };
     let v1 = builder().build_v1().map_err(ReflectionError::Incomplete)?;
     let v1alpha = builder().build_v1alpha().map_err(ReflectionError::Incomplete)?;
-    Ok(mounted.with(v1).with(v1alpha))
+    Ok((v1, v1alpha))
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use souk_index::{Schema, SearchRequest};
+use souk_storage::limits::MAX_SCANNED_BYTES;
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
@@ -192,10 +193,23 @@ impl<R: Resource> Collection<R> {
         snapshot: &Snapshot,
         keys: &[PrimaryKey],
     ) -> Result<Vec<Option<Stored<R>>>> {
+        let rows = snapshot.multi_get(&self.open.table, keys);
+        self.seen(self.access("get_batch", rows).await?)
+    }
+
+    /// The same of as many of the first keys as are read at once from a range, and of one at least: what a page holds.
+    pub(crate) async fn read_page(
+        &self,
+        snapshot: &Snapshot,
+        keys: &[PrimaryKey],
+    ) -> Result<Vec<Option<Stored<R>>>> {
+        let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_SCANNED_BYTES);
+        self.seen(self.access("get_batch", rows).await?)
+    }
+
+    /// What the call may meet of some rows.
+    fn seen(&self, rows: Vec<Option<Row>>) -> Result<Vec<Option<Stored<R>>>> {
         let scope = self.scope()?;
-        let rows = self
-            .access("get_batch", snapshot.multi_get(&self.open.table, keys))
-            .await?;
         rows.iter()
             .map(|row| {
                 let stored = row.as_ref().map(|row| self.resource(row)).transpose()?;

@@ -2,13 +2,12 @@
 //!
 //! A place is held until the response headers, that is for the work of a unary call. Streams have a count of their own, and so have unary
 //! calls until their answers are sent; both are taken before the call: what has been done is answered. Of everything a caller has
-//! its share at most. Health checks pass: a busy server is not a dead one.
+//! its share at most. Questions for health have a number of their own, by where they come from: a busy server is not a dead one.
 //!
 //! A caller is who was proven to call. Others are told apart by their address where clients come themselves, at a front door; there
 //! those on this machine have no share: behind a proxy on it all come from there, and whoever works on it has other ways.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -17,23 +16,21 @@ use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::caller::CallerKey;
-use super::hold::hold_until_end;
-use super::pool::{Columns, Full, Pool, Taken};
+use super::hold::hold_until_dropped;
 use super::shed::Sheds;
 use super::{AnswerBody, Around, Inner, refuse, refused};
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool, Taken};
+use crate::ends::Ends;
 use crate::health;
 use crate::methods::Methods;
-use crate::status::StatusBuilder;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::{CALLS_WAITING, CALLS_WORKING, CONCURRENCY_LIMIT};
 
 mod places;
 
 use places::{Place, Places};
-
-/// When a shed client should come back.
-pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How much is done at a time.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +54,7 @@ pub struct ConcurrencyLayer {
     queue: Arc<Pool>,
     streams: Kind,
     answers: Kind,
+    questions: Kind,
     by_origin: bool,
     methods: Methods,
     sheds: Sheds,
@@ -69,14 +67,12 @@ struct Kind {
     words: Words,
 }
 
-/// What is said where there is no more.
 #[derive(Clone, Copy, Debug)]
 struct Words {
     /// The reason when all are taken.
     all: &'static str,
     /// The reason when the caller has its share.
     share: &'static str,
-    /// Of what.
     what: &'static str,
 }
 
@@ -98,6 +94,12 @@ const ANSWERS: Words = Words {
     what: "calls until their answers are taken",
 };
 
+const QUESTIONS: Words = Words {
+    all: "HEALTH_LIMIT",
+    share: "CALLER_HEALTH_LIMIT",
+    what: "questions for health at a time",
+};
+
 impl ConcurrencyLayer {
     /// Within `limits`; `methods` says which calls are streams, and what is shed is counted in `sheds`.
     pub fn new(limits: ConcurrencyLimits, methods: Methods, sheds: Sheds) -> Self {
@@ -110,6 +112,10 @@ impl ConcurrencyLayer {
             queue: Pool::new(limits.queue_max),
             streams: kind(limits.streams_max, STREAMS),
             answers: kind(limits.answers_max, ANSWERS),
+            questions: Kind {
+                pool: Pool::with_each(health::QUESTIONS_MAX, health::QUESTIONS_PER_ADDRESS_MAX),
+                words: QUESTIONS,
+            },
             by_origin: limits.by_origin,
             methods,
             sheds,
@@ -140,13 +146,17 @@ impl ConcurrencyLayer {
         key.as_ref().map(Columns::of)
     }
 
-    /// What the call is from its beginning to the end of its answer.
+    /// What the call is from its beginning until its answer is taken.
     fn take(&self, path: &str, caller: Option<Columns>) -> Result<Taken, Status> {
         let kind = if self.methods.streams(path) {
             &self.streams
         } else {
             &self.answers
         };
+        self.take_of(kind, caller)
+    }
+
+    fn take_of(&self, kind: &Kind, caller: Option<Columns>) -> Result<Taken, Status> {
         let taken = kind.pool.take(caller);
         taken.map_err(|full| self.shed(full, kind.words, kind.pool.max()))
     }
@@ -182,6 +192,8 @@ impl ConcurrencyLayer {
     }
 }
 
+put_around!(ConcurrencyLayer);
+
 impl Around for ConcurrencyLayer {
     fn call(
         &self,
@@ -191,10 +203,17 @@ impl Around for ConcurrencyLayer {
         let layer = self;
         let path = request.uri().path();
         if health::is_asked(path) {
+            let asker = CallerKey::probes(request.extensions());
+            let taken = match layer.take_of(&layer.questions, asker.as_ref().map(Columns::of)) {
+                Ok(taken) => taken,
+                Err(status) => return Either::Right(refused(status).left_future()),
+            };
+            let ends = request.extensions().get::<Arc<Ends>>();
+            let held = (taken, ends.map(|ends| ends.pulse.question()));
             let answer = inner.call(request);
             return Either::Left(
                 answer
-                    .map(|response| hold_until_end(response, None))
+                    .map(|response| hold_until_dropped(response, Some(held)))
                     .left_future(),
             );
         }
@@ -212,13 +231,13 @@ impl Around for ConcurrencyLayer {
                 };
                 let response = inner.call(request).await;
                 drop(place);
-                hold_until_end(response, Some(taken))
+                hold_until_dropped(response, Some((taken, None)))
             });
             return Either::Right(waits.right_future());
         };
         let answer = inner.call(request).map(|response| {
             drop(place);
-            hold_until_end(response, Some(taken))
+            hold_until_dropped(response, Some((taken, None)))
         });
         Either::Left(answer.right_future())
     }

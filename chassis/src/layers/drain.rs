@@ -3,7 +3,6 @@
 //! Health checks pass: they are how clients learn that the server is going.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -12,13 +11,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 
-use super::hold::hold_until_end;
+use super::hold::hold_until_dropped;
 use super::{AnswerBody, Around, Inner, refused};
 use crate::health;
-use crate::status::StatusBuilder;
-
-/// When a client that was turned away should come back: another process should have taken over by then.
-pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 /// The gate. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +66,8 @@ impl DrainLayer {
     }
 }
 
+put_around!(DrainLayer);
+
 impl Around for DrainLayer {
     fn call(
         &self,
@@ -84,7 +82,7 @@ impl Around for DrainLayer {
             return Either::Right(refused(status));
         }
         let answer = inner.call(request);
-        Either::Left(answer.map(|response| hold_until_end(response, counted)))
+        Either::Left(answer.map(|response| hold_until_dropped(response, counted)))
     }
 }
 

@@ -1,67 +1,29 @@
-//! Keeps a value, such as a permit, until an answer has been sent.
+//! Keeps a value, such as a permit, until an answer has been taken.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::Context;
 
-use bytes::Bytes;
 use http::Response;
-use http_body::{Frame, SizeHint};
-use tonic::Status;
 
-use super::AnswerBody;
+use super::body::{Follow, FollowedBody, followed, poll_open};
+use super::{AnswerBody, PollFrame};
 
-/// A body, and what is kept until its end or until it is dropped.
-#[derive(Debug)]
-pub(crate) struct HeldBody<B, T> {
-    body: B,
-    held: Option<T>,
+/// What is kept until a body is dropped: its end may be read long before it is sent.
+pub(crate) struct Held<T> {
+    _held: T,
 }
 
-impl<B: Default, T> Default for HeldBody<B, T> {
-    fn default() -> Self {
-        Self {
-            body: B::default(),
-            held: None,
-        }
-    }
-}
-
-/// Keeps `held`, if there is anything to keep, until the body has ended or is dropped. What has no body has ended.
-pub(crate) fn hold_until_end<B: AnswerBody, T>(
+/// Keeps `held`, if there is anything to keep, until the body is dropped. What has no body has ended.
+pub(crate) fn hold_until_dropped<B: AnswerBody, T>(
     response: Response<B>,
     held: Option<T>,
-) -> Response<HeldBody<B, T>> {
-    response.map(|body| HeldBody {
-        held: held.filter(|_| !body.is_end_stream()),
-        body,
-    })
+) -> Response<FollowedBody<B, Held<T>>> {
+    let held = held.filter(|_| !response.body().is_end_stream());
+    followed(response, held.map(|held| Held { _held: held }))
 }
 
-impl<B: AnswerBody, T: Unpin> http_body::Body for HeldBody<B, T> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let ends = match &frame {
-            Some(Ok(frame)) => frame.is_trailers(),
-            Some(Err(_)) | None => true,
-        };
-        if ends {
-            self.held = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl<T: Send + Unpin + 'static> Follow for Held<T> {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        poll_open(body, cx)
     }
 }
 
@@ -71,16 +33,16 @@ mod tests {
     use std::time::Duration;
 
     use http_body_util::BodyExt as _;
-    use tonic::Code;
+    use tonic::{Code, Status};
 
     use super::*;
     use crate::layers::refuse;
     use crate::layers::testing::stream;
 
     #[tokio::test]
-    async fn it_is_kept_until_the_trailers_and_given_back_with_a_body_that_is_dropped() {
+    async fn it_is_kept_until_the_body_is_dropped_also_behind_its_end() {
         let held = Arc::new(());
-        let keep = |response| hold_until_end(response, Some(Arc::clone(&held)));
+        let keep = |response| hold_until_dropped(response, Some(Arc::clone(&held)));
         let mut sent = keep(stream(1, Duration::ZERO, Code::Ok)).into_body();
         assert!(
             sent.frame()
@@ -93,6 +55,9 @@ mod tests {
                 .await
                 .is_some_and(|frame| frame.is_ok_and(|frame| frame.is_trailers()))
         );
+        assert!(sent.frame().await.is_none());
+        assert_eq!(Arc::strong_count(&held), 2, "nobody may have taken it yet");
+        drop(sent);
         assert_eq!(Arc::strong_count(&held), 1);
 
         let dropped = keep(stream(1, Duration::ZERO, Code::Ok));

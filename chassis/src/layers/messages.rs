@@ -7,9 +7,10 @@
 //! - a request message beyond the limit is refused by its length, before its bytes are read, and again while it is
 //!   decompressed, so that a bomb unpacks no further than the limit;
 //! - one that would take too much memory once it is decoded is refused before that is done;
+//! - where the RPC takes one message, the first byte of another is refused: whoever waits for the end of the request would read them all;
 //! - requests may be compressed with gzip or zstd, responses are if the client accepts it and the message is worth it.
 //!
-//! A gateway passes messages through: it checks lengths and leaves compression and content alone.
+//! A gateway passes messages through: it checks lengths and number, and leaves compression and content alone.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,14 +19,14 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
+use tonic::{Code, Status};
 
-use super::{AnswerBody, Inner, refuse};
-use crate::status::{GRPC_STATUS, StatusBuilder};
+use super::{AnswerBody, Around, Inner, refuse};
+use crate::methods::Methods;
+use crate::status::GRPC_STATUS;
 
 mod complaint;
 mod decode;
@@ -36,7 +37,7 @@ mod frame;
 mod layouts;
 
 pub use decoded::{DECODED_BYTES_MAX, too_large as decoded_too_large};
-pub use encoding::{Encoding, UnpackError};
+pub use encoding::Encoding;
 pub use frame::{framed, take_plain};
 pub use layouts::Layouts;
 
@@ -51,13 +52,14 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// Header that names the encodings the sender can read.
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// What this server reads.
 const ACCEPTED: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
 
 /// Limits and unpacks messages. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct MessagesLayer {
     bytes_max: usize,
+    /// Says which RPCs take more than one message.
+    methods: Methods,
     /// `None` where messages aren't looked into.
     layouts: Option<Arc<Layouts>>,
 }
@@ -65,17 +67,19 @@ pub struct MessagesLayer {
 impl MessagesLayer {
     /// For a server: request messages of at most `bytes_max` bytes, which take [`DECODED_BYTES_MAX`] by these layouts at most,
     /// compression both ways.
-    pub fn server(bytes_max: usize, layouts: Arc<Layouts>) -> Self {
+    pub fn server(bytes_max: usize, methods: Methods, layouts: Arc<Layouts>) -> Self {
         Self {
             bytes_max,
+            methods,
             layouts: Some(layouts),
         }
     }
 
     /// For a gateway: request messages of at most `bytes_max` bytes on the wire, otherwise untouched.
-    pub fn pass_through(bytes_max: usize) -> Self {
+    pub fn pass_through(bytes_max: usize, methods: Methods) -> Self {
         Self {
             bytes_max,
+            methods,
             layouts: None,
         }
     }
@@ -86,13 +90,18 @@ impl MessagesLayer {
         let complaint = Complaint::default();
         let (encoding, decoded) = match &self.layouts {
             None => (None, None),
-            Some(layouts) => (
-                requested_encoding(&mut parts.headers)?,
-                DecodedLimit::of(layouts, parts.uri.path()),
-            ),
+            Some(layouts) => {
+                let name = parts.headers.remove(GRPC_ENCODING);
+                let name = name.as_ref().map(HeaderValue::as_bytes);
+                (
+                    Encoding::named(Code::Unimplemented, "a message", name)?,
+                    DecodedLimit::of(layouts, parts.uri.path()),
+                )
+            }
         };
         let limits = Limits {
             bytes_max: self.bytes_max,
+            is_stream: self.methods.takes_stream(parts.uri.path()),
             decoded,
         };
         let body = match encoding {
@@ -103,24 +112,6 @@ impl MessagesLayer {
     }
 }
 
-/// Takes the encoding of the request out of its headers; `None` for plain messages.
-fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Status> {
-    let Some(name) = headers.remove(GRPC_ENCODING) else {
-        return Ok(None);
-    };
-    if name == "identity" {
-        return Ok(None);
-    }
-    let encoding = name.to_str().ok().and_then(Encoding::from_name);
-    encoding.map(Some).ok_or_else(|| {
-        let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
-        let message = format!("messages encoded as {name:?} can't be read; use identity, gzip or zstd");
-        let status = StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message);
-        status.metadata("encoding", name).build()
-    })
-}
-
-/// Compresses the messages of `response` from now on.
 fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     let headers = response.headers();
     if headers.contains_key(GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
@@ -133,32 +124,17 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     response
 }
 
-impl<S> Layer<S> for MessagesLayer {
-    type Service = Messages<S>;
+put_around!(MessagesLayer);
 
-    fn layer(&self, inner: S) -> Messages<S> {
-        Messages {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`MessagesLayer`].
-#[derive(Debug)]
-pub struct Messages<S> {
-    inner: S,
-    layer: MessagesLayer,
-}
-
-impl<S: Inner> Inner for Messages<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let accepted = self
-            .layer
-            .layouts
-            .as_ref()
-            .and_then(|_| Encoding::choose(request.headers()));
-        let (request, complaint) = match self.layer.request(request) {
+impl Around for MessagesLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let unpacks = self.layouts.is_some();
+        let accepted = unpacks.then(|| Encoding::accepted(request.headers(), &GRPC_ACCEPT_ENCODING));
+        let (request, complaint) = match self.request(request) {
             Ok(checked) => checked,
             Err(status) => {
                 let mut response = refuse(status);
@@ -167,10 +143,10 @@ impl<S: Inner> Inner for Messages<S> {
                 return Either::Right(ready(response));
             }
         };
-        let call = self.inner.call(request);
+        let call = inner.call(request);
         Either::Left(Heard { call, complaint }.map(move |response| {
             let response = response.map(Body::new);
-            match accepted {
+            match accepted.flatten() {
                 Some(encoding) => compress(response, encoding),
                 None => response,
             }
@@ -179,7 +155,6 @@ impl<S: Inner> Inner for Messages<S> {
 }
 
 pin_project! {
-    /// A call, or the complaint about what it reads.
     struct Heard<F> {
         #[pin]
         call: F,

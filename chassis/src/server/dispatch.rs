@@ -10,34 +10,41 @@ use tonic::body::Body;
 use tower::Layer as _;
 
 use super::mounted::Mounted;
-use crate::health::{self, MESSAGE_BYTES_MAX};
-use crate::layers::messages::{Layouts, Messages, MessagesLayer};
-use crate::layers::{AnswerBody, AnyService, Inner};
-use crate::methods::service_of;
+use crate::health;
+use crate::layers::messages::{Layouts, MessagesLayer};
+use crate::layers::{AnswerBody, AnyService, Inner, Layered};
+use crate::methods::{Methods, service_of};
+use crate::reflection::{self, Reflection};
 
 /// Chooses by the name of the service in the path.
 pub(super) struct Dispatch {
-    mounted: Messages<Mounted>,
+    mounted: Layered<MessagesLayer, Mounted>,
     /// Whoever may call is heard, so in few words.
-    health: Messages<AnyService>,
+    health: Layered<MessagesLayer, AnyService>,
+    reflection: Reflection<Layered<MessagesLayer, Mounted>>,
     forwarded: BTreeSet<String>,
-    forwarder: Option<Messages<AnyService>>,
+    forwarder: Option<Layered<MessagesLayer, AnyService>>,
 }
 
 impl Dispatch {
+    /// `forwarded` are the services that calls are handed on for, and to whom.
     pub(super) fn new(
         mounted: Mounted,
         health: AnyService,
-        forwarded: Vec<String>,
-        forwarder: Option<AnyService>,
+        reflection: Mounted,
+        (forwarded, forwarder): (Vec<String>, Option<AnyService>),
         message_bytes_max: usize,
-        layouts: Arc<Layouts>,
+        methods: &Methods,
+        layouts: &Arc<Layouts>,
     ) -> Self {
+        let unpacks = |bytes_max| MessagesLayer::server(bytes_max, methods.clone(), Arc::clone(layouts));
+        let passes = MessagesLayer::pass_through(message_bytes_max, methods.clone());
         Self {
-            health: MessagesLayer::server(MESSAGE_BYTES_MAX, Arc::clone(&layouts)).layer(health),
-            mounted: MessagesLayer::server(message_bytes_max, layouts).layer(mounted),
+            health: unpacks(health::MESSAGE_BYTES_MAX).layer(health),
+            reflection: Reflection::new(unpacks(reflection::MESSAGE_BYTES_MAX).layer(reflection)),
+            mounted: unpacks(message_bytes_max).layer(mounted),
             forwarded: forwarded.into_iter().collect(),
-            forwarder: forwarder.map(|to| MessagesLayer::pass_through(message_bytes_max).layer(to)),
+            forwarder: forwarder.map(|to| passes.layer(to)),
         }
     }
 }
@@ -48,16 +55,19 @@ impl Inner for Dispatch {
         if health::is_asked(path) {
             return Either::Left(self.health.call(request).map(boxed).left_future());
         }
+        if reflection::is_asked(path) {
+            return Either::Right(self.reflection.call(request).map(boxed).left_future());
+        }
         match &self.forwarder {
             Some(forwarder) if self.forwarded.contains(service_of(path)) => {
                 Either::Left(forwarder.call(request).map(boxed).right_future())
             }
-            _ => Either::Right(self.mounted.call(request).map(boxed)),
+            _ => Either::Right(self.mounted.call(request).map(boxed).right_future()),
         }
     }
 }
 
-/// Both ways under one type: what [`Messages`] give has its box already.
+/// Both ways under one type: what the layer of messages gives has its box already.
 fn boxed(response: Response<impl AnswerBody>) -> Response<Body> {
     response.map(Body::new)
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::pulse::{Pulse, Standing};
 use crate::config::ConnectionConfig;
+use crate::ends::{Pulse, Standing};
 
 /// Share of the maximum age that is drawn by lot, either way, in percent: clients that came together don't leave together.
 const JITTER: u32 = 10;
@@ -14,7 +14,6 @@ const JITTER: u32 = 10;
 /// Time for a client that never called to hear that the connection ends; one that doesn't answer is hung up on.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Why a connection is to be left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It has its age.
@@ -25,16 +24,13 @@ pub(super) enum Reason {
     Unused,
 }
 
-/// What a connection's time came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// Its client is told to make another one; calls under way go on.
     Leave(Reason),
-    /// It is cut.
     Cut(&'static str),
 }
 
-/// The clock of one connection.
 #[derive(Debug)]
 pub(super) struct Lifetime {
     pulse: Arc<Pulse>,
@@ -67,7 +63,6 @@ impl Lifetime {
         }
     }
 
-    /// Waits until something is due.
     pub(super) async fn due(&mut self) -> Due {
         loop {
             let now = Instant::now();
@@ -84,6 +79,11 @@ impl Lifetime {
         }
     }
 
+    /// No call was let in, and health isn't asked for now.
+    fn is_of_no_use(&self) -> bool {
+        self.pulse.standing() != Standing::Caller && !self.pulse.has_questions()
+    }
+
     /// The next that may be due; without a name it is only time to look again.
     fn next(&self, now: Instant) -> (Instant, Option<Due>) {
         let stall = match self.pulse.blocked() {
@@ -96,7 +96,7 @@ impl Lifetime {
                 let cut = Due::Cut("it is old, and its calls don't end");
                 Some((self.old_at + self.grace, Some(cut)))
             }
-            Some((Reason::Unused, at)) if last_work.is_none() => Some((
+            Some((Reason::Unused, at)) if self.is_of_no_use() => Some((
                 at + GOODBYE,
                 Some(Due::Cut("no call came, and its client doesn't leave")),
             )),
@@ -136,6 +136,7 @@ mod tests {
             idle_max: Duration::from_secs(5000),
             first_call_timeout: Duration::from_secs(60),
             write_stall_max: Duration::from_secs(30),
+            ..ConnectionConfig::default()
         }
     }
 
@@ -219,15 +220,30 @@ mod tests {
         assert_eq!(due, Due::Leave(Reason::Unused));
         assert_eq!(began.elapsed().as_secs(), 60);
 
-        let began = Instant::now();
-        let pulse = Arc::new(Pulse::new());
-        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
-        tokio::time::advance(Duration::from_secs(50)).await;
-        pulse.let_in(Standing::Probe);
-        assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
-        assert_eq!(began.elapsed().as_secs(), 110);
-        assert!(matches!(lifetime.due().await, Due::Cut(_)));
-        let ended = began.elapsed().as_secs();
-        assert_eq!(ended, 1050, "a watch of it lasts as long as a connection may");
+        for (watches, expected) in [(false, 113), (true, 1050)] {
+            let began = Instant::now();
+            let pulse = Arc::new(Pulse::new());
+            let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
+            tokio::time::advance(Duration::from_secs(50)).await;
+            pulse.let_in(Standing::Probe);
+            let _watch = watches.then(|| pulse.question());
+            let refused = async {
+                loop {
+                    pulse.note_work();
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            };
+            let ends = async {
+                assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
+                assert_eq!(began.elapsed().as_secs(), 110);
+                assert!(matches!(lifetime.due().await, Due::Cut(_)));
+                began.elapsed().as_secs()
+            };
+            let ended = tokio::select! {
+                ended = ends => ended,
+                () = refused => unreachable!("it never ends"),
+            };
+            assert_eq!(ended, expected, "a watch lasts as long as a connection may");
+        }
     }
 }

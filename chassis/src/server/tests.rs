@@ -1,11 +1,16 @@
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _};
+use http_body_util::BodyExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
 use super::*;
 use crate::status::reason;
@@ -276,6 +281,96 @@ async fn health_is_asked_for_in_few_words() {
     }
 }
 
+/// A gateway's connection carries the calls of all callers.
+#[tokio::test]
+async fn bodies_that_wait_for_a_place_hold_back_no_others_of_their_connection() {
+    let config = ServerConfig {
+        concurrency_max: 1,
+        ..ServerConfig::behind_a_gateway()
+    };
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let channel = connect(running.address);
+    let large = "x".repeat(3 << 20);
+    let texts = std::iter::once(NEVER).chain(std::iter::repeat_n(large.as_str(), 20));
+    let calls: Vec<_> = texts
+        .map(|text| {
+            let (channel, text) = (channel.clone(), text.to_owned());
+            tokio::spawn(async move { say_to(channel, &text).await })
+        })
+        .collect();
+    let mut health = HealthClient::new(channel);
+    for _ in 0..200 {
+        let asked = health.check(HealthCheckRequest::default());
+        let asked = tokio::time::timeout(CALLS, asked).await;
+        asked.expect("an answer in time").expect("health");
+    }
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn reflection_is_asked_for_in_few_words_and_on_few_streams() {
+    let config = ServerConfig::default();
+    let running = serve_on_a_port(echo(&config), &config, CALLS).await;
+    let channel = connect(running.address);
+    let ask = async |host: usize| {
+        let question = ServerReflectionRequest {
+            host: "x".repeat(host),
+            message_request: Some(MessageRequest::FileContainingSymbol("test.Echo".to_owned())),
+        };
+        let questions = stream::iter([question]).chain(stream::pending());
+        let mut client = ServerReflectionClient::new(channel.clone());
+        Ok::<_, Status>(client.server_reflection_info(questions).await?.into_inner())
+    };
+    let mut open = Vec::new();
+    for (bytes, is_heard) in [(4_000, true), (4_100, false)] {
+        let mut answers = ask(bytes).await.expect("a stream");
+        // The stream is under way: it ends.
+        let answer = answers.message().await.expect("no error");
+        assert_eq!(answer.is_some(), is_heard, "{bytes}");
+        open.push(answers);
+    }
+    while open.len() < reflection::STREAMS_PER_CALLER_MAX {
+        open.push(ask(0).await.expect("a stream"));
+    }
+    drop(open.remove(1));
+    let mut refused = None;
+    while refused.is_none() {
+        match ask(0).await {
+            Ok(answers) => open.push(answers),
+            Err(status) => refused = reason(&status),
+        }
+        assert!(open.len() <= reflection::STREAMS_PER_CALLER_MAX);
+    }
+    assert_eq!(refused.as_deref(), Some("REFLECTIONS_PER_CALLER_MAX"));
+}
+
+#[tokio::test]
+async fn an_address_has_a_share_of_the_fronts_own_answers_until_they_are_taken() {
+    let config = ServerConfig {
+        concurrency_max: 1,
+        ..ServerConfig::default()
+    };
+    let stack = echo(&config);
+    let own = async |address: &str| {
+        let remote = address.parse().expect("an address");
+        let request = Request::builder().extension(crate::ends::Ends::new(None, remote));
+        let (head, ()) = request.body(()).expect("a request").into_parts();
+        let answer = Response::new(Body::new(
+            http_body_util::Full::from("the contract").map_err(|never| match never {}),
+        ));
+        stack.own_answer(&head, None, std::future::ready(answer)).await
+    };
+    let mut untaken = Vec::new();
+    for _ in 0..ANSWERS_PER_CALL / 2 {
+        untaken.push(own("192.0.2.1:1").await.expect("an answer"));
+    }
+    let refusal = own("192.0.2.1:2").await.expect_err("half is its share");
+    assert_eq!(reason(&refusal).as_deref(), Some("CALLER_OWN_ANSWER_LIMIT"));
+    assert!(own("192.0.2.2:1").await.is_ok());
+    untaken.pop();
+    assert!(own("192.0.2.1:2").await.is_ok());
+}
+
 #[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -390,8 +485,9 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
         .expect("a request")
         .into_parts();
     let told = || Some(Status::not_found("no path \"/nowhere\""));
-    assert!(stack.own_answer(&head, None).await.is_ok());
-    assert!(stack.own_answer(&head, told()).await.is_ok());
+    let own = |told| stack.own_answer(&head, told, std::future::ready(Response::new(Body::empty())));
+    assert!(own(None).await.is_ok());
+    assert!(own(told()).await.is_ok());
     let codes = recorded.spans().into_iter().map(|span| {
         assert_eq!(
             span.span_context.trace_id().to_string(),
@@ -408,10 +504,10 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
         line.contains("call refused") && !line.contains("nowhere"),
         "{line}"
     );
-    assert!(stack.own_answer(&head, told()).await.is_ok());
-    let refusal = stack.own_answer(&head, told()).await.expect_err("above the rate");
+    assert!(own(told()).await.is_ok());
+    let refusal = own(told()).await.expect_err("above the rate");
     assert_eq!(reason(&refusal).as_deref(), Some("CALLER_RATE_LIMIT"));
     stack.drain();
-    let refusal = stack.own_answer(&head, None).await.expect_err("it drains");
+    let refusal = own(None).await.expect_err("it drains");
     assert_eq!(reason(&refusal).as_deref(), Some("DRAINING"));
 }

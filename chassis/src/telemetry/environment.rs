@@ -16,7 +16,7 @@ use crate::config::ClientTlsConfig;
 /// Where a signal goes, by OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Collector {
-    pub(super) uri: String,
+    pub(super) uri: Uri,
     /// The files to trust it by where its address is `https`.
     pub(super) tls: Option<ClientTlsConfig>,
     /// For an export, tries again included.
@@ -25,7 +25,6 @@ pub(super) struct Collector {
     pub(super) sizes_queue: bool,
 }
 
-/// The variables, understood.
 #[derive(Debug)]
 pub(super) struct OtelEnvironment {
     pub(super) disabled: bool,
@@ -65,11 +64,21 @@ const TAKEN: &str = "OTEL_SERVICE_NAME OTEL_RESOURCE_ATTRIBUTES OTEL_SDK_DISABLE
      OTEL_TRACES_SAMPLER OTEL_TRACES_SAMPLER_ARG OTEL_EXPORTER_OTLP_ENDPOINT OTEL_EXPORTER_OTLP_HEADERS \
      OTEL_EXPORTER_OTLP_CERTIFICATE OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE OTEL_EXPORTER_OTLP_CLIENT_KEY";
 
-/// Whole numbers; the SDK passes over what is none.
-const NUMBERS: &str = "OTEL_BSP_SCHEDULE_DELAY OTEL_BSP_MAX_QUEUE_SIZE OTEL_BSP_MAX_EXPORT_BATCH_SIZE \
+/// Whole numbers; the SDK passes over what is none, spaces before it included.
+const NUMBERS: &str =
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT OTEL_SPAN_EVENT_COUNT_LIMIT OTEL_SPAN_LINK_COUNT_LIMIT";
+
+/// Those that can't be 0: the SDK would never pause, keep nothing, or export nothing.
+const POSITIVE_NUMBERS: &str = "OTEL_BSP_SCHEDULE_DELAY OTEL_BSP_MAX_QUEUE_SIZE OTEL_BSP_MAX_EXPORT_BATCH_SIZE \
      OTEL_BLRP_SCHEDULE_DELAY OTEL_BLRP_MAX_QUEUE_SIZE OTEL_BLRP_MAX_EXPORT_BATCH_SIZE OTEL_METRIC_EXPORT_INTERVAL \
-     OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT OTEL_SPAN_EVENT_COUNT_LIMIT OTEL_SPAN_LINK_COUNT_LIMIT \
      OTEL_EXPORTER_OTLP_TIMEOUT";
+
+/// What other variables of the export of one signal begin with.
+const OF_EXPORT: [(&str, &str); 3] = [
+    ("OTEL_BSP_", "TRACES"),
+    ("OTEL_METRIC_EXPORT_", "METRICS"),
+    ("OTEL_BLRP_", "LOGS"),
+];
 
 /// Those that take one of a few values.
 const CHOICES: [(&str, &[&str]); 7] = [
@@ -110,16 +119,20 @@ const UNHEEDED: [(&str, &str); 7] = [
     ),
 ];
 
+/// The signal of an exporter's variable that is for one alone, and what it says.
+fn own_of_signal(name: &str) -> Option<(&str, &str)> {
+    let own = name.strip_prefix(OTLP)?.split_once('_');
+    own.filter(|(signal, _)| SIGNALS.contains(signal))
+}
+
 /// The name of an exporter's variable without its signal.
 fn of_all_signals(name: &str) -> String {
-    let own = name.strip_prefix(OTLP).and_then(|rest| rest.split_once('_'));
-    match own {
-        Some((signal, what)) if SIGNALS.contains(&signal) && name != TEMPORALITY => format!("{OTLP}{what}"),
-        _ => name.to_owned(),
+    match own_of_signal(name).filter(|_| name != TEMPORALITY) {
+        Some((_, what)) => format!("{OTLP}{what}"),
+        None => name.to_owned(),
     }
 }
 
-/// The variables as they are set.
 struct Variables<'a>(&'a [(String, String)]);
 
 impl<'a> Variables<'a> {
@@ -140,26 +153,54 @@ impl<'a> Variables<'a> {
         set.next().map(|(value, name)| (name, value))
     }
 
-    /// Refuses what has a value that nobody takes, and says what is set without an effect. Values of those aren't told: they may be secrets.
+    /// Is the signal exported?
+    fn exports(&self, signal: &str) -> bool {
+        match self.get(&format!("OTEL_{signal}_EXPORTER")) {
+            Some("none" | "console") => false,
+            Some(_) => true,
+            None => self.of(signal, "ENDPOINT").is_some(),
+        }
+    }
+
+    /// Has a variable an effect? That of an export has none where its signal goes nowhere.
+    fn matters(&self, name: &str) -> bool {
+        let of_export = OF_EXPORT.iter().find(|(prefix, _)| name.starts_with(prefix));
+        let own = own_of_signal(name).map(|(signal, _)| signal);
+        match own.or(of_export.map(|(_, signal)| *signal)) {
+            Some(signal) => self.exports(signal),
+            None => !name.starts_with(OTLP) || SIGNALS.iter().any(|signal| self.exports(signal)),
+        }
+    }
+
+    /// Refuses what has a value that nobody takes, where it matters, and says what is set without an effect. Values of those aren't told: they may be secrets.
     fn check(&self) -> Result<Vec<String>, TelemetryError> {
         let mut warnings = Vec::new();
-        for (name, _) in self.0 {
+        for (name, set) in self.0 {
             let Some(value) = self.get(name).filter(|_| name.starts_with("OTEL_")) else {
                 continue;
             };
             let of_all = of_all_signals(name);
             let is_in = |list: &str| list.split_whitespace().any(|known| known == of_all);
+            let mut expected = None;
             if let Some((_, values)) = CHOICES.iter().find(|(known, _)| *known == of_all) {
-                if !values.contains(&value) {
-                    return Err(refused(name, value, &format!("use {}", values.join(" or "))));
-                }
-            } else if is_in(NUMBERS) {
-                let number = value.parse::<u32>();
-                number.map_err(|_| refused(name, value, "use a whole number"))?;
+                expected = (!values.contains(&value)).then(|| format!("use {}", values.join(" or ")));
+            } else if is_in(NUMBERS) || is_in(POSITIVE_NUMBERS) {
+                let least = u32::from(is_in(POSITIVE_NUMBERS));
+                // As it is set: the SDK reads it for itself.
+                let number = set.parse::<u32>();
+                let is_good = number.is_ok_and(|number| number >= least);
+                expected = (!is_good).then(|| format!("use a whole number from {least}, without spaces"));
             } else if let Some((_, instead)) = UNHEEDED.iter().find(|(known, _)| *known == of_all) {
                 warnings.push(format!("{name} has no effect: {instead}"));
             } else if !is_in(TAKEN) {
                 warnings.push(format!("{name} has no effect: it isn't known here"));
+            }
+            match expected {
+                Some(expected) if self.matters(name) => return Err(refused(name, value, &expected)),
+                Some(expected) => warnings.push(format!(
+                    "{name} has no effect where nothing is exported; else {expected}"
+                )),
+                None => {}
             }
         }
         if let Some(value) = self.get("OTEL_SDK_DISABLED")
@@ -173,27 +214,31 @@ impl<'a> Variables<'a> {
 
     /// Where a signal goes; `None` for nowhere. Log lines go to the console in any case, so that `console` is what `none` is.
     fn collector(&self, signal: &str) -> Result<Option<Collector>, TelemetryError> {
-        let exporter = self.get(&format!("OTEL_{signal}_EXPORTER"));
+        if !self.exports(signal) {
+            return Ok(None);
+        }
         let endpoint = self.of(signal, "ENDPOINT");
-        let (variable, uri) = match (exporter, endpoint) {
-            (Some("none" | "console"), _) | (None, None) => return Ok(None),
-            (_, Some(endpoint)) => endpoint,
-            (Some(_), None) => (String::new(), COLLECTOR),
-        };
+        let (variable, uri) = endpoint.unwrap_or((String::new(), COLLECTOR));
         let text = |what| self.of(signal, what).map(|(_, value)| value);
         let file = |what| text(what).map_or_else(PathBuf::new, PathBuf::from);
-        let tls = match uri.split_once("://") {
-            _ if uri.parse::<Uri>().is_err() => None,
-            Some(("http", _)) => Some(None),
-            Some(("https", _)) => Some(Some(ClientTlsConfig {
+        let address: Option<Uri> = uri.parse().ok();
+        let scheme = address.as_ref().and_then(Uri::scheme_str);
+        let tls = match scheme {
+            Some("http") => None,
+            Some("https") => Some(ClientTlsConfig {
                 ca: file("CERTIFICATE"),
                 cert: file("CLIENT_CERTIFICATE"),
                 key: file("CLIENT_KEY"),
                 server_name: String::new(),
-            })),
-            _ => None,
+            }),
+            _ => {
+                return Err(refused(
+                    &variable,
+                    uri,
+                    "use http://host:port or https://host:port",
+                ));
+            }
         };
-        let tls = tls.ok_or_else(|| refused(&variable, uri, "use http://host:port or https://host:port"))?;
         if tls.as_ref().is_some_and(|tls| !tls.has_authority()) {
             let expected =
                 "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)";
@@ -201,7 +246,7 @@ impl<'a> Variables<'a> {
         }
         let timeout = text("TIMEOUT").unwrap_or(EXPORT_TIMEOUT).parse();
         Ok(Some(Collector {
-            uri: uri.to_owned(),
+            uri: address.unwrap_or_default(),
             tls,
             timeout: Duration::from_millis(timeout.unwrap_or_default()),
             sizes_queue: self.get("OTEL_BSP_MAX_QUEUE_SIZE").is_some(),
@@ -265,15 +310,10 @@ impl<'a> Variables<'a> {
 }
 
 fn refused(variable: &str, value: &str, expected: &str) -> TelemetryError {
-    TelemetryError::Variable {
-        variable: variable.to_owned(),
-        value: value.to_owned(),
-        expected: expected.to_owned(),
-    }
+    TelemetryError::Variable(variable.to_owned(), value.to_owned(), expected.to_owned())
 }
 
 impl OtelEnvironment {
-    /// Reads them.
     pub(super) fn read(variables: &[(String, String)]) -> Result<Self, TelemetryError> {
         let variables = Variables(variables);
         let get = |name| variables.get(name);
@@ -295,7 +335,6 @@ impl OtelEnvironment {
         })
     }
 
-    /// The chosen propagators.
     pub(super) fn propagator(&self) -> TextMapCompositePropagator {
         let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContextPropagator::new());
         let baggage: Box<dyn TextMapPropagator + Send + Sync> = Box::new(BaggagePropagator::new());

@@ -98,6 +98,14 @@ async fn a_name_is_asked_for_by_http_2_as_well_and_may_be_configured() {
         .expect("a shop");
 }
 
+/// What says gRPC-Web, and is no call of it.
+fn grpc_web(method: Method, content_type: &str) -> Request<Full<Bytes>> {
+    let mut request = empty(method, "/souk.shop.v1.ShopService/GetShop");
+    let content_type = content_type.parse().expect("a value");
+    request.headers_mut().insert(CONTENT_TYPE, content_type);
+    request
+}
+
 #[tokio::test]
 async fn answers_of_the_front_itself_are_under_its_rate() {
     let config = GatewayConfig {
@@ -114,7 +122,7 @@ async fn answers_of_the_front_itself_are_under_its_rate() {
         },
         ..GatewayConfig::default()
     };
-    let requests: [fn() -> Request<Full<Bytes>>; 5] = [
+    let requests: [fn() -> Request<Full<Bytes>>; 7] = [
         || empty(Method::GET, "/openapi.json"),
         || empty(Method::GET, "/nowhere"),
         || empty(Method::PUT, "/v1/shops"),
@@ -126,6 +134,8 @@ async fn answers_of_the_front_itself_are_under_its_rate() {
             preflight
         },
         || under(empty(Method::GET, "/v1/shops/h1"), "evil.example"),
+        || grpc_web(Method::GET, "application/grpc-web"),
+        || grpc_web(Method::POST, "application/grpc-web+json"),
     ];
     for request in requests {
         let setting = Setting::with(Layout::Local, config.clone()).await;
@@ -184,7 +194,7 @@ async fn what_would_take_too_much_memory_is_refused_in_each_form() {
 #[test]
 fn whose_traces_are_gone_on_with_is_a_setting() {
     let read = |text: &str| {
-        let setting = format!("shop=http://127.0.0.1:7\nauth.traces={text}");
+        let setting = format!("backends.shop=http://127.0.0.1:7\nauth.traces={text}");
         let overrides: Vec<String> = setting.lines().map(str::to_owned).collect();
         souk_chassis::config::Loader::new()
             .overrides(overrides)

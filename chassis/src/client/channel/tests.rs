@@ -17,9 +17,10 @@ use tonic::Code;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::client::stage::{Call, Order, Stage, bounded, ok};
-use crate::config::ClientTlsConfig;
-use crate::process::chain;
+use crate::causes::chain;
+use crate::client::tests::stage::{Call, Order, Stage, bounded, ok, played};
+use crate::config::{ClientTlsConfig, ServerTlsConfig};
+use crate::tls::Acceptor;
 use crate::tls::testing::Authority as Certificates;
 
 /// A request of `parts`.
@@ -53,6 +54,20 @@ async fn no_answer(sent: AbortOnDropHandle<Sent>) -> Status {
         Err(CallError::NoAnswer(status)) => status,
         other => panic!("{other:?}"),
     }
+}
+
+async fn late(sent: AbortOnDropHandle<Sent>) -> Status {
+    match sent.await.expect("no panic") {
+        Err(CallError::Late(status)) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// With so much time.
+fn within(time: &'static str, mut request: Request<Body>) -> Request<Body> {
+    let time = HeaderValue::from_static(time);
+    request.headers_mut().insert(deadline::GRPC_TIMEOUT, time);
+    request
 }
 
 #[tokio::test]
@@ -293,6 +308,29 @@ async fn large_bodies_pass_through_small_windows_both_ways() {
 }
 
 #[tokio::test]
+async fn large_answers_that_nobody_reads_hold_back_no_others() {
+    bounded(async {
+        let stage = Stage::new().await;
+        let channel = stage.channel();
+        let large = Bytes::from(vec![7; 3_000_000]);
+        let first = send(&channel, request([&b"1"[..]]));
+        let mut played = stage.play(Builder::new()).await;
+        played.call().await.answer(large.clone());
+        let mut unread = vec![first.await.expect("no panic").expect("an answer")];
+        for _ in 0..40 {
+            let sent = send(&channel, request([&b"1"[..]]));
+            played.call().await.answer(large.clone());
+            unread.push(sent.await.expect("no panic").expect("an answer"));
+        }
+        let sent = send(&channel, request([&b"2"[..]]));
+        played.call().await.answer(large.clone());
+        assert_eq!(whole(sent).await.len(), large.len());
+        drop(unread);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn both_sides_talk_at_once() {
     bounded(async {
         let stage = Stage::new().await;
@@ -371,6 +409,47 @@ async fn who_is_silent_on_a_new_connection_cant_be_reached() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_failed_unseen_is_no_answer_to_a_later_call() {
+    bounded(async {
+        let stage = Stage::new().await;
+        let authority = Certificates::new();
+        let config = ClientConfig {
+            connect_timeout: Duration::from_secs(1),
+            tls: ClientTlsConfig {
+                ca: authority.ca(),
+                ..ClientTlsConfig::default()
+            },
+            ..ClientConfig::default()
+        };
+        let uri = format!("https://{}", stage.address());
+        let channel = Channel::new("order", &uri.parse().expect("an address"), &config).expect("good files");
+        let hurried = send(&channel, within("10m", request([&b"1"[..]])));
+        let mut silent = stage.connected().await;
+        late(hurried).await;
+        // Its end is the attempt's.
+        let hello = silent.read_to_end(&mut Vec::new()).await;
+        hello.expect("whoever dialled hangs up");
+
+        let (cert, key) = authority.issue("server", &["127.0.0.1"]);
+        let files = ServerTlsConfig {
+            cert,
+            key,
+            ..ServerTlsConfig::default()
+        };
+        let acceptor = Acceptor::new(&files).expect("good files").expect("TLS");
+        let sent = send(&channel, request([&b"2"[..]]));
+        let (io, _) = acceptor
+            .accept(stage.connected().await, false)
+            .await
+            .expect("TLS");
+        let mut played = played(io, Builder::new()).await;
+        played.call().await.answer(Bytes::new());
+        whole(sent).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_answer_that_is_dropped_ends_the_upload() {
     bounded(async {
         let stage = Stage::new().await;
@@ -415,14 +494,10 @@ async fn a_request_that_breaks_off_isnt_the_servers_fault() {
 async fn a_call_ends_when_its_time_is_over() {
     bounded(async {
         let stage = Stage::new().await;
-        let mut asked = request([&b"1"[..]]);
-        asked
-            .headers_mut()
-            .insert(deadline::GRPC_TIMEOUT, HeaderValue::from_static("50m"));
-        let sent = send(&stage.channel(), asked);
+        let sent = send(&stage.channel(), within("50m", request([&b"1"[..]])));
         let mut played = stage.play(Builder::new()).await;
         let call = played.call().await;
-        let status = no_answer(sent).await;
+        let status = late(sent).await;
         assert_eq!(status.code(), Code::DeadlineExceeded);
         assert!(status.message().contains("order"), "{}", status.message());
         assert_eq!(call.given_up().await, h2::Reason::CANCEL);

@@ -7,24 +7,29 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::layers::pool::{COLUMNS, Columns, Held};
+use crate::callers::pool::{COLUMNS, Columns, Held};
 
 /// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Places {
     max: usize,
     free: Arc<Semaphore>,
     held: Held,
     /// Where calls wait for others of their caller, by its first column.
-    given_back: Box<[Notify]>,
+    columns: Box<[Column]>,
 }
 
-/// A place, given back when dropped.
+/// Where those wait whose callers have their share. One looks whether that is still so, the others wait behind it.
+#[derive(Debug, Default)]
+struct Column {
+    turn: Mutex<()>,
+    given_back: Notify,
+}
+
 #[derive(Debug)]
 pub(super) struct Place {
     // Given back before the caller's next call is told.
@@ -40,22 +45,19 @@ struct Share {
 }
 
 impl Places {
-    /// So many.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
             free: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
             held: Held::new(),
-            given_back: (0..COLUMNS).map(|_| Notify::new()).collect(),
+            columns: (0..COLUMNS).map(|_| Column::default()).collect(),
         })
     }
 
-    /// How many there are.
     pub(super) fn max(&self) -> usize {
         self.max
     }
 
-    /// Those that nobody has.
     pub(super) fn free(&self) -> &Arc<Semaphore> {
         &self.free
     }
@@ -107,11 +109,13 @@ impl Places {
 
     /// Waits until the caller has less than its share.
     async fn own_turn(self: &Arc<Self>, caller: Columns) -> Share {
+        let over = self.columns.get(caller.first()).filter(|_| self.is_over(caller));
+        let Some(column) = over else {
+            return self.share(caller);
+        };
+        let _looks = column.turn.lock().await;
         loop {
-            let Some(given_back) = self.given_back.get(caller.first()) else {
-                return self.share(caller);
-            };
-            let mut given_back = pin!(given_back.notified());
+            let mut given_back = pin!(column.given_back.notified());
             // Before looking: what is given back from now on is heard.
             given_back.as_mut().enable();
             if !self.is_over(caller) {
@@ -125,9 +129,9 @@ impl Places {
 
 impl Share {
     fn tell_next(&self) {
-        if let Some(next) = self.places.given_back.get(self.caller.first()) {
-            // One: whoever it is, of this caller or of another in its column, tells the next when it has a place.
-            next.notify_one();
+        if let Some(column) = self.places.columns.get(self.caller.first()) {
+            // The one that looks, of this caller or of another in its column.
+            column.given_back.notify_one();
         }
     }
 }

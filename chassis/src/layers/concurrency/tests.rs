@@ -1,11 +1,13 @@
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
+use crate::callers::Caller;
 use crate::ends::Ends;
-use crate::layers::caller::Caller;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
 
 /// Behind a front door; as many answers as there are streams, and as may wait.
@@ -128,6 +130,26 @@ async fn health_passes_a_full_server() {
 }
 
 #[tokio::test]
+async fn questions_for_health_have_a_number_at_each_address_until_their_answers_are_taken() {
+    let service = layer(1, 0, 8).layer(answering(|_| {
+        std::future::ready(stream(1, Duration::ZERO, Code::Ok))
+    }));
+    // By whichever name of a method.
+    let asked = ["/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Chuck"];
+    let ask = |number: usize, address| call(&service, from(asked[number % 2], address));
+    let mut unread = Vec::new();
+    for number in 0..health::QUESTIONS_PER_ADDRESS_MAX {
+        unread.push(ask(number, "192.0.2.1:1").await);
+    }
+    let refused = code(ask(0, "192.0.2.1:2").await).await;
+    let reason = Some("CALLER_HEALTH_LIMIT".to_owned());
+    assert_eq!(refused, (Code::ResourceExhausted, reason));
+    assert_eq!(code(ask(0, "192.0.2.2:1").await).await.0, Code::Ok);
+    unread.pop();
+    assert_eq!(code(ask(0, "192.0.2.1:1").await).await.0, Code::Ok);
+}
+
+#[tokio::test]
 async fn open_streams_have_their_own_limit_and_hold_no_place_to_work() {
     let layer = layer(1, 0, 2);
     let service = layer.layer(answering(|_| {
@@ -223,6 +245,27 @@ async fn a_caller_works_in_half_of_the_places_and_waits_for_its_own_calls() {
         assert_eq!(code(answer).await.0, Code::Ok);
     }
     assert_eq!(layer.places.free().available_permits(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_those_who_wait_for_their_caller_one_looks() {
+    let (service, _go) = waiting(&layer(1, 64, 8));
+    let mut working = Box::pin(call(&service, by(UNARY, "one")));
+    assert!(working.as_mut().now_or_never().is_none());
+    let polls = std::cell::Cell::new(0);
+    let mut waiting: futures_util::stream::FuturesUnordered<_> = (0..20)
+        .map(|_| {
+            let (polls, mut call) = (&polls, Box::pin(call(&service, by(UNARY, "one"))));
+            std::future::poll_fn(move |cx| {
+                polls.set(polls.get() + 1);
+                call.as_mut().poll(cx)
+            })
+        })
+        .collect();
+    let one = futures_util::StreamExt::next(&mut waiting);
+    let waited = tokio::time::timeout(Duration::from_secs(1), one).await;
+    assert!(waited.is_err(), "the place is taken");
+    assert!(polls.get() <= 20 + 60, "{} polls", polls.get());
 }
 
 #[tokio::test]

@@ -2,7 +2,23 @@ use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
+use crate::layers::AnyService;
 use crate::layers::testing::{CHECK, answering, call, end, request, request_with, stream};
+
+impl Deadline {
+    /// The deadline `time` from now.
+    pub(crate) fn after(time: Duration) -> Self {
+        Self {
+            at: Instant::now() + time,
+            asked: None,
+        }
+    }
+
+    /// Runs `work` as a call that has this.
+    pub(crate) async fn scope<F: Future>(self, work: F) -> F::Output {
+        CURRENT.scope(self, work).await
+    }
+}
 
 const DEFAULT: Duration = Duration::from_secs(10);
 const MAX: Duration = Duration::from_secs(60);
@@ -34,6 +50,22 @@ fn timeouts_are_read_as_the_protocol_writes_them() {
         assert_eq!(status.code(), Code::InvalidArgument, "{text}");
     }
     assert_eq!(parse(&HeaderMap::new()).expect("none"), None);
+}
+
+#[tokio::test]
+async fn a_malformed_time_is_refused_behind_those_who_judge_callers() {
+    let asked = || request_with(CHECK, GRPC_TIMEOUT, "x");
+    let judges = layer().layer(answering(|_| {
+        std::future::ready(refuse(Status::unauthenticated("who are you?")))
+    }));
+    let (_, status) = end(call(&judges, asked()).await).await;
+    assert_eq!(status.code(), Code::Unauthenticated);
+    let behind = MalformedTimeoutLayer.layer(answering(|_| std::future::ready(refuse(Status::ok("")))));
+    let (_, status) = end(call(&layer().layer(AnyService::layered(behind)), asked()).await).await;
+    assert_eq!(
+        crate::status::reason(&status).as_deref(),
+        Some("GRPC_TIMEOUT_INVALID")
+    );
 }
 
 #[test]

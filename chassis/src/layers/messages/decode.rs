@@ -11,9 +11,15 @@ use tonic::body::Body;
 
 use super::complaint::Complaint;
 use super::decoded::Limits;
-use super::encoding::{Encoding, UnpackError};
-use super::frame::{self, FrameScanner, Header};
-use crate::status::StatusBuilder;
+use super::encoding::Encoding;
+use super::frame::{self, FrameScanner};
+use crate::layers::PollFrame;
+
+/// Bytes of messages that are unpacked until others have their turn.
+const TURN_BYTES: usize = 64 * 1024;
+
+/// What each message counts of them at least: a small one takes its time, too.
+const TURN_BYTES_MIN: usize = 1024;
 
 /// A body whose messages keep the limits; the bytes pass unchanged.
 pub(super) struct CheckedBody {
@@ -38,10 +44,7 @@ impl http_body::Body for CheckedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         let wrong = match &frame {
@@ -70,13 +73,16 @@ impl http_body::Body for CheckedBody {
     }
 }
 
-/// A body of compressed messages, unpacked.
 pub(super) struct DecodedBody {
     body: Body,
     encoding: Encoding,
     limits: Limits,
     /// What has arrived of the message that isn't all there yet: at most one message and one chunk.
     buffer: BytesMut,
+    /// Whether a message has been there.
+    begun: bool,
+    /// Bytes unpacked in this turn.
+    turn: usize,
     trailers: Option<HeaderMap>,
     complaint: Complaint,
 }
@@ -88,6 +94,8 @@ impl DecodedBody {
             encoding,
             limits,
             buffer: BytesMut::new(),
+            begun: false,
+            turn: 0,
             trailers: None,
             complaint,
         }
@@ -95,41 +103,22 @@ impl DecodedBody {
 
     /// The next message with a new header, if it is all there.
     fn message(&mut self) -> Result<Option<Bytes>, Status> {
+        if self.begun && !self.limits.is_stream && !self.buffer.is_empty() {
+            return Err(frame::too_many());
+        }
         let Some((header, message)) = frame::next(&mut self.buffer, self.limits.bytes_max)? else {
             return Ok(None);
         };
         let plain = if header.compressed {
-            self.unpack(&message)?
+            let check = |prefix: &[u8]| self.limits.check(prefix, false);
+            self.encoding.unpack(&message, self.limits.bytes_max, check)?
         } else {
             message
         };
-        self.limits.check(&plain)?;
-        let mut out = BytesMut::with_capacity(frame::HEADER_BYTES + plain.len());
-        Header {
-            compressed: false,
-            bytes: plain.len(),
-        }
-        .write(&mut out);
-        out.extend_from_slice(&plain);
-        Ok(Some(out.freeze()))
-    }
-
-    fn unpack(&self, message: &[u8]) -> Result<Bytes, Status> {
-        let bytes_max = self.limits.bytes_max;
-        let check = |prefix: &[u8]| self.limits.check_prefix(prefix);
-        self.encoding
-            .unpack(message, bytes_max, check)
-            .map_err(|error| match error {
-                UnpackError::Refused(status) => status,
-                UnpackError::TooLarge => frame::too_large(bytes_max.saturating_add(1), bytes_max),
-                UnpackError::Malformed(error) => {
-                    let name = self.encoding.name();
-                    let message = format!("a message is not {name}: send it plain or compress it again");
-                    StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-                        .source(error)
-                        .build()
-                }
-            })
+        self.limits.check(&plain, true)?;
+        self.begun = true;
+        self.turn += plain.len().max(TURN_BYTES_MIN);
+        Ok(Some(frame::framed(&plain)))
     }
 }
 
@@ -137,11 +126,14 @@ impl http_body::Body for DecodedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
+        // Many that are small as they come may be unpacked for whoever reads on: the thread has other connections.
+        if this.turn >= TURN_BYTES {
+            this.turn = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         loop {
             match this.message() {
                 Ok(Some(message)) => return Poll::Ready(Some(Ok(Frame::data(message)))),

@@ -1,22 +1,38 @@
 use futures_util::stream;
+use http::HeaderMap;
 use http_body_util::{BodyExt as _, StreamBody};
 use tonic::Code;
+use tower::Layer as _;
 
 use super::decoded::testing::{PATH, contract};
 use super::*;
-use crate::layers::testing::{CHECK, answering, call, end, framed, message};
+use crate::layers::testing::{CALL, CHECK, answering, call, end, framed, message};
 
 const LIMIT: usize = 2_000;
 
+/// Those of the contract take streams, and so does [`CALL`].
+fn methods() -> Methods {
+    let sets = [
+        &contract(),
+        crate::health::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+    ];
+    Methods::read(&sets, |_| true).expect("descriptors")
+}
+
 fn server(bytes_max: usize) -> MessagesLayer {
     let layouts = Layouts::read(&[&contract()]).expect("descriptors");
-    MessagesLayer::server(bytes_max, Arc::new(layouts))
+    MessagesLayer::server(bytes_max, methods(), Arc::new(layouts))
+}
+
+fn gateway(bytes_max: usize) -> MessagesLayer {
+    MessagesLayer::pass_through(bytes_max, methods())
 }
 
 /// Answers with what it read, as one message a frame, or with the error of reading.
 fn echo(layer: MessagesLayer) -> impl Inner {
     layer.layer(answering(|request: Request<Body>| async move {
-        assert!(!request.headers().contains_key("grpc-encoding") || request.uri().path() != CHECK);
+        assert!(!request.headers().contains_key("grpc-encoding") || request.uri().path() != CALL);
         match request.into_body().collect().await {
             Ok(body) => {
                 let mut trailers = HeaderMap::new();
@@ -40,7 +56,7 @@ fn sent(body: &[u8], chunk: usize, headers: &[(&'static str, &'static str)]) -> 
         .chunks(chunk)
         .map(|chunk| Ok::<_, Status>(http_body::Frame::data(bytes::Bytes::copy_from_slice(chunk))))
         .collect();
-    let mut request = Request::builder().uri(CHECK);
+    let mut request = Request::builder().uri(CALL);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -61,7 +77,7 @@ fn refused(status: &Status, code: Code, reason: &str) {
 #[tokio::test]
 async fn messages_within_the_limit_pass_in_chunks_of_any_size() {
     let two = [message(&[1; LIMIT]), message(b""), message(&[2; 7])].concat();
-    for layer in [server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
+    for layer in [server(LIMIT), gateway(LIMIT)] {
         for chunk in [1, 3, 5, 6, 1000, two.len()] {
             let (bytes, status) = end(call(&echo(layer.clone()), sent(&two, chunk, &[])).await).await;
             assert_eq!(status.code(), Code::Ok, "{chunk}");
@@ -73,7 +89,7 @@ async fn messages_within_the_limit_pass_in_chunks_of_any_size() {
 #[tokio::test]
 async fn a_message_beyond_the_limit_is_refused_by_its_length_alone() {
     let header = &message(&vec![0; LIMIT + 1])[..5];
-    for layer in [server(LIMIT), MessagesLayer::pass_through(LIMIT)] {
+    for layer in [server(LIMIT), gateway(LIMIT)] {
         for chunk in [1, 5] {
             let request = sent(header, chunk, &[]);
             let (_, status) = end(call(&echo(layer.clone()), request).await).await;
@@ -84,6 +100,59 @@ async fn a_message_beyond_the_limit_is_refused_by_its_length_alone() {
             assert_eq!(info.metadata["actual_bytes"], (LIMIT + 1).to_string());
         }
     }
+}
+
+#[tokio::test]
+async fn what_comes_behind_the_one_message_of_a_call_is_refused() {
+    let plain = message(b"one");
+    let packed = framed(1, &Encoding::Zstd.pack(b"one").expect("memory"));
+    for layer in [server(LIMIT), gateway(LIMIT)] {
+        for encoding in ["identity", "zstd"] {
+            let one = if encoding == "zstd" { &packed } else { &plain };
+            for (body, refusal) in [
+                (one.to_vec(), false),
+                ([one, &one[..1]].concat(), true),
+                (one.repeat(3), true),
+            ] {
+                for chunk in [1, one.len(), 1_000] {
+                    let mut request = sent(&body, chunk, &[("grpc-encoding", encoding)]);
+                    *request.uri_mut() = CHECK.parse().expect("a path");
+                    let (_, status) = end(call(&echo(layer.clone()), request).await).await;
+                    if refusal {
+                        refused(&status, Code::Unimplemented, "ONE_MESSAGE_MAX");
+                    } else {
+                        assert_eq!(status.code(), Code::Ok, "{status:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_messages_is_unpacked_in_turns() {
+    let packed = framed(1, &Encoding::Zstd.pack(&[0; 40_000]).expect("memory"));
+    let layer = server(100_000);
+    let read = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&read);
+    let service = layer.layer(answering(move |request: Request<Body>| {
+        let read = Arc::clone(&counted);
+        async move {
+            let mut body = request.into_body();
+            while let Some(frame) = body.frame().await {
+                frame.expect("a message");
+                read.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+            refuse(Status::ok(""))
+        }
+    }));
+    let request = sent(&packed.repeat(100), 16_384, &[("grpc-encoding", "zstd")]);
+    let mut answer = Box::pin(call(&service, request));
+    for turn in 1..=50 {
+        assert!(answer.as_mut().now_or_never().is_none(), "others have their turn");
+        assert_eq!(read.load(std::sync::atomic::Ordering::Relaxed), 2 * turn);
+    }
+    assert_eq!(end(answer.await).await.1.code(), Code::Ok);
 }
 
 #[tokio::test]
@@ -179,7 +248,7 @@ async fn answers_are_compressed_when_the_client_reads_it_and_it_is_worth_it() {
 #[tokio::test]
 async fn a_gateway_leaves_the_compression_alone() {
     let packed = framed(1, &Encoding::Zstd.pack(&[7; 1_500]).expect("memory"));
-    let service = MessagesLayer::pass_through(LIMIT).layer(answering(|request: Request<Body>| async move {
+    let service = gateway(LIMIT).layer(answering(|request: Request<Body>| async move {
         assert_eq!(request.headers()["grpc-encoding"], "zstd");
         Response::new(request.into_body())
     }));
@@ -234,6 +303,6 @@ async fn what_would_take_too_much_memory_is_refused_before_it_is_decoded() {
     // A gateway doesn't look into what it passes on.
     let mut request = sent(&message(&elements), 16_384, &[]);
     *request.uri_mut() = PATH.parse().expect("a path");
-    let passed = call(&echo(MessagesLayer::pass_through(4 * mebibyte)), request).await;
+    let passed = call(&echo(gateway(4 * mebibyte)), request).await;
     assert_eq!(end(passed).await.1.code(), Code::Ok);
 }

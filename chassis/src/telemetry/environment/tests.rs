@@ -88,10 +88,20 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "-1"),
         ("OTEL_SPAN_EVENT_COUNT_LIMIT", "x"),
         ("OTEL_SPAN_LINK_COUNT_LIMIT", "x"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "0"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
+        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "0"),
+        ("OTEL_BLRP_SCHEDULE_DELAY", "0"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "0"),
+        ("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "0"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", " 4096"),
     ] {
         let error = OtelEnvironment::read(&variables(&[ENDPOINT, (variable, value)])).expect_err(variable);
         let error = error.to_string();
-        assert!(error.contains(variable) && error.contains(value), "{error}");
+        assert!(
+            error.contains(variable) && error.contains(value.trim()),
+            "{error}"
+        );
     }
     for ratio in ["2", "-0.1", "NaN", "1%"] {
         let sampler = ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio");
@@ -99,6 +109,33 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         let error = error.expect_err(ratio).to_string();
         assert!(error.contains("OTEL_TRACES_SAMPLER_ARG"), "{error}");
     }
+}
+
+#[test]
+fn what_an_exporter_cant_honour_is_told_of_where_there_is_none() {
+    for (variable, value) in [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "0"),
+        ("OTEL_BLRP_MAX_QUEUE_SIZE", "many"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "1m"),
+    ] {
+        let warnings = read(&[(variable, value)]).warnings;
+        assert!(
+            matches!(warnings.as_slice(), [warning] if warning.starts_with(variable)),
+            "{warnings:?}"
+        );
+    }
+    // Those of a signal that isn't exported, though others are.
+    let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:4317");
+    let of_logs = ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", "http/json");
+    assert_eq!(read(&[traces, of_logs]).warnings.len(), 1);
+    let of_all = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+    assert!(OtelEnvironment::read(&variables(&[traces, of_all])).is_err());
+    // What has to do with no exporter is judged in any case.
+    let sampler = ("OTEL_TRACES_EXPORTER", "zipkin");
+    assert!(OtelEnvironment::read(&variables(&[sampler])).is_err());
 }
 
 #[test]

@@ -72,6 +72,13 @@ pub(crate) fn header(name: &str, value: &str) -> Vec<u8> {
     block
 }
 
+/// A message that asks for a shop with an id of so many bytes.
+pub(crate) fn shop_message(bytes: usize) -> Vec<u8> {
+    let message = shop_request(&"x".repeat(bytes)).encode_to_vec();
+    let length = u32::try_from(message.len()).expect("a short message");
+    [&[0][..], &length.to_be_bytes(), &message].concat()
+}
+
 /// One connection, and what comes back on it.
 pub(crate) struct Attacker {
     write: OwnedWriteHalf,
@@ -135,10 +142,7 @@ impl Attacker {
 
     /// Asks for a shop with an id of so many bytes; the answer has it too.
     pub(crate) async fn ask_shop(&mut self, stream: u32, bytes: usize) -> io::Result<()> {
-        let message = shop_request(&"x".repeat(bytes)).encode_to_vec();
-        let length = u32::try_from(message.len()).expect("a short message");
-        let prefixed = [&[0][..], &length.to_be_bytes(), &message].concat();
-        self.ask_raw(stream, &prefixed).await
+        self.ask_raw(stream, &shop_message(bytes)).await
     }
 
     /// Asks with these bytes.

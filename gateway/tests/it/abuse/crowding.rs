@@ -11,9 +11,9 @@ use souk_proto::shop::v1::ExportShopsRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic_health::pb::HealthCheckRequest;
 
-use super::attacker::{Attacker, HEADERS, frame, header, request};
-use super::rounds;
+use super::attacker::{Attacker, HEADERS, frame, header, request, settings, shop_message};
 use super::victim::{Victim, with_key};
+use super::{PATIENCE, rounds};
 use crate::backends::{ENDLESS, NEVER};
 use crate::setting::{connect, shop_request};
 
@@ -68,6 +68,106 @@ async fn idle_streams_of_one_caller_take_no_backend_away() {
             victim.answers(100).await;
         })
         .await;
+    victim.end().await;
+}
+
+/// Asks with the key of a caller for so many shops with ids of so many bytes, which their answers have, too, and takes none.
+async fn ask_and_take_nothing(victim: &Victim, shops: u32, bytes: usize) -> Attacker {
+    let mut attacker = Attacker::open(victim.address).await;
+    // Of the windows of its streams.
+    attacker.send(&settings(4, 0)).await.expect("sent");
+    let path = "/souk.shop.v1.ShopService/GetShop";
+    let headers = [request(path), header("x-api-key", victim.key())].concat();
+    let message = shop_message(bytes);
+    for number in 0..shops {
+        let asked = attacker.ask_with(2 * number + 1, &headers, &message).await;
+        asked.expect("sent");
+        attacker.answered().await.expect("headers, not a cut");
+    }
+    attacker
+}
+
+/// A connection to a backend carries the answers of all callers, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unread_answers_of_one_caller_take_no_backend_away() {
+    let victim = Victim::guarded(&[]).await;
+    victim
+        .bears("unread answers of a backend", async {
+            let mut attackers = Vec::new();
+            for _ in 0..rounds(2) {
+                attackers.push(ask_and_take_nothing(&victim, 200, 60_000).await);
+            }
+            victim.answers(100).await;
+            for attacker in attackers {
+                attacker.hang_up().await;
+            }
+        })
+        .await;
+    victim.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_takes_are_given_up_and_their_share_comes_back() {
+    // Of 8 × 4 + 4 answers at a time, half of which a caller may have.
+    let victim = Victim::guarded(&[
+        "server.concurrency_max=4",
+        "server.queue_max=4",
+        "server.connection.answer_stall_max=2s",
+    ])
+    .await;
+    victim
+        .bears("answers that nobody takes", async {
+            let attacker = ask_and_take_nothing(&victim, 30, 2_000).await;
+            let mut shops = ShopServiceClient::new(connect(victim.address));
+            let mut ask = async || {
+                let mut request = tonic::Request::new(shop_request("h1"));
+                with_key(&mut request, victim.key());
+                shops.get_shop(request).await
+            };
+            let its_share_is_taken = async { while ask().await.is_ok() {} };
+            tokio::time::timeout(PATIENCE, its_share_is_taken)
+                .await
+                .expect("answers that wait are counted");
+            let it_comes_back = async { while ask().await.is_err() {} };
+            tokio::time::timeout(PATIENCE, it_comes_back)
+                .await
+                .expect("they are given up in time");
+            attacker.hang_up().await;
+        })
+        .await;
+    victim.end().await;
+}
+
+/// Who reads a request to its end would unpack them all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_behind_the_one_of_a_call_are_refused() {
+    let victim = Victim::guarded(&[]).await;
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&vec![0; 1_000]).expect("in memory");
+    let packed = packed.finish().expect("in memory");
+    let length = u32::try_from(packed.len()).expect("a short message");
+    let small = [&[1][..], &length.to_be_bytes(), &packed].concat();
+    let encoded = header("grpc-encoding", "gzip");
+    let of_a_stranger = [request("/grpc.health.v1.Health/Check"), encoded].concat();
+    let path = "/souk.shop.v1.ShopService/GetShop";
+    let of_a_caller = [request(path), header("x-api-key", victim.key())].concat();
+    for (what, headers, message) in [
+        ("small messages of a question for health", of_a_stranger, small),
+        ("messages behind a caller's", of_a_caller, shop_message(10)),
+    ] {
+        victim
+            .bears(what, async {
+                for _ in 0..rounds(5) {
+                    let mut attacker = Attacker::open(victim.address).await;
+                    // No more than the window of a stream takes at first.
+                    let body = message.repeat(60_000 / message.len());
+                    attacker.ask_with(1, &headers, &body).await.expect("sent");
+                    attacker.answered().await.expect("a refusal, not a cut");
+                    attacker.hang_up().await;
+                }
+            })
+            .await;
+    }
     victim.end().await;
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn contract() -> Vec<u8> {
     let call = MethodDescriptorProto {
         name: Some("Call".to_owned()),
         input_type: Some(".test.Outer".to_owned()),
+        client_streaming: Some(true),
         ..MethodDescriptorProto::default()
     };
     let file = FileDescriptorProto {

@@ -1,6 +1,7 @@
 //! What happened on a connection, and when. Shared between its bytes, its calls and its clock.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,30 +10,18 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Standing {
-    /// No call was let in.
     Stranger,
-    /// Health was asked for.
     Probe,
-    /// A call was let in.
     Caller,
 }
 
-impl Standing {
-    fn of(number: u8) -> Self {
-        match number {
-            0 => Self::Stranger,
-            1 => Self::Probe,
-            _ => Self::Caller,
-        }
-    }
-}
-
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Pulse {
     began: Instant,
     standing: AtomicU8,
-    /// Of HEADERS and DATA in either direction; milliseconds since `began`, plus one; 0 before the first call that is let in.
+    /// Questions for health that are being answered.
+    questions: AtomicUsize,
+    /// Of questions for health, and once another call was let in of HEADERS and DATA in either direction; milliseconds since `began`, plus one; 0 before the first call that is let in.
     last_work: AtomicU64,
     /// Since when the peer takes no bytes, likewise; 0 while it does.
     blocked: AtomicU64,
@@ -43,6 +32,7 @@ impl Pulse {
         Self {
             began: Instant::now(),
             standing: AtomicU8::new(Standing::Stranger as u8),
+            questions: AtomicUsize::new(0),
             last_work: AtomicU64::new(0),
             blocked: AtomicU64::new(0),
         }
@@ -57,9 +47,12 @@ impl Pulse {
         Some(self.began + Duration::from_millis(millis))
     }
 
-    /// What its calls have made of it so far.
-    pub(super) fn standing(&self) -> Standing {
-        Standing::of(self.standing.load(Ordering::Relaxed))
+    pub(crate) fn standing(&self) -> Standing {
+        match self.standing.load(Ordering::Relaxed) {
+            0 => Standing::Stranger,
+            1 => Standing::Probe,
+            _ => Standing::Caller,
+        }
     }
 
     /// A call is let in that makes at least this of the connection.
@@ -67,37 +60,56 @@ impl Pulse {
         if self.standing() < standing {
             self.standing.fetch_max(standing as u8, Ordering::Relaxed);
         }
-        self.note_work();
+        self.last_work.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// A question for health that is answered until this is dropped.
+    pub(crate) fn question(self: &Arc<Self>) -> Question {
+        self.questions.fetch_add(1, Ordering::Relaxed);
+        Question(Arc::clone(self))
+    }
+
+    /// Are questions for health being answered? A watch is one, as long as it lasts.
+    pub(crate) fn has_questions(&self) -> bool {
+        self.questions.load(Ordering::Relaxed) > 0
     }
 
     /// When a part of a call last passed; `None` before the first that was let in.
-    pub(super) fn last_work(&self) -> Option<Instant> {
+    pub(crate) fn last_work(&self) -> Option<Instant> {
         self.at(&self.last_work)
     }
 
-    /// A part of a call passes. Those of calls that are refused are no work, until one was let in.
-    pub(super) fn note_work(&self) {
-        if self.standing() != Standing::Stranger {
+    /// A part of a call passes. Those of calls that are refused are no work, until one was let in that doesn't ask for health alone.
+    pub(crate) fn note_work(&self) {
+        if self.standing() == Standing::Caller {
             self.last_work.store(self.now(), Ordering::Relaxed);
         }
     }
 
     /// The peer takes no bytes, from now on if not before.
-    pub(super) fn note_blocked(&self) {
+    pub(crate) fn note_blocked(&self) {
         if self.blocked.load(Ordering::Relaxed) == 0 {
             self.blocked.store(self.now(), Ordering::Relaxed);
         }
     }
 
-    /// The peer takes bytes again.
-    pub(super) fn note_taken(&self) {
+    pub(crate) fn note_taken(&self) {
         if self.blocked.load(Ordering::Relaxed) != 0 {
             self.blocked.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Since when the peer takes no bytes.
-    pub(super) fn blocked(&self) -> Option<Instant> {
+    pub(crate) fn blocked(&self) -> Option<Instant> {
         self.at(&self.blocked)
+    }
+}
+
+/// See [`Pulse::question`].
+#[derive(Debug)]
+pub(crate) struct Question(Arc<Pulse>);
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.0.questions.fetch_sub(1, Ordering::Relaxed);
     }
 }
