@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use http::Request;
+use souk_chassis::callers::Caller;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
-use souk_chassis::layers::caller::Caller;
 use tonic::Status;
 use tonic::body::Body;
 

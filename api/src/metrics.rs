@@ -12,8 +12,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 use souk_chassis::huge_pages;
-use souk_chassis::server::METER;
-use souk_chassis::telemetry::instrument::Histogram;
+use souk_chassis::telemetry::instrument::{Histogram, meter};
 use souk_engine::observer::Observer;
 use souk_engine::storage::{CommitGroup, Observer as StoreObserver};
 use souk_engine::{Engine, EngineConfig, Result, Tables};
@@ -29,7 +28,7 @@ const SYSTEM: &str = "souk";
 /// # Errors
 /// What the engine refuses.
 pub async fn open_measured(mut config: EngineConfig, tables: Tables) -> Result<Engine> {
-    let meter = opentelemetry::global::meter(METER);
+    let meter = meter();
     config.observer = Arc::new(EngineMetrics::new(&meter));
     config.storage.fjall.observer = Arc::new(Commits::new(&meter));
     let engine = Engine::open(config, tables).await?;

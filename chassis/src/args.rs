@@ -16,14 +16,39 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, ConfigError, Loader, Problems, ServerConfig};
-use crate::telemetry::TelemetryConfig;
+use crate::config::{Config, ConfigError, Loader};
 
-/// Where settings come from beside flags of their own.
+/// The command line of every process that serves.
 #[derive(Clone, Debug, Default, Args)]
-pub struct SettingsArgs {
+pub struct ProcessArgs {
+    /// Address to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Certificate chain of the listener, in PEM; turns TLS on.
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<String>,
+    /// Private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<String>,
+    /// Authorities whose clients are let in, in PEM; others aren't then.
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<String>,
+    /// Lists of revoked certificates of those authorities (CRLs), in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_crl: Option<String>,
+    /// Listens without TLS where other machines can connect.
+    #[arg(long)]
+    pub allow_plaintext: bool,
+    /// Listens beyond this machine although nobody has to say who they are.
+    #[arg(long)]
+    pub insecure_allow_anonymous: bool,
+    /// Address from which metrics are fetched, as /metrics; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// How log lines are written: human or json.
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<String>,
     /// A TOML file with settings.
     #[arg(long, value_name = "FILE", env = "SOUK_CONFIG")]
     pub config: Option<PathBuf>,
@@ -32,151 +57,58 @@ pub struct SettingsArgs {
     pub overrides: Vec<String>,
 }
 
-impl SettingsArgs {
-    /// A loader with the file, the environment of this process and the `--set`s; flags are still to come.
+impl ProcessArgs {
+    /// A loader with the file, the environment of this process, the `--set`s and these flags.
     pub fn loader(&self) -> Loader {
-        let loader = self.config.iter().fold(Loader::new(), Loader::file);
-        loader.process_environment().overrides(&self.overrides)
-    }
-}
-
-/// Who may read what is sent to a listener.
-#[derive(Clone, Debug, Default, Args)]
-pub struct TlsArgs {
-    /// Certificate chain of the listener, in PEM; turns TLS on.
-    #[arg(long, value_name = "FILE")]
-    pub tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, in PEM.
-    #[arg(long, value_name = "FILE")]
-    pub tls_key: Option<PathBuf>,
-    /// Authorities whose clients are let in, in PEM; others aren't then.
-    #[arg(long, value_name = "FILE")]
-    pub tls_client_ca: Option<PathBuf>,
-    /// Lists of revoked certificates of those authorities (CRLs), in PEM.
-    #[arg(long, value_name = "FILE")]
-    pub tls_client_crl: Option<PathBuf>,
-    /// Listens without TLS where other machines can connect.
-    #[arg(long)]
-    pub allow_plaintext: bool,
-}
-
-impl TlsArgs {
-    /// Adds these flags to `loader`.
-    pub fn flags(&self, loader: Loader) -> Loader {
-        let file = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
-        let plain = self.allow_plaintext.then(|| true.to_string());
+        let loader = self
+            .config
+            .iter()
+            .fold(Loader::new(), |loader, file| loader.file(file));
+        let loader = loader.process_environment().overrides(&self.overrides);
+        let anonymous = self.insecure_allow_anonymous;
         loader
-            .flag("--tls-cert", "server.tls.cert", file(&self.tls_cert))
-            .flag("--tls-key", "server.tls.key", file(&self.tls_key))
-            .flag(
-                "--tls-client-ca",
-                "server.tls.client_ca",
-                file(&self.tls_client_ca),
+            .flag("--listen", "server.listen", &self.listen)
+            .flag("--tls-cert", "server.tls.cert", &self.tls_cert)
+            .flag("--tls-key", "server.tls.key", &self.tls_key)
+            .flag("--tls-client-ca", "server.tls.client_ca", &self.tls_client_ca)
+            .flag("--tls-client-crl", "server.tls.client_crl", &self.tls_client_crl)
+            .switch(
+                "--allow-plaintext",
+                "server.allow_plaintext",
+                self.allow_plaintext,
+            )
+            .switch(
+                "--insecure-allow-anonymous",
+                "auth.insecure_allow_anonymous",
+                anonymous,
             )
             .flag(
-                "--tls-client-crl",
-                "server.tls.client_crl",
-                file(&self.tls_client_crl),
+                "--metrics-listen",
+                "telemetry.metrics_listen",
+                &self.metrics_listen,
             )
-            .flag("--allow-plaintext", "server.allow_plaintext", plain)
-    }
-}
-
-/// What a process tells of itself, and how.
-#[derive(Clone, Debug, Default, Args)]
-pub struct TelemetryArgs {
-    /// Address from which metrics are fetched, as /metrics; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS")]
-    pub metrics_listen: Option<SocketAddr>,
-    /// How log lines are written: human or json.
-    #[arg(long, value_name = "FORMAT")]
-    pub log_format: Option<String>,
-}
-
-impl TelemetryArgs {
-    /// Adds these flags to `loader`.
-    pub fn flags(&self, loader: Loader) -> Loader {
-        let metrics = self.metrics_listen.map(|address| address.to_string());
-        loader
-            .flag("--metrics-listen", "telemetry.metrics_listen", metrics)
-            .flag("--log-format", "telemetry.log_format", self.log_format.clone())
+            .flag("--log-format", "telemetry.log_format", &self.log_format)
     }
 }
 
 /// The command line of a service with a database.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServiceArgs {
-    /// Address to listen on; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
     /// Folder of the service's data; made when it isn't there.
     #[arg(long, value_name = "FOLDER")]
-    pub data: Option<PathBuf>,
-    /// Certificates.
+    pub data: Option<String>,
+    /// What every process takes.
     #[command(flatten)]
-    pub tls: TlsArgs,
-    /// Listens beyond this machine although nobody has to say who they are.
-    #[arg(long)]
-    pub insecure_allow_anonymous: bool,
-    /// Metrics and logs.
-    #[command(flatten)]
-    pub telemetry: TelemetryArgs,
-    /// File and overrides.
-    #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub process: ProcessArgs,
 }
 
 impl ServiceArgs {
-    /// The settings in effect. `C` has `server.listen` and `data`, as [`ServiceConfig`] has.
+    /// The settings in effect. `C` has `server`, `telemetry`, `auth` and `data`.
     ///
     /// # Errors
     /// All problems of all sources at once.
     pub fn load<C: Config>(&self) -> Result<C, ConfigError> {
-        let data = self.data.as_ref().map(|data| data.display().to_string());
-        let listen = self.listen.map(|listen| listen.to_string());
-        let anonymous = self.insecure_allow_anonymous.then(|| "true".to_owned());
-        let loader = self.telemetry.flags(self.tls.flags(self.settings.loader()));
-        loader
-            .flag("--listen", "server.listen", listen)
-            .flag("--data", "data", data)
-            .flag(
-                "--insecure-allow-anonymous",
-                "auth.insecure_allow_anonymous",
-                anonymous,
-            )
-            .load()
-    }
-}
-
-/// Settings of a service with a database.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ServiceConfig {
-    /// Folder of the service's data.
-    pub data: PathBuf,
-    /// The listener and its limits.
-    pub server: ServerConfig,
-    /// Logs.
-    pub telemetry: TelemetryConfig,
-}
-
-impl Default for ServiceConfig {
-    fn default() -> Self {
-        Self {
-            data: PathBuf::from("souk-data"),
-            server: ServerConfig::default(),
-            telemetry: TelemetryConfig::default(),
-        }
-    }
-}
-
-impl Config for ServiceConfig {
-    fn check(&self, problems: &mut Problems) {
-        if self.data.as_os_str().is_empty() {
-            problems.push("data", "must be a folder; set it with --data");
-        }
-        self.server.check("server", problems);
-        self.telemetry.check("telemetry", &self.server, problems);
+        self.process.loader().flag("--data", "data", &self.data).load()
     }
 }
 

@@ -2,17 +2,14 @@
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
-use opentelemetry::metrics::Meter;
-use serde::{Deserialize, Serialize};
 use tonic::body::Body;
-use tower::{Layer as _, Service, ServiceExt as _};
+use tower::{Layer as _, Service, service_fn};
 
-use crate::config::{ClientTlsConfig, Problems, duration};
+use crate::config::ClientConfig;
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
@@ -20,101 +17,17 @@ use crate::layers::{
     AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse, refused,
 };
 use crate::methods::Methods;
-use crate::tls::TlsError;
+use crate::telemetry::instrument::meter;
 
 mod bodies;
 mod channel;
 mod connection;
-pub(crate) mod dial;
+mod error;
 mod line;
-#[cfg(test)]
-mod stage;
+mod way;
 
-pub use channel::{CallError, Channel};
-
-/// When to come back to a backend that couldn't be reached.
-pub const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Most connections to one process.
-const CONNECTIONS_MAX: usize = 64;
-
-/// Settings of the connections to other processes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ClientConfig {
-    /// Connections to each process, of each worker of the server that calls; more than one where a server allows fewer streams on each than calls are made at once.
-    pub connections: usize,
-    /// Time for a connection to be made.
-    #[serde(with = "duration")]
-    pub connect_timeout: Duration,
-    /// Silence on a connection after which it is pinged, also while idle.
-    #[serde(with = "duration")]
-    pub keepalive_interval: Duration,
-    /// Time for the answer to a ping before the connection is given up.
-    #[serde(with = "duration")]
-    pub keepalive_timeout: Duration,
-    /// How long what was sent may stay unacknowledged by the other machine before the connection is given up for a new one
-    /// (TCP_USER_TIMEOUT, on Linux). The pauses of TCP itself grow to minutes while nothing passes.
-    #[serde(with = "duration")]
-    pub unacknowledged_max: Duration,
-    /// Certificates for `https://` addresses.
-    pub tls: ClientTlsConfig,
-}
-
-impl Default for ClientConfig {
-    fn default() -> Self {
-        Self {
-            connections: 1,
-            connect_timeout: Duration::from_secs(2),
-            keepalive_interval: Duration::from_secs(60),
-            keepalive_timeout: Duration::from_secs(20),
-            unacknowledged_max: Duration::from_secs(3),
-            tls: ClientTlsConfig::default(),
-        }
-    }
-}
-
-impl ClientConfig {
-    /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
-    pub fn check(&self, path: &str, problems: &mut Problems) {
-        let settings = [
-            ("connect_timeout", self.connect_timeout),
-            ("keepalive_interval", self.keepalive_interval),
-            ("keepalive_timeout", self.keepalive_timeout),
-            ("unacknowledged_max", self.unacknowledged_max),
-        ];
-        for (name, _) in settings.iter().filter(|(_, value)| value.is_zero()) {
-            problems.push(&format!("{path}.{name}"), "must be more than zero");
-        }
-        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
-            let message = format!("must be 1 to {CONNECTIONS_MAX}");
-            problems.push(&format!("{path}.connections"), message);
-        }
-        self.tls.check(&format!("{path}.tls"), problems);
-    }
-}
-
-/// Why no channel can be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The address.
-    #[error("no channel can be made to {uri}; it must be http://host:port or https://host:port")]
-    Address {
-        /// As it was given.
-        uri: String,
-    },
-    /// An address with TLS, and nobody to believe its server by.
-    #[error(
-        "no channel can be made to {uri}: client.tls.ca must name the authorities that its certificate is checked by"
-    )]
-    Authority {
-        /// As it was given.
-        uri: String,
-    },
-    /// The files of `client.tls`.
-    #[error("the files of client.tls can't be used")]
-    Tls(#[source] Box<TlsError>),
-}
+pub use channel::Channel;
+pub use error::{CallError, ClientError};
 
 /// The way to the process at `uri`, which errors name by its address; see [`Channel`].
 ///
@@ -157,9 +70,9 @@ impl Client {
     /// The same with a header on each call, for example credentials.
     #[must_use]
     pub fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
-        let service = self.service.map_request(move |mut request: Request<Body>| {
+        let service = service_fn(move |mut request: Request<Body>| {
             request.headers_mut().insert(name.clone(), value.clone());
-            request
+            self.service.answer(request)
         });
         Self {
             service: AnyService::tower(service),
@@ -172,8 +85,7 @@ impl Client {
     }
 
     fn over(service: impl Inner, peer: &Uri, methods: Methods) -> Self {
-        let meter: Meter = opentelemetry::global::meter(crate::server::METER);
-        let service = MetricsLayer::client(methods.clone(), peer, &meter).layer(service);
+        let service = MetricsLayer::client(methods.clone(), peer, &meter()).layer(service);
         // Outside the metrics, like on a server; inside the deadline, so that its span has the header as sent.
         let service = TraceLayer::client(methods, peer).layer(service);
         Self {
@@ -187,8 +99,8 @@ impl Service<Request<Body>> for Client {
     type Error = Infallible;
     type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.service.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
@@ -226,7 +138,6 @@ impl<S: Inner> Inner for Inherit<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct NoAnswer;
 
-/// The channel, its errors turned into responses.
 struct Upstream(Channel);
 
 impl Inner for Upstream {

@@ -30,16 +30,17 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod client;
 mod connection;
 pub mod duration;
-mod exposure;
 mod loader;
 mod rate;
 mod server;
 mod tls;
-mod tree;
 
+pub use client::ClientConfig;
 pub use connection::ConnectionConfig;
+pub(crate) use loader::process_environment;
 pub use loader::{ConfigError, Loader, Problem, Problems};
 pub use rate::RateConfig;
 pub use server::{Http2Config, MESSAGE_BYTES_CEILING, MESSAGE_BYTES_FLOOR, ServerConfig};
@@ -51,18 +52,6 @@ pub trait Config: Default + Serialize + DeserializeOwned {
     fn check(&self, problems: &mut Problems) {
         let _ = problems;
     }
-}
-
-/// The settings in effect as TOML, to be printed or kept as a sample file.
-///
-/// # Errors
-/// When the struct can't be written as TOML, for example because of an integer beyond 64 bits.
-pub fn print<C: Config>(config: &C) -> Result<String, ConfigError> {
-    toml::to_string_pretty(config).map_err(|error| {
-        let mut problems = Problems::default();
-        problems.push("", format!("the settings can't be written as TOML: {error}"));
-        ConfigError::from(problems)
-    })
 }
 
 #[cfg(test)]

@@ -3,53 +3,40 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::server::Pulse;
+mod pulse;
 
-/// Written out once for all calls of a connection. Clones share it.
-#[derive(Clone, Debug)]
-pub(crate) struct Ends(Arc<Both>);
+pub(crate) use pulse::{Pulse, Standing};
 
+/// Written out once for all calls of a connection, which share it.
 #[derive(Debug)]
-struct Both {
-    local: Option<End>,
-    remote: End,
-    pulse: Arc<Pulse>,
+pub(crate) struct Ends {
+    /// Ours, if it is known.
+    pub(crate) local: Option<End>,
+    /// The client's, or of what stands in between.
+    pub(crate) remote: End,
+    pub(crate) pulse: Arc<Pulse>,
 }
 
-/// One end.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) socket: SocketAddr,
-    /// Its IP address as text.
     pub(crate) address: Arc<str>,
+}
+
+impl From<SocketAddr> for End {
+    fn from(socket: SocketAddr) -> Self {
+        let address = socket.ip().to_string().into();
+        Self { socket, address }
+    }
 }
 
 impl Ends {
     /// A connection from `remote`, to `local` if that is known.
-    pub(crate) fn new(local: Option<SocketAddr>, remote: SocketAddr) -> Self {
-        let end = |socket: SocketAddr| End {
-            socket,
-            address: socket.ip().to_string().into(),
-        };
-        Self(Arc::new(Both {
-            local: local.map(end),
-            remote: end(remote),
+    pub(crate) fn new(local: Option<SocketAddr>, remote: SocketAddr) -> Arc<Self> {
+        Arc::new(Self {
+            local: local.map(End::from),
+            remote: remote.into(),
             pulse: Arc::new(Pulse::new()),
-        }))
-    }
-
-    /// Ours.
-    pub(crate) fn local(&self) -> Option<&End> {
-        self.0.local.as_ref()
-    }
-
-    /// What happened between them.
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        &self.0.pulse
-    }
-
-    /// The client's, or of what stands in between.
-    pub(crate) fn remote(&self) -> &End {
-        &self.0.remote
+        })
     }
 }

@@ -5,42 +5,20 @@
 //! are under way the task lets those go first that are ready now. One call alone waits for nobody.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-/// How many calls are under way on a connection. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Calls(Arc<AtomicUsize>);
+use tokio_util::task::TaskTracker;
 
-/// A call under way, until dropped.
-#[derive(Debug)]
-pub(crate) struct UnderWay(Calls);
-
-impl Calls {
-    /// One more.
-    pub(crate) fn begin(&self) -> UnderWay {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self.clone())
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Runs the task of a connection. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Gather {
-    calls: Calls,
+    /// A token for each call that is under way.
+    calls: TaskTracker,
     /// The others have had their turn.
     waited: bool,
 }
 
 impl Gather {
-    pub(crate) fn new(calls: Calls) -> Self {
+    pub(crate) fn new(calls: TaskTracker) -> Self {
         Self { calls, waited: false }
     }
 
@@ -50,7 +28,7 @@ impl Gather {
         cx: &mut Context<'_>,
         connection: Pin<&mut F>,
     ) -> Poll<F::Output> {
-        if !self.waited && self.calls.0.load(Ordering::Relaxed) > 1 {
+        if !self.waited && self.calls.len() > 1 {
             self.waited = true;
             // A task that wakes itself goes behind all that are ready.
             cx.waker().wake_by_ref();
@@ -64,14 +42,15 @@ impl Gather {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::sync::Arc;
 
     use super::*;
 
     /// Says in which order two tasks ran: one that was ready, and a connection that was woken before it with `calls` under way.
     async fn order(calls: usize) -> Vec<&'static str> {
         let ran = Arc::new(parking_lot::Mutex::new(Vec::new()));
-        let all = Calls::default();
-        let under_way: Vec<_> = (0..calls).map(|_| all.begin()).collect();
+        let all = TaskTracker::new();
+        let under_way: Vec<_> = (0..calls).map(|_| all.token()).collect();
         let mut gather = Gather::new(all);
         let connection = tokio::spawn({
             let ran = Arc::clone(&ran);

@@ -1,7 +1,6 @@
 //! `grpc.health.v1.Health`: Check, List (gRFC A90), and Watch that really streams.
 //!
-//! Health is derived, never set: a service hands in what it knows about itself as a `watch` channel or a closure, and
-//! every answer is read from there. The overall health, of the service named "", is SERVING only while all services
+//! Health is derived, never set: a service hands in what it knows about itself as a `watch` channel, and every answer is read from there. The overall health, of the service named "", is SERVING only while all services
 //! are. Once draining, everything is NOT_SERVING and watches end.
 //!
 //! Whoever comes may ask, so little is kept for it: messages are small, watches have a number, in all and from each address, and nothing is
@@ -12,10 +11,8 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures_util::stream::{self, Stream, StreamExt as _};
-use parking_lot::RwLock;
+use futures_util::stream::{self, FuturesUnordered, Stream, StreamExt as _};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -23,10 +20,9 @@ use tonic::{Request, Response, Status};
 use self::pb::health_check_response::ServingStatus;
 use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
-use crate::layers::caller::CallerKey;
-use crate::layers::concurrency::RETRY_AFTER;
-use crate::layers::pool::{Columns, Full, Pool};
-use crate::status::StatusBuilder;
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool};
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 #[expect(
     unreachable_pub,
@@ -62,9 +58,6 @@ pub const QUESTIONS_MAX: usize = 2 * WATCHES_MAX;
 /// Questions of an address (of IPv6, of 64 bits of one) being answered at a time: where it has all its watches, it may still ask by Check.
 pub const QUESTIONS_PER_ADDRESS_MAX: usize = 2 * WATCHES_PER_ADDRESS_MAX;
 
-/// How often a watch looks at sources that can't wake it (closures).
-pub const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Is this the path of a question for health? It passes where others are turned away, and is asked in few words.
 pub fn is_asked(path: &str) -> bool {
     path.strip_prefix('/')
@@ -72,39 +65,14 @@ pub fn is_asked(path: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Where the health of a service is read.
-#[derive(Clone)]
-enum Source {
-    /// `true` while serving; wakes the watches at once.
-    Channel(watch::Receiver<bool>),
-    /// Asked at each check, and each [`PROBE_INTERVAL`] by watches.
-    Probe(Arc<dyn Fn() -> bool + Send + Sync>),
-}
-
-impl Source {
-    fn serving(&self) -> bool {
-        match self {
-            // A sender that is gone can't vouch for its service any more.
-            Self::Channel(receiver) => *receiver.borrow() && receiver.has_changed().is_ok(),
-            Self::Probe(probe) => probe(),
-        }
-    }
-}
+/// Whether each service is serving, by its full name.
+type Services = BTreeMap<String, watch::Receiver<bool>>;
 
 /// The health of the services of one process. Clones share it.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Health {
-    sources: Arc<RwLock<BTreeMap<String, Source>>>,
+    services: watch::Sender<Services>,
     draining: CancellationToken,
-}
-
-impl std::fmt::Debug for Health {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let services: Vec<_> = self.sources.read().keys().cloned().collect();
-        f.debug_struct("Health")
-            .field("services", &services)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Health {
@@ -115,26 +83,21 @@ impl Health {
 
     /// `service` (full name) is SERVING while the channel holds `true`, and NOT_SERVING once its sender is gone.
     pub fn watch(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {
-        self.sources
-            .write()
-            .insert(service.into(), Source::Channel(serving));
-    }
-
-    /// `service` (full name) is SERVING while `probe` says so. It is called often: it must be quick and not block.
-    pub fn probe(&self, service: impl Into<String>, probe: impl Fn() -> bool + Send + Sync + 'static) {
-        self.sources
-            .write()
-            .insert(service.into(), Source::Probe(Arc::new(probe)));
+        self.services.send_modify(|services| {
+            services.insert(service.into(), serving);
+        });
     }
 
     /// Is this service, or with "" are all, serving? `None` when there is no such service.
     pub fn is_serving(&self, service: &str) -> Option<bool> {
-        // Sources are cloned out of the lock: a probe may take its time or register another service.
-        let sources: Vec<Source> = match service {
-            "" => self.sources.read().values().cloned().collect(),
-            service => vec![self.sources.read().get(service)?.clone()],
+        // A sender that is gone can't vouch for its service any more.
+        let serves = |serving: &watch::Receiver<bool>| *serving.borrow() && serving.has_changed().is_ok();
+        let services = self.services.borrow();
+        let serving = match service {
+            "" => services.values().all(serves),
+            service => serves(services.get(service)?),
         };
-        Some(!self.draining.is_cancelled() && sources.iter().all(Source::serving))
+        Some(serving && !self.draining.is_cancelled())
     }
 
     /// Whether `service`, or with "" all of them, is serving: as it is now, then each change. Ends with the drain, after
@@ -158,92 +121,53 @@ impl Health {
         HealthServer::new(Endpoint::new(self))
     }
 
-    /// The services, without the whole.
-    fn names(&self) -> Vec<String> {
-        self.sources.read().keys().cloned().collect()
-    }
-
     fn status(&self, service: &str) -> Option<ServingStatus> {
         self.is_serving(service).map(|serving| match serving {
             true => ServingStatus::Serving,
             false => ServingStatus::NotServing,
         })
     }
-
-    /// Waits until the health of `service` may have changed.
-    async fn changed(&self, service: &str) {
-        let channels: Vec<watch::Receiver<bool>> = {
-            let sources = self.sources.read();
-            let chosen = sources
-                .iter()
-                .filter(|(name, _)| service.is_empty() || *name == service);
-            chosen
-                .filter_map(|(_, source)| match source {
-                    Source::Channel(receiver) => Some(receiver.clone()),
-                    Source::Probe(_) => None,
-                })
-                .collect()
-        };
-        // A closed channel is an answer already seen, not a change: it must not turn this into a busy loop.
-        let changes = channels.into_iter().map(|mut receiver| {
-            Box::pin(async move {
-                receiver.mark_unchanged();
-                if receiver.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            })
-        });
-        let changes: Vec<_> = changes.collect();
-        let any = async {
-            if changes.is_empty() {
-                std::future::pending::<()>().await;
-            }
-            futures_util::future::select_all(changes).await;
-        };
-        tokio::select! {
-            () = any => {}
-            () = self.draining.cancelled() => {}
-            () = tokio::time::sleep(PROBE_INTERVAL) => {}
-        }
-    }
-}
-
-/// What a watch last told.
-struct Watched {
-    health: Health,
-    service: String,
-    last: Option<ServingStatus>,
 }
 
 /// Changes of one service's health, starting with how it is now; ends with the drain.
 fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus> + Send {
-    stream::unfold(
-        Watched {
-            health,
-            service,
-            last: None,
-        },
-        |mut watched| async move {
+    let known = health.services.subscribe();
+    stream::unfold((known, None), move |(mut known, last)| {
+        let (health, service) = (health.clone(), service.clone());
+        async move {
             loop {
-                let draining = watched.health.draining.is_cancelled();
-                let now = watched
-                    .health
-                    .status(&watched.service)
-                    .unwrap_or(ServingStatus::ServiceUnknown);
-                if watched.last != Some(now) {
-                    watched.last = Some(now);
-                    return Some((now, watched));
+                let draining = health.draining.is_cancelled();
+                let mut watched: Vec<watch::Receiver<bool>> = {
+                    let services = known.borrow_and_update();
+                    let chosen = services
+                        .iter()
+                        .filter(|(name, _)| service.is_empty() || **name == service);
+                    chosen.map(|(_, serving)| serving.clone()).collect()
+                };
+                // What changes from now on is heard. A sender that is gone was heard of already.
+                watched.retain_mut(|serving| {
+                    serving.mark_unchanged();
+                    serving.has_changed().is_ok()
+                });
+                let now = health.status(&service).unwrap_or(ServingStatus::ServiceUnknown);
+                if last != Some(now) {
+                    return Some((now, (known, Some(now))));
                 }
                 if draining {
                     return None;
                 }
-                watched.health.changed(&watched.service).await;
+                let changed = watched.iter_mut().map(|serving| Box::pin(serving.changed()));
+                let mut changed = changed.collect::<FuturesUnordered<_>>();
+                tokio::select! {
+                    Some(_) = changed.next() => {}
+                    _ = known.changed() => {}
+                    () = health.draining.cancelled() => {}
+                }
             }
-        },
-    )
+        }
+    })
 }
 
-/// The gRPC face of [`Health`].
 struct Endpoint {
     health: Health,
     watches: Arc<Pool>,
@@ -258,7 +182,6 @@ impl Endpoint {
     }
 }
 
-/// Refuses one more watch.
 fn too_many(full: Full) -> Status {
     let (reason, message, limit) = match full {
         Full::All => (
@@ -308,7 +231,7 @@ impl HealthRpc for Endpoint {
     }
 
     async fn list(&self, _: Request<HealthListRequest>) -> Result<Response<HealthListResponse>, Status> {
-        let mut names = self.health.names();
+        let mut names: Vec<String> = self.health.services.borrow().keys().cloned().collect();
         if names.len() > MAX_LISTED_SERVICES {
             let message = format!(
                 "{} services are served here, a list tells of {MAX_LISTED_SERVICES} at most; ask for each by Check",

@@ -9,9 +9,7 @@
 //! nobody would see why.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -39,7 +37,6 @@ pub type CloseError = Box<dyn std::error::Error + Send + Sync>;
 
 type Closing = Pin<Box<dyn Future<Output = Result<(), CloseError>> + Send>>;
 
-/// Something to close, by name.
 struct Closer {
     name: &'static str,
     close: Box<dyn FnOnce() -> Closing + Send>,
@@ -50,22 +47,10 @@ pub struct Host {
     deadline: Duration,
     draining: CancellationToken,
     stopping: CancellationToken,
-    tasks: TaskTracker,
-    /// How many tasks of each name run, to name those that don't end.
-    running: Arc<Mutex<BTreeMap<&'static str, usize>>>,
+    /// By their names.
+    tasks: Mutex<BTreeMap<&'static str, TaskTracker>>,
     closers: Vec<Closer>,
     telemetry: Option<TelemetryGuard>,
-}
-
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let closers: Vec<_> = self.closers.iter().map(|closer| closer.name).collect();
-        f.debug_struct("Host")
-            .field("deadline", &self.deadline)
-            .field("running", &self.running)
-            .field("closers", &closers)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Host {
@@ -75,8 +60,7 @@ impl Host {
             deadline,
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-            running: Arc::default(),
+            tasks: Mutex::default(),
             closers: Vec::new(),
             telemetry: None,
         }
@@ -94,11 +78,8 @@ impl Host {
 
     /// Runs a background task that the drain waits for, in the [`Role`] of its caller. It should end on [`stopping`](Self::stopping).
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let running = Running::enter(name, Arc::clone(&self.running));
-        self.tasks.spawn(Role::inherit(async move {
-            task.await;
-            drop(running);
-        }));
+        let mut tasks = self.tasks.lock();
+        tasks.entry(name).or_default().spawn(Role::inherit(task));
     }
 
     /// Closes something at the end, in the order of registration: what depends on another thing goes first.
@@ -183,17 +164,16 @@ impl Host {
     /// Everything after the calls.
     async fn close(self, deadline: Instant, mut cut_off: Vec<String>) -> Exit {
         self.stopping.cancel();
-        self.tasks.close();
-        if tokio::time::timeout_at(deadline, self.tasks.wait())
-            .await
-            .is_err()
-        {
-            cut_off.extend(
-                self.running
-                    .lock()
-                    .iter()
-                    .map(|(name, count)| format!("task {name} ({count})")),
-            );
+        let tasks = self.tasks.into_inner();
+        let ended = async {
+            for tasks in tasks.values() {
+                tasks.close();
+                tasks.wait().await;
+            }
+        };
+        if tokio::time::timeout_at(deadline, ended).await.is_err() {
+            let running = tasks.iter().filter(|(_, tasks)| !tasks.is_empty());
+            cut_off.extend(running.map(|(name, tasks)| format!("task {name} ({})", tasks.len())));
         }
         for Closer { name, close } in self.closers {
             // Even when the time is over each is asked to close, and may manage at once.
@@ -219,31 +199,6 @@ impl Host {
                 .await;
         }
         exit
-    }
-}
-
-/// Counts a running task under its name until dropped, by its end or a panic.
-struct Running {
-    name: &'static str,
-    counts: Arc<Mutex<BTreeMap<&'static str, usize>>>,
-}
-
-impl Running {
-    fn enter(name: &'static str, counts: Arc<Mutex<BTreeMap<&'static str, usize>>>) -> Self {
-        *counts.lock().entry(name).or_default() += 1;
-        Self { name, counts }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let mut counts = self.counts.lock();
-        if let Some(count) = counts.get_mut(self.name) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(self.name);
-            }
-        }
     }
 }
 

@@ -33,7 +33,6 @@ mod switch {
         matches!(transparent_huge_pages_are_disabled(), Ok(false))
     }
 
-    /// Whether the kernel does so.
     pub(super) fn set(on: bool) -> bool {
         disable_transparent_huge_pages(!on).is_ok()
     }

@@ -8,19 +8,34 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Ready, ready};
 use http::{Request, Response};
+use http_body::Frame;
 use tonic::Status;
 use tonic::body::Body;
+use tower::Service;
 use tower::util::ServiceExt as _;
-use tower::{Layer, Service};
+
+/// Has a layer put around services in its place of a `ServiceBuilder`.
+macro_rules! put_around {
+    ($layer:ty) => {
+        impl<S> tower::Layer<S> for $layer {
+            type Service = $crate::layers::Layered<Self, S>;
+
+            fn layer(&self, inner: S) -> Self::Service {
+                let layer = self.clone();
+                $crate::layers::Layered { layer, inner }
+            }
+        }
+    };
+}
 
 pub mod admission;
-pub mod caller;
+pub(crate) mod body;
 pub mod catch_panic;
 pub mod concurrency;
 pub mod deadline;
@@ -30,7 +45,6 @@ pub(crate) mod hold;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;
-pub mod pool;
 pub mod rate;
 pub mod shed;
 pub mod trace;
@@ -38,51 +52,35 @@ pub mod trace;
 #[cfg(test)]
 pub(crate) mod testing;
 
+/// What the poll of a body gives.
+pub type PollFrame<E = Status> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
 /// What a layer's call returns.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// A service of any kind under one type. Clones are the same one.
 #[derive(Clone)]
-pub(crate) struct AnyService(Arc<dyn Callable>);
-
-/// A service that answers behind a shared reference.
-trait Callable: Send + Sync {
-    fn call(&self, request: Request<Body>) -> ResponseFuture;
-}
-
-/// Layers, and what is below them. A call clones the pointer to them, and nothing of what is in there.
-struct Shared<S>(Arc<S>);
-
-impl<S: Inner> Callable for Shared<S> {
-    fn call(&self, request: Request<Body>) -> ResponseFuture {
-        let layers = Arc::clone(&self.0);
-        Box::pin(async move { Ok(layers.call(request).await.map(Body::new)) })
-    }
-}
-
-/// A service that has to be cloned for each call.
-struct Cloned<S>(S);
-
-impl<S: TowerService> Callable for Cloned<S> {
-    fn call(&self, request: Request<Body>) -> ResponseFuture {
-        Box::pin(self.0.clone().oneshot(request))
-    }
-}
+pub(crate) struct AnyService(Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>);
 
 impl AnyService {
-    /// Layers, and what is below them.
+    /// Layers, and what is below them. A call clones the pointer to them, and nothing of what is in there.
     pub(crate) fn layered(service: impl Inner) -> Self {
-        Self(Arc::new(Shared(Arc::new(service))))
+        let layers = Arc::new(service);
+        Self(Arc::new(move |request| {
+            let layers = Arc::clone(&layers);
+            Box::pin(async move { Ok(layers.call(request).await.map(Body::new)) })
+        }))
     }
 
-    /// A service from elsewhere.
+    /// A service from elsewhere, which has to be cloned for each call.
     pub(crate) fn tower(service: impl TowerService) -> Self {
-        Self(Arc::new(Cloned(service)))
+        Self(Arc::new(move |request| {
+            Box::pin(service.clone().oneshot(request))
+        }))
     }
 
-    /// Its answer, which is never an error.
     pub(crate) fn answer(&self, request: Request<Body>) -> ResponseFuture {
-        self.0.call(request)
+        (self.0)(request)
     }
 }
 
@@ -95,21 +93,6 @@ impl fmt::Debug for AnyService {
 impl Inner for AnyService {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         self.answer(request).map(infallible)
-    }
-}
-
-impl Service<Request<Body>> for AnyService {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Each call waits for what is inside.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.answer(request)
     }
 }
 
@@ -145,31 +128,6 @@ impl<L: Around, S: Inner> Inner for Layered<L, S> {
     }
 }
 
-/// Has layers put around services in the order of a `ServiceBuilder`.
-macro_rules! put_around {
-    ($($layer:ty),+ $(,)?) => {$(
-        impl<S> Layer<S> for $layer {
-            type Service = Layered<Self, S>;
-
-            fn layer(&self, inner: S) -> Self::Service {
-                Layered { layer: self.clone(), inner }
-            }
-        }
-    )+};
-}
-
-put_around!(
-    trace::TraceLayer,
-    metrics::MetricsLayer,
-    drain::DrainLayer,
-    catch_panic::CatchPanicLayer,
-    deadline::DeadlineLayer,
-    deadline::MalformedTimeoutLayer,
-    rate::RateLayer,
-    concurrency::ConcurrencyLayer,
-    error_info::ErrorInfoLayer,
-);
-
 /// The body of a layer's answer. By default it is empty: that of a refusal.
 pub trait AnswerBody:
     http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
@@ -200,7 +158,6 @@ impl<S> TowerService for S where
 {
 }
 
-/// The answer of what can't fail.
 pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
     match answer {
         Ok(answer) => answer,
@@ -208,12 +165,10 @@ pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
     }
 }
 
-/// A response that is only an error.
 pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {
     status.into().into_http()
 }
 
-/// The answer to a call that is turned away.
 pub(crate) fn refused<B: Default>(status: impl Into<Status>) -> Ready<Response<B>> {
     ready(refuse(status))
 }

@@ -5,24 +5,23 @@
 //! gives it values (routes, descriptors, a source of health, things to close) and gets a process back.
 //!
 //! # Layout
-//! - [`args`]: the command line of a service and the settings that come out of it.
-//! - [`config`]: defaults in code, then a TOML file, then the environment, then `key=value` overrides; all errors at once.
-//! - [`telemetry`]: logs, OpenTelemetry traces and metrics, and their flush at the end.
-//! - [`propagate`]: trace context across processes, and as text in stored records.
+//! Modules use those above them alone.
+//! - [`causes`]: errors as text. [`status`]: errors with `ErrorInfo`, field violations, retry delays.
 //! - [`methods`]: which RPCs exist, read from the descriptors, so that names in telemetry stay few.
-//! - [`layers`]: one tower layer a file.
-//! - [`server`]: the order of the layers, the stack they make, and serving it on a listener.
-//! - [`process`]: from the first line to the exit code: telemetry, port, start, `listening on`, drain.
-//! - [`host`]: the life of a process: tracked tasks, signals, the drain and its one deadline.
-//! - [`huge_pages`]: small pages of memory for an idle process, huge ones for large data.
-//! - [`private_files`]: files that nobody else can read, and a word about keys that others can.
+//! - [`private_files`], [`huge_pages`], [`connection_headers`]: keys that others can read, memory, what a request leaves behind.
+//! - `workers`: threads that serve connections. `gather`: calls that write together.
+//! - [`config`]: defaults in code, then a TOML file, then the environment, then `key=value` overrides; all errors at once.
+//! - [`reload`]: what is made of files, made anew when they change. `dial`, [`tls`]: connections, and TLS and mTLS on them.
+//! - `ends`: the connection that a call came by. [`callers`]: who calls are counted for, and their shares.
+//! - [`propagate`], [`telemetry`]: trace context across processes; logs, OpenTelemetry traces and metrics, and their flush at the end.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
+//! - [`layers`]: one tower layer a file.
+//! - [`client`]: a channel to another process, traced, that inherits the deadline of the call it serves. [`fetch`]: a document.
 //! - [`reflection`]: server reflection v1 and v1alpha of exactly the mounted services.
-//! - [`reload`]: what is made of files, made anew when they change.
-//! - [`status`]: errors with `ErrorInfo`, field violations, retry delays.
-//! - [`tls`]: TLS and mTLS from files that are read anew when they change.
-//! - [`connection_headers`]: what a request leaves behind when it goes on over another connection.
-//! - [`client`]: a channel to another process, traced, that inherits the deadline of the call it serves.
+//! - [`server`]: the order of the layers, the stack they make, and serving it on a listener.
+//! - [`host`]: the life of a process: tracked tasks, signals, the drain and its one deadline.
+//! - [`process`]: from the first line to the exit code: telemetry, port, start, `listening on`, drain.
+//! - [`args`]: the command line of a service and the settings that come out of it.
 //!
 //! # Example
 //! ```no_run
@@ -43,9 +42,12 @@
 //! ```
 
 pub mod args;
+pub mod callers;
+pub mod causes;
 pub mod client;
 pub mod config;
 pub mod connection_headers;
+mod dial;
 mod ends;
 pub mod fetch;
 mod gather;

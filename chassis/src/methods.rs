@@ -10,6 +10,9 @@ use prost_types::FileDescriptorSet;
 use prost_types::method_options::IdempotencyLevel;
 use rustc_hash::FxHashMap;
 
+/// `rpc.method` of what no descriptor knows.
+pub(crate) const METHOD_OTHER: &str = "_OTHER";
+
 /// A descriptor set that can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the file descriptor set can't be decoded; build it with protox or `buf build -o`")]
@@ -29,7 +32,6 @@ pub struct Methods(Arc<Table>);
 struct Table {
     /// For lookups: several for each call. The names are ours, so that nobody can choose those that collide.
     methods: FxHashMap<Arc<str>, Method>,
-    /// Their names, sorted.
     names: Vec<Arc<str>>,
 }
 
@@ -38,9 +40,7 @@ struct Table {
 struct Method {
     /// It changes nothing and takes one message, so that it can be sent again.
     repeatable: bool,
-    /// Its request is a stream.
     takes_stream: bool,
-    /// Its answer is a stream.
     streams: bool,
 }
 
@@ -86,12 +86,7 @@ impl Methods {
     }
 
     /// The known name behind a request path (`/souk.order.v1.OrderService/GetOrder`).
-    pub fn known<'a>(&'a self, path: &str) -> Option<&'a str> {
-        self.name(path).map(AsRef::as_ref)
-    }
-
-    /// [`Self::known`], to be kept.
-    pub(crate) fn name(&self, path: &str) -> Option<&Arc<str>> {
+    pub fn known(&self, path: &str) -> Option<&Arc<str>> {
         let found = self
             .0
             .methods
@@ -99,38 +94,35 @@ impl Methods {
         found.map(|(name, _)| name)
     }
 
+    fn is(&self, path: &str, so: fn(&Method) -> bool) -> bool {
+        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
+        method.is_some_and(so)
+    }
+
     /// May the call at this request path be sent again, since it takes one message and changes nothing
     /// (`idempotency_level = NO_SIDE_EFFECTS`)?
     pub fn is_repeatable(&self, path: &str) -> bool {
-        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
-        method.is_some_and(|method| method.repeatable)
+        self.is(path, |method| method.repeatable)
     }
 
     /// Does the RPC at this request path take a stream of messages?
     pub(crate) fn takes_stream(&self, path: &str) -> bool {
-        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
-        method.is_some_and(|method| method.takes_stream)
+        self.is(path, |method| method.takes_stream)
     }
 
     /// Is the answer of the RPC at this request path a stream?
     pub fn streams(&self, path: &str) -> bool {
-        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
-        method.is_some_and(|method| method.streams)
-    }
-
-    /// All known names, sorted, to be kept.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.names.iter()
+        self.is(path, |method| method.streams)
     }
 
     /// All known names, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.names.iter().map(AsRef::as_ref)
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.names.iter()
     }
 
     /// The full names of the services that have a known RPC, sorted.
     pub fn services(&self) -> BTreeSet<&str> {
-        self.iter()
+        self.names()
             .filter_map(|name| name.split_once('/'))
             .map(|(service, _)| service)
             .collect()
@@ -150,7 +142,7 @@ mod tests {
         let methods =
             Methods::read(&sets, |name| name == "grpc.health.v1.Health").expect("descriptors decode");
         assert_eq!(
-            methods.iter().collect::<Vec<_>>(),
+            methods.names().map(AsRef::as_ref).collect::<Vec<&str>>(),
             [
                 "grpc.health.v1.Health/Check",
                 "grpc.health.v1.Health/List",
@@ -162,7 +154,7 @@ mod tests {
             ["grpc.health.v1.Health"]
         );
         assert_eq!(
-            methods.known("/grpc.health.v1.Health/Check"),
+            methods.known("/grpc.health.v1.Health/Check").map(AsRef::as_ref),
             Some("grpc.health.v1.Health/Check")
         );
         assert_eq!(methods.known("/grpc.health.v1.Health/Chuck"), None);

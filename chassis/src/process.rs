@@ -1,40 +1,12 @@
 //! A process from its first line to its exit code: telemetry, the port, what it serves, the one line that says so, and
 //! the drain.
 //!
-//! ```no_run
-//! use clap::Parser;
-//! use souk_chassis::args::{ServiceArgs, ServiceConfig};
-//! use souk_chassis::health::Health;
-//! use souk_chassis::host::Exit;
-//! use souk_chassis::process::{self, Process, RunError};
-//! use souk_chassis::server::{self, Services};
-//!
-//! #[derive(Parser)]
-//! struct Command { #[command(flatten)] args: ServiceArgs }
-//!
-//! async fn run(args: ServiceArgs) -> Result<Exit, RunError> {
-//!     let config: ServiceConfig = args.load()?;
-//!     Process::new("souk-order")
-//!         .run(&config.telemetry, &config.server, async |host| {
-//!             // Open the database at `config.data`, and: host.on_close("database", …)
-//!             # let _ = host; let descriptors: &[u8] = &[];
-//!             let services = Services::new(descriptors)?; // .mount(OrderServiceServer::new(api))
-//!             Ok(server::stack(services, &Health::new(), &config.server)?)
-//!         })
-//!         .await
-//! }
-//!
-//! fn main() -> std::process::ExitCode {
-//!     process::main(run(Command::parse().args))
-//! }
-//! ```
-//!
 //! Several services in one process start each in its role, so that each has a `service.name` of its own:
 //!
 //! ```no_run
 //! # use souk_chassis::config::ServerConfig;
 //! # use souk_chassis::host::{Exit, Host};
-//! # use souk_chassis::process::{Process, RunError, StartError};
+//! # use souk_chassis::process::{self, Process, RunError, StartError};
 //! # use souk_chassis::server::Stack;
 //! # use souk_chassis::telemetry::{Role, TelemetryConfig};
 //! # async fn open_orders(host: &mut Host) -> Result<Stack, StartError> { Err("an example".into()) }
@@ -43,17 +15,20 @@
 //! const ORDER: Role = Role::new("souk-order");
 //! const SHOP: Role = Role::new("souk-shop");
 //!
-//! # async fn run() -> Result<Exit, RunError> {
-//! # let (telemetry, server) = (TelemetryConfig::default(), ServerConfig::default());
-//! Process::new("souk-gateway")
-//!     .roles([ORDER, SHOP])
-//!     .run(&telemetry, &server, async |host| {
-//!         let order = ORDER.scope(open_orders(host)).await?;
-//!         let shop = SHOP.scope(open_shops(host)).await?;
-//!         in_front(order, shop)
-//!     })
-//!     .await
-//! # }
+//! async fn run(telemetry: TelemetryConfig, server: ServerConfig) -> Result<Exit, RunError> {
+//!     Process::new("souk-gateway")
+//!         .roles([ORDER, SHOP])
+//!         .run(&telemetry, &server, async |host| {
+//!             let order = ORDER.scope(open_orders(host)).await?;
+//!             let shop = SHOP.scope(open_shops(host)).await?;
+//!             in_front(order, shop)
+//!         })
+//!         .await
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     process::main(run(TelemetryConfig::default(), ServerConfig::default()))
+//! }
 //! ```
 
 use std::error::Error;
@@ -64,6 +39,7 @@ use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::causes::chain;
 use crate::config::{ConfigError, ServerConfig};
 use crate::host::{self, Exit, Host};
 use crate::huge_pages;
@@ -94,13 +70,8 @@ pub enum RunError {
     #[error("the operating system refuses threads or signal handlers")]
     System(#[source] io::Error),
     /// What it serves.
-    #[error("{service} can't start")]
-    Start {
-        /// Its name.
-        service: &'static str,
-        /// Why not.
-        source: StartError,
-    },
+    #[error("{0} can't start")]
+    Start(&'static str, #[source] StartError),
 }
 
 /// A process to be.
@@ -126,7 +97,7 @@ impl Process {
         self
     }
 
-    /// Starts telemetry, takes the port, lets `start` make what is served, [announces](announce) the address, serves
+    /// Starts telemetry, takes the port, lets `start` make what is served, says `listening on <address>` on standard output, serves
     /// until SIGTERM or SIGINT, and drains. A signal during the start ends it too.
     ///
     /// # Errors
@@ -159,16 +130,15 @@ impl Process {
         match started {
             Some(Ok(stack)) => {
                 match listener.local_addr() {
-                    Ok(address) => announce(address),
+                    Ok(address) => say(&format!("listening on {address}")),
                     Err(error) => tracing::warn!(%error, "the address can't be told"),
                 }
                 Ok(host.run(listener, stack, config, stop).await)
             }
             Some(Err(source)) => {
-                let service = self.service;
                 // How the closing went matters less than why there was no start.
                 let _ = host.close_unserved().await;
-                Err(RunError::Start { service, source })
+                Err(RunError::Start(self.service, source))
             }
             None => Ok(host.close_unserved().await),
         }
@@ -185,13 +155,7 @@ async fn metrics(address: SocketAddr, scraper: Scraper) -> Result<AbortOnDropHan
     Ok(AbortOnDropHandle::new(tokio::spawn(endpoint.serve(scraper))))
 }
 
-/// Writes the line `listening on <address>` to standard output, for whoever started the process: from now on it
-/// answers.
-pub fn announce(address: SocketAddr) {
-    say(&format!("listening on {address}"));
-}
-
-/// A line on standard output.
+/// A line on standard output, for whoever started the process.
 fn say(line: &str) {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
@@ -229,21 +193,6 @@ pub fn main(work: impl Future<Output = Result<Exit, RunError>>) -> ExitCode {
     }
 }
 
-/// An error and its causes in one text, outermost first.
-pub fn chain(error: &dyn Error) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        // A transparent error says what its cause says.
-        if texts.last() != Some(&text) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    texts.join(": ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,10 +201,7 @@ mod tests {
     fn an_error_shows_each_cause_once() {
         let cause = io::Error::new(io::ErrorKind::AddrInUse, "taken");
         let source: StartError = Box::new(RunError::System(cause));
-        let error = RunError::Start {
-            service: "souk-order",
-            source,
-        };
+        let error = RunError::Start("souk-order", source);
         assert_eq!(
             chain(&error),
             "souk-order can't start: the operating system refuses threads or signal handlers: taken"

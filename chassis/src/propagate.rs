@@ -9,10 +9,8 @@ use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector};
 
-/// Name of the W3C header.
 const TRACEPARENT: &str = "traceparent";
 
-/// Name of the W3C header beside it.
 const TRACESTATE: &str = "tracestate";
 
 /// How contexts come and go in this process. Not OpenTelemetry's global: that has a lock, which every call on every core would write to.

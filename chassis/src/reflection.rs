@@ -7,17 +7,16 @@ use futures_util::future::Either;
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
+use tonic_reflection::server::v1::{self, ServerReflectionServer as V1};
+use tonic_reflection::server::v1alpha::{self, ServerReflectionServer as V1Alpha};
 use tonic_reflection::server::{Builder, Error};
 
-use crate::layers::caller::CallerKey;
-use crate::layers::concurrency::RETRY_AFTER;
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool};
 use crate::layers::hold::hold_until_dropped;
-use crate::layers::messages::Messages;
-use crate::layers::pool::{Columns, Full, Pool};
 use crate::layers::{AnswerBody, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
-use crate::server::mounted::Mounted;
-use crate::status::StatusBuilder;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
 pub const BUILT_IN: [&[u8]; 2] = [
@@ -56,11 +55,8 @@ pub enum ReflectionError {
     #[error("the descriptors are incomplete; include imports when building the set")]
     Incomplete(#[source] Error),
     /// A service is served whose descriptor isn't there.
-    #[error("no descriptor for {service}; add its file to the descriptor set")]
-    Missing {
-        /// Full name of the service.
-        service: String,
-    },
+    #[error("no descriptor for {0}; add its file to the descriptor set")]
+    Missing(String),
 }
 
 /// Is this the path of a question?
@@ -69,13 +65,13 @@ pub(crate) fn is_asked(path: &str) -> bool {
 }
 
 /// Both services, with a number of streams.
-pub(crate) struct Reflection {
-    services: Messages<Mounted>,
+pub(crate) struct Reflection<S> {
+    services: S,
     streams: Arc<Pool>,
 }
 
-impl Reflection {
-    pub(crate) fn new(services: Messages<Mounted>) -> Self {
+impl<S> Reflection<S> {
+    pub(crate) fn new(services: S) -> Self {
         Self {
             services,
             streams: Pool::with_each(STREAMS_MAX, STREAMS_PER_CALLER_MAX),
@@ -83,7 +79,7 @@ impl Reflection {
     }
 }
 
-impl Inner for Reflection {
+impl<S: Inner> Inner for Reflection<S> {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
         let caller = CallerKey::of(request.extensions());
         match self.streams.take(caller.as_ref().map(Columns::of)) {
@@ -96,7 +92,6 @@ impl Inner for Reflection {
     }
 }
 
-/// Refuses one more stream.
 fn too_many(full: Full) -> Status {
     let (reason, message, limit) = match full {
         Full::All => (
@@ -116,18 +111,26 @@ fn too_many(full: Full) -> Status {
         .build()
 }
 
-/// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and [`BUILT_IN`].
+/// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and
+/// [`BUILT_IN`].
 ///
 /// # Errors
 /// When a set is damaged, or a service isn't in it.
-pub(crate) fn mount(descriptor_sets: &[&[u8]], services: &[String]) -> Result<Mounted, ReflectionError> {
+pub(crate) fn services(
+    descriptor_sets: &[&[u8]],
+    services: &[String],
+) -> Result<
+    (
+        V1<impl v1::ServerReflection>,
+        V1Alpha<impl v1alpha::ServerReflection>,
+    ),
+    ReflectionError,
+> {
     let sets: Vec<&[u8]> = descriptor_sets.iter().copied().chain(BUILT_IN).collect();
     let known = Methods::read(&sets, |_| true)?;
     let known = known.services();
     if let Some(service) = services.iter().find(|service| !known.contains(service.as_str())) {
-        return Err(ReflectionError::Missing {
-            service: service.clone(),
-        });
+        return Err(ReflectionError::Missing(service.clone()));
     }
     let builder = || {
         // Both versions know both: a client finds either, whichever it asks.
@@ -142,5 +145,5 @@ pub(crate) fn mount(descriptor_sets: &[&[u8]], services: &[String]) -> Result<Mo
     };
     let v1 = builder().build_v1().map_err(ReflectionError::Incomplete)?;
     let v1alpha = builder().build_v1alpha().map_err(ReflectionError::Incomplete)?;
-    Ok(Mounted::default().with(v1).with(v1alpha))
+    Ok((v1, v1alpha))
 }

@@ -67,18 +67,14 @@ impl<T> Reloading<T> {
         // Before they are read: a change meanwhile is seen at the next look.
         let stamps = stamps(&files);
         let made = make()?;
-        Ok(Self {
+        let mut this = Self {
             what,
             files,
             make: Box::new(move || make().map_err(Failure::from)),
-            current: RwLock::new(Arc::new(made)),
-            refused: RwLock::default(),
-            seen: Mutex::new(Seen {
-                stamps,
-                at: Instant::now(),
-                failed: false,
-            }),
-        })
+            ..Self::fixed(made)
+        };
+        this.seen.get_mut().stamps = stamps;
+        Ok(this)
     }
 
     /// A value that comes from no files, and changes by [`set`](Self::set) alone.
@@ -146,7 +142,7 @@ impl<T> Reloading<T> {
             Err(_) if !changed => {}
             Err(error) => {
                 self.refuse();
-                let error = crate::process::chain(&*error);
+                let error = crate::causes::chain(&*error);
                 tracing::warn!(
                     what,
                     ?files,

@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::{Service, ServiceBuilder};
 
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool};
 use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
-use crate::layers::caller::CallerKey;
 use crate::layers::catch_panic::CatchPanicLayer;
 use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
 use crate::layers::deadline::{DeadlineLayer, MalformedTimeoutLayer};
@@ -39,14 +39,14 @@ use crate::layers::error_info::ErrorInfoLayer;
 use crate::layers::hold::hold_until_dropped;
 use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
-use crate::layers::pool::{Columns, Pool};
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, TraceLayer};
-use crate::layers::{AnyService, Inner, ResponseFuture, TowerService, infallible};
+use crate::layers::{AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
-use crate::telemetry::instrument::whole;
+use crate::status::{RETRY_AFTER, StatusBuilder};
+use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
 mod accept;
@@ -54,27 +54,19 @@ mod body_timeout;
 mod crowd;
 mod dispatch;
 mod frames;
-mod guarded;
 mod leftover;
 mod lifetime;
 mod listener;
-pub(crate) mod mounted;
+mod mounted;
 mod opening;
-mod own;
-mod pulse;
 mod stall;
 mod watched;
 
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
 
-pub(crate) use pulse::{Pulse, Standing};
-
 use dispatch::Dispatch;
 use mounted::Mounted;
-
-/// Name of the meter behind the metrics of servers and clients.
-pub const METER: &str = "souk";
 
 /// Streams open at a time, and answers being sent, for each place to work.
 const ANSWERS_PER_CALL: usize = 8;
@@ -204,14 +196,14 @@ impl Stack {
     ) -> Result<Response<Body>, Status> {
         let visitor = CallerKey::visitors(&head.extensions);
         let taken = self.visitors.take(visitor.as_ref().map(Columns::of));
-        let taken = taken.map_err(|full| own::too_many(full, self.visitors.max()));
+        let taken = taken.map_err(|full| too_many(full, self.visitors.max()));
         let told = taken.as_ref().err().cloned().or(told);
         // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
-        request.extensions_mut().insert(own::Told(told));
-        own::passed(infallible(self.own.answer(request).await))?;
+        request.extensions_mut().insert(Told(told));
+        passed(infallible(self.own.answer(request).await))?;
         let taken = taken?;
         Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
     }
@@ -222,8 +214,9 @@ impl Service<Request<Body>> for Stack {
     type Error = Infallible;
     type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.service.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Each call waits for what is inside.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
@@ -237,24 +230,13 @@ impl Service<Request<Body>> for Stack {
 /// # Errors
 /// When a mounted service isn't in the descriptors.
 pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Result<Stack, ReflectionError> {
-    metered_stack(services, health, config, &opentelemetry::global::meter(METER))
-}
-
-/// [`stack`] on a meter of the caller's.
-///
-/// # Errors
-/// When a mounted service isn't in the descriptors.
-pub fn metered_stack(
-    services: Services,
-    health: &Health,
-    config: &ServerConfig,
-    meter: &Meter,
-) -> Result<Stack, ReflectionError> {
+    let meter = &meter();
     let mut names = services.names;
     names.extend(services.forwarded.iter().cloned());
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
-    let reflection = reflection::mount(&sets, &names)?;
+    let (v1, v1alpha) = reflection::services(&sets, &names)?;
+    let reflection = Mounted::default().with(v1).with(v1alpha);
 
     let all_sets = [&sets[..], &reflection::BUILT_IN, &reflection::DESCRIPTORS].concat();
     let known =
@@ -277,8 +259,7 @@ pub fn metered_stack(
         services.mounted,
         AnyService::tower(health.clone().into_service()),
         reflection,
-        services.forwarded,
-        services.forwarder,
+        (services.forwarded, services.forwarder),
         config.message_bytes_max,
         &methods,
         &Arc::new(Layouts::read(&all_sets)?),
@@ -294,30 +275,20 @@ pub fn metered_stack(
         .layer(metrics.clone())
         .layer(DrainLayer::new(gate.clone()))
         .layer(rate.clone().of_own_answers())
-        .service(own::Answer);
+        .service(OwnAnswer);
+    // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
-        // Outermost, so that its span and its log line hold everything below, refusals too.
         .layer(trace)
-        // Inside the span, so that exemplars find it; outside all that refuses, so that refusals are counted.
         .layer(metrics)
-        // Before any work is done for a call that must not start; outside catch_panic, so that a call that panics is
-        // counted until its answer is out.
         .layer(DrainLayer::new(gate.clone()))
-        // Below what must see the answer, above all that runs code of the service or holds something for it.
         .layer(CatchPanicLayer)
-        // Outside concurrency: the time in the queue counts.
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
-        // Before anybody takes a place: strangers don't crowd out those who are known.
         .layer(AdmissionLayer::new(services.admit, rate.clone()))
-        // Behind it, to count calls for who makes them; the cheapest refusal of those who are known.
         .layer(rate)
         // Behind those who count: the rest of what the deadline layer would say.
         .layer(MalformedTimeoutLayer)
-        // After the cheap refusals, before the first byte of the body is read.
         .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
-        // Next to the routes: what it completes is made by tonic, below; the layers above speak for themselves.
         .layer(ErrorInfoLayer::new(methods.clone()))
-        // Message limits and compression, then the services or, in a gateway, the way to them.
         .service(routes);
     let service = AnyService::layered(service);
     Ok(Stack {
@@ -329,6 +300,60 @@ pub fn metered_stack(
         methods,
         http1: false,
     })
+}
+
+/// What is told of the answer to a request, in its extensions; `None` when it went well.
+#[derive(Clone, Debug)]
+struct Told(Option<Status>);
+
+/// On an answer that no layer replaced.
+#[derive(Clone, Copy, Debug)]
+struct Own;
+
+/// What a front answers by itself, as an answer of the innermost: the layers around it see how it ends.
+#[derive(Clone, Copy, Debug)]
+struct OwnAnswer;
+
+impl Inner for OwnAnswer {
+    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
+        let told = request.extensions().get::<Told>();
+        let told = told.and_then(|Told(told)| told.clone());
+        let mut response: Response<Body> = refuse(told.unwrap_or_else(|| Status::ok("")));
+        response.extensions_mut().insert(Own);
+        response
+    }
+}
+
+/// Refuses one more of `max` that nobody has taken yet.
+fn too_many(full: Full, max: usize) -> Status {
+    let (reason, message) = match full {
+        Full::All => (
+            "OWN_ANSWER_LIMIT",
+            "the server has too many answers that nobody takes; retry with backoff",
+        ),
+        Full::Share => (
+            "CALLER_OWN_ANSWER_LIMIT",
+            "this address has too many answers that it doesn't take; take them, then retry",
+        ),
+    };
+    StatusBuilder::resource_exhausted(reason, message)
+        .metadata("limit", max)
+        .retry_after(RETRY_AFTER)
+        .build()
+}
+
+/// Did the answer come through the layers?
+///
+/// # Errors
+/// With the refusal of a layer.
+fn passed(response: Response<Body>) -> Result<(), Status> {
+    if response.extensions().get::<Own>().is_some() {
+        return Ok(());
+    }
+    let status = response.extensions().get::<Status>().cloned();
+    Err(status
+        .or_else(|| Status::from_header_map(response.headers()))
+        .unwrap_or_else(|| Status::unknown("a layer answered without a status")))
 }
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
+use http_body::Frame;
+use percent_encoding::percent_decode;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -62,6 +65,15 @@ pub struct StatusBuilder {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
+macro_rules! constructors {
+    ($($(#[$doc:meta])+ $name:ident: $code:ident,)+) => {$(
+        $(#[$doc])+
+        pub fn $name(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+            Self::new(Code::$code, reason, message)
+        }
+    )+};
+}
+
 impl StatusBuilder {
     /// Starts an error: `reason` is UPPER_SNAKE_CASE, at most 63 characters, and stable, since programs compare
     /// it; `message` says what was wrong, what was expected, and what to do.
@@ -82,49 +94,27 @@ impl StatusBuilder {
         }
     }
 
-    /// INVALID_ARGUMENT: the request is wrong whatever the state of the system.
-    pub fn invalid_argument(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::InvalidArgument, reason, message)
-    }
-
-    /// NOT_FOUND: the named resource doesn't exist.
-    pub fn not_found(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::NotFound, reason, message)
-    }
-
-    /// ALREADY_EXISTS: the resource to create is there already.
-    pub fn already_exists(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::AlreadyExists, reason, message)
-    }
-
-    /// FAILED_PRECONDITION: right request, but not in this state of the system.
-    pub fn failed_precondition(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::FailedPrecondition, reason, message)
-    }
-
-    /// ABORTED: lost against another writer; read again and repeat.
-    pub fn aborted(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::Aborted, reason, message)
-    }
-
-    /// RESOURCE_EXHAUSTED: a limit or a quota was hit.
-    pub fn resource_exhausted(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::ResourceExhausted, reason, message)
-    }
-
-    /// DEADLINE_EXCEEDED: the time of the call ran out.
-    pub fn deadline_exceeded(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::DeadlineExceeded, reason, message)
-    }
-
-    /// UNIMPLEMENTED: this server doesn't have it.
-    pub fn unimplemented(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::Unimplemented, reason, message)
-    }
-
-    /// UNAVAILABLE: not now; the only code a client may retry by itself (AIP-194).
-    pub fn unavailable(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::Unavailable, reason, message)
+    constructors! {
+        /// INVALID_ARGUMENT: the request is wrong whatever the state of the system.
+        invalid_argument: InvalidArgument,
+        /// NOT_FOUND: the named resource doesn't exist.
+        not_found: NotFound,
+        /// ALREADY_EXISTS: the resource to create is there already.
+        already_exists: AlreadyExists,
+        /// FAILED_PRECONDITION: right request, but not in this state of the system.
+        failed_precondition: FailedPrecondition,
+        /// ABORTED: lost against another writer; read again and repeat.
+        aborted: Aborted,
+        /// RESOURCE_EXHAUSTED: a limit or a quota was hit.
+        resource_exhausted: ResourceExhausted,
+        /// DEADLINE_EXCEEDED: the time of the call ran out.
+        deadline_exceeded: DeadlineExceeded,
+        /// UNIMPLEMENTED: this server doesn't have it.
+        unimplemented: Unimplemented,
+        /// UNAVAILABLE: not now; the only code a client may retry by itself (AIP-194).
+        unavailable: Unavailable,
+        /// DATA_LOSS: stored data is damaged.
+        data_loss: DataLoss,
     }
 
     /// INTERNAL: an invariant of the server is broken. The message must not tell internals.
@@ -132,16 +122,12 @@ impl StatusBuilder {
         Self::new(Code::Internal, REASON_INTERNAL, message)
     }
 
-    /// DATA_LOSS: stored data is damaged.
-    pub fn data_loss(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self::new(Code::DataLoss, reason, message)
-    }
-
     /// Adds one dynamic part of the message to the `ErrorInfo`, so that no program has to parse the text. Entries
     /// beyond [`METADATA_ENTRIES_MAX`] are left out.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Display) -> Self {
-        let value = cut(value.to_string(), TEXT_BYTES_MAX);
-        if self.metadata.len() < METADATA_ENTRIES_MAX && self.spend(value.len()) {
+        if self.metadata.len() < METADATA_ENTRIES_MAX
+            && let Some([value]) = self.spend([value.to_string()])
+        {
             self.metadata.insert(key.into(), value);
         }
         self
@@ -149,9 +135,7 @@ impl StatusBuilder {
 
     /// Adds a `BadRequest` violation. `path` is the path of the field (`search.query.bool.must[1].range.field`).
     pub fn field_violation(mut self, path: impl Display, description: impl Into<String>) -> Self {
-        let path = cut(path.to_string(), TEXT_BYTES_MAX);
-        let description = cut(description.into(), TEXT_BYTES_MAX);
-        if self.spend(path.len() + description.len()) {
+        if let Some([path, description]) = self.spend([path.to_string(), description.into()]) {
             self.details.add_bad_request_violation(path, description);
         }
         self
@@ -170,10 +154,8 @@ impl StatusBuilder {
         subject: impl Into<String>,
         description: impl Into<String>,
     ) -> Self {
-        let kind = cut(kind.into(), TEXT_BYTES_MAX);
-        let subject = cut(subject.into(), TEXT_BYTES_MAX);
-        let description = cut(description.into(), TEXT_BYTES_MAX);
-        if self.spend(kind.len() + subject.len() + description.len()) {
+        let texts = [kind.into(), subject.into(), description.into()];
+        if let Some([kind, subject, description]) = self.spend(texts) {
             self.details
                 .add_precondition_failure_violation(kind, subject, description);
         }
@@ -187,10 +169,8 @@ impl StatusBuilder {
         name: impl Into<String>,
         description: impl Into<String>,
     ) -> Self {
-        let kind = cut(kind.into(), TEXT_BYTES_MAX);
-        let name = cut(name.into(), TEXT_BYTES_MAX);
-        let description = cut(description.into(), TEXT_BYTES_MAX);
-        if self.spend(kind.len() + name.len() + description.len()) {
+        let texts = [kind.into(), name.into(), description.into()];
+        if let Some([kind, name, description]) = self.spend(texts) {
             self.details.set_resource_info(kind, name, "", description);
         }
         self
@@ -219,13 +199,14 @@ impl StatusBuilder {
         status
     }
 
-    /// Takes `bytes` from what is left for details; `false` when there isn't enough.
-    fn spend(&mut self, bytes: usize) -> bool {
-        let fits = self.bytes + bytes <= DETAIL_BYTES_MAX;
-        if fits {
-            self.bytes += bytes;
-        }
-        fits
+    /// The texts, each cut, where there is room left for all of them.
+    fn spend<const N: usize>(&mut self, texts: [String; N]) -> Option<[String; N]> {
+        let texts = texts.map(|text| cut(text, TEXT_BYTES_MAX));
+        let bytes = self.bytes + texts.iter().map(String::len).sum::<usize>();
+        (bytes <= DETAIL_BYTES_MAX).then(|| {
+            self.bytes = bytes;
+            texts
+        })
     }
 }
 
@@ -234,6 +215,9 @@ impl From<StatusBuilder> for Status {
         builder.build()
     }
 }
+
+/// When a client that was turned away should come back: another process should have taken over by then, or there is room.
+pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What tells the retry policies of gRPC clients how many milliseconds to wait (gRFC A6).
 pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
@@ -245,6 +229,56 @@ pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub fn code_in(headers: &HeaderMap) -> Option<Code> {
     let code = headers.get(GRPC_STATUS)?;
     Some(Code::from_bytes(code.as_bytes()))
+}
+
+/// The message of an error in headers or trailers. (`Status::from_header_map` panics on details that aren't base64.)
+pub fn message_in(headers: &HeaderMap) -> String {
+    headers
+        .get(Status::GRPC_MESSAGE)
+        .map(|text| percent_decode(text.as_bytes()).decode_utf8_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// The last frame of a stream that ends in `status`.
+///
+/// # Errors
+/// With `status` where it can't be written into headers.
+pub fn trailers(status: impl Into<Status>) -> Result<Frame<Bytes>, Status> {
+    let mut trailers = HeaderMap::new();
+    status.into().add_header(&mut trailers)?;
+    Ok(Frame::trailers(trailers))
+}
+
+/// Is this one of the six codes that are the server's fault?
+pub fn is_server_fault(code: Code) -> bool {
+    use Code::{DataLoss, DeadlineExceeded, Internal, Unavailable, Unimplemented, Unknown};
+    matches!(
+        code,
+        Unknown | DeadlineExceeded | Unimplemented | Internal | Unavailable | DataLoss
+    )
+}
+
+/// The code as the conventions write it.
+pub fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
 }
 
 /// The reason in the `ErrorInfo` of `status`, if it has one.

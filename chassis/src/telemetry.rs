@@ -17,7 +17,6 @@ use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::{LogExporter, SdkLoggerProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
@@ -26,12 +25,13 @@ use tracing_subscriber::filter::{EnvFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use uuid::Uuid;
 
-use crate::client::ClientError;
-use crate::config::{Problems, ServerConfig};
+use crate::config::{Problems, ServerConfig, process_environment};
 use crate::propagate;
+use crate::tls::TlsError;
 
 mod environment;
 mod exemplar;
+mod fields;
 mod guard;
 pub mod instrument;
 pub mod instruments;
@@ -51,6 +51,7 @@ pub use trace_place::{InPlace, TracePlace};
 
 use environment::OtelEnvironment;
 use guard::Providers;
+use instrument::METER;
 use log::LogLayer;
 use log_records::LogRecords;
 use prometheus::{Reader, Scraper};
@@ -110,23 +111,11 @@ impl TelemetryConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// `log_filter` isn't one.
-    #[error("log_filter `{filter}` can't be read; try `info` or `info,souk_engine=debug`")]
-    Filter {
-        /// The filter.
-        filter: String,
-        /// Why not.
-        source: tracing_subscriber::filter::ParseError,
-    },
-    /// A variable of OpenTelemetry has a value that this process can't honour.
-    #[error("{variable}=`{value}` isn't supported; {expected}")]
-    Variable {
-        /// Its name.
-        variable: String,
-        /// Its value.
-        value: String,
-        /// What is supported.
-        expected: String,
-    },
+    #[error("log_filter `{0}` can't be read; try `info` or `info,souk_engine=debug`")]
+    Filter(String, #[source] tracing_subscriber::filter::ParseError),
+    /// A variable of OpenTelemetry, by name, has a value that this process can't honour; what it can comes last.
+    #[error("{0}=`{1}` isn't supported; {2}")]
+    Variable(String, String, String),
     /// The exporter can't be made from the variables.
     #[error("the OTLP exporter can't be made; check the OTEL_EXPORTER_OTLP_ variables")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
@@ -134,7 +123,7 @@ pub enum TelemetryError {
     #[error(
         "the collector can't be spoken to by TLS; check OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_CERTIFICATE"
     )]
-    Collector(#[source] Box<ClientError>),
+    Collector(#[source] TlsError),
     /// Another subscriber is in place already.
     #[error("the process has a tracing subscriber already; start telemetry once, and first")]
     Installed(#[from] tracing::dispatcher::SetGlobalDefaultError),
@@ -162,18 +151,6 @@ impl fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    /// Starts telemetry for the process, with exporters as its environment says. Call it in the runtime, and before
-    /// anything that measures is made.
-    ///
-    /// # Errors
-    /// When settings or variables can't be honoured, or telemetry runs already.
-    pub fn start(config: TelemetryConfig, service: &'static str) -> Result<TelemetryGuard, TelemetryError> {
-        Self::builder(config, service)
-            .process_environment()
-            .build()?
-            .install()
-    }
-
     /// Telemetry with exporters of the caller's, or from an environment of the caller's.
     pub fn builder(config: TelemetryConfig, service: &'static str) -> TelemetryBuilder {
         TelemetryBuilder {
@@ -182,7 +159,6 @@ impl Telemetry {
             roles: Vec::new(),
             variables: Vec::new(),
             tracers: None,
-            meters: None,
             loggers: None,
             log_sink: None,
         }
@@ -212,7 +188,7 @@ impl Telemetry {
         }
         if let Some(meters) = &self.meters {
             global::set_meter_provider(RoleMeters(meters.clone()));
-            process::observe(&meters.of(None).meter(crate::server::METER));
+            process::observe(&meters.of(None).meter(METER));
         }
         Ok(self.into_guard())
     }
@@ -236,8 +212,6 @@ pub struct TelemetryBuilder {
     variables: Vec<(String, String)>,
     /// Adds the caller's span exporter to a provider.
     tracers: Option<Box<dyn Fn(TracersBuilder) -> TracersBuilder + Send>>,
-    /// Adds the caller's metric exporter to a provider.
-    meters: Option<Box<dyn Fn(MetersBuilder) -> MetersBuilder + Send>>,
     /// Adds the caller's exporter of log records to a provider.
     loggers: Option<Box<dyn Fn(LoggersBuilder) -> LoggersBuilder + Send>>,
     log_sink: Option<log::Sink>,
@@ -245,15 +219,6 @@ pub struct TelemetryBuilder {
 
 type TracersBuilder = opentelemetry_sdk::trace::TracerProviderBuilder;
 type LoggersBuilder = opentelemetry_sdk::logs::LoggerProviderBuilder;
-type MetersBuilder = opentelemetry_sdk::metrics::MeterProviderBuilder;
-
-impl fmt::Debug for TelemetryBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TelemetryBuilder")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
 
 impl TelemetryBuilder {
     /// Further services in this process, each with a `service.name` of its own; see [`Role`].
@@ -271,25 +236,13 @@ impl TelemetryBuilder {
 
     /// The variables of this process.
     pub fn process_environment(self) -> Self {
-        let variables: Vec<_> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        self.environment(variables)
+        self.environment(process_environment())
     }
 
     /// Spans go to `exporter`, each as it ends, and not to what the environment names. Each role has a clone of it.
     pub fn span_exporter(mut self, exporter: impl SpanExporter + Clone + 'static) -> Self {
         self.tracers = Some(Box::new(move |builder| {
             builder.with_simple_exporter(exporter.clone())
-        }));
-        self
-    }
-
-    /// Metrics go to `exporter`, at the interval and at a flush, and not to what the environment names. Each role has a
-    /// clone of it.
-    pub fn metric_exporter(mut self, exporter: impl PushMetricExporter + Clone) -> Self {
-        self.meters = Some(Box::new(move |builder| {
-            builder.with_periodic_exporter(exporter.clone())
         }));
         self
     }
@@ -318,11 +271,9 @@ impl TelemetryBuilder {
             let warning = "telemetry.metrics_listen has no effect: OTEL_SDK_DISABLED is set";
             environment.warnings.push(warning.to_owned());
         }
+        let filter = &self.config.log_filter;
         let filter =
-            EnvFilter::try_new(&self.config.log_filter).map_err(|source| TelemetryError::Filter {
-                filter: self.config.log_filter.clone(),
-                source,
-            })?;
+            EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter(filter.clone(), error))?;
         let instance = Uuid::new_v4().to_string();
         let (mut tracers, mut meters, mut loggers, mut scraper) = (None, None, None, None);
         if !environment.disabled {
@@ -354,7 +305,7 @@ impl TelemetryBuilder {
             if fetched {
                 exemplar::keep(environment.exemplars);
             }
-            if self.meters.is_some() || fetched || environment.metrics.is_some() {
+            if fetched || environment.metrics.is_some() {
                 let readers = by_role(&self.roles, |_| Ok(Reader::default()))?;
                 meters = Some(by_role(&self.roles, |role| {
                     let builder = SdkMeterProvider::builder().with_resource(resource(role));
@@ -362,12 +313,9 @@ impl TelemetryBuilder {
                         true => builder.with_reader(readers.of(role).clone()),
                         false => builder,
                     };
-                    Ok(match (&self.meters, &environment.metrics) {
-                        (Some(add), _) => add(builder).build(),
-                        (None, Some(collector)) => {
-                            builder.with_periodic_exporter(otlp::metrics(collector)?).build()
-                        }
-                        (None, None) => builder.build(),
+                    Ok(match &environment.metrics {
+                        Some(collector) => builder.with_periodic_exporter(otlp::metrics(collector)?).build(),
+                        None => builder.build(),
                     })
                 })?);
                 let read = std::iter::once(None).chain(self.roles.iter().copied().map(Some));
@@ -376,7 +324,7 @@ impl TelemetryBuilder {
             }
         }
         let spans = tracers.as_ref().map(|providers| {
-            let tracer = RoleTracer::new(providers, crate::server::METER);
+            let tracer = RoleTracer::new(providers, METER);
             let layer = tracing_opentelemetry::layer().with_tracer(tracer.clone());
             // Code locations, modules, thread and busy times on every span would double its size and tell nothing.
             let layer = layer
@@ -397,7 +345,7 @@ impl TelemetryBuilder {
         });
         let records = loggers
             .as_ref()
-            .map(|providers| LogRecords::new(providers, crate::server::METER, targets(Level::TRACE)));
+            .map(|providers| LogRecords::new(providers, METER, targets(Level::TRACE)));
         let lines = LogLayer::new(
             self.config.log_format,
             self.log_sink.unwrap_or_else(log::stderr),
@@ -435,7 +383,6 @@ fn targets(level: Level) -> Targets {
         .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
 }
 
-/// Something for the process and for each of its roles.
 fn by_role<T>(
     roles: &[Role],
     make: impl Fn(Option<Role>) -> Result<T, TelemetryError>,

@@ -9,7 +9,6 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -17,7 +16,6 @@ use tokio::runtime::{Builder, Handle, RuntimeMetrics};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-/// Most threads of one process.
 pub(crate) const WORKERS_MAX: usize = 64;
 
 /// Fewest cores that calls that work share instead of having workers: with so many, one connection should have more than one of them.
@@ -66,24 +64,14 @@ pub(crate) fn for_calls_that_work() -> usize {
 #[derive(Debug, Default)]
 pub(crate) struct Workers(Vec<Worker>);
 
-/// One thread, with its runtime.
 #[derive(Debug)]
 struct Worker {
     runtime: Handle,
     /// As long as it runs, it is measured.
     _metrics: Arc<RuntimeMetrics>,
-    connections: Arc<AtomicUsize>,
+    connections: TaskTracker,
     /// Ends it when dropped.
     _stop: oneshot::Sender<Infallible>,
-}
-
-/// Counts a connection until dropped.
-struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Workers {
@@ -98,16 +86,11 @@ impl Workers {
 
     /// Serves a connection, counted by `tasks`, on the thread that has the fewest.
     pub(crate) fn spawn(&self, tasks: &TaskTracker, connection: impl Future<Output = ()> + Send + 'static) {
-        let least = self
-            .0
-            .iter()
-            .min_by_key(|worker| worker.connections.load(Ordering::Relaxed));
-        let Some(worker) = least else {
+        let Some(worker) = self.0.iter().min_by_key(|worker| worker.connections.len()) else {
             tasks.spawn(connection);
             return;
         };
-        worker.connections.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted(Arc::clone(&worker.connections));
+        let counted = worker.connections.token();
         tasks.spawn_on(
             async move {
                 connection.await;
@@ -136,7 +119,7 @@ impl Worker {
         Ok(Self {
             runtime: handle,
             _metrics: metrics,
-            connections: Arc::default(),
+            connections: TaskTracker::new(),
             _stop: stop,
         })
     }

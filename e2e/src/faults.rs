@@ -1,18 +1,4 @@
-//! What goes wrong, by name: begun and ended while a suite runs.
-//!
-//! ```no_run
-//! # use souk_e2e::faults::{Fault, Faulty};
-//! # use souk_e2e::suite::{Layout, Plan};
-//! # async fn example(binary: &str) -> anyhow::Result<()> {
-//! let plan = Plan::new(binary, Layout::FourProcesses);
-//! if let Some(mut faulty) = Faulty::start(plan, "shop", Fault::Pause).await? {
-//!     faulty.begin().await?;
-//!     // … what clients see of it, and what its telemetry says …
-//!     faulty.end().await?;
-//! }
-//! # Ok(())
-//! # }
-//! ```
+//! What goes wrong, by name; a [`Faulty`](crate::suite::Faulty) suite has one of them begin and end while it runs.
 //!
 //! - [`link`]: ways between processes that delay, lose, hold back, cut and reset.
 //! - [`interposer`]: disks that are slow, full or failing, clocks that jump.
@@ -24,8 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::suite::{Plan, Suite};
-use interposer::{Disk, Interposer};
+use interposer::Disk;
 use link::Condition;
 
 pub mod device;
@@ -100,7 +85,7 @@ impl Fault {
     }
 
     /// How the way to the service is while it lasts.
-    fn condition(self) -> Option<Condition> {
+    pub(crate) fn condition(self) -> Option<Condition> {
         match self {
             Self::Delay => Some(Condition::Delayed(DELAY)),
             Self::Loss => Some(Condition::Lossy(LOSS_PERCENT)),
@@ -112,7 +97,7 @@ impl Fault {
     }
 
     /// What its disk does, where it takes an interposer.
-    fn disk(self) -> Option<Disk> {
+    pub(crate) fn disk(self) -> Option<Disk> {
         match self {
             Self::FullDisk => Some(Disk::Full),
             // Of a process whose clock jumps the disk is whole.
@@ -131,89 +116,5 @@ impl FromStr for Fault {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("`{name}` is no fault; there are {names}")
         })
-    }
-}
-
-/// A suite of which one service has a fault, when it is begun.
-pub struct Faulty {
-    /// The suite.
-    pub suite: Suite,
-    service: String,
-    fault: Fault,
-    interposer: Option<Interposer>,
-}
-
-impl Faulty {
-    /// Starts a suite that is whole, with all ways to its services by links; `None` where this machine can't have the
-    /// fault, which it says on standard error.
-    ///
-    /// # Errors
-    /// When a process doesn't start.
-    pub async fn start(plan: Plan, service: &str, fault: Fault) -> anyhow::Result<Option<Self>> {
-        let interposer = match fault.disk() {
-            None => None,
-            Some(disk) => match Interposer::new(disk)? {
-                None => return Ok(None),
-                interposer => interposer,
-            },
-        };
-        let plan = match &interposer {
-            Some(interposer) => plan.linked().interposed(service, interposer),
-            None => plan.linked(),
-        };
-        Ok(Some(Self {
-            suite: plan.start().await?,
-            service: service.to_owned(),
-            fault,
-            interposer,
-        }))
-    }
-
-    /// Lets the fault begin.
-    ///
-    /// # Errors
-    /// When it can't, which is the test's mistake or the system's.
-    pub async fn begin(&mut self) -> anyhow::Result<()> {
-        if let Some(condition) = self.fault.condition() {
-            self.suite.link(&self.service)?.set(condition);
-            return Ok(());
-        }
-        match self.fault {
-            Fault::Kill => self.suite.take(&self.service)?.kill().await,
-            Fault::Pause => self.suite.process(&self.service)?.pause().await,
-            Fault::ClockJump => self.jump(CLOCK_JUMP),
-            _ => Ok(self.interposer()?.fail(true)?),
-        }
-    }
-
-    /// Lets it end.
-    ///
-    /// # Errors
-    /// When it can't, which is the test's mistake or the system's.
-    pub async fn end(&mut self) -> anyhow::Result<()> {
-        if self.fault.condition().is_some() {
-            self.suite.link(&self.service)?.set(Condition::Whole);
-            return Ok(());
-        }
-        match self.fault {
-            Fault::Kill => self.suite.begin(&self.service).await,
-            Fault::Pause => self.suite.process(&self.service)?.resume().await,
-            Fault::ClockJump => self.jump(Duration::ZERO),
-            Fault::FullDisk => {
-                self.interposer()?.fail(false)?;
-                self.suite.take(&self.service)?.kill().await?;
-                self.suite.begin(&self.service).await
-            }
-            _ => Ok(self.interposer()?.fail(false)?),
-        }
-    }
-
-    fn interposer(&self) -> anyhow::Result<&Interposer> {
-        self.interposer.as_ref().context("the fault needs an interposer")
-    }
-
-    fn jump(&self, ahead: Duration) -> anyhow::Result<()> {
-        let nanoseconds = i64::try_from(ahead.as_nanos())?;
-        Ok(self.interposer()?.set_clock_ahead(nanoseconds)?)
     }
 }

@@ -20,8 +20,10 @@ use crate::faults::link::Link;
 use crate::guard::Guard;
 use crate::process::{Process, Words};
 
+mod faulty;
 mod plan;
 
+pub use faulty::Faulty;
 pub use plan::{Layout, Plan};
 
 /// The one that listens for clients.
@@ -113,11 +115,11 @@ impl Suite {
         self.members.clear();
         for part in self.plan.parts(self.directory.path()) {
             let mut arguments = part.arguments;
-            for (flag, backend) in part.backends {
+            for backend in part.backends {
                 let behind = self.members.iter().find(|member| member.name == backend);
                 let address = behind.and_then(Member::address);
                 let address = address.with_context(|| format!("{backend} comes before the gateway"))?;
-                arguments.extend([format!("--{flag}"), format!("http://{address}")]);
+                arguments.extend(["--backend".to_owned(), format!("{backend}=http://{address}")]);
             }
             let link = match self.plan.is_linked() {
                 true => Some(Link::bind().await?),

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use souk_index::{Schema, SearchRequest};
+use souk_storage::limits::MAX_SCANNED_BYTES;
 use souk_storage::{PrimaryKey, RangePage, RangeRequest, ReadOptions, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
@@ -192,10 +193,19 @@ impl TableHandle {
 
     /// The rows of some keys, as they are in one snapshot: those that the call may meet.
     pub(crate) async fn read(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+        let rows = snapshot.multi_get(&self.open.table, keys);
+        self.met(self.access("get_batch", rows).await?)
+    }
+
+    /// The same of as many of the first keys as are read at once from a range, and of one at least: what a page holds.
+    async fn read_page(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+        let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_SCANNED_BYTES);
+        self.met(self.access("get_batch", rows).await?)
+    }
+
+    /// Those of some rows that the call may meet.
+    fn met(&self, rows: Vec<Option<Row>>) -> Result<Vec<Option<Row>>> {
         let scope = self.scope()?;
-        let rows = self
-            .access("get_batch", snapshot.multi_get(&self.open.table, keys))
-            .await?;
         let met = rows.into_iter().map(|row| row.filter(|row| scope.sees(row)));
         Ok(met.collect())
     }

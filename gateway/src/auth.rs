@@ -7,6 +7,7 @@
 //! - `guard`: the check before the gateway's routes.
 
 mod api_keys;
+mod error;
 mod guard;
 mod issuer;
 mod key_set;
@@ -14,4 +15,5 @@ mod signatures;
 mod tokens;
 
 pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key};
-pub use guard::{AuthError, GatewayGuard};
+pub use error::AuthError;
+pub use guard::GatewayGuard;

@@ -1,11 +1,15 @@
 //! What the gateway routes to, and which services are whose.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use http::Uri;
-use souk_chassis::client::{Client, ClientConfig, ClientError};
+use souk_chassis::client::{Client, ClientError};
+use souk_chassis::config::ClientConfig;
 use souk_chassis::methods::{DescriptorError, Methods};
 use souk_chassis::server::Stack;
+use souk_proto::FILE_DESCRIPTOR_SET;
 
 /// Most processes of one backend.
 pub const PROCESSES_MAX: usize = 64;
@@ -31,20 +35,13 @@ impl Target {
                 && parsed.host().is_some_and(|host| !host.is_empty())
                 && matches!(parsed.path(), "" | "/")
         };
-        let parse = |uri: &str| {
-            let parsed: Option<Uri> = uri.trim().parse().ok();
-            parsed
-                .filter(usable)
-                .ok_or_else(|| BackendUriError { uri: uri.to_owned() })
-        };
-        if uris.split(',').count() > PROCESSES_MAX {
-            return Err(BackendUriError { uri: uris.to_owned() });
-        }
-        let uris: Result<_, _> = uris.split(',').map(parse).collect();
-        Ok(Self::Remote(uris?))
+        let parse = |uri: &str| uri.trim().parse().ok().filter(usable);
+        let parsed: Option<Vec<Uri>> = uris.split(',').map(parse).collect();
+        let parsed = parsed.filter(|parsed| parsed.len() <= PROCESSES_MAX);
+        let unusable = || BackendUriError { uri: uris.to_owned() };
+        parsed.map(Self::Remote).ok_or_else(unusable)
     }
 
-    /// Does it have TLS?
     pub(crate) fn is_secure(&self) -> bool {
         match self {
             Self::Local(_) => false,
@@ -83,68 +80,71 @@ pub struct BackendUriError {
     uri: String,
 }
 
-/// The backends of a suite; services of those that are `None` are unknown to the gateway.
-#[derive(Clone, Default)]
-pub struct Backends {
-    /// `souk.order.v1`.
-    pub order: Option<Target>,
-    /// `souk.shop.v1`.
-    pub shop: Option<Target>,
-    /// `souk.media.v1`.
-    pub media: Option<Target>,
+/// What the contract calls services of a backend: those of `order` are in the package `souk.order.v1`.
+fn name_of(service: &str) -> Option<&str> {
+    service.strip_prefix("souk.")?.split('.').next()
 }
+
+/// Backends by their names; the services of others are unknown to the gateway.
+#[derive(Clone, Default)]
+pub struct Backends(BTreeMap<String, Target>);
 
 impl fmt::Debug for Backends {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut map = f.debug_map();
-        for (name, _, target) in self.clone().parts() {
-            match target {
-                Target::Local(_) => map.entry(&name, &"in this process"),
-                Target::Remote(uris) => map.entry(&name, &uris),
-            };
-        }
-        map.finish()
+        let targets = self.0.iter().map(|(name, target)| match target {
+            Target::Local(_) => (name, "in this process".to_owned()),
+            Target::Remote(uris) => (name, format!("{uris:?}")),
+        });
+        f.debug_map().entries(targets).finish()
     }
 }
 
 impl Backends {
-    /// Name, package and target of those that are there.
-    fn parts(self) -> impl Iterator<Item = (&'static str, &'static str, Target)> {
-        let all = [
-            ("order", "souk.order.v1", self.order),
-            ("shop", "souk.shop.v1", self.shop),
-            ("media", "souk.media.v1", self.media),
-        ];
-        all.into_iter()
-            .filter_map(|(name, package, target)| Some((name, package, target?)))
+    /// One more, for the services of this name, as in `order`.
+    #[must_use]
+    pub fn with(mut self, name: &str, target: Target) -> Self {
+        self.0.insert(name.to_owned(), target);
+        self
     }
 
-    /// Each with the services that `descriptors`, an encoded `FileDescriptorSet`, has in its package.
-    pub(crate) fn with_services(self, descriptors: &[u8]) -> Result<Vec<Backend>, DescriptorError> {
-        let known = Methods::read(&[descriptors], |_| true)?;
-        let services = known.services();
-        let backend = |(name, package, target)| Backend {
-            name,
+    /// Each with its services.
+    ///
+    /// # Errors
+    /// When the descriptors are damaged.
+    pub(crate) fn with_services(self) -> Result<Vec<Backend>, DescriptorError> {
+        let contract = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+        let services = contract.services();
+        let backend = |(name, target): (String, Target)| Backend {
             services: services
                 .iter()
-                .filter(|service| {
-                    service
-                        .rsplit_once('.')
-                        .is_some_and(|(prefix, _)| prefix == package)
-                })
+                .filter(|service| name_of(service) == Some(&name))
                 .map(|service| (*service).to_owned())
                 .collect(),
+            name: name.into(),
             target,
         };
-        Ok(self.parts().map(backend).collect())
+        Ok(self.0.into_iter().map(backend).collect())
     }
 }
 
-/// A backend and what it serves.
+/// The names that backends can have, by the contract.
+///
+/// # Errors
+/// When its descriptors are damaged.
+pub(crate) fn names() -> Result<BTreeSet<String>, DescriptorError> {
+    let contract = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+    let services = contract.services();
+    Ok(services
+        .into_iter()
+        .filter_map(name_of)
+        .map(str::to_owned)
+        .collect())
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
-    /// Short, for errors and telemetry.
-    pub(crate) name: &'static str,
+    /// For errors and telemetry.
+    pub(crate) name: Arc<str>,
     /// Full names.
     pub(crate) services: Vec<String>,
     pub(crate) target: Target,
@@ -181,17 +181,14 @@ mod tests {
 
     #[test]
     fn services_go_by_their_package() {
-        let backends = Backends {
-            order: Target::remote("http://o:1").ok(),
-            media: Target::remote("http://m:1").ok(),
-            ..Backends::default()
-        };
-        let backends = backends
-            .with_services(souk_proto::FILE_DESCRIPTOR_SET)
-            .expect("our own descriptors");
+        let target = |uri| Target::remote(uri).expect("an address");
+        let backends = Backends::default()
+            .with("order", target("http://o:1"))
+            .with("media", target("http://m:1"));
+        let backends = backends.with_services().expect("our own descriptors");
         let routed: Vec<_> = backends
             .iter()
-            .map(|backend| (backend.name, backend.services.clone()))
+            .map(|backend| (&*backend.name, backend.services.clone()))
             .collect();
         let order = [
             "souk.order.v1.ConsumerService",
@@ -204,8 +201,8 @@ mod tests {
         assert_eq!(
             routed,
             [
-                ("order", order.map(str::to_owned).to_vec()),
                 ("media", media.map(str::to_owned).to_vec()),
+                ("order", order.map(str::to_owned).to_vec()),
             ]
         );
     }

@@ -5,7 +5,7 @@
 //! are out, all are in again: a wrong guess must not be worse than none.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -14,6 +14,7 @@ use souk_chassis::client::{Client, NoAnswer};
 use souk_chassis::status::code_in;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
@@ -34,7 +35,7 @@ struct Endpoint {
     /// Which process; several connections may lead to it.
     process: usize,
     /// Calls without an answer so far.
-    under_way: AtomicUsize,
+    under_way: TaskTracker,
     /// Refusals since the last answer.
     refusals: AtomicU32,
     /// Times it was left out since the last answer.
@@ -51,22 +52,13 @@ pub(crate) struct Balance {
     ejections: Tally,
 }
 
-/// A call under way, until dropped.
-struct UnderWay<'a>(&'a AtomicUsize);
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Balance {
     /// Calls by `clients`, each with a connection of its own to the process of its number.
     pub(crate) fn new(clients: impl IntoIterator<Item = (usize, Client)>) -> Self {
         let endpoint = |(process, client)| Endpoint {
             client,
             process,
-            under_way: AtomicUsize::new(0),
+            under_way: TaskTracker::new(),
             refusals: AtomicU32::new(0),
             times_out: AtomicU32::new(0),
             out_until: AtomicU64::new(0),
@@ -79,20 +71,19 @@ impl Balance {
     }
 
     /// Shows on `meter`, as those of `backend`, what is left out and how often.
-    pub(crate) fn measured(self, backend: &'static str, meter: &Meter) -> Self {
+    pub(crate) fn measured(self, backend: &Arc<str>, meter: &Meter) -> Self {
         let ejections = Tally::new(&EJECTIONS, backend, meter);
         let measured = Self { ejections, ..self };
-        let seen = measured.clone();
+        let (seen, label) = (measured.clone(), of(backend));
         EJECTED.observe(meter, move |asked| {
             let now = seen.now();
             let is_out = |endpoint: &&Endpoint| endpoint.out_until.load(Ordering::Relaxed) > now;
             let out = seen.endpoints.iter().filter(is_out).count();
-            asked.observe(whole(out), &[of(backend)]);
+            asked.observe(whole(out), std::slice::from_ref(&label));
         });
         measured
     }
 
-    /// Is there another process to turn to?
     pub(crate) fn has_others(&self) -> bool {
         let mut processes = self.endpoints.iter().map(|endpoint| endpoint.process);
         let first = processes.next();
@@ -105,13 +96,15 @@ impl Balance {
         request: Request<Body>,
         before: Option<usize>,
     ) -> (Response<Body>, usize) {
-        let index = self.pick(before);
-        let Some(endpoint) = self.endpoints.get(index) else {
+        let endpoint = match &*self.endpoints {
+            [only] => Some(only),
+            _ => self.pick(before),
+        };
+        let Some(endpoint) = endpoint else {
             // A backend has an address at least.
             return (Status::unavailable("the backend has no address").into_http(), 0);
         };
-        endpoint.under_way.fetch_add(1, Ordering::Relaxed);
-        let under_way = UnderWay(&endpoint.under_way);
+        let under_way = endpoint.under_way.token();
         let response = endpoint.client.answer(request).await;
         drop(under_way);
         self.note(endpoint, &response);
@@ -122,46 +115,25 @@ impl Balance {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Two by lot of those that are in, and of them the one with fewer calls.
-    fn pick(&self, before: Option<usize>) -> usize {
-        let [_, _, ..] = *self.endpoints else { return 0 };
+    /// Picks the less loaded of two random endpoints that are in.
+    fn pick(&self, before: Option<usize>) -> Option<&Endpoint> {
         let now = self.now();
-        let is_other = |endpoint: &Endpoint| Some(endpoint.process) != before;
-        let is_in = |endpoint: &Endpoint| endpoint.out_until.load(Ordering::Relaxed) <= now;
+        let is_other = |endpoint: &&Endpoint| Some(endpoint.process) != before;
+        let is_in = |endpoint: &&Endpoint| endpoint.out_until.load(Ordering::Relaxed) <= now;
+        let all = || self.endpoints.iter();
         // Better another process, even one that is left out, than the same again; better any than none.
-        let wanted: [&dyn Fn(&Endpoint) -> bool; 3] = [
-            &|endpoint| is_other(endpoint) && is_in(endpoint),
-            &is_other,
-            &|_| true,
-        ];
-        let count = |wanted: &dyn Fn(&Endpoint) -> bool| {
-            self.endpoints.iter().filter(|endpoint| wanted(endpoint)).count()
-        };
-        let mut wanted = wanted.into_iter().map(|wanted| (wanted, count(wanted)));
-        let Some((wanted, count)) = wanted.find(|(_, count)| *count > 0) else {
-            return 0;
-        };
-        let nth = |nth: usize| {
-            let all = self.endpoints.iter().enumerate();
-            all.filter(|(_, endpoint)| wanted(endpoint))
-                .nth(nth)
-                .map(|(index, _)| index)
-        };
-        let first = fastrand::usize(..count);
-        // Another than the first, if there is one.
-        let second = (first + if count > 1 { fastrand::usize(1..count) } else { 0 }) % count;
-        let (one, other) = (nth(first), nth(second));
-        let load = |index: usize| {
-            let endpoint = self.endpoints.get(index);
-            endpoint.map_or(usize::MAX, |endpoint| endpoint.under_way.load(Ordering::Relaxed))
-        };
-        match (one, other) {
-            (Some(one), Some(other)) if load(other) < load(one) => other,
-            (one, other) => one.or(other).unwrap_or(0),
+        let mut two = fastrand::choose_multiple(all().filter(is_other).filter(is_in), 2);
+        if two.is_empty() {
+            two = fastrand::choose_multiple(all().filter(is_other), 2);
         }
+        if two.is_empty() {
+            two = fastrand::choose_multiple(all(), 2);
+        }
+        // Those that are chosen come in their order: of two that have as many calls it would be always the first.
+        fastrand::shuffle(&mut two);
+        two.into_iter().min_by_key(|endpoint| endpoint.under_way.len())
     }
 
-    /// Learns from how a call ended.
     fn note(&self, endpoint: &Endpoint, response: &Response<Body>) {
         let silent = response.extensions().get::<NoAnswer>().is_some();
         let code = code_in(response.headers());

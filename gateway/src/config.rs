@@ -1,59 +1,39 @@
 //! Settings and command line of the gateway.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use souk_access::{AuthConfig, Part};
-use souk_chassis::args::{SettingsArgs, TelemetryArgs, TlsArgs};
-use souk_chassis::client::ClientConfig;
-use souk_chassis::config::{Config, ConfigError, Problems, ServerConfig};
+use souk_chassis::args::ProcessArgs;
+use souk_chassis::config::{ClientConfig, Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
 
-use crate::backend::{BackendUriError, Backends, Target};
+use crate::backend::{BackendUriError, Backends, Target, names};
 use crate::origins::WebConfig;
 use crate::retry::RetryConfig;
 
 /// The command line of the gateway; `souk gateway` has the same.
 #[derive(Clone, Debug, Default, Args)]
 pub struct GatewayArgs {
-    /// Address to listen on; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
-    /// Where orders, consumers, salespersons and products are served, as in http://127.0.0.1:50061; several with commas.
-    #[arg(long, value_name = "URI")]
-    pub order: Option<String>,
-    /// Where shops are served.
-    #[arg(long, value_name = "URI")]
-    pub shop: Option<String>,
-    /// Where media are served.
-    #[arg(long, value_name = "URI")]
-    pub media: Option<String>,
+    /// Where the services of a name are served, as in order=http://127.0.0.1:50061; several processes with commas.
+    #[arg(long = "backend", value_name = "NAME=URI", value_parser = named)]
+    pub backends: Vec<(String, String)>,
     /// Authorities that backends at https addresses are believed by, in PEM.
     #[arg(long, value_name = "FILE")]
-    pub backend_ca: Option<PathBuf>,
+    pub backend_ca: Option<String>,
     /// Certificate chain that is shown to backends, in PEM.
     #[arg(long, value_name = "FILE")]
-    pub backend_cert: Option<PathBuf>,
+    pub backend_cert: Option<String>,
     /// Private key of that certificate, in PEM.
     #[arg(long, value_name = "FILE")]
-    pub backend_key: Option<PathBuf>,
-    /// Certificates of the listener.
-    #[command(flatten)]
-    pub tls: TlsArgs,
-    /// Metrics and logs.
-    #[command(flatten)]
-    pub telemetry: TelemetryArgs,
+    pub backend_key: Option<String>,
     /// Web pages that may call from browsers, as in `https://shop.example`; several with commas.
     #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
     pub web_origins: Vec<String>,
-    /// Listens beyond this machine although nobody has to say who they are.
-    #[arg(long)]
-    pub insecure_allow_anonymous: bool,
-    /// File and overrides.
+    /// What every process takes.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub process: ProcessArgs,
 }
 
 impl GatewayArgs {
@@ -62,33 +42,25 @@ impl GatewayArgs {
     /// # Errors
     /// All problems of all sources at once; having no backend is one.
     pub fn load(&self) -> Result<GatewayConfig, ConfigError> {
-        let listen = self.listen.map(|listen| listen.to_string());
-        let origins = origins_setting(&self.web_origins);
-        let anonymous = self.insecure_allow_anonymous.then(|| "true".to_owned());
-        let file = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
-        let loader = self.telemetry.flags(self.tls.flags(self.settings.loader()));
+        let loader = self.process.loader();
+        let loader = self.backends.iter().fold(loader, |loader, (name, uri)| {
+            loader.flag("--backend", format!("backends.{name}"), &Some(uri))
+        });
+        // None leaves the setting as it is.
+        let origins = Some(&self.web_origins).filter(|origins| !origins.is_empty());
+        let origins = origins.and_then(|origins| serde_json::to_string(origins).ok());
         loader
-            .flag("--backend-ca", "client.tls.ca", file(&self.backend_ca))
-            .flag("--backend-cert", "client.tls.cert", file(&self.backend_cert))
-            .flag("--backend-key", "client.tls.key", file(&self.backend_key))
-            .flag("--web-origins", "web.origins", origins)
-            .flag("--listen", "server.listen", listen)
-            .flag("--order", "order", self.order.clone())
-            .flag("--shop", "shop", self.shop.clone())
-            .flag("--media", "media", self.media.clone())
-            .flag(
-                "--insecure-allow-anonymous",
-                "auth.insecure_allow_anonymous",
-                anonymous,
-            )
+            .flag("--backend-ca", "client.tls.ca", &self.backend_ca)
+            .flag("--backend-cert", "client.tls.cert", &self.backend_cert)
+            .flag("--backend-key", "client.tls.key", &self.backend_key)
+            .flag("--web-origins", "web.origins", &origins)
             .load()
     }
 }
 
-/// The value of `web.origins` for these; `None` leaves the setting as it is.
-fn origins_setting(origins: &[String]) -> Option<String> {
-    let list = || serde_json::to_string(origins).ok();
-    if origins.is_empty() { None } else { list() }
+fn named(text: &str) -> Result<(String, String), &'static str> {
+    let (name, uri) = text.split_once('=').ok_or("must be NAME=URI")?;
+    Ok((name.to_owned(), uri.to_owned()))
 }
 
 /// Settings of a gateway.
@@ -107,12 +79,8 @@ pub struct GatewayConfig {
     pub telemetry: TelemetryConfig,
     /// Calls from web pages.
     pub web: WebConfig,
-    /// Address of the order service, `http://host:port` or `https://host:port`, or several with commas between; empty when there is none.
-    pub order: String,
-    /// Address of the shop service.
-    pub shop: String,
-    /// Address of the media service.
-    pub media: String,
+    /// Addresses of the backends by their names, each `http://host:port` or `https://host:port`, or several with commas between.
+    pub backends: BTreeMap<String, String>,
 }
 
 impl Default for GatewayConfig {
@@ -124,9 +92,7 @@ impl Default for GatewayConfig {
             retry: RetryConfig::default(),
             telemetry: TelemetryConfig::default(),
             web: WebConfig::default(),
-            order: String::new(),
-            shop: String::new(),
-            media: String::new(),
+            backends: BTreeMap::new(),
         }
     }
 }
@@ -137,15 +103,11 @@ impl GatewayConfig {
     /// # Errors
     /// When an address can't be used.
     pub fn backends(&self) -> Result<Backends, BackendUriError> {
-        let target = |uri: &str| match uri {
-            "" => Ok(None),
-            uri => Target::remote(uri).map(Some),
-        };
-        Ok(Backends {
-            order: target(&self.order)?,
-            shop: target(&self.shop)?,
-            media: target(&self.media)?,
-        })
+        self.backends
+            .iter()
+            .try_fold(Backends::default(), |backends, (name, uri)| {
+                Ok(backends.with(name, Target::remote(uri)?))
+            })
     }
 }
 
@@ -158,28 +120,27 @@ impl Config for GatewayConfig {
         self.client.check("client", problems);
         self.retry.check("retry", problems);
         self.web.check("web", problems);
-        let uris = [
-            ("order", &self.order),
-            ("shop", &self.shop),
-            ("media", &self.media),
-        ];
-        for (name, uri) in uris {
+        let known = names().unwrap_or_default();
+        let known_names = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        for (name, uri) in &self.backends {
+            let path = format!("backends.{name}");
             match Target::remote(uri) {
-                _ if uri.is_empty() => {}
+                _ if !known.contains(name) => {
+                    problems.push(&path, format!("is no backend; there are {known_names}"));
+                }
                 Ok(target) if target.is_secure() && !self.client.tls.has_authority() => {
                     let message =
                         "its certificate must be checked by somebody: name the authorities (--backend-ca)";
-                    problems.push(name, message);
+                    problems.push(&path, message);
                 }
                 Ok(_) => {}
-                Err(error) => problems.push(name, error.to_string()),
+                Err(error) => problems.push(&path, error.to_string()),
             }
         }
-        if uris.iter().all(|(_, uri)| uri.is_empty()) {
-            problems.push(
-                "",
-                "there is no backend; set at least one of --order, --shop, --media",
-            );
+        if self.backends.is_empty() {
+            let message =
+                format!("there is no backend; set at least one by --backend NAME=URI, of {known_names}");
+            problems.push("", message);
         }
     }
 }
@@ -190,36 +151,44 @@ mod tests {
 
     use super::*;
 
+    fn shop_at(uri: &str) -> Vec<(String, String)> {
+        vec![("shop".to_owned(), uri.to_owned())]
+    }
+
     #[test]
     fn flags_name_the_backends() {
         let args = GatewayArgs {
-            listen: Some(([127, 0, 0, 1], 0).into()),
-            shop: Some("http://127.0.0.1:7".to_owned()),
+            backends: shop_at("http://127.0.0.1:7"),
+            process: ProcessArgs {
+                listen: Some(([127, 0, 0, 1], 0).into()),
+                ..ProcessArgs::default()
+            },
             ..GatewayArgs::default()
         };
         let config = args.load().expect("good settings");
         assert_eq!(config.server.listen.port(), 0);
         let backends = config.backends().expect("a good address");
-        assert!(backends.order.is_none() && backends.shop.is_some() && backends.media.is_none());
+        let text = format!("{backends:?}");
+        assert!(text.contains("shop") && !text.contains("order"), "{text}");
     }
 
     #[test]
     fn a_backend_with_tls_needs_authorities() {
         let mut args = GatewayArgs {
-            shop: Some("https://shop:7".to_owned()),
+            backends: shop_at("https://shop:7"),
             ..GatewayArgs::default()
         };
         let error = args.load().expect_err("nobody checks its certificate");
         assert!(error.to_string().contains("--backend-ca"), "{error}");
         args.backend_ca = Some("ca.pem".into());
         let config = args.load().expect("good settings");
-        assert_eq!(config.client.tls.ca, PathBuf::from("ca.pem"));
+        assert_eq!(config.client.tls.ca, std::path::PathBuf::from("ca.pem"));
     }
 
     #[test]
     fn origins_are_named_and_checked() {
         let args = GatewayArgs {
-            shop: Some("http://127.0.0.1:7".to_owned()),
+            backends: shop_at("http://127.0.0.1:7"),
             web_origins: vec!["https://shop.example".to_owned(), "http://localhost:*".to_owned()],
             ..GatewayArgs::default()
         };
@@ -238,15 +207,24 @@ mod tests {
     #[test]
     fn a_gateway_without_or_with_unusable_backends_is_refused() {
         let none = Loader::new().load::<GatewayConfig>().expect_err("no backend");
-        assert!(none.to_string().contains("--order"), "{none}");
-        let wrong = Loader::new()
-            .flag("--shop", "shop", Some("shop:80".to_owned()))
-            .load::<GatewayConfig>()
-            .expect_err("no scheme");
-        let text = wrong.to_string();
         assert!(
-            text.contains("--shop: shop: ") && text.contains("http://host:port"),
-            "{text}"
+            none.to_string()
+                .contains("--backend NAME=URI, of media, order, shop"),
+            "{none}"
         );
+        let wrong = Loader::new()
+            .flag("--backend", "backends.shop", &Some("shop:80"))
+            .flag("--backend", "backends.shelf", &Some("http://shelf:80"))
+            .load::<GatewayConfig>()
+            .expect_err("no scheme, and nobody's");
+        let text = wrong.to_string();
+        for part in [
+            "--backend: backends.shop: ",
+            "http://host:port",
+            "backends.shelf: is no backend",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(named("shop").is_err());
     }
 }

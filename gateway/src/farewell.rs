@@ -10,15 +10,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http_body::{Frame, SizeHint};
-use souk_chassis::status::StatusBuilder;
+use souk_chassis::status::{RETRY_AFTER, StatusBuilder, trailers};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::body::Body;
-
-/// When a client whose stream was ended should come back.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Says when streams end. Clones share it.
 #[derive(Clone)]
@@ -49,7 +45,6 @@ impl Farewell {
 }
 
 impl Leaving {
-    /// Ends when streams must.
     async fn over(self: Arc<Self>) {
         self.draining.cancelled().await;
         tokio::time::sleep(self.grace).await;
@@ -83,11 +78,9 @@ impl http_body::Body for EndingBody {
         let over = || Box::pin(Arc::clone(&this.leaving).over()) as Pin<Box<_>>;
         ready!(this.over.get_or_insert_with(over).as_mut().poll(cx));
         self.body = None;
-        let mut trailers = HeaderMap::new();
         let message = "the gateway is shutting down; call again, another one will go on";
         let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
-        Status::from(status).add_header(&mut trailers)?;
-        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+        Poll::Ready(Some(trailers(status)))
     }
 
     fn is_end_stream(&self) -> bool {

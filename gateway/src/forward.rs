@@ -13,7 +13,6 @@ use tonic::body::Body;
 use crate::farewell::Farewell;
 use crate::retry::Retry;
 
-/// The ways to the backends.
 pub(crate) struct Forward {
     /// By the full name of the service.
     routes: BTreeMap<String, Retry>,
@@ -36,13 +35,10 @@ impl Inner for Forward {
     async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
         let Some(way) = self.routes.get(service_of(request.uri().path())) else {
             // The stack in front sends only routed services here.
-            return Status::from(unrouted()).into_http();
+            let message = "the gateway has no backend for this service";
+            return Status::from(StatusBuilder::unimplemented("SERVICE_UNKNOWN", message)).into_http();
         };
         let response = way.call(request).await;
         response.map(|body| self.farewell.to(body))
     }
-}
-
-fn unrouted() -> StatusBuilder {
-    StatusBuilder::unimplemented("SERVICE_UNKNOWN", "the gateway has no backend for this service")
 }

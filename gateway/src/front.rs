@@ -6,76 +6,59 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
-use prost_reflect::DescriptorPool;
-use souk_chassis::layers::ResponseFuture;
+use souk_chassis::layers::{ResponseFuture, TowerService};
 use souk_chassis::server::Stack;
 use tonic::Status;
 use tonic::body::Body;
-use tower::{Layer as _, Service, ServiceExt as _};
-use tower_http::cors::Cors;
+use tower::util::BoxCloneSyncService;
+use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 
-use crate::answer::{JSON, empty, own, told, whole};
+use crate::answer::{JSON, empty, error, whole};
+use crate::behind::Behind;
 use crate::config::GatewayConfig;
 use crate::connect::Connect;
 use crate::grpc_web::{self, GrpcWeb};
 use crate::hosts::Hosts;
-use crate::json::{self, Json, RouteError, error};
+use crate::json::{self, Json, RouteError};
 use crate::openapi;
 
-/// Where the OpenAPI document is.
 const DOCUMENT: &str = "/openapi.json";
 
-/// Chooses by what a request says it is. Clones share the ways: a clone of a stack is a clone of all its layers, and each
-/// call clones what it goes by, no more.
-#[derive(Clone)]
-pub(crate) struct Front(Arc<Ways>);
-
-struct Ways {
-    stack: Stack,
-    hosts: Hosts,
-    pool: DescriptorPool,
-    web: Cors<Web>,
+/// What chooses the way of a request to `stack` by what it says it is.
+///
+/// # Errors
+/// When the rules of the contract can't be used.
+pub(crate) fn front(stack: Stack, config: &GatewayConfig) -> Result<impl TowerService + use<>, RouteError> {
+    let pool = json::pool()?;
+    let routes = json::read_all(&pool)?;
+    let document = openapi::document(&pool, &routes).to_string().into();
+    let behind = Behind {
+        stack: stack.clone(),
+        pool,
+        bytes_max: config.server.message_bytes_max,
+    };
+    let web = Arc::new(Web {
+        grpc_web: GrpcWeb::new(stack),
+        connect: Connect::new(behind.clone()),
+        json: Json::new(behind.clone(), routes),
+        document,
+        behind: behind.clone(),
+    });
+    let web = service_fn(move |request| web.call(request));
+    let hosts = (!config.auth.knows_callers()).then(|| config.auth.hosts.clone());
+    let ways = Arc::new(Ways {
+        behind,
+        hosts: Hosts(hosts),
+        web: BoxCloneSyncService::new(config.web.layer().layer(web)),
+    });
+    Ok(service_fn(move |request| ways.call(request)))
 }
 
-impl Front {
-    /// # Errors
-    /// When the rules of the contract can't be used.
-    pub(crate) fn new(stack: Stack, config: &GatewayConfig) -> Result<Self, RouteError> {
-        let pool = json::pool()?;
-        let routes = json::read_all(&pool)?;
-        let web = Web {
-            grpc_web: GrpcWeb::new(stack.clone()),
-            document: openapi::document(&pool, &routes).to_string().into(),
-            stack: stack.clone(),
-            pool: pool.clone(),
-            connect: Connect::new(stack.clone(), pool.clone(), config.server.message_bytes_max),
-            json: Json::new(
-                stack.clone(),
-                routes,
-                pool.clone(),
-                config.server.message_bytes_max,
-            ),
-        };
-        let hosts = match config.auth.knows_callers() {
-            true => Hosts::any(),
-            false => Hosts::named(&config.auth.hosts),
-        };
-        Ok(Self(Arc::new(Ways {
-            stack,
-            hosts,
-            pool,
-            web: config.web.layer().layer(web),
-        })))
-    }
-}
-
-/// The protocols by which calls come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Grpc,
@@ -96,66 +79,53 @@ impl Protocol {
     }
 }
 
-impl Service<Request<Body>> for Front {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
+struct Ways {
+    behind: Behind,
+    hosts: Hosts,
+    web: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+}
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Each call waits for what it goes to.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        if let Err(refusal) = self.0.hosts.check(&request) {
-            return self.0.misled(request, refusal);
+impl Ways {
+    fn call(&self, request: Request<Body>) -> ResponseFuture {
+        if let Err(refusal) = self.hosts.check(&request) {
+            return self.misled(request, refusal);
         }
         // Without trailers a gRPC call can't end; HTTP/1.1 has none that clients read.
         let grpc = Protocol::of(request.headers()) == Protocol::Grpc && request.version() == Version::HTTP_2;
         if grpc {
-            self.0.stack.clone().call(request)
+            self.behind.stack.clone().call(request)
         } else if request.method() == Method::OPTIONS {
-            self.0.preflight(request)
+            self.preflight(request)
         } else {
-            Box::pin(self.0.web.clone().oneshot(request))
+            Box::pin(self.web.clone().oneshot(request))
         }
     }
-}
 
-impl Ways {
     /// The answer to a request that was sent to somebody else.
     fn misled(&self, request: Request<Body>, refusal: Status) -> ResponseFuture {
         let response = match Protocol::of(request.headers()) {
             Protocol::Grpc | Protocol::GrpcWeb => refusal.clone().into_http(),
-            Protocol::Other => error::response(&self.pool, &refusal),
+            Protocol::Other => error::response(&self.behind.pool, &refusal),
         };
-        own(
-            &self.stack,
-            &self.pool,
-            request.into_parts().0,
-            Some(refusal),
-            response,
-        )
+        self.behind.own(request, Some(refusal), response)
     }
 
     /// The answer to a browser that asks whether a page may call.
     fn preflight(&self, request: Request<Body>) -> ResponseFuture {
         let (head, body) = request.into_parts();
         let request = Request::from_parts(head.clone(), body);
-        let (stack, pool, web) = (self.stack.clone(), self.pool.clone(), self.web.clone());
+        let (behind, web) = (self.behind.clone(), self.web.clone());
         Box::pin(async move {
             let answer = web.oneshot(request).map(|Ok(answer)| answer);
-            let answered = stack.own_answer(&head, None, answer).await;
-            Ok(answered.unwrap_or_else(|refusal| error::response(&pool, &refusal)))
+            let answered = behind.stack.own_answer(&head, None, answer).await;
+            Ok(answered.unwrap_or_else(|refusal| error::response(&behind.pool, &refusal)))
         })
     }
 }
 
 /// What may come from a browser.
-#[derive(Clone)]
 struct Web {
-    stack: Stack,
-    pool: DescriptorPool,
+    behind: Behind,
     grpc_web: GrpcWeb,
     connect: Connect,
     json: Json,
@@ -163,45 +133,27 @@ struct Web {
 }
 
 impl Web {
-    /// The answer to what is neither gRPC nor gRPC-Web.
-    fn other(&self, request: Request<Body>) -> ResponseFuture {
-        let path = request.uri().path();
-        if path == DOCUMENT && request.method() == Method::GET {
-            let mut response = Response::new(whole(self.document.clone()));
-            response.headers_mut().insert(CONTENT_TYPE, JSON);
-            return own(&self.stack, &self.pool, request.into_parts().0, None, response);
-        }
-        if self.connect.knows(path) {
-            return self.connect.call(request);
-        }
-        self.json.call(request)
-    }
-}
-
-impl Service<Request<Body>> for Web {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+    fn call(&self, request: Request<Body>) -> ResponseFuture {
         match Protocol::of(request.headers()) {
             Protocol::GrpcWeb => match grpc_web::refusal(&request) {
                 None => self.grpc_web.call(request),
                 Some(code) => {
-                    let told = told("the method or the content type isn't one of gRPC-Web's");
-                    own(&self.stack, &self.pool, request.into_parts().0, told, empty(code))
+                    let message = "the method or the content type isn't one of gRPC-Web's";
+                    self.behind.unsupported(request, empty(code), message)
                 }
             },
             Protocol::Grpc => {
-                let told = told("gRPC was asked for by HTTP/1.1");
                 let response = empty(StatusCode::HTTP_VERSION_NOT_SUPPORTED);
-                own(&self.stack, &self.pool, request.into_parts().0, told, response)
+                let message = "gRPC was asked for by HTTP/1.1";
+                self.behind.unsupported(request, response, message)
             }
-            Protocol::Other => self.other(request),
+            Protocol::Other if request.uri().path() == DOCUMENT && request.method() == Method::GET => {
+                let mut response = Response::new(whole(self.document.clone()));
+                response.headers_mut().insert(CONTENT_TYPE, JSON);
+                self.behind.own(request, None, response)
+            }
+            Protocol::Other if self.connect.knows(request.uri().path()) => self.connect.call(request),
+            Protocol::Other => self.json.call(request),
         }
     }
 }

@@ -3,15 +3,11 @@
 //! The translation is tonic-web's. Around it stands what it leaves to others: the request's headers of HTTP/1.1 go no
 //! further, and a text that isn't base64 is the client's mistake.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{Method, Request, StatusCode};
-use http_body::Frame;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use parking_lot::Mutex;
 use souk_chassis::connection_headers::leave_connection;
 use souk_chassis::layers::ResponseFuture;
@@ -44,7 +40,6 @@ pub(crate) fn refusal(request: &Request<Body>) -> Option<StatusCode> {
 
 type Translated = GrpcWebService<MapRequest<Stack, fn(Request<Body>) -> Request<Body>>>;
 
-/// Calls by gRPC-Web.
 #[derive(Clone)]
 pub(crate) struct GrpcWeb {
     service: Translated,
@@ -52,12 +47,8 @@ pub(crate) struct GrpcWeb {
 
 impl GrpcWeb {
     pub(crate) fn new(stack: Stack) -> Self {
-        let read: fn(Request<Body>) -> Request<Body> = |mut request| {
-            let sent = request.extensions_mut().remove().unwrap_or_default();
-            request.map(|body| Body::new(ReadBody { body, sent }))
-        };
         Self {
-            service: GrpcWebLayer::new().layer(stack.map_request(read)),
+            service: GrpcWebLayer::new().layer(stack.map_request(read as fn(_) -> _)),
         }
     }
 
@@ -92,34 +83,16 @@ impl Sent {
 }
 
 /// A request as it was translated. Its size isn't that of what was sent, and errors are the client's where what was sent has none.
-struct ReadBody {
-    body: Body,
-    sent: Sent,
-}
-
-impl http_body::Body for ReadBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(frame.map(|frame| {
-            frame.map_err(|error| {
-                if let Some(broken) = self.sent.0.lock().take() {
-                    return broken;
-                }
-                let message = "the request isn't gRPC-Web: send whole frames, as base64 where the content type says text";
-                StatusBuilder::invalid_argument("GRPC_WEB_MALFORMED", message)
-                    .source(error)
-                    .build()
-            })
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
+fn read(mut request: Request<Body>) -> Request<Body> {
+    let sent: Sent = request.extensions_mut().remove().unwrap_or_default();
+    let malformed = move |error: Status| {
+        sent.0.lock().take().unwrap_or_else(|| {
+            let message =
+                "the request isn't gRPC-Web: send whole frames, as base64 where the content type says text";
+            StatusBuilder::invalid_argument("GRPC_WEB_MALFORMED", message)
+                .source(error)
+                .build()
+        })
+    };
+    request.map(|body| Body::new(StreamBody::new(BodyStream::new(body.map_err(malformed)))))
 }

@@ -14,32 +14,18 @@ use tonic::{Code, Status};
 /// The name of this machine, to itself.
 const LOCALHOST: &str = "localhost";
 
-/// The names that are taken.
+/// The names that are taken besides addresses, `localhost` and what is below it; `None` takes any, where callers say
+/// who they are, which no web page of a stranger can.
 #[derive(Clone, Debug)]
-pub(crate) struct Hosts {
-    /// `None` where callers say who they are, which no web page of a stranger can.
-    known: Option<Vec<String>>,
-}
+pub(crate) struct Hosts(pub(crate) Option<Vec<String>>);
 
 impl Hosts {
-    /// Any name.
-    pub(crate) fn any() -> Self {
-        Self { known: None }
-    }
-
-    /// Addresses, `localhost` and what is below it, and these names.
-    pub(crate) fn named(names: &[String]) -> Self {
-        Self {
-            known: Some(names.to_vec()),
-        }
-    }
-
     /// Refuses a request by another name.
     ///
     /// # Errors
     /// PERMISSION_DENIED, HOST_UNKNOWN.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Status> {
-        let Some(known) = &self.known else {
+        let Some(known) = &self.0 else {
             return Ok(());
         };
         // HTTP/2 has it in the address, HTTP/1.1 in the header, and both may have both. No browser sends neither.
@@ -99,7 +85,7 @@ mod tests {
             request = request.header(HOST, *host);
         }
         let request = request.body(()).expect("a request");
-        Hosts::named(&["Shop.lan".to_owned()]).check(&request).is_ok()
+        Hosts(Some(vec!["Shop.lan".to_owned()])).check(&request).is_ok()
     }
 
     #[test]
@@ -150,7 +136,7 @@ mod tests {
         assert!(!called("/", &["localhost", "evil.example"]));
         assert!(called("/", &[]), "no browser");
         assert!(
-            Hosts::any()
+            Hosts(None)
                 .check(
                     &Request::builder()
                         .uri("http://evil.example/")

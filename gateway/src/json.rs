@@ -6,15 +6,16 @@
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
 //! - `request`, `parameters`: JSON, path and query to a message; `decoded`: what JSON takes in memory.
-//! - `answer`, `events`, `error`: messages, streams and errors to JSON.
+//! - `answer`, `events`: messages and streams to JSON.
 
 use std::sync::Arc;
 
-use http::{Method, Request, Response};
+use http::header::{ACCEPT_ENCODING, ALLOW, HeaderValue};
+use http::{Request, StatusCode};
 use prost_reflect::DescriptorPool;
 use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
-use souk_chassis::server::Stack;
+use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
 use tonic::{Code, Status};
@@ -22,7 +23,6 @@ use tower::ServiceExt as _;
 
 mod answer;
 mod decoded;
-pub(crate) mod error;
 mod events;
 mod parameters;
 mod request;
@@ -34,11 +34,12 @@ pub use route::RouteError;
 pub(crate) use answer::as_json;
 pub(crate) use decoded::check as check_size;
 pub(crate) use request::{is_json, parse};
-pub(crate) use route::{BodyUse, Route, field_path, read_all};
+pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
 use request::{Call, Form};
 
-use crate::answer::{accepted, done, own};
+use crate::answer::error;
+use crate::behind::Behind;
 use crate::one_message::grpc_request;
 
 /// The descriptors of the contract, of the details of errors, and of health.
@@ -52,128 +53,90 @@ pub(crate) fn pool() -> Result<DescriptorPool, RouteError> {
     Ok(pool)
 }
 
-/// What is answered to a request that is no call, and what the stack is told of it.
-struct Refusal {
-    told: Status,
-    response: Response<Body>,
-}
-
 /// All that can be called by HTTP. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Json {
-    stack: Stack,
-    routes: Arc<Vec<Arc<Route>>>,
-    pool: DescriptorPool,
-    bytes_max: usize,
+    behind: Behind,
+    routes: Arc<[Arc<Route>]>,
 }
 
 impl Json {
-    /// Calls of `routes` to `stack`; requests and answers have at most `bytes_max` bytes.
-    pub(crate) fn new(stack: Stack, routes: Vec<Route>, pool: DescriptorPool, bytes_max: usize) -> Self {
-        Self {
-            stack,
-            routes: Arc::new(routes.into_iter().map(Arc::new).collect()),
-            pool,
-            bytes_max,
-        }
+    pub(crate) fn new(behind: Behind, routes: Vec<Route>) -> Self {
+        let routes = routes.into_iter().map(Arc::new).collect();
+        Self { behind, routes }
     }
 
-    /// Answers a request.
     pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
-        match self.find(&request) {
-            Ok(call) => self.forward(call, request),
-            Err(refusal) => {
-                let Refusal { told, response } = *refusal;
-                own(
-                    &self.stack,
-                    &self.pool,
-                    request.into_parts().0,
-                    Some(told),
-                    response,
-                )
-            }
+        let status = match self.find(&request) {
+            Ok(call) => return self.forward(call, request),
+            Err(status) => status,
+        };
+        let mut response = error::response(&self.behind.pool, &status);
+        if status.code() == Code::Unimplemented {
+            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            let methods = HeaderValue::try_from(self.methods(request.uri().path()));
+            response
+                .headers_mut()
+                .extend(methods.map(|methods| (ALLOW, methods)));
         }
+        self.behind.refuse(request, &status, response)
     }
 
     /// The call that a request is, or the refusal of what is none.
-    fn find(&self, request: &Request<Body>) -> Result<Call, Box<Refusal>> {
+    fn find(&self, request: &Request<Body>) -> Result<Call, Box<Status>> {
         let path = request.uri().path();
-        let mut others: Vec<&Method> = Vec::new();
-        for route in self.routes.iter() {
-            let Some(variables) = route.template.matches(path) else {
-                continue;
-            };
-            if route.http != *request.method() {
-                others.push(&route.http);
-                continue;
-            }
-            let form = Form::read(request.headers()).map_err(|status| Box::new(self.refusal(status)))?;
-            let mut variables: Vec<_> = variables
-                .into_iter()
-                .map(|(field, value)| (field.to_owned(), value))
-                .collect();
-            variables.extend(events::resumed(route, request.headers()));
-            return Ok(Call {
-                route: Arc::clone(route),
-                variables,
-                query: request.uri().query().unwrap_or_default().to_owned(),
-                form,
-                bytes_max: self.bytes_max,
-            });
-        }
-        Err(Box::new(self.unknown(request, &others)))
+        let routes = self.routes.iter().filter(|route| route.http == *request.method());
+        let found = routes
+            .into_iter()
+            .find_map(|route| Some((route, route.template.matches(path)?)));
+        let (route, variables) = found.ok_or_else(|| Box::new(self.unknown(request)))?;
+        let mut variables: Vec<_> = variables
+            .into_iter()
+            .map(|(field, value)| (field.to_owned(), value))
+            .collect();
+        variables.extend(events::resumed(route, request.headers()));
+        Ok(Call {
+            route: Arc::clone(route),
+            variables,
+            query: request.uri().query().unwrap_or_default().to_owned(),
+            form: Form::read(request.headers()).map_err(Box::new)?,
+            bytes_max: self.behind.bytes_max,
+        })
+    }
+
+    /// The methods of a path, with commas between them.
+    fn methods(&self, path: &str) -> String {
+        let routes = self.routes.iter();
+        let of_path = routes.filter(|route| route.template.matches(path).is_some());
+        of_path
+            .map(|route| route.http.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// The refusal of a path that there isn't, or not with this method.
-    fn unknown(&self, request: &Request<Body>, others: &[&Method]) -> Refusal {
-        let (method, path) = (request.method(), request.uri().path());
-        if others.is_empty() {
-            let message = format!(
-                "there is no {:?} {path:?}; /openapi.json says what there is",
-                method.as_str()
-            );
-            return self.refusal(StatusBuilder::not_found("PATH_UNKNOWN", message).build());
+    fn unknown(&self, request: &Request<Body>) -> Status {
+        let (method, path) = (request.method().as_str(), request.uri().path());
+        let allowed = self.methods(path);
+        if allowed.is_empty() {
+            let message = format!("there is no {method:?} {path:?}; /openapi.json says what there is");
+            return StatusBuilder::not_found("PATH_UNKNOWN", message).build();
         }
-        let allowed = others
-            .iter()
-            .map(|method| method.as_str())
-            .collect::<Vec<_>>()
-            .join(", ");
-        let message = format!("{path:?} has no {:?}; it has {allowed}", method.as_str());
-        let status = StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message)
+        let message = format!("{path:?} has no {method:?}; it has {allowed}");
+        StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message)
             .metadata("methods", &allowed)
-            .build();
-        Refusal {
-            response: error::allowing(error::response(&self.pool, &status), &allowed),
-            // What doesn't exist here is asked for by its caller, and no fault of the server, as UNIMPLEMENTED would be.
-            told: Status::with_details(
-                Code::InvalidArgument,
-                status.message(),
-                status.details().to_vec().into(),
-            ),
-        }
+            .build()
     }
 
-    fn refusal(&self, told: Status) -> Refusal {
-        Refusal {
-            response: error::response(&self.pool, &told),
-            told,
-        }
-    }
-
-    /// Sends a call on, and writes its answer.
     fn forward(&self, call: Call, request: Request<Body>) -> ResponseFuture {
-        let encoding = accepted(request.headers());
-        let route = Arc::clone(&call.route);
-        let request = match grpc_request(&route.path, request, call, self.bytes_max) {
-            Ok(request) => request,
-            Err(status) => return done(error::response(&self.pool, &status)),
-        };
-        let (stack, pool, bytes_max) = (self.stack.clone(), self.pool.clone(), self.bytes_max);
+        let encoding = Encoding::accepted(request.headers(), &ACCEPT_ENCODING);
+        let (behind, route) = (self.behind.clone(), Arc::clone(&call.route));
+        let request = grpc_request(route.path.clone(), request, call, behind.bytes_max);
         Box::pin(async move {
-            let response = stack.oneshot(request).await?;
+            let response = behind.stack.oneshot(request).await?;
+            let (pool, bytes_max) = (behind.pool, behind.bytes_max);
             Ok(if route.streams() {
-                events::stream(response, &route, &pool, bytes_max)
+                events::stream(response, &route, pool, bytes_max)
             } else {
                 answer::unary(response, route.method.output(), &pool, bytes_max, encoding).await
             })

@@ -11,24 +11,18 @@
 //! that change nothing, and no others: whether those can be repeated is known to their callers.
 //!
 //! # Layout
-//! - [`auth`]: who calls, and whether they may.
-//! - [`backend`]: what the gateway routes to, and which services are whose.
-//! - [`Gateway`]: the front stack over its backends.
-//! - [`config`]: settings and command line.
-//! - [`run`]: the process.
-//! - `balance`: spreads the calls to a backend over its processes.
-//! - `front`: takes other protocols than gRPC to the front stack.
-//! - `grpc_web`: gRPC-Web, for browsers.
-//! - `connect`: the protocol of Connect.
-//! - `json`: JSON over HTTP; `openapi`: the document about it.
-//! - `one_message`, `answer`: bodies and answers of all that isn't gRPC.
-//! - [`origins`]: which web pages may call; `hosts`: by which names.
-//! - `forward`: chooses the backend of a call.
-//! - [`retry`]: repeats safe calls that a backend refused or didn't answer.
-//! - `farewell`: ends streams that outlive a drain.
-//! - `monitor`: follows the health of the backends.
-//! - `probe`: whether they refuse calls that prove no caller.
+//! Modules use those above them alone.
 //! - [`metrics`]: what is measured.
+//! - [`backend`]: what the gateway routes to, and which services are whose.
+//! - `balance`: spreads the calls to a backend over its processes. [`retry`]: repeats safe calls that a backend refused or didn't answer.
+//! - `probe`: whether backends refuse calls that prove no caller. `monitor`: follows their health.
+//! - `farewell`: ends streams that outlive a drain. `forward`: chooses the backend of a call.
+//! - [`auth`]: who calls, and whether they may. [`origins`]: which web pages may call; `hosts`: by which names.
+//! - [`config`]: settings and command line.
+//! - `one_message`, `answer`: bodies and answers of all that isn't gRPC; `behind`: the stack that they go to.
+//! - `json`: JSON over HTTP; `openapi`: the document about it. `connect`: the protocol of Connect. `grpc_web`: gRPC-Web, for browsers.
+//! - `front`: takes other protocols than gRPC to the front stack.
+//! - [`run`]: the process, and the [`Gateway`]: the front stack over its backends.
 //!
 //! # Example
 //! ```no_run
@@ -37,11 +31,9 @@
 //! use souk_gateway::Gateway;
 //!
 //! # async fn demo(order: souk_chassis::server::Stack) -> Result<(), Box<dyn std::error::Error>> {
-//! let backends = Backends {
-//!     order: Some(Target::Local(order)),
-//!     shop: Some(Target::remote("http://127.0.0.1:50052")?),
-//!     media: None,
-//! };
+//! let backends = Backends::default()
+//!     .with("order", Target::Local(order))
+//!     .with("shop", Target::remote("http://127.0.0.1:50052")?);
 //! let stack = Gateway::new(&GatewayConfig::default(), backends)?.stack();
 //! # let _ = stack; Ok(()) }
 //! ```
@@ -50,6 +42,7 @@ mod answer;
 pub mod auth;
 pub mod backend;
 mod balance;
+mod behind;
 pub mod config;
 mod connect;
 mod farewell;

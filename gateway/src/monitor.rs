@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
-use souk_chassis::client::{self, Channel, ClientConfig, ClientError};
+use souk_chassis::client::{self, Channel, ClientError};
+use souk_chassis::config::ClientConfig;
 use souk_chassis::health::Health;
-use souk_chassis::server::Stack;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -40,124 +41,97 @@ pub(crate) fn follow(
     health: &Health,
     stop: &CancellationToken,
 ) -> Result<Watched, ClientError> {
-    let processes: Vec<MonitoredProcess> = match &backend.target {
-        Target::Local(_) => Vec::new(),
-        // Connections for health alone: untraced, since a watch is no call of anybody.
-        Target::Remote(uris) => {
-            let process = |uri| {
-                let channel = client::channel(uri, config)?;
-                let probe = Probe::new(backend.name, uri, channel.clone());
-                let probe = knows_callers.then(|| Arc::new(probe));
-                Ok(MonitoredProcess { channel, probe })
-            };
-            uris.iter().map(process).collect::<Result<_, _>>()?
-        }
+    let processes = match &backend.target {
+        Target::Local(_) => 1,
+        Target::Remote(uris) => uris.len(),
     };
-    let mut served_all = Vec::new();
-    for service in &backend.services {
-        let (serving, seen) = watch::channel(false);
+    let serve = |service: &String| {
+        let (whole, seen) = watch::channel(false);
         health.watch(service.clone(), seen);
-        match &backend.target {
-            Target::Local(stack) => {
+        Arc::new(Served {
+            backend: Arc::clone(&backend.name),
+            service: service.clone(),
+            states: (0..processes).map(|_| AtomicBool::new(false)).collect(),
+            whole,
+        })
+    };
+    let services: Vec<_> = backend.services.iter().map(serve).collect();
+    match &backend.target {
+        Target::Local(stack) => {
+            for served in services.iter().cloned() {
                 // At once, not when the task comes to it: the first check must not find a lie.
-                serving.send_replace(stack.health().is_serving(service) == Some(true));
-                let states = stack.health().subscribe(service);
-                tokio::spawn(stop.clone().run_until_cancelled_owned(relay(states, serving)));
+                served.tell(0, stack.health().is_serving(&served.service) == Some(true));
+                let states = stack.health().subscribe(&served.service);
+                tokio::spawn(stop.clone().run_until_cancelled_owned(relay(states, served)));
             }
-            Target::Remote(_) => {
-                let served = Arc::new(Served {
-                    backend: backend.name,
-                    service: service.clone(),
-                    states: processes.iter().map(|_| AtomicBool::new(false)).collect(),
-                    whole: serving,
-                });
-                served_all.push(Arc::clone(&served));
-                for (index, process) in processes.iter().enumerate() {
-                    let watching = watch_remote(process.clone(), index, Arc::clone(&served));
+        }
+        Target::Remote(uris) => {
+            for (index, uri) in uris.iter().enumerate() {
+                // Connections for health alone: untraced, since a watch is no call of anybody.
+                let channel = client::channel(uri, config)?;
+                let probe = Probe::new(Arc::clone(&backend.name), uri, channel.clone());
+                let probe = knows_callers.then(|| Arc::new(probe));
+                let process = MonitoredProcess { channel, probe };
+                for served in services.iter().cloned() {
+                    let watching = watch_remote(process.clone(), index, served);
                     tokio::spawn(stop.clone().run_until_cancelled_owned(watching));
                 }
             }
         }
     }
-    let states = match &backend.target {
-        Target::Local(stack) => States::Local(stack.clone(), backend.services.clone()),
-        Target::Remote(uris) => States::Remote(uris.len(), served_all),
-    };
     Ok(Watched {
-        backend: backend.name,
-        states,
+        label: of(&backend.name),
+        processes,
+        services,
     })
 }
 
-/// A backend whose health is followed.
 pub(crate) struct Watched {
-    backend: &'static str,
-    states: States,
-}
-
-enum States {
-    /// A stack in this process, and its services.
-    Local(Stack, Vec<String>),
-    /// So many processes, and what they say of each service.
-    Remote(usize, Vec<Arc<Served>>),
+    label: KeyValue,
+    processes: usize,
+    services: Vec<Arc<Served>>,
 }
 
 impl Watched {
-    fn processes(&self) -> usize {
-        match &self.states {
-            States::Local(..) => 1,
-            States::Remote(processes, _) => *processes,
-        }
-    }
-
-    /// Processes that serve all services.
     fn serving(&self) -> usize {
-        match &self.states {
-            States::Local(stack, services) => {
-                let serves = |service: &String| stack.health().is_serving(service) == Some(true);
-                usize::from(services.iter().all(serves))
-            }
-            States::Remote(processes, services) => {
-                let serves = |process: &usize| services.iter().all(|service| service.is_served_by(*process));
-                (0..*processes).filter(serves).count()
-            }
-        }
+        let serves = |process: &usize| self.services.iter().all(|service| service.is_served_by(*process));
+        (0..self.processes).filter(serves).count()
     }
 }
 
-/// What is shown of a backend.
 type Figure = fn(&Watched) -> usize;
 
 /// Shows on `meter` how many processes of each backend there are, and serve.
 pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
     let watched: Arc<[Watched]> = watched.into();
     let figures: [(_, Figure); 2] = [
-        (PROCESSES, Watched::processes),
+        (PROCESSES, |backend| backend.processes),
         (PROCESSES_SERVING, Watched::serving),
     ];
     for (instrument, figure) in figures {
         let watched = Arc::clone(&watched);
         instrument.observe(meter, move |now| {
             for backend in &*watched {
-                now.observe(whole(figure(backend)), &[of(backend.backend)]);
+                now.observe(whole(figure(backend)), std::slice::from_ref(&backend.label));
             }
         });
     }
 }
 
-async fn relay(states: impl Stream<Item = bool>, serving: watch::Sender<bool>) {
+/// Follows the health of a service in this process, whose own log says how it is.
+async fn relay(states: impl Stream<Item = bool>, served: Arc<Served>) {
     let mut states = std::pin::pin!(states);
     while let Some(state) = states.next().await {
-        serving.send_replace(state);
+        served.tell(0, state);
     }
-    serving.send_replace(false);
+    served.tell(0, false);
     // The sender lives on: a service that went away is not serving, but known.
     std::future::pending::<()>().await;
 }
 
 /// A service in all processes of a backend: it is served while one of them serves it.
 struct Served {
-    backend: &'static str,
+    backend: Arc<str>,
     service: String,
     /// Of each process.
     states: Vec<AtomicBool>,
@@ -170,21 +144,23 @@ impl Served {
         state.is_some_and(|state| state.load(Ordering::Relaxed))
     }
 
-    /// Notes what a process says, and a change of the whole if it is one.
-    fn tell(&self, index: usize, now: bool) {
-        let changed = self.whole.send_if_modified(|was| {
+    /// Notes what a process says; is the whole another than before?
+    fn tell(&self, index: usize, now: bool) -> bool {
+        self.whole.send_if_modified(|was| {
             // In here, where one is at a time: the last word is about all words before.
             if let Some(state) = self.states.get(index) {
                 state.store(now, Ordering::Relaxed);
             }
             let now = self.states.iter().any(|state| state.load(Ordering::Relaxed));
-            let changed = *was != now;
-            *was = now;
-            changed
-        });
-        if changed {
-            let (backend, service, serving) = (self.backend, &self.service, *self.whole.borrow());
-            tracing::info!(backend, service, serving, "the health of a backend changed");
+            std::mem::replace(was, now) != now
+        })
+    }
+
+    /// Notes what a process elsewhere says; a change of the whole goes to the log.
+    fn tell_remote(&self, index: usize, now: bool) {
+        if self.tell(index, now) {
+            let (backend, service, serving) = (&self.backend, &self.service, *self.whole.borrow());
+            tracing::info!(%backend, service, serving, "the health of a backend changed");
         }
     }
 }
@@ -201,10 +177,10 @@ async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<Serve
     let mut pause = PAUSE_MIN;
     loop {
         let ended = watch_once(&process, index, &served, &mut pause).await;
-        served.tell(index, false);
+        served.tell_remote(index, false);
         if let Err(status) = ended {
-            let (backend, service) = (served.backend, &served.service);
-            tracing::debug!(backend, service, %status, "the health of a backend can't be followed");
+            let (backend, service) = (&served.backend, &served.service);
+            tracing::debug!(%backend, service, %status, "the health of a backend can't be followed");
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
@@ -236,7 +212,7 @@ async fn watch_once(
             unproven = None;
         }
         *pause = PAUSE_MIN;
-        served.tell(index, serving);
+        served.tell_remote(index, serving);
     }
     Ok(())
 }

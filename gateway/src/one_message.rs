@@ -6,17 +6,17 @@
 use std::error::Error;
 use std::io;
 use std::num::NonZero;
-use std::pin::Pin;
 use std::sync::LazyLock;
-use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
+use futures_util::stream;
 use http::header::{self, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
 use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use souk_chassis::connection_headers::leave_connection;
-use souk_chassis::layers::messages::{Encoding, UnpackError, framed};
+use souk_chassis::layers::messages::framed;
 use souk_chassis::status::StatusBuilder;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
@@ -38,7 +38,7 @@ static LARGE: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
 });
 
 /// Makes the bytes of a body an encoded message.
-pub(crate) trait Read: Send + Unpin + 'static {
+pub(crate) trait Read: Send + 'static {
     /// May the message be larger than the body?
     fn is_compressed(&self) -> bool;
 
@@ -47,22 +47,6 @@ pub(crate) trait Read: Send + Unpin + 'static {
     /// # Errors
     /// What is wrong with it.
     fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status>;
-}
-
-/// See the [module](self).
-struct OneMessage<R> {
-    step: Step<R>,
-    bytes_max: usize,
-}
-
-/// How far it is.
-enum Step<R> {
-    /// Bytes arrive.
-    Arriving(Body, BytesMut, R),
-    /// It is read on a thread of its own.
-    Reading(Pin<Box<dyn Future<Output = Result<Vec<u8>, Status>> + Send>>),
-    /// It was answered.
-    Over,
 }
 
 /// Does the work that so many bytes make: that of many when it is its turn.
@@ -91,58 +75,22 @@ async fn aside<T: Send + 'static>(
     done.await.unwrap_or_else(|error| Err(undone(error.into())))
 }
 
-impl<R> OneMessage<R> {
-    /// The message that `reader` makes of `body`, which has at most `bytes_max` bytes.
-    fn new(body: Body, reader: R, bytes_max: usize) -> Self {
-        Self {
-            step: Step::Arriving(body, BytesMut::new(), reader),
-            bytes_max,
+/// The frame of the one message that `reader` makes of `body`, which has at most `bytes_max` bytes.
+async fn message(mut body: Body, reader: impl Read, bytes_max: usize) -> Result<Frame<Bytes>, Status> {
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let data = frame?.into_data().unwrap_or_default();
+        if data.len() > bytes_max.saturating_sub(read.len()) {
+            return Err(too_large(bytes_max));
         }
+        read.extend_from_slice(&data);
     }
-}
-
-impl<R: Read> http_body::Body for OneMessage<R> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let message = loop {
-            match &mut this.step {
-                Step::Arriving(body, read, _) => match ready!(Pin::new(body).poll_frame(cx)) {
-                    Some(Ok(frame)) => {
-                        let data = frame.into_data().unwrap_or_default();
-                        if data.len() > this.bytes_max.saturating_sub(read.len()) {
-                            break Err(too_large(this.bytes_max));
-                        }
-                        read.extend_from_slice(&data);
-                    }
-                    Some(Err(status)) => break Err(status),
-                    None => {
-                        let Step::Arriving(_, read, reader) = std::mem::replace(&mut this.step, Step::Over)
-                        else {
-                            return Poll::Ready(None);
-                        };
-                        if read.len() <= AT_ONCE_BYTES_MAX && !reader.is_compressed() {
-                            break reader.read(&read);
-                        }
-                        this.step = Step::Reading(Box::pin(aside(move || reader.read(&read))));
-                    }
-                },
-                Step::Reading(reading) => break ready!(reading.as_mut().poll(cx)),
-                Step::Over => return Poll::Ready(None),
-            }
-        };
-        this.step = Step::Over;
-        Poll::Ready(Some(message.map(|message| Frame::data(framed(&message)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self.step, Step::Over)
-    }
+    let message = if read.len() <= AT_ONCE_BYTES_MAX && !reader.is_compressed() {
+        reader.read(&read)?
+    } else {
+        aside(move || reader.read(&read)).await?
+    };
+    Ok(Frame::data(framed(&message)))
 }
 
 /// Headers of a request that are about its form, or about a browser, and not for the service.
@@ -165,61 +113,25 @@ const OF_THE_FORM: [HeaderName; 14] = [
 
 /// `request` as a call by gRPC of `path`, with the message that `reader` makes of its body of at most `bytes_max` bytes.
 /// Headers that aren't about its form go on, as metadata.
-///
-/// # Errors
-/// When `path` is none.
 pub(crate) fn grpc_request(
-    path: &str,
+    path: PathAndQuery,
     request: Request<Body>,
     reader: impl Read,
     bytes_max: usize,
-) -> Result<Request<Body>, Status> {
-    let path = PathAndQuery::try_from(path).map_err(|error| {
-        StatusBuilder::internal("the call has no path in gRPC")
-            .source(error)
-            .build()
-    })?;
+) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
-    leave_connection(&mut parts.headers, parts.version);
+    let headers = &mut parts.headers;
+    leave_connection(headers, parts.version);
     for name in &OF_THE_FORM {
-        parts.headers.remove(name);
+        headers.remove(name);
     }
-    parts
-        .headers
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    parts
-        .headers
-        .insert(header::TE, HeaderValue::from_static("trailers"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
     parts.method = Method::POST;
     parts.uri = Uri::from(path);
     parts.version = Version::HTTP_2;
-    let body = OneMessage::new(body, reader, bytes_max);
-    Ok(Request::from_parts(parts, Body::new(body)))
-}
-
-/// What `body` was before it was compressed. `check` sees its prefixes, as [`Encoding::unpack`] says.
-///
-/// # Errors
-/// INVALID_ARGUMENT when it isn't of that encoding, RESOURCE_EXHAUSTED when it has more than `bytes_max` bytes, and those of `check`.
-pub(crate) fn unpack(
-    encoding: Encoding,
-    body: &[u8],
-    bytes_max: usize,
-    check: impl FnMut(&[u8]) -> Result<(), Status>,
-) -> Result<Bytes, Status> {
-    encoding
-        .unpack(body, bytes_max, check)
-        .map_err(|error| match error {
-            UnpackError::Refused(status) => status,
-            UnpackError::TooLarge => too_large(bytes_max),
-            UnpackError::Malformed(error) => {
-                let name = encoding.name();
-                let message = format!("the body is not {name}: send it plain or compress it again");
-                StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-                    .source(error)
-                    .build()
-            }
-        })
+    let message = stream::once(message(body, reader, bytes_max));
+    Request::from_parts(parts, Body::new(StreamBody::new(message)))
 }
 
 fn too_large(bytes_max: usize) -> Status {

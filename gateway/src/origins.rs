@@ -110,7 +110,6 @@ impl WebConfig {
     }
 }
 
-/// An origin in the settings.
 #[derive(Debug, PartialEq, Eq)]
 enum Pattern {
     Every,

@@ -4,6 +4,7 @@
 //! meets the rows of all. So a gateway that knows its callers has each process refuse a call without a credential before
 //! it counts as serving. The RPC doesn't exist: whatever answers the call, it has no effect.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::CONTENT_TYPE;
@@ -22,9 +23,8 @@ const METHOD: &str = "ProbeWithoutCaller";
 /// Longest time that a process may take to refuse the call.
 const TIMEOUT: &str = "5S";
 
-/// The probe of one process.
 pub(crate) struct Probe {
-    backend: &'static str,
+    backend: Arc<str>,
     address: Uri,
     channel: Channel,
     /// Whether the process was found open, and the log says so.
@@ -32,7 +32,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    pub(crate) fn new(backend: &'static str, address: &Uri, channel: Channel) -> Self {
+    pub(crate) fn new(backend: Arc<str>, address: &Uri, channel: Channel) -> Self {
         Self {
             backend,
             address: address.clone(),
@@ -53,16 +53,16 @@ impl Probe {
             }
             code => code == Code::Unauthenticated && reason(&status).as_deref() == Some(CALLER_UNPROVEN),
         };
-        let (backend, address) = (self.backend, &self.address);
+        let (backend, address) = (&self.backend, &self.address);
         match (refused, self.open.swap(!refused, Ordering::Relaxed)) {
             (false, false) => tracing::error!(
-                backend,
+                %backend,
                 %address,
                 answer = ?status.code(),
                 "this backend answers calls that prove no caller, and so counts as not serving: start it with the gateway's auth.credential_key"
             ),
             (true, true) => {
-                tracing::info!(backend, %address, "this backend refuses calls that prove no caller by now")
+                tracing::info!(%backend, %address, "this backend refuses calls that prove no caller by now")
             }
             _ => {}
         }

@@ -119,7 +119,7 @@ impl Retry {
     }
 
     /// Counts on `meter`, as those of `backend`, the calls that are sent again, and those that the budget keeps from it.
-    pub(crate) fn measured(self, backend: &'static str, meter: &Meter) -> Self {
+    pub(crate) fn measured(self, backend: &Arc<str>, meter: &Meter) -> Self {
         Self {
             retries: Tally::new(&RETRIES, backend, meter),
             refused: Tally::new(&RETRIES_REFUSED, backend, meter),
@@ -133,9 +133,9 @@ impl Retry {
             return self.backend.call(request, None).await.0;
         }
         let (parts, body) = request.into_parts();
-        let kept = match Kept::read(body, self.config.body_bytes_max).await {
-            Kept::Whole(bytes) => bytes,
-            Kept::Longer(body) => {
+        let kept = match keep(body, self.config.body_bytes_max).await {
+            Ok(bytes) => bytes,
+            Err(body) => {
                 let request = Request::from_parts(parts, body);
                 return self.backend.call(request, None).await.0;
             }
@@ -241,43 +241,35 @@ impl Budget {
     }
 }
 
-/// A body that was read to be sent again.
-enum Kept {
-    Whole(Bytes),
-    /// More than may be kept, or it breaks off: as it came and comes.
-    Longer(Body),
-}
-
-impl Kept {
-    /// Reads `body` to its end, or until more than `bytes_max` are there.
-    async fn read(mut body: Body, bytes_max: usize) -> Self {
-        let (mut parts, mut bytes) = (Vec::new(), 0);
-        while bytes <= bytes_max {
-            match body.frame().await {
-                None => {
-                    let whole = <[Bytes; 1]>::try_from(parts);
-                    return Self::Whole(whole.map_or_else(|parts| parts.concat().into(), |[only]| only));
-                }
-                Some(Err(status)) => return Self::longer(parts, stream::iter([Err(status)])),
-                // Requests of gRPC have no trailers.
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        bytes += data.len();
-                        parts.push(data);
-                    }
+/// Reads `body` to its end, to be sent again. What has more than `bytes_max`, or breaks off, stays a body as it came and comes.
+async fn keep(mut body: Body, bytes_max: usize) -> Result<Bytes, Body> {
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    while bytes <= bytes_max {
+        match body.frame().await {
+            None => {
+                let whole = <[Bytes; 1]>::try_from(parts);
+                return Ok(whole.map_or_else(|parts| parts.concat().into(), |[only]| only));
+            }
+            Some(Err(status)) => return Err(behind(parts, stream::iter([Err(status)]))),
+            // Requests of gRPC have no trailers.
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    bytes += data.len();
+                    parts.push(data);
                 }
             }
         }
-        Self::longer(parts, BodyStream::new(body))
     }
+    Err(behind(parts, BodyStream::new(body)))
+}
 
-    fn longer(
-        parts: Vec<Bytes>,
-        rest: impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static,
-    ) -> Self {
-        let parts = stream::iter(parts.into_iter().map(|part| Ok(Frame::data(part))));
-        Self::Longer(Body::new(StreamBody::new(parts.chain(rest))))
-    }
+/// A body of `parts`, and the `rest` behind them.
+fn behind(
+    parts: Vec<Bytes>,
+    rest: impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static,
+) -> Body {
+    let parts = stream::iter(parts.into_iter().map(|part| Ok(Frame::data(part))));
+    Body::new(StreamBody::new(parts.chain(rest)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The gateway itself: its front stack, and its process.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use souk_access::{CredentialKeys, Reloaded};
@@ -12,7 +13,8 @@ use souk_chassis::methods::{DescriptorError, Methods};
 use souk_chassis::private_files::warn_of_readers;
 use souk_chassis::process::{Process, RunError};
 use souk_chassis::reflection::ReflectionError;
-use souk_chassis::server::{self, METER, Services, Stack};
+use souk_chassis::server::{self, Services, Stack};
+use souk_chassis::telemetry::instrument::meter;
 use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +24,7 @@ use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::farewell::Farewell;
 use crate::forward::Forward;
-use crate::front::Front;
+use crate::front::front;
 use crate::json::RouteError;
 use crate::monitor;
 use crate::retry::{Retry, RetryConfig};
@@ -48,14 +50,9 @@ pub enum GatewayError {
     /// Callers can't be known.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// An address can't be used.
-    #[error("backend {backend}")]
-    Backend {
-        /// Its name.
-        backend: &'static str,
-        /// Why not.
-        source: ClientError,
-    },
+    /// The address of a backend, by its name, can't be used.
+    #[error("backend {0}")]
+    Backend(Arc<str>, #[source] ClientError),
 }
 
 /// A gateway over its backends.
@@ -84,7 +81,7 @@ impl Gateway {
         backends: Backends,
         credentials: Option<Reloaded<CredentialKeys>>,
     ) -> Result<Self, GatewayError> {
-        let backends = backends.with_services(FILE_DESCRIPTOR_SET)?;
+        let backends = backends.with_services()?;
         let names: Vec<String> = backends
             .iter()
             .flat_map(|backend| backend.services.clone())
@@ -98,25 +95,20 @@ impl Gateway {
         let guard = GatewayGuard::new(&config.auth, credentials, methods.clone())?;
         let health = Health::new();
         let stop = CancellationToken::new();
-        let meter = opentelemetry::global::meter(METER);
+        let meter = meter();
         let mut watched = Vec::new();
         let mut routes = BTreeMap::new();
         for backend in &backends {
-            let unusable = |source| GatewayError::Backend {
-                backend: backend.name,
-                source,
-            };
-            let clients = backend
-                .target
-                .clients(backend.name, &config.client, &methods)
-                .map_err(unusable)?;
+            let unusable = |error| GatewayError::Backend(Arc::clone(&backend.name), error);
+            let clients = backend.target.clients(&backend.name, &config.client, &methods);
+            let clients = clients.map_err(unusable)?;
             let retry = match &backend.target {
                 // What a stack in this process refuses it refuses for good.
                 Target::Local(_) => RetryConfig::none(),
                 Target::Remote(_) => config.retry.clone(),
             };
-            let balance = Balance::new(clients).measured(backend.name, &meter);
-            let way = Retry::new(balance, methods.clone(), &retry).measured(backend.name, &meter);
+            let balance = Balance::new(clients).measured(&backend.name, &meter);
+            let way = Retry::new(balance, methods.clone(), &retry).measured(&backend.name, &meter);
             routes.extend(
                 backend
                     .services
@@ -141,7 +133,7 @@ impl Gateway {
             .believing(guard.clone())
             .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;
-        let front = Front::new(stack.clone(), config)?;
+        let front = front(stack.clone(), config)?;
         Ok(Self {
             stack: stack.behind(front),
         })

@@ -87,10 +87,6 @@ impl Bounds {
             frequency,
         })
     }
-
-    fn bytes(&self) -> usize {
-        self.blocks.len() * size_of::<Block>()
-    }
 }
 
 /// The bounds that were measured.
@@ -112,11 +108,12 @@ impl BoundsCache {
         }
         let bounds = Arc::new(Bounds::measure(reader, word)?);
         let mut kept = self.0.lock();
-        if kept.bytes + bounds.bytes() > MAX_BYTES {
+        if kept.bytes + bytes(word, &bounds) > MAX_BYTES {
             *kept = Kept::default();
         }
-        kept.bytes += bounds.bytes();
-        kept.words.insert(key, Arc::clone(&bounds));
+        if kept.words.insert(key, Arc::clone(&bounds)).is_none() {
+            kept.bytes += bytes(word, &bounds);
+        }
         Ok(bounds)
     }
 
@@ -129,8 +126,17 @@ impl BoundsCache {
     pub(crate) fn retain(&self, alive: impl Fn(&SegmentId) -> bool) {
         let mut kept = self.0.lock();
         kept.words.retain(|(segment, _), _| alive(segment));
-        kept.bytes = kept.words.values().map(|bounds| bounds.bytes()).sum();
+        kept.bytes = kept
+            .words
+            .iter()
+            .map(|((_, word), bounds)| bytes(word, bounds))
+            .sum();
     }
+}
+
+/// Bytes of a word and its bounds.
+fn bytes(word: &Term, bounds: &Bounds) -> usize {
+    word.len_bytes() + bounds.blocks.len() * size_of::<Block>()
 }
 
 /// The bounds of a word, walked along with its documents.

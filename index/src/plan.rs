@@ -33,8 +33,8 @@
 //! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
 //! | `words` | documents with words of a text, scored; the best of them first |
 //! | `conjunction`, `union` | documents that all, or some, of several clauses match, with exact sums of scores |
-//! | `phrase_score` | scores of exact phrases |
-//! | `paced` | the library's scorers, walked so that the search can stop |
+//! | `phrase_score` | what makes the library's scores those of words |
+//! | `paced` | the library's weights, in the memory of a search |
 //! | `exclusion` | documents that a `must_not` excludes |
 //! | `gathered` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |

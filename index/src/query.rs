@@ -282,7 +282,7 @@ pub enum Query {
     /// A point of the field is inside a box, the boundary included. West of its left side means that the box crosses
     /// the antimeridian. Scores 1.
     GeoBoundingBox {
-        /// The north-western corner.
+        /// The field.
         field: String,
         /// The north-western corner.
         top_left: GeoPoint,

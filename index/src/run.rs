@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tantivy::TantivyError;
@@ -29,6 +29,8 @@ pub(crate) struct Run {
     planned_nodes: AtomicUsize,
     measured: bool,
     failure: Mutex<Option<Error>>,
+    /// Whether a part has left an error: the others have nothing to go on for.
+    left: AtomicBool,
     statistics: Arc<Statistics>,
 }
 
@@ -43,6 +45,7 @@ impl Run {
             planned_nodes: AtomicUsize::new(0),
             measured: false,
             failure: Mutex::new(None),
+            left: AtomicBool::new(false),
             statistics: Arc::default(),
         }
     }
@@ -96,8 +99,11 @@ impl Run {
         })
     }
 
-    /// [`Run::check`] for inside the search library.
+    /// [`Run::check`] for inside the search library. Fails, too, when a part has left an error.
     pub(crate) fn check_inside(&self) -> tantivy::Result<()> {
+        if self.left.load(Ordering::Relaxed) {
+            return Err(TantivyError::InternalError("another part has failed".to_owned()));
+        }
         self.check().map_err(|error| self.give_up(error))
     }
 
@@ -137,8 +143,9 @@ impl Run {
         TantivyError::InternalError(text)
     }
 
-    /// Leaves an error where none can be returned; [`Run::outcome`] tells of it.
+    /// Leaves an error where none can be returned; [`Run::outcome`] tells of it, and the search stops.
     pub(crate) fn leave(&self, doing: &'static str, error: TantivyError) {
+        self.left.store(true, Ordering::Relaxed);
         self.failure
             .lock()
             .get_or_insert_with(|| Error::engine(doing, error));
@@ -163,5 +170,27 @@ impl Run {
             .lock()
             .take()
             .unwrap_or_else(|| Error::engine(doing, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MAX_SEARCH_BYTES;
+
+    #[test]
+    fn a_search_stops_when_a_part_has_left_an_error() {
+        let run = Run::new(Cancellation::none());
+        assert!(run.check_inside().is_ok());
+        let exceeded = run.allowance().take(MAX_SEARCH_BYTES + 1).expect_err("too many");
+        run.leave("testing", exceeded.into());
+        assert!(run.check_inside().is_err());
+        assert!(matches!(
+            run.outcome(),
+            Err(Error::LimitExceeded {
+                limit: "MAX_SEARCH_BYTES",
+                ..
+            })
+        ));
     }
 }

@@ -16,8 +16,9 @@ use tantivy::{BitSet, DocId, DocSet, Searcher, SegmentReader, Term};
 
 use crate::bounds::{Bounds, BoundsCache};
 
-/// Counts of words that are kept.
+/// Counts of words that are kept, and bytes of the words.
 const MAX_WORDS: usize = 65_536;
+const MAX_WORD_BYTES: usize = 8 * 1024 * 1024;
 /// Looking a deleted document up in a word's list costs as much as walking so many entries.
 const ENTRIES_PER_LOOKUP: usize = 32;
 
@@ -48,9 +49,33 @@ pub(crate) struct Statistics {
     /// The texts that deleted documents take away.
     gone: Mutex<HashMap<(State, Field), Texts>>,
     deleted: Mutex<HashMap<State, Arc<Vec<DocId>>>>,
-    /// How many documents have a word.
-    words: Mutex<HashMap<(State, Term), u64>>,
+    words: Mutex<Words>,
     bounds: BoundsCache,
+}
+
+/// How many documents have a word.
+#[derive(Debug, Default)]
+struct Words {
+    counts: HashMap<(State, Term), u64>,
+    bytes: usize,
+}
+
+impl Words {
+    /// Keeps a count; forgets all others where they are too many.
+    fn keep(&mut self, key: (State, Term), count: u64) {
+        let bytes = key.1.len_bytes();
+        if self.counts.len() >= MAX_WORDS || self.bytes + bytes > MAX_WORD_BYTES {
+            *self = Self::default();
+        }
+        if self.counts.insert(key, count).is_none() {
+            self.bytes += bytes;
+        }
+    }
+
+    fn retain(&mut self, current: impl Fn(&State) -> bool) {
+        self.counts.retain(|(state, _), _| current(state));
+        self.bytes = self.counts.keys().map(|(_, word)| word.len_bytes()).sum();
+    }
 }
 
 impl Statistics {
@@ -91,7 +116,7 @@ impl Statistics {
             .retain(|(segment, _), _| states.contains_key(segment));
         self.gone.lock().retain(|(state, _), _| current(state));
         self.deleted.lock().retain(|state, _| current(state));
-        self.words.lock().retain(|(state, _), _| current(state));
+        self.words.lock().retain(current);
         self.bounds.retain(|segment| states.contains_key(segment));
     }
 
@@ -134,7 +159,7 @@ impl Statistics {
             return Ok(u64::from(info.doc_freq));
         };
         let key = (state(reader), word.clone());
-        if let Some(count) = self.words.lock().get(&key) {
+        if let Some(count) = self.words.lock().counts.get(&key) {
             return Ok(*count);
         }
         let deleted = self.deleted(reader);
@@ -162,11 +187,7 @@ impl Statistics {
             gone
         };
         let count = having.saturating_sub(gone) as u64;
-        let mut words = self.words.lock();
-        if words.len() >= MAX_WORDS {
-            words.clear();
-        }
-        words.insert(key, count);
+        self.words.lock().keep(key, count);
         Ok(count)
     }
 
@@ -199,4 +220,29 @@ impl Statistics {
 
 fn state(reader: &SegmentReader) -> State {
     (reader.segment_id(), reader.num_deleted_docs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_words_are_kept_up_to_so_many_and_so_many_bytes() {
+        let state = (SegmentId::generate_random(), 0);
+        let field = Field::from_field_id(0);
+        for (words, length) in [(2 * MAX_WORDS, 8), (300, 60_000)] {
+            let mut kept = Words::default();
+            for nth in 0..words {
+                let word = Term::from_field_text(field, &format!("{nth:0length$}"));
+                kept.keep((state, word.clone()), 1);
+                kept.keep((state, word.clone()), 2);
+                assert_eq!(kept.counts.get(&(state, word)), Some(&2));
+                assert!(kept.counts.len() <= MAX_WORDS && kept.bytes <= MAX_WORD_BYTES);
+            }
+            let bytes: usize = kept.counts.keys().map(|(_, word)| word.len_bytes()).sum();
+            assert_eq!((kept.bytes, bytes > 0), (bytes, true));
+            kept.retain(|_| false);
+            assert_eq!((kept.bytes, kept.counts.len()), (0, 0));
+        }
+    }
 }

@@ -26,6 +26,8 @@ const WITH_LONG: usize = 1_500;
 const OBJECTS: usize = 60;
 /// Words of a text of the same word.
 const SAME_WORDS: usize = 400_000;
+/// Documents with words that are as long as they may be, how many each has, and bytes of each.
+const LONG_WORDS: (usize, usize, usize) = (20, 20, 60_000);
 /// Commits of one document, and what may be held after them beyond what was before: less than a file's name of each.
 const COMMITS: u64 = 500;
 const COMMITS_BYTES: usize = 64 << 10;
@@ -58,6 +60,11 @@ fn index() -> Index {
         }
         if nth == 0 {
             fields = Object::new().with("text", "a ".repeat(SAME_WORDS));
+        }
+        let (documents, words, bytes) = LONG_WORDS;
+        if (1..=documents).contains(&nth) {
+            let word = |own| format!("b y{}{:08} ", "y".repeat(bytes), nth * words + own);
+            fields = Object::new().with("text", (0..words).map(word).collect::<String>());
         }
         Document {
             key: nth.to_be_bytes().to_vec(),
@@ -163,6 +170,13 @@ fn searches() -> Vec<(&'static str, SearchRequest)> {
             search(phrase_prefix(&"a ".repeat(20))),
         ),
         ("a long phrase of one word", search(phrase(&"a ".repeat(20), 0))),
+        ("short phrases of one word", search(any(40, |_| phrase("a a", 0)))),
+        ("long words that begin with a letter", search(phrase_prefix("y"))),
+        (
+            "the same without scores",
+            search(Query::all(vec![Query::not(phrase_prefix("y"))])),
+        ),
+        ("a phrase that ends in long words", search(phrase_prefix("b y"))),
         (
             "the same with a slop",
             search(any(4, |_| phrase(&"a ".repeat(20), 1))),

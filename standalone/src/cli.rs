@@ -17,9 +17,10 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use souk_chassis::args::ServiceArgs;
 use souk_chassis::{private_files, process};
 use souk_gateway::config::GatewayArgs;
+
+use crate::services::Alone;
 
 /// Orders, shops and media: stored, indexed and searched over gRPC.
 ///
@@ -32,7 +33,7 @@ use souk_gateway::config::GatewayArgs;
   souk                                    the demo: everything in one process, with data
   souk serve --data /var/lib/souk         everything in one process, without demo data
   souk order-svc --listen 127.0.0.1:50061 --data order
-  souk gateway --order http://127.0.0.1:50061
+  souk gateway --backend order=http://127.0.0.1:50061
   souk load shops --count 100000 --target http://127.0.0.1:50051
   souk load orders --file orders.ndjson --rejects refused.ndjson"
 )]
@@ -45,14 +46,10 @@ struct Cli {
 enum Command {
     /// Everything in one process; loads demo data at the first start, then serves.
     Demo(demo::DemoArgs),
-    /// Everything in one process: the gateway and the three services.
+    /// Everything in one process: the gateway and all services.
     Serve(serve::ServeArgs),
-    /// Orders, consumers, salespersons and products alone.
-    OrderSvc(ServiceArgs),
-    /// Shops alone.
-    ShopSvc(ServiceArgs),
-    /// Metadata of media alone.
-    MetaSvc(ServiceArgs),
+    #[command(flatten)]
+    Alone(Alone),
     /// The one front door to services in other processes.
     Gateway(GatewayArgs),
     /// Loads rows into a running service: generated ones or your own.
@@ -115,9 +112,7 @@ pub fn main() -> ExitCode {
     {
         Command::Demo(args) => process::main(demo::run(args)),
         Command::Serve(args) => process::main(serve::run(args)),
-        Command::OrderSvc(args) => process::main(souk_order_svc::run(args)),
-        Command::ShopSvc(args) => process::main(souk_shop_svc::run(args)),
-        Command::MetaSvc(args) => process::main(souk_meta_svc::run(args)),
+        Command::Alone(service) => process::main(service.run()),
         Command::Gateway(args) => process::main(souk_gateway::run(args)),
         Command::Load(args) => load::main(&args),
         Command::Bench(args) => bench::main(&args),

@@ -8,6 +8,7 @@
 //! - [`load`]: rows through the services' batch calls: retried, resumable, every refused row named.
 //! - [`dataset`]: what is generated, by name and size, and the whole demo.
 //! - [`mod@bench`]: how fast the parts are, each alone.
+//! - [`services`]: the services of the suite, each registered once.
 //! - `cli`: the command line.
 //!
 //! # Example
@@ -23,5 +24,6 @@ pub mod data;
 pub mod dataset;
 pub mod generate;
 pub mod load;
+pub mod services;
 
 pub use cli::main;

@@ -121,6 +121,19 @@ impl Snapshot {
         rows::multi_get(self, table, keys).await
     }
 
+    /// As many of the first of these rows as have at most `bytes_max` bytes as stored, and one at least: the rows of a page.
+    ///
+    /// # Errors
+    /// As [`Snapshot::multi_get`].
+    pub async fn multi_get_within(
+        &self,
+        table: &Table,
+        keys: &[PrimaryKey],
+        bytes_max: usize,
+    ) -> Result<Vec<Option<Row>>> {
+        rows::multi_get_within(self, table, keys, bytes_max).await
+    }
+
     /// Rows of several tables, together at most [`crate::limits::MAX_MULTI_GET_ROWS`]. There is an answer for each
     /// row, in the order of the tables and keys: what one can't have ([`Error::Corrupt`], or
     /// [`Error::LimitExceeded`] behind [`crate::limits::MAX_BATCH_GET_BYTES`]) takes nothing from the others.

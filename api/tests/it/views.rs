@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use souk_api::Error;
-use souk_engine::EngineError;
+use souk_engine::storage::{Direction, Value};
 use souk_engine::views::{VIEW_AGE_MAX, VIEWS_MAX};
+use souk_engine::{EngineError, ListQuery};
 use souk_proto::search::v1 as pb;
 
 use crate::note::{self, Note};
@@ -43,6 +44,79 @@ async fn fill(notes: &souk_api::Resources<Note>) -> i64 {
         .await
         .expect("created")
         .sequence
+}
+
+/// 1,000 rows of such size would be hundreds of megabytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_end_before_their_rows_are_too_many_bytes() {
+    const NOTES: i64 = 14;
+    const BYTES: usize = 700_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let mut sequence = 0;
+    for rank in 0..NOTES {
+        let mut large = Note::new(&format!("n{rank:02}"), "ada", rank);
+        large.text = " ".repeat(BYTES) + &large.text;
+        let created = notes.create_batch(vec![large], None, true).await;
+        sequence = created.expect("created").sequence;
+    }
+    // A view of its own for each page, one for all, and a list.
+    let mut pages = Vec::new();
+    for keep_view in [None, keeping()] {
+        let mut search = pb::Search {
+            page_size: 1_000,
+            keep_view,
+            ..search(sequence)
+        };
+        let mut found = Vec::new();
+        loop {
+            let page = notes
+                .search(Some(search.clone()), "search")
+                .await
+                .expect("a page");
+            assert!(page.hits.len() * BYTES <= 4 << 20, "{} hits", page.hits.len());
+            found.push(page.hits.into_iter().map(|hit| hit.id).collect::<Vec<_>>());
+            search.page_token = page.next_page_token;
+            if search.page_token.is_empty() {
+                break;
+            }
+        }
+        pages.push(found);
+    }
+    let collection = engine.collection::<Note>().expect("the table is declared");
+    let mut listed = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let query = ListQuery {
+            index: "by_author",
+            prefix: &[Value::from("ada")],
+            direction: Direction::Forward,
+            page_size: 1_000,
+            page_token: &page_token,
+            min_sequence: 0,
+        };
+        let page = collection.list_by(query).await.expect("a page");
+        listed.push(
+            page.items
+                .into_iter()
+                .map(|note| note.resource.id)
+                .collect::<Vec<_>>(),
+        );
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    pages.push(listed);
+    for pages in pages {
+        let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [5, 5, 4]);
+        let mut all = pages.concat();
+        all.sort_unstable();
+        let expected: Vec<_> = (0..NOTES).map(|rank| format!("n{rank:02}")).collect();
+        assert_eq!(all, expected);
+    }
+    note::close(engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,33 @@
 use clap::Parser;
+use serde::{Deserialize, Serialize};
 
 use super::*;
+use crate::config::{Problems, ServerConfig};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ServiceConfig {
+    data: PathBuf,
+    server: ServerConfig,
+}
+
+impl Default for ServiceConfig {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::from("souk-data"),
+            server: ServerConfig::default(),
+        }
+    }
+}
+
+impl Config for ServiceConfig {
+    fn check(&self, problems: &mut Problems) {
+        if self.data.as_os_str().is_empty() {
+            problems.push("data", "must be a folder");
+        }
+        self.server.check("server", problems);
+    }
+}
 
 #[derive(Parser)]
 struct Command {

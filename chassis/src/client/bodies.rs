@@ -7,14 +7,14 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::Reason;
-use http_body::Frame;
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::channel::unavailable;
-use crate::layers::outcome;
+use super::error::unavailable;
+use crate::layers::PollFrame;
+use crate::status::trailers;
 
 /// The body of a request. It is cancelled when nobody wants the answer any more.
 #[derive(Debug)]
@@ -57,13 +57,9 @@ impl Wanted {
 
 impl http_body::Body for Upload {
     type Data = Bytes;
-    /// What the server is told.
     type Error = h2::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame<h2::Error> {
         let this = &mut *self;
         if Pin::new(&mut this.unwanted).poll(cx).is_ready() {
             return Poll::Ready(Some(Err(Reason::CANCEL.into())));
@@ -108,10 +104,7 @@ impl http_body::Body for Answer {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -120,9 +113,9 @@ impl http_body::Body for Answer {
         let frame = match frame {
             Some(Ok(frame)) if frame.is_data() => return Poll::Ready(Some(Ok(frame))),
             Some(Ok(trailers)) => Ok(trailers),
-            Some(Err(error)) => outcome::trailers(&broke_off().source(error).build()),
+            Some(Err(error)) => trailers(broke_off().source(error)),
             // A call ends with trailers, and hyper doesn't tell of all resets.
-            None => outcome::trailers(&broke_off().build()),
+            None => trailers(broke_off()),
         };
         self.ended = true;
         Poll::Ready(Some(frame))

@@ -16,9 +16,10 @@ use tower::Service;
 
 use super::bodies::{Answer, Upload};
 use super::connection::KeepAlive;
-use super::dial::Dial;
+use super::error::{CallError, ClientError, unavailable};
 use super::line::Lines;
-use super::{ClientConfig, ClientError, RETRY_AFTER};
+use super::way::Way;
+use crate::config::ClientConfig;
 use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
 use crate::status::StatusBuilder;
@@ -32,20 +33,6 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("souk/", env!("CARGO
 /// The one thing that `te` may say in HTTP/2, and that gRPC wants it to.
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 
-/// Why a call has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// The server gave none, as far as is known.
-    #[error("no answer")]
-    NoAnswer(#[source] Status),
-    /// The call's time was over before, which says nothing of the server: it may have been short.
-    #[error("no answer in time")]
-    Late(#[source] Status),
-    /// The request broke off: its sender has failed, not the server.
-    #[error("the request broke off")]
-    Request(#[source] Status),
-}
-
 /// The way to one process, with nothing around it: untraced, and without the deadline of the call that is served. It connects at the first
 /// call, and again whenever the connection was lost or its server asked for another one; calls that were sent end where they are. A call ends
 /// after the time in its `grpc-timeout` at the latest, if no answer has begun. Clones share the connection, of which each
@@ -53,13 +40,11 @@ pub enum CallError {
 #[derive(Clone, Debug)]
 pub struct Channel(Arc<Peer>);
 
-/// Who is called.
 #[derive(Debug)]
 struct Peer {
     lines: Lines,
     scheme: Scheme,
     authority: Authority,
-    /// As errors name it.
     backend: Arc<str>,
 }
 
@@ -69,19 +54,18 @@ impl Channel {
     /// # Errors
     /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
     pub fn new(backend: &str, uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
-        let dial = Dial::new(uri, config)?;
-        let parts = uri.clone().into_parts();
-        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(ClientError::Address { uri: uri.to_string() });
+        let way = Way::new(uri, config)?;
+        let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
+            return Err(ClientError::Address(uri.to_string()));
         };
         let keepalive = KeepAlive {
             interval: config.keepalive_interval,
             timeout: config.keepalive_timeout,
         };
         Ok(Self(Arc::new(Peer {
-            lines: Lines::new(dial, config.connect_timeout, keepalive),
-            scheme,
-            authority,
+            lines: Lines::new(&way, config.connect_timeout, keepalive),
+            scheme: scheme.clone(),
+            authority: authority.clone(),
             backend: backend.into(),
         })))
     }
@@ -128,10 +112,7 @@ impl Peer {
         loop {
             let connection = line.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
-            let under_way = connection.begin();
-            let answered = connection.send(request).await;
-            drop(under_way);
-            let mut error = match answered {
+            let mut error = match connection.send(request).await {
                 Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
                 Ok(answer) => {
                     let body = |body| Body::new(Answer::new(body, Arc::clone(&self.backend), wanted));
@@ -154,7 +135,6 @@ impl Peer {
         }
     }
 
-    /// The head of a request as it is sent.
     fn head(&self, from: Parts) -> Result<Request<()>, Status> {
         let mut uri = from.uri.into_parts();
         uri.scheme = Some(self.scheme.clone());
@@ -192,13 +172,6 @@ fn fit(headers: &mut HeaderMap, version: Version) {
     if !headers.contains_key(USER_AGENT) {
         headers.insert(USER_AGENT, AGENT);
     }
-}
-
-/// UNAVAILABLE: what a backend did `how`.
-pub(super) fn unavailable(backend: &str, how: &str) -> StatusBuilder {
-    let message = format!("backend {backend} {how}; retry with backoff");
-    let status = StatusBuilder::unavailable("BACKEND_UNAVAILABLE", message);
-    status.metadata("backend", backend).retry_after(RETRY_AFTER)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
@@ -13,9 +14,10 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::TaskTracker;
 
 use super::bodies::Upload;
-use crate::gather::{Calls, Gather, UnderWay};
+use crate::gather::Gather;
 
 /// Bytes of one answer that may be on the way. Enough for 500 MB a second over half a millisecond of network, and a caller that reads slowly
 /// has no more than that kept here.
@@ -25,12 +27,10 @@ const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 /// answers of one would hold back those of all others. What is kept is bounded by the number of calls, each with its window.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
-/// When a connection is given up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeepAlive {
     /// Silence after which the server is pinged, also while idle.
     pub(super) interval: Duration,
-    /// Time for its answer.
     pub(super) timeout: Duration,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct KeepAlive {
 #[derive(Debug)]
 pub(super) struct Connection {
     sender: SendRequest<Upload>,
-    calls: Calls,
+    calls: TaskTracker,
 }
 
 impl Connection {
@@ -50,8 +50,12 @@ impl Connection {
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let calls = Calls::default();
-        let (sender, connection) = Builder::new(Tasks::new(calls.clone()))
+        let calls = TaskTracker::new();
+        let tasks = Tasks {
+            calls: calls.clone(),
+            begun: Arc::default(),
+        };
+        let (sender, connection) = Builder::new(tasks)
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -77,29 +81,18 @@ impl Connection {
         &self,
         request: Request<Upload>,
     ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Upload>>>> + use<> {
-        self.sender.clone().try_send_request(request)
-    }
-
-    /// Counts a call that is sent on it, until its answer begins.
-    pub(super) fn begin(&self) -> UnderWay {
-        self.calls.begin()
+        // It counts until its answer begins.
+        let under_way = self.calls.token();
+        let answer = self.sender.clone().try_send_request(request);
+        answer.inspect(move |_| drop(under_way))
     }
 }
 
 /// Spawns the tasks of a connection. The first is the one that moves its bytes.
 #[derive(Clone, Debug)]
 struct Tasks {
-    calls: Calls,
+    calls: TaskTracker,
     begun: Arc<AtomicBool>,
-}
-
-impl Tasks {
-    fn new(calls: Calls) -> Self {
-        Self {
-            calls,
-            begun: Arc::default(),
-        }
-    }
 }
 
 impl<F> Executor<F> for Tasks

@@ -1,7 +1,6 @@
 //! The way to one process: a connection that is made when it is first wanted, and anew after it was lost.
 
-use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -9,25 +8,8 @@ use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
 use super::connection::{Connection, KeepAlive};
-use super::dial::Dial;
+use super::way::{ConnectError, Way};
 use crate::workers::{self, WORKERS_MAX};
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectError {
-    /// Nobody answers, or not who should.
-    #[error("no connection")]
-    Dial(#[source] io::Error),
-    /// Nobody has answered in time.
-    #[error("no connection in {0:?}")]
-    Late(Duration),
-    /// It was lost as it began.
-    #[error("no HTTP/2")]
-    Http2(#[source] hyper::Error),
-    /// Whoever was to make it is gone.
-    #[error("nobody makes the connection any more")]
-    Abandoned,
-}
 
 /// How an attempt ended, for all who wait for it.
 type Attempted = Result<Arc<Connection>, Arc<ConnectError>>;
@@ -36,55 +18,41 @@ type Attempted = Result<Arc<Connection>, Arc<ConnectError>>;
 #[derive(Debug)]
 pub(super) struct Lines {
     shared: Arc<Line>,
-    /// Of the workers, as they first call.
-    own: Box<[OnceLock<Arc<Line>>]>,
+    own: Box<[Arc<Line>]>,
 }
 
-impl Lines {
-    pub(super) fn new(dial: Dial, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
-        Self {
-            shared: Line::new(dial, connect_timeout, keepalive),
-            own: (0..WORKERS_MAX).map(|_| OnceLock::new()).collect(),
-        }
-    }
-
-    /// The line of this thread.
-    pub(super) fn own(&self) -> &Arc<Line> {
-        let own = workers::current().and_then(|worker| self.own.get(worker));
-        own.map_or(&self.shared, |own| {
-            own.get_or_init(|| {
-                let Line {
-                    dial,
-                    connect_timeout,
-                    keepalive,
-                    ..
-                } = &*self.shared;
-                Line::new(dial.clone(), *connect_timeout, *keepalive)
-            })
-        })
-    }
-}
-
-/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Line {
-    dial: Dial,
+    way: Way,
     connect_timeout: Duration,
     keepalive: KeepAlive,
     /// The last, under way or done; `None` when a call should make another.
     attempt: Mutex<Option<Shared<BoxFuture<'static, Attempted>>>>,
 }
 
-impl Line {
-    fn new(dial: Dial, connect_timeout: Duration, keepalive: KeepAlive) -> Arc<Self> {
-        Arc::new(Self {
-            dial,
-            connect_timeout,
-            keepalive,
-            attempt: Mutex::default(),
-        })
+impl Lines {
+    pub(super) fn new(way: &Way, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
+        let line = || {
+            Arc::new(Line {
+                way: way.clone(),
+                connect_timeout,
+                keepalive,
+                attempt: Mutex::default(),
+            })
+        };
+        Self {
+            shared: line(),
+            own: (0..WORKERS_MAX).map(|_| line()).collect(),
+        }
     }
 
+    pub(super) fn own(&self) -> &Arc<Line> {
+        let own = workers::current().and_then(|worker| self.own.get(worker));
+        own.unwrap_or(&self.shared)
+    }
+}
+
+impl Line {
     /// The connection there is, or the next: those who ask while it is made share one attempt, which goes on without them.
     ///
     /// # Errors
@@ -98,7 +66,6 @@ impl Line {
         attempted
     }
 
-    /// Takes note that `connection` takes no more calls.
     pub(super) fn lost(&self, connection: &Arc<Connection>) {
         let is_its = |attempted: &Attempted| matches!(attempted, Ok(up) if Arc::ptr_eq(up, connection));
         self.forget(|current| current.peek().is_some_and(is_its));
@@ -112,9 +79,9 @@ impl Line {
     }
 
     fn begin(self: &Arc<Self>) -> Shared<BoxFuture<'static, Attempted>> {
-        let (dial, time, keepalive) = (self.dial.clone(), self.connect_timeout, self.keepalive);
+        let (way, time, keepalive) = (self.way.clone(), self.connect_timeout, self.keepalive);
         let attempt = tokio::spawn(async move {
-            let opened = tokio::time::timeout(time, dial.open(keepalive)).await;
+            let opened = tokio::time::timeout(time, way.open(keepalive)).await;
             opened.unwrap_or(Err(ConnectError::Late(time)))
         });
         let attempt = attempt.map(|done| done.unwrap_or(Err(ConnectError::Abandoned)));

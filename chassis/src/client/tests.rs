@@ -1,3 +1,7 @@
+pub(super) mod stage;
+
+use std::time::Duration;
+
 use http::HeaderMap;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -15,6 +19,7 @@ fn telling() -> Client {
         }
         std::future::ready(response)
     });
+    let inner = service_fn(move |request| inner.answer(request));
     Client::local(inner, "order", methods())
 }
 

@@ -1,13 +1,12 @@
 //! Reads settings from their sources, names the origin of each problem, and reports all of them at once.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Config, tree};
+use super::Config;
 
-/// Prefix of the variables that set something.
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
@@ -31,7 +30,6 @@ const RESERVED: [&str; 17] = [
     "SOUK_CLIENT_TOOLS",
 ];
 
-/// Most bytes of a settings file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// One thing that is wrong with the settings.
@@ -93,6 +91,13 @@ impl Problems {
         });
     }
 
+    /// Notes those settings below `path` that are zero and must not be.
+    pub(super) fn push_zeros(&mut self, path: &str, settings: &[(&str, bool)]) {
+        for (name, _) in settings.iter().filter(|(_, is_zero)| *is_zero) {
+            self.push(&format!("{path}.{name}"), "must be more than zero");
+        }
+    }
+
     fn push_from(&mut self, origin: &str, path: &str, message: impl Into<String>) {
         self.list.push(Problem {
             path: path.to_owned(),
@@ -144,7 +149,6 @@ struct Setting {
     given: Given,
 }
 
-/// How a source gives its values.
 enum Given {
     /// Typed, from a file.
     Typed(Value),
@@ -156,17 +160,12 @@ enum Given {
 #[derive(Debug, Default)]
 #[must_use = "a loader does nothing until load()"]
 pub struct Loader {
-    files: Vec<Source>,
+    /// Names and texts, or why they can't be read.
+    files: Vec<(String, Result<String, String>)>,
     environment: Vec<(String, String)>,
     overrides: Vec<String>,
     /// Flag, path and value.
-    flags: Vec<(&'static str, &'static str, String)>,
-}
-
-#[derive(Debug)]
-enum Source {
-    Path(PathBuf),
-    Text { name: String, text: String },
+    flags: Vec<(&'static str, String, String)>,
 }
 
 impl Loader {
@@ -176,17 +175,14 @@ impl Loader {
     }
 
     /// A TOML file. It must exist.
-    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.files.push(Source::Path(path.into()));
+    pub fn file(mut self, path: &Path) -> Self {
+        self.files.push((path.display().to_string(), read(path)));
         self
     }
 
     /// TOML text under the name that errors show.
     pub fn file_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
-        self.files.push(Source::Text {
-            name: name.into(),
-            text: text.into(),
-        });
+        self.files.push((name.into(), Ok(text.into())));
         self
     }
 
@@ -198,10 +194,7 @@ impl Loader {
 
     /// The variables of this process; those that aren't Unicode are passed over.
     pub fn process_environment(self) -> Self {
-        let variables: Vec<_> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        self.environment(variables)
+        self.environment(process_environment())
     }
 
     /// Overrides as `key=value`, as in `server.listen=0.0.0.0:50051`.
@@ -211,9 +204,20 @@ impl Loader {
     }
 
     /// The value of a command-line flag for the setting at `path`, if it was given: `--listen` for `server.listen`.
-    pub fn flag(mut self, flag: &'static str, path: &'static str, value: Option<String>) -> Self {
-        self.flags.extend(value.map(|value| (flag, path, value)));
+    pub fn flag(
+        mut self,
+        flag: &'static str,
+        path: impl Into<String>,
+        value: &Option<impl ToString>,
+    ) -> Self {
+        let value = value.as_ref().map(|value| (flag, path.into(), value.to_string()));
+        self.flags.extend(value);
         self
+    }
+
+    /// A flag that turns the setting at `path` on, if it was given.
+    pub fn switch(self, flag: &'static str, path: &str, is_on: bool) -> Self {
+        self.flag(flag, path, &is_on.then_some(true))
     }
 
     /// The settings: defaults, then files, then environment, then overrides, then flags.
@@ -236,7 +240,7 @@ impl Loader {
             let name = path.join(".");
             match accept::<C>(&defaults, &path, given) {
                 Ok(value) => {
-                    *tree::at(&mut merged, &path) = value;
+                    *at(&mut merged, &path) = value;
                     problems.origins.push((name, origin));
                 }
                 Err(message) => problems.push_from(&origin, &name, message),
@@ -259,25 +263,20 @@ impl Loader {
         }
     }
 
-    /// What all sources set, in their order.
     fn settings(self, problems: &mut Problems) -> Vec<Setting> {
         let mut settings = Vec::new();
-        for source in self.files {
-            let (name, text) = match source {
-                Source::Text { name, text } => (name, Ok(text)),
-                Source::Path(path) => (path.display().to_string(), read(&path)),
-            };
+        for (name, text) in self.files {
             let table = text.and_then(|text| {
                 let table: toml::Table =
                     toml::from_str(&text).map_err(|error| format!("is not TOML: {error}"))?;
                 serde_json::to_value(table).map_err(|error| error.to_string())
             });
             match table {
-                Ok(table) if table.as_object().is_some_and(serde_json::Map::is_empty) => {}
+                Ok(table) if table.as_object().is_some_and(Map::is_empty) => {}
                 Ok(table) => {
-                    let mut leaves = Vec::new();
-                    tree::leaves(&[], table, &mut leaves);
-                    settings.extend(leaves.into_iter().map(|(path, value)| Setting {
+                    let mut found = Vec::new();
+                    leaves(&[], table, &mut found);
+                    settings.extend(found.into_iter().map(|(path, value)| Setting {
                         path,
                         origin: name.clone(),
                         given: Given::Typed(value),
@@ -320,8 +319,14 @@ impl Loader {
     }
 }
 
+/// The variables of this process; those that aren't Unicode are passed over.
+pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
 /// The text of a settings file, refused when it is too big to be one.
-fn read(path: &std::path::Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path)
         .map_err(|error| format!("can't be read: {error}"))?
         .len();
@@ -338,11 +343,11 @@ fn accept<C: Config>(defaults: &Value, path: &[String], given: Given) -> Result<
     let mut tree = defaults.clone();
     let readings = match given {
         Given::Typed(value) => vec![value],
-        Given::Text(text) => readings(tree::at(&mut tree, path), text),
+        Given::Text(text) => readings(at(&mut tree, path), text),
     };
     let mut first_problem = String::new();
     for value in readings {
-        *tree::at(&mut tree, path) = value.clone();
+        *at(&mut tree, path) = value.clone();
         match serde_json::from_value::<C>(tree.clone()) {
             Ok(_) => return Ok(value),
             Err(error) if first_problem.is_empty() => first_problem = explain(&error),
@@ -379,4 +384,26 @@ fn readings(default: &Value, text: String) -> Vec<Value> {
         .and_then(|mut table| table.remove("value"))
         .and_then(|value| serde_json::to_value(value).ok());
     toml.into_iter().chain([Value::String(text)]).collect()
+}
+
+/// The value at `path`, made if there is none, in the place of what is no table on the way there.
+fn at<'a>(tree: &'a mut Value, path: &[String]) -> &'a mut Value {
+    path.iter().fold(tree, |node, key| {
+        if !node.is_object() {
+            *node = Value::Object(Map::new());
+        }
+        &mut node[key]
+    })
+}
+
+/// Adds every path of `tree` that ends in something other than a filled table, behind `path`, with its value.
+fn leaves(path: &[String], tree: Value, out: &mut Vec<(Vec<String>, Value)>) {
+    match tree {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                leaves(&[path, &[key]].concat(), value, out);
+            }
+        }
+        leaf => out.push((path.to_vec(), leaf)),
+    }
 }

@@ -22,18 +22,11 @@ impl RateConfig {
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub(super) fn check(&self, path: &str, problems: &mut Problems) {
         let pairs = [
-            ("burst", self.burst, self.calls_per_second, "calls_per_second"),
-            (
-                "caller_burst",
-                self.caller_burst,
-                self.caller_calls_per_second,
-                "caller_calls_per_second",
-            ),
+            ("burst", self.burst, self.calls_per_second),
+            ("caller_burst", self.caller_burst, self.caller_calls_per_second),
         ];
-        for (name, _, _, rate) in pairs
-            .iter()
-            .filter(|(_, burst, rate, _)| *burst > 0 && *rate == 0)
-        {
+        for (name, _, _) in pairs.iter().filter(|(_, burst, rate)| *burst > 0 && *rate == 0) {
+            let rate = name.replace("burst", "calls_per_second");
             problems.push(&format!("{path}.{name}"), format!("does nothing without {rate}"));
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration, exposure};
+use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration};
 use crate::workers::{self, WORKERS_MAX};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
@@ -141,7 +141,7 @@ impl ServerConfig {
             let range = format!("must be {MESSAGE_BYTES_FLOOR} to {MESSAGE_BYTES_CEILING} bytes");
             problems.push(&format!("{path}.message_bytes_max"), range);
         }
-        let positive = [
+        let zero = [
             ("concurrency_max", self.concurrency_max == 0),
             ("connections_max", self.connections_max == 0),
             (
@@ -164,9 +164,7 @@ impl ServerConfig {
             ("http2.overhead_frames_max", self.http2.overhead_frames_max == 0),
             ("http2.send_buffer_bytes", self.http2.send_buffer_bytes == 0),
         ];
-        for (name, _) in positive.iter().filter(|(_, zero)| *zero) {
-            problems.push(&format!("{path}.{name}"), "must be more than zero");
-        }
+        problems.push_zeros(path, &zero);
         if self.workers > WORKERS_MAX {
             problems.push(
                 &format!("{path}.workers"),
@@ -189,7 +187,14 @@ impl ServerConfig {
         self.rate.check(&format!("{path}.rate"), problems);
         self.connection.check(&format!("{path}.connection"), problems);
         self.tls.check(&format!("{path}.tls"), problems);
-        exposure::check(self, path, problems);
+        // Within a machine, whoever can connect can usually read the memory too. Beyond it, what isn't protected must be asked for by name, so
+        // that nobody opens a server to a network by an address alone.
+        let is_exposed = !self.listen.ip().to_canonical().is_loopback();
+        if is_exposed && !self.tls.is_on() && !self.allow_plaintext {
+            let message = "other machines can reach it, and there is no TLS: name a certificate and its key (--tls-cert, --tls-key), \
+                           listen on 127.0.0.1, or say --allow-plaintext where the network itself is trusted";
+            problems.push(&format!("{path}.listen"), message);
+        }
     }
 }
 

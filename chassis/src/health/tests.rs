@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use tonic::Code;
 
@@ -15,6 +17,14 @@ async fn check(health: &Health, service: &str) -> Result<ServingStatus, Status> 
     Ok(answer.get_ref().status())
 }
 
+/// Has a service that is always so.
+fn always(health: &Health, service: impl Into<String>, is_serving: bool) {
+    let (serving, seen) = watch::channel(is_serving);
+    health.watch(service, seen);
+    // Nobody takes it back.
+    std::mem::forget(serving);
+}
+
 #[tokio::test]
 async fn the_whole_serves_while_all_services_do() {
     let health = Health::new();
@@ -24,7 +34,7 @@ async fn the_whole_serves_while_all_services_do() {
     );
     let (orders, seen) = watch::channel(true);
     health.watch("souk.Orders", seen);
-    health.probe("souk.Shops", || true);
+    always(&health, "souk.Shops", true);
     assert_eq!(check(&health, "").await.expect("known"), ServingStatus::Serving);
     orders.send_replace(false);
     assert_eq!(
@@ -63,7 +73,7 @@ async fn an_unknown_service_is_an_error_to_check_and_a_state_to_watch() {
     let state = states.next().await.expect("a state").expect("no error");
     assert_eq!(state.status(), ServingStatus::ServiceUnknown);
     // It stays open, and nothing is kept of the name: that is of nobody even when there is such a service.
-    health.probe("souk.Nobody", || true);
+    always(&health, "souk.Nobody", true);
     assert!(states.next().now_or_never().is_none());
     health.drain();
     assert!(states.next().await.is_none());
@@ -125,34 +135,26 @@ async fn a_watch_tells_each_change_once_and_ends_with_the_drain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_is_asked_again_and_a_lost_sender_is_no_busy_loop() {
+async fn a_watch_hears_of_services_that_come_and_of_senders_that_go_and_is_no_busy_loop() {
     let health = Health::new();
-    let probes = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let counted = Arc::clone(&probes);
-    health.probe("souk.Shops", move || {
-        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 5
-    });
-    let (lost, seen) = watch::channel(true);
-    let mut states = Box::pin(health.subscribe("souk.Shops"));
-    assert_eq!(states.next().await, Some(true));
-    let started = tokio::time::Instant::now();
-    assert_eq!(states.next().await, Some(false));
-    // Of the five good answers one was given before, and one at once after that.
-    assert_eq!(started.elapsed(), PROBE_INTERVAL * 4);
-
+    let mut whole = Box::pin(health.subscribe(""));
+    assert_eq!(whole.next().await, Some(true), "of nothing");
+    let (serving, seen) = watch::channel(false);
     health.watch("souk.Shops", seen);
-    assert_eq!(states.next().await, Some(true));
-    drop(lost);
-    assert_eq!(states.next().await, Some(false));
-    let asked = tokio::time::timeout(PROBE_INTERVAL * 100, states.next()).await;
-    assert!(asked.is_err(), "it stays so");
+    assert_eq!(whole.next().await, Some(false));
+    serving.send_replace(true);
+    assert_eq!(whole.next().await, Some(true));
+    drop(serving);
+    assert_eq!(whole.next().await, Some(false));
+    let next = tokio::time::timeout(Duration::from_secs(100), whole.next()).await;
+    assert!(next.is_err(), "it stays so");
 }
 
 #[tokio::test]
 async fn a_list_tells_of_every_service_and_the_whole() {
     let health = Health::new();
-    health.probe("souk.Orders", || false);
-    health.probe("souk.Shops", || true);
+    always(&health, "souk.Orders", false);
+    always(&health, "souk.Shops", true);
     let list = || async {
         let answer = Endpoint::new(health.clone())
             .list(Request::new(HealthListRequest {}))
@@ -170,13 +172,13 @@ async fn a_list_tells_of_every_service_and_the_whole() {
         expected.map(|(name, status)| (name.to_owned(), status))
     );
     for nth in 0..MAX_LISTED_SERVICES - 2 {
-        health.probe(format!("souk.Another{nth}"), || true);
+        always(&health, format!("souk.Another{nth}"), true);
     }
     assert_eq!(
         list().await.expect("as many as may be").len(),
         MAX_LISTED_SERVICES + 1
     );
-    health.probe("souk.OneMore", || true);
+    always(&health, "souk.OneMore", true);
     let status = list().await.expect_err("too many");
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(

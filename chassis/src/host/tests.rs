@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tonic::Code;
 
@@ -19,11 +20,11 @@ impl Events {
 }
 
 async fn listener() -> Listener {
-    Listener::plain(
-        server::bind(([127, 0, 0, 1], 0).into())
-            .await
-            .expect("a free port"),
-    )
+    let config = ServerConfig {
+        listen: ([127, 0, 0, 1], 0).into(),
+        ..ServerConfig::default()
+    };
+    Listener::bind(&config).await.expect("a free port")
 }
 
 #[tokio::test]

@@ -13,12 +13,11 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Layer;
 
-use super::caller::CallerKey;
 use super::rate::RateLayer;
 use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, refuse};
-use crate::ends::Ends;
+use crate::callers::CallerKey;
+use crate::ends::{Ends, Standing};
 use crate::health;
-use crate::server::Standing;
 
 /// Decides who is let in.
 pub trait Admit: fmt::Debug + Send + Sync + 'static {
@@ -29,17 +28,11 @@ pub trait Admit: fmt::Debug + Send + Sync + 'static {
 /// What a call that is let in comes to.
 pub struct Next<'a>(&'a AnyService);
 
-impl fmt::Debug for Next<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Next")
-    }
-}
-
 impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
-        if let Some(ends) = request.extensions().get::<Ends>() {
-            ends.pulse().let_in(if health::is_asked(request.uri().path()) {
+        if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
+            ends.pulse.let_in(if health::is_asked(request.uri().path()) {
                 Standing::Probe
             } else {
                 Standing::Caller
@@ -89,14 +82,6 @@ impl<S: Inner> Layer<S> for AdmissionLayer {
 pub struct Admission {
     inner: AnyService,
     layer: AdmissionLayer,
-}
-
-impl fmt::Debug for Admission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admission")
-            .field("admit", &self.layer.admit)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Inner for Admission {

@@ -2,23 +2,23 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{Request, Response};
-use http_body::{Frame, SizeHint};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::{AnswerBody, Around, Inner, refuse, refused};
-use crate::status::StatusBuilder;
+use super::body::{Follow, followed, poll_open};
+use super::{AnswerBody, Around, Inner, PollFrame, refuse, refused};
+use crate::status::{StatusBuilder, trailers};
 
 /// Answers INTERNAL where a handler, or the stream it returned, panics. See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct CatchPanicLayer;
+
+put_around!(CatchPanicLayer);
 
 impl Around for CatchPanicLayer {
     fn call(
@@ -33,50 +33,22 @@ impl Around for CatchPanicLayer {
             Err(panic) => return Either::Right(refused(status(&*panic))),
         };
         Either::Left(call.catch_unwind().map(|answered| match answered {
-            Ok(response) => response.map(|body| CatchingBody { body: Some(body) }),
+            Ok(response) => followed(response, Some(CatchPanics)),
             Err(panic) => refuse(status(&*panic)),
         }))
     }
 }
 
-/// A body whose panics become an INTERNAL at the end of the stream.
-struct CatchingBody<B> {
-    /// `None` once it has panicked: it must not be polled again.
-    body: Option<B>,
-}
+/// Makes a panic of a body an INTERNAL at the end of the stream.
+struct CatchPanics;
 
-impl<B> Default for CatchingBody<B> {
-    fn default() -> Self {
-        Self { body: None }
-    }
-}
-
-impl<B: AnswerBody> http_body::Body for CatchingBody<B> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(None);
-        };
-        match catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx))) {
-            Ok(frame) => frame,
-            Err(panic) => {
-                self.body = None;
-                Poll::Ready(Some(super::outcome::trailers(&status(&*panic))))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(B::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(B::size_hint).unwrap_or_default()
+impl Follow for CatchPanics {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        catch_unwind(AssertUnwindSafe(|| poll_open(body, cx))).unwrap_or_else(|panic| {
+            // It must not be polled again.
+            *body = None;
+            Poll::Ready(Some(trailers(status(&*panic))))
+        })
     }
 }
 

@@ -8,7 +8,6 @@
 //! those on this machine have no share: behind a proxy on it all come from there, and whoever works on it has other ways.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -17,24 +16,21 @@ use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::caller::CallerKey;
 use super::hold::hold_until_dropped;
-use super::pool::{Columns, Full, Pool, Taken};
 use super::shed::Sheds;
 use super::{AnswerBody, Around, Inner, refuse, refused};
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, Full, Pool, Taken};
 use crate::ends::Ends;
 use crate::health;
 use crate::methods::Methods;
-use crate::status::StatusBuilder;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::{CALLS_WAITING, CALLS_WORKING, CONCURRENCY_LIMIT};
 
 mod places;
 
 use places::{Place, Places};
-
-/// When a shed client should come back.
-pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How much is done at a time.
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +67,12 @@ struct Kind {
     words: Words,
 }
 
-/// What is said where there is no more.
 #[derive(Clone, Copy, Debug)]
 struct Words {
     /// The reason when all are taken.
     all: &'static str,
     /// The reason when the caller has its share.
     share: &'static str,
-    /// Of what.
     what: &'static str,
 }
 
@@ -198,6 +192,8 @@ impl ConcurrencyLayer {
     }
 }
 
+put_around!(ConcurrencyLayer);
+
 impl Around for ConcurrencyLayer {
     fn call(
         &self,
@@ -212,8 +208,8 @@ impl Around for ConcurrencyLayer {
                 Ok(taken) => taken,
                 Err(status) => return Either::Right(refused(status).left_future()),
             };
-            let ends = request.extensions().get::<Ends>();
-            let held = (taken, ends.map(|ends| ends.pulse().question()));
+            let ends = request.extensions().get::<Arc<Ends>>();
+            let held = (taken, ends.map(|ends| ends.pulse.question()));
             let answer = inner.call(request);
             return Either::Left(
                 answer

@@ -10,17 +10,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::{AnswerBody, Around, Inner, outcome, refuse, refused};
-use crate::status::{GRPC_STATUS, StatusBuilder};
+use super::body::{Follow, followed, poll_open};
+use super::{AnswerBody, Around, Inner, PollFrame, refuse, refused};
+use crate::status::{GRPC_STATUS, StatusBuilder, trailers};
 
 /// The header with the time a caller gives.
 pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -52,14 +51,6 @@ tokio::task_local! {
 }
 
 impl Deadline {
-    /// The deadline `time` from now.
-    pub fn after(time: Duration) -> Self {
-        Self {
-            at: Instant::now() + time,
-            asked: None,
-        }
-    }
-
     /// The moment until which the response must have begun.
     pub fn at(self) -> Instant {
         self.at
@@ -90,11 +81,6 @@ impl Deadline {
     pub fn of<B>(request: &Request<B>) -> Option<Self> {
         let forwarded = request.extensions().get::<Self>().copied();
         forwarded.or_else(Self::current)
-    }
-
-    /// Runs `work` with this as the [`current`](Self::current) deadline, to hand it on to a spawned task.
-    pub async fn scope<F: Future>(self, work: F) -> F::Output {
-        CURRENT.scope(self, work).await
     }
 }
 
@@ -149,6 +135,8 @@ impl DeadlineLayer {
     }
 }
 
+put_around!(DeadlineLayer);
+
 impl Around for DeadlineLayer {
     fn call(
         &self,
@@ -180,10 +168,7 @@ impl Around for DeadlineLayer {
                 timer: Box::pin(tokio::time::sleep_until(started + asked)),
                 asked,
             });
-            response.map(|body| TimedBody {
-                body: Some(body),
-                time,
-            })
+            followed(response, time)
         })
     }
 }
@@ -192,6 +177,8 @@ impl Around for DeadlineLayer {
 /// nobody is refused outside of the rates.
 #[derive(Clone, Copy, Debug)]
 pub struct MalformedTimeoutLayer;
+
+put_around!(MalformedTimeoutLayer);
 
 impl Around for MalformedTimeoutLayer {
     fn call(
@@ -206,7 +193,6 @@ impl Around for MalformedTimeoutLayer {
     }
 }
 
-/// The answer to a call whose time ran out.
 fn exceeded(given: Duration, limited_by: &'static str) -> Status {
     let millis = given.as_millis();
     let message = format!(
@@ -218,63 +204,24 @@ fn exceeded(given: Duration, limited_by: &'static str) -> Status {
         .build()
 }
 
-/// A body that ends in DEADLINE_EXCEEDED when the client's time is over.
-struct TimedBody<B> {
-    /// `None` once the time is over: dropping it stops the stream's work.
-    body: Option<B>,
-    /// `None` when the client named none.
-    time: Option<Time>,
-}
-
-/// The time that a client named.
+/// The time that a client named: then its stream ends in DEADLINE_EXCEEDED.
 struct Time {
     asked: Duration,
     timer: Pin<Box<Sleep>>,
 }
 
-impl<B> Default for TimedBody<B> {
-    fn default() -> Self {
-        Self {
-            body: None,
-            time: None,
-        }
-    }
-}
+impl Follow for Time {
+    const CUTS: bool = true;
 
-impl<B: AnswerBody> http_body::Body for TimedBody<B> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(None);
-        };
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
         // What is ready goes first: an answer that made it in time is one.
-        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+        if let Poll::Ready(frame) = poll_open(body, cx) {
             return Poll::Ready(frame);
         }
-        let Some(time) = &mut self.time else {
-            return Poll::Pending;
-        };
-        ready!(time.timer.as_mut().poll(cx));
-        let status = exceeded(time.asked, "grpc-timeout");
-        self.body = None;
-        Poll::Ready(Some(outcome::trailers(&status)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(B::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match (&self.body, &self.time) {
-            (Some(body), None) => body.size_hint(),
-            // Not the body's: the time may cut it short.
-            _ => SizeHint::default(),
-        }
+        ready!(self.timer.as_mut().poll(cx));
+        // Dropping it stops the stream's work.
+        *body = None;
+        Poll::Ready(Some(trailers(exceeded(self.asked, "grpc-timeout"))))
     }
 }
 

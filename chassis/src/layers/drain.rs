@@ -3,7 +3,6 @@
 //! Health checks pass: they are how clients learn that the server is going.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -15,10 +14,7 @@ use tonic::body::Body;
 use super::hold::hold_until_dropped;
 use super::{AnswerBody, Around, Inner, refused};
 use crate::health;
-use crate::status::StatusBuilder;
-
-/// When a client that was turned away should come back: another process should have taken over by then.
-pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 /// The gate. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +65,8 @@ impl DrainLayer {
         Self(gate)
     }
 }
+
+put_around!(DrainLayer);
 
 impl Around for DrainLayer {
     fn call(

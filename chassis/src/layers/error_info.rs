@@ -4,20 +4,18 @@
 //! only codes and texts; here each gets a reason. A message that can't be decoded is the client's mistake, so tonic's
 //! INTERNAL for it becomes INVALID_ARGUMENT.
 
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response};
-use http_body::{Frame, SizeHint};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use super::{AnswerBody, Around, Inner, refuse};
+use super::body::{Follow, followed, poll_open};
+use super::{AnswerBody, Around, Inner, PollFrame, refuse};
 use crate::methods::Methods;
-use crate::status::{GRPC_STATUS, StatusBuilder, code_in};
+use crate::status::{GRPC_STATUS, StatusBuilder, code_in, code_name, message_in};
 
 /// How tonic 0.14 words what the client did wrong, under the code INTERNAL. A test holds them to it.
 const CLIENT_MISTAKES: [&str; 4] = [
@@ -50,7 +48,7 @@ impl ErrorInfoLayer {
         if code == Code::Ok || headers.contains_key(Status::GRPC_STATUS_DETAILS) {
             return None;
         }
-        let message = super::outcome::message(headers);
+        let message = message_in(headers);
         Some(self.restate(code, message, path))
     }
 
@@ -64,7 +62,7 @@ impl ErrorInfoLayer {
         if code == Code::Internal && CLIENT_MISTAKES.iter().any(|words| message.starts_with(words)) {
             return StatusBuilder::invalid_argument("MESSAGE_MALFORMED", message).build();
         }
-        StatusBuilder::new(code, super::trace::code_name(code), message).build()
+        StatusBuilder::new(code, code_name(code), message).build()
     }
 }
 
@@ -103,7 +101,7 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
     let asked = path.trim_start_matches('/');
     let prefix = asked.split_once('/').map_or(asked, |(service, _)| service);
     let of_service: Vec<&str> = methods
-        .iter()
+        .names()
         .filter_map(|name| name.split_once('/'))
         .filter(|(service, _)| *service == prefix)
         .map(|(_, method)| method)
@@ -123,6 +121,8 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
     }
 }
 
+put_around!(ErrorInfoLayer);
+
 impl Around for ErrorInfoLayer {
     fn call(
         &self,
@@ -136,8 +136,7 @@ impl Around for ErrorInfoLayer {
             if ended && let Some(status) = layer.complete(response.headers(), path.as_str()) {
                 response = rewrite(response, status);
             }
-            let rest = (!ended).then(|| (layer.clone(), path));
-            response.map(|body| CompletingBody { body, rest })
+            followed(response, (!ended).then(|| Complete(layer.clone(), path)))
         })
     }
 }
@@ -153,7 +152,6 @@ fn rewrite<B: Default>(mut response: Response<B>, status: Status) -> Response<B>
     }
 }
 
-/// The path of a request, without a copy of it.
 struct Path(Option<PathAndQuery>);
 
 impl Path {
@@ -162,48 +160,20 @@ impl Path {
     }
 }
 
-/// A body whose trailers are completed.
-struct CompletingBody<B> {
-    body: B,
-    /// What completes them; `None` where the headers say how the call ended.
-    rest: Option<(ErrorInfoLayer, Path)>,
-}
+struct Complete(ErrorInfoLayer, Path);
 
-impl<B: Default> Default for CompletingBody<B> {
-    fn default() -> Self {
-        Self {
-            body: B::default(),
-            rest: None,
-        }
-    }
-}
-
-impl<B: AnswerBody> http_body::Body for CompletingBody<B> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+impl Follow for Complete {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        let frame = ready!(poll_open(body, cx));
         Poll::Ready(frame.map(|frame| {
             let mut frame = frame?;
-            if let (Some(headers), Some((layer, path))) = (frame.trailers_mut(), &self.rest)
-                && let Some(status) = layer.complete(headers, path.as_str())
+            if let Some(headers) = frame.trailers_mut()
+                && let Some(status) = self.0.complete(headers, self.1.as_str())
             {
                 status.add_header(headers)?;
             }
             Ok(frame)
         }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

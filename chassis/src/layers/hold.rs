@@ -1,59 +1,29 @@
 //! Keeps a value, such as a permit, until an answer has been taken.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Context;
 
-use bytes::Bytes;
 use http::Response;
-use http_body::{Frame, SizeHint};
-use tonic::Status;
 
-use super::AnswerBody;
+use super::body::{Follow, FollowedBody, followed, poll_open};
+use super::{AnswerBody, PollFrame};
 
-/// A body, and what is kept until it is dropped: its end may be read long before it is sent.
-#[derive(Debug)]
-pub(crate) struct HeldBody<B, T> {
-    body: B,
-    _held: Option<T>,
-}
-
-impl<B: Default, T> Default for HeldBody<B, T> {
-    fn default() -> Self {
-        Self {
-            body: B::default(),
-            _held: None,
-        }
-    }
+/// What is kept until a body is dropped: its end may be read long before it is sent.
+pub(crate) struct Held<T> {
+    _held: T,
 }
 
 /// Keeps `held`, if there is anything to keep, until the body is dropped. What has no body has ended.
 pub(crate) fn hold_until_dropped<B: AnswerBody, T>(
     response: Response<B>,
     held: Option<T>,
-) -> Response<HeldBody<B, T>> {
-    response.map(|body| HeldBody {
-        _held: held.filter(|_| !body.is_end_stream()),
-        body,
-    })
+) -> Response<FollowedBody<B, Held<T>>> {
+    let held = held.filter(|_| !response.body().is_end_stream());
+    followed(response, held.map(|held| Held { _held: held }))
 }
 
-impl<B: AnswerBody, T: Unpin> http_body::Body for HeldBody<B, T> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl<T: Send + Unpin + 'static> Follow for Held<T> {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        poll_open(body, cx)
     }
 }
 
@@ -63,7 +33,7 @@ mod tests {
     use std::time::Duration;
 
     use http_body_util::BodyExt as _;
-    use tonic::Code;
+    use tonic::{Code, Status};
 
     use super::*;
     use crate::layers::refuse;

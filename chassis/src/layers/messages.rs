@@ -19,15 +19,14 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tonic::Status;
 use tonic::body::Body;
-use tower::Layer;
+use tonic::{Code, Status};
 
-use super::{AnswerBody, Inner, refuse};
+use super::{AnswerBody, Around, Inner, refuse};
 use crate::methods::Methods;
-use crate::status::{GRPC_STATUS, StatusBuilder};
+use crate::status::GRPC_STATUS;
 
 mod complaint;
 mod decode;
@@ -38,7 +37,7 @@ mod frame;
 mod layouts;
 
 pub use decoded::{DECODED_BYTES_MAX, too_large as decoded_too_large};
-pub use encoding::{Encoding, UnpackError};
+pub use encoding::Encoding;
 pub use frame::{framed, take_plain};
 pub use layouts::Layouts;
 
@@ -53,7 +52,6 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// Header that names the encodings the sender can read.
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// What this server reads.
 const ACCEPTED: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
 
 /// Limits and unpacks messages. See the [module](self).
@@ -92,10 +90,14 @@ impl MessagesLayer {
         let complaint = Complaint::default();
         let (encoding, decoded) = match &self.layouts {
             None => (None, None),
-            Some(layouts) => (
-                requested_encoding(&mut parts.headers)?,
-                DecodedLimit::of(layouts, parts.uri.path()),
-            ),
+            Some(layouts) => {
+                let name = parts.headers.remove(GRPC_ENCODING);
+                let name = name.as_ref().map(HeaderValue::as_bytes);
+                (
+                    Encoding::named(Code::Unimplemented, "a message", name)?,
+                    DecodedLimit::of(layouts, parts.uri.path()),
+                )
+            }
         };
         let limits = Limits {
             bytes_max: self.bytes_max,
@@ -110,24 +112,6 @@ impl MessagesLayer {
     }
 }
 
-/// Takes the encoding of the request out of its headers; `None` for plain messages.
-fn requested_encoding(headers: &mut HeaderMap) -> Result<Option<Encoding>, Status> {
-    let Some(name) = headers.remove(GRPC_ENCODING) else {
-        return Ok(None);
-    };
-    if name == "identity" {
-        return Ok(None);
-    }
-    let encoding = name.to_str().ok().and_then(Encoding::from_name);
-    encoding.map(Some).ok_or_else(|| {
-        let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
-        let message = format!("messages encoded as {name:?} can't be read; use identity, gzip or zstd");
-        let status = StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message);
-        status.metadata("encoding", name).build()
-    })
-}
-
-/// Compresses the messages of `response` from now on.
 fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     let headers = response.headers();
     if headers.contains_key(GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
@@ -140,32 +124,17 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     response
 }
 
-impl<S> Layer<S> for MessagesLayer {
-    type Service = Messages<S>;
+put_around!(MessagesLayer);
 
-    fn layer(&self, inner: S) -> Messages<S> {
-        Messages {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// See [`MessagesLayer`].
-#[derive(Debug)]
-pub struct Messages<S> {
-    inner: S,
-    layer: MessagesLayer,
-}
-
-impl<S: Inner> Inner for Messages<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let accepted = self
-            .layer
-            .layouts
-            .as_ref()
-            .and_then(|_| Encoding::choose(request.headers()));
-        let (request, complaint) = match self.layer.request(request) {
+impl Around for MessagesLayer {
+    fn call(
+        &self,
+        inner: &impl Inner,
+        request: Request<Body>,
+    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+        let unpacks = self.layouts.is_some();
+        let accepted = unpacks.then(|| Encoding::accepted(request.headers(), &GRPC_ACCEPT_ENCODING));
+        let (request, complaint) = match self.request(request) {
             Ok(checked) => checked,
             Err(status) => {
                 let mut response = refuse(status);
@@ -174,10 +143,10 @@ impl<S: Inner> Inner for Messages<S> {
                 return Either::Right(ready(response));
             }
         };
-        let call = self.inner.call(request);
+        let call = inner.call(request);
         Either::Left(Heard { call, complaint }.map(move |response| {
             let response = response.map(Body::new);
-            match accepted {
+            match accepted.flatten() {
                 Some(encoding) => compress(response, encoding),
                 None => response,
             }
@@ -186,7 +155,6 @@ impl<S: Inner> Inner for Messages<S> {
 }
 
 pin_project! {
-    /// A call, or the complaint about what it reads.
     struct Heard<F> {
         #[pin]
         call: F,

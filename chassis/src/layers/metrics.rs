@@ -16,9 +16,9 @@ use tonic::body::Body;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
-use super::trace::{METHOD_OTHER, code_name, is_server_fault};
 use super::{AnswerBody, Around, Inner};
-use crate::methods::Methods;
+use crate::methods::{METHOD_OTHER, Methods};
+use crate::status::{code_name, is_server_fault};
 use crate::telemetry::instrument::{Histogram, whole};
 use crate::telemetry::instruments::{CLIENT_DURATION, RESPONSE_SIZE, SERVER_DURATION};
 
@@ -37,7 +37,6 @@ struct Measured {
     usual: FxHashMap<Arc<str>, Vec<KeyValue>>,
 }
 
-/// Which end of the calls is measured.
 #[derive(Clone, Debug)]
 enum Side {
     /// With the sizes of the responses.
@@ -97,6 +96,8 @@ impl MetricsLayer {
     }
 }
 
+put_around!(MetricsLayer);
+
 impl Around for MetricsLayer {
     fn call(
         &self,
@@ -106,7 +107,7 @@ impl Around for MetricsLayer {
         let measured = &self.0;
         let call = Call {
             measured: Arc::clone(measured),
-            method: measured.methods.name(request.uri().path()).cloned(),
+            method: measured.methods.known(request.uri().path()).cloned(),
             started: Instant::now(),
             sent: 0,
         };
@@ -118,13 +119,11 @@ impl Around for MetricsLayer {
     }
 }
 
-/// A call under way.
 struct Call {
     measured: Arc<Measured>,
     /// `None` of what no descriptor knows.
     method: Option<Arc<str>>,
     started: Instant,
-    /// Bytes of the response.
     sent: usize,
 }
 

@@ -1,19 +1,16 @@
 //! How a call ended, seen from outside: in the headers, in the trailers, by an error on the way, or given up.
 
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
-use http_body::{Frame, SizeHint};
-use percent_encoding::percent_decode;
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
-use super::AnswerBody;
+use super::body::{Follow, FollowedBody, followed, poll_open};
 use super::deadline::Deadline;
-use crate::status::{code_in, is_reason, reason};
+use super::{AnswerBody, PollFrame};
+use crate::status::{code_in, is_reason, message_in, reason};
 use crate::telemetry::TracePlace;
 
 /// The end of a call.
@@ -32,14 +29,9 @@ pub struct Outcome {
 impl Outcome {
     fn read(headers: &HeaderMap) -> Option<Self> {
         let code = code_in(headers)?;
-        let mut outcome = Self {
-            code,
-            message: String::new(),
-            status: None,
-            details: None,
-        };
+        let mut outcome = Self::unanswered(code, "");
         if code != Code::Ok {
-            outcome.message = message(headers);
+            outcome.message = message_in(headers);
             outcome.details = headers.get(Status::GRPC_STATUS_DETAILS).cloned();
         }
         Some(outcome)
@@ -62,31 +54,18 @@ impl Outcome {
         }
     }
 
-    fn abandoned() -> Self {
+    /// An end that no answer has told of.
+    fn unanswered(code: Code, message: &str) -> Self {
         Self {
-            code: Code::Cancelled,
-            message: "the caller went away".to_owned(),
-            status: None,
-            details: None,
-        }
-    }
-
-    fn late() -> Self {
-        Self {
-            code: Code::DeadlineExceeded,
-            message: "the call's time was over".to_owned(),
+            code,
+            message: message.to_owned(),
             status: None,
             details: None,
         }
     }
 
     fn without_status() -> Self {
-        Self {
-            code: Code::Unknown,
-            message: "the response ended without a grpc-status".to_owned(),
-            status: None,
-            details: None,
-        }
+        Self::unanswered(Code::Unknown, "the response ended without a grpc-status")
     }
 }
 
@@ -136,17 +115,14 @@ impl<O: Observer> Watch<O> {
     }
 
     /// Goes on watching in the body of `response`, or ends here when the headers say all.
-    pub fn follow<B>(mut self, response: Response<B>) -> Response<WatchedBody<B, O>> {
+    pub(crate) fn follow<B>(mut self, response: Response<B>) -> Response<WatchedBody<B, O>> {
         if let Some(mut outcome) = Outcome::read(response.headers()) {
             outcome.status = response.extensions().get::<Status>().cloned();
             self.end(outcome);
             return unwatched(response);
         }
         self.due = self.due_whole;
-        response.map(|body| WatchedBody {
-            body,
-            watch: Some(self),
-        })
+        followed(response, Some(self))
     }
 
     fn end(&mut self, outcome: Outcome) {
@@ -160,86 +136,42 @@ impl<O: Observer> Drop for Watch<O> {
     fn drop(&mut self) {
         let late = self.due.is_some_and(|due| due <= Instant::now());
         self.end(if late {
-            Outcome::late()
+            Outcome::unanswered(Code::DeadlineExceeded, "the call's time was over")
         } else {
-            Outcome::abandoned()
+            Outcome::unanswered(Code::Cancelled, "the caller went away")
         });
     }
 }
 
 /// A body whose end is watched, if anybody wants to know of it.
-#[derive(Debug)]
-pub struct WatchedBody<B, O: Observer> {
-    body: B,
-    watch: Option<Watch<O>>,
-}
-
-impl<B: Default, O: Observer> Default for WatchedBody<B, O> {
-    fn default() -> Self {
-        Self {
-            body: B::default(),
-            watch: None,
-        }
-    }
-}
+pub(crate) type WatchedBody<B, O> = FollowedBody<B, Watch<O>>;
 
 /// The same, with nobody who wants to know of its end.
 pub(crate) fn unwatched<B, O: Observer>(response: Response<B>) -> Response<WatchedBody<B, O>> {
-    response.map(|body| WatchedBody { body, watch: None })
+    followed(response, None)
 }
 
-impl<B: AnswerBody, O: Observer> http_body::Body for WatchedBody<B, O> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let Some(watch) = &mut this.watch else {
-            return Pin::new(&mut this.body).poll_frame(cx);
-        };
+impl<O: Observer> Follow for Watch<O> {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        let place = self.observer.as_ref().and_then(Observer::place);
         let frame = {
-            let _entered = watch
-                .observer
-                .as_ref()
-                .and_then(Observer::place)
-                .map(TracePlace::enter);
-            ready!(Pin::new(&mut this.body).poll_frame(cx))
+            let _entered = place.map(TracePlace::enter);
+            ready!(poll_open(body, cx))
         };
         match &frame {
             Some(Ok(frame)) => {
-                if let Some(data) = frame.data_ref()
-                    && let Some(observer) = &mut watch.observer
-                {
+                if let (Some(data), Some(observer)) = (frame.data_ref(), &mut self.observer) {
                     observer.sent(data.len());
                 }
                 if let Some(trailers) = frame.trailers_ref() {
-                    watch.end(Outcome::read(trailers).unwrap_or_else(Outcome::without_status));
+                    self.end(Outcome::read(trailers).unwrap_or_else(Outcome::without_status));
                 }
             }
-            Some(Err(status)) => watch.end(Outcome::of(status.clone())),
-            None => watch.end(Outcome::without_status()),
+            Some(Err(status)) => self.end(Outcome::of(status.clone())),
+            None => self.end(Outcome::without_status()),
         }
         Poll::Ready(frame)
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// The message in the headers of an error. (`Status::from_header_map` panics on details that aren't base64.)
-pub(crate) fn message(headers: &HeaderMap) -> String {
-    headers
-        .get(Status::GRPC_MESSAGE)
-        .map(|text| percent_decode(text.as_bytes()).decode_utf8_lossy().into_owned())
-        .unwrap_or_default()
 }
 
 /// The reason in the details of an error of another process; `None` when there is none, or what isn't one.
@@ -251,13 +183,6 @@ fn told_reason(details: &HeaderValue) -> Option<String> {
     let headers = MetadataMap::from_headers(headers);
     let details = headers.get_bin("grpc-status-details-bin")?.to_bytes().ok()?;
     reason(&Status::with_details(Code::Unknown, "", details)).filter(|reason| is_reason(reason))
-}
-
-/// The last frame of a stream that ends in `status`.
-pub(crate) fn trailers(status: &Status) -> Result<Frame<Bytes>, Status> {
-    let mut trailers = HeaderMap::new();
-    status.add_header(&mut trailers)?;
-    Ok(Frame::trailers(trailers))
 }
 
 #[cfg(test)]
@@ -291,7 +216,7 @@ mod tests {
             ("%ff", "\u{fffd}"),
         ] {
             let headers = [(Status::GRPC_MESSAGE, HeaderValue::from_static(sent))];
-            assert_eq!(message(&HeaderMap::from_iter(headers)), told);
+            assert_eq!(message_in(&HeaderMap::from_iter(headers)), told);
         }
     }
 }

@@ -21,10 +21,10 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::caller::CallerKey;
-use super::pool::{Columns, ROWS};
 use super::shed::Sheds;
 use super::{AnswerBody, Around, Inner, refused};
+use crate::callers::CallerKey;
+use crate::callers::pool::{Columns, ROWS};
 use crate::config::RateConfig;
 use crate::health;
 use crate::status::StatusBuilder;
@@ -111,7 +111,6 @@ impl Limits {
         taken.map_err(|over| self.shed("CALLER_RATE_LIMIT", whose, &over, callers.clock()))
     }
 
-    /// Takes a call from the bucket of all.
     fn take_common(&self) -> Result<(), Status> {
         let Some(all) = &self.all else {
             return Ok(());
@@ -151,7 +150,6 @@ impl RateLayer {
         }
     }
 
-    /// The rate of what a front answers by itself.
     pub(crate) fn of_own_answers(self) -> Self {
         Self {
             own_answers: true,
@@ -159,7 +157,6 @@ impl RateLayer {
         }
     }
 
-    /// Has each caller a rate?
     pub(crate) fn limits_callers(&self) -> bool {
         self.limits.callers.is_some()
     }
@@ -188,6 +185,8 @@ impl RateLayer {
         limits.take_common()
     }
 }
+
+put_around!(RateLayer);
 
 impl Around for RateLayer {
     fn call(

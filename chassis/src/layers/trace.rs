@@ -25,20 +25,16 @@ use tonic::body::Body;
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch, unwatched};
 use super::{AnswerBody, Around, Inner};
+use crate::causes::chain;
 use crate::ends::{End, Ends};
-use crate::methods::Methods;
-use crate::process::chain;
+use crate::methods::{METHOD_OTHER, Methods};
 use crate::propagate;
+use crate::status::{code_name, is_server_fault};
 use crate::telemetry::{Role, TracePlace, sampling};
 use crate::tls::TlsPeer;
 
-/// `rpc.method` of what no descriptor knows.
-pub const METHOD_OTHER: &str = "_OTHER";
-
-/// Longest `rpc.method_original`, in bytes.
 const ORIGINAL_BYTES_MAX: usize = 128;
 
-/// Which end of the call this is.
 #[derive(Clone, Debug)]
 enum Side {
     /// We answer: takes the caller's context from the headers.
@@ -47,7 +43,6 @@ enum Side {
     Client(Arc<Peer>),
 }
 
-/// Where a client's calls go.
 #[derive(Clone, Debug)]
 struct Peer {
     host: Arc<str>,
@@ -104,17 +99,18 @@ impl TraceLayer {
     }
 }
 
+put_around!(TraceLayer);
+
 impl Around for TraceLayer {
     fn call(
         &self,
         inner: &impl Inner,
         mut request: Request<Body>,
     ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let traced = match &self.side {
+        let (place, watch) = match &self.side {
             Side::Server => self.serve(&mut request),
             Side::Client(peer) => self.ask(&mut request, peer),
         };
-        let Traced { place, watch } = traced;
         let answer = match &place {
             Some(place) => place.in_scope(|| inner.call(request)),
             None => inner.call(request),
@@ -126,13 +122,8 @@ impl Around for TraceLayer {
     }
 }
 
-/// What comes of the trace for a call.
-struct Traced {
-    /// Where the call runs; `None` where its caller runs.
-    place: Option<TracePlace>,
-    /// `None` of a call whose end nobody wants to know.
-    watch: Option<Watch<Call>>,
-}
+/// Where a call runs, `None` where its caller runs, and who hears of its end, `None` where nobody wants to.
+type Traced = (Option<TracePlace>, Option<Watch<Call>>);
 
 impl TraceLayer {
     fn serve(&self, request: &mut Request<Body>) -> Traced {
@@ -148,10 +139,7 @@ impl TraceLayer {
             entered: true,
             started: Instant::now(),
         });
-        Traced {
-            place: Some(place),
-            watch: Some(watch),
-        }
+        (Some(place), Some(watch))
     }
 
     fn ask(&self, request: &mut Request<Body>, peer: &Peer) -> Traced {
@@ -159,10 +147,7 @@ impl TraceLayer {
         if sampling::is_unrecorded(&around) {
             // The call it is made for isn't recorded: it hands on the same ids.
             propagate::inject(&around, request.headers_mut());
-            return Traced {
-                place: None,
-                watch: None,
-            };
+            return (None, None);
         }
         let context = self.begin_asking(&around, request, peer);
         propagate::inject(&context, request.headers_mut());
@@ -175,10 +160,8 @@ impl TraceLayer {
             entered,
             started: Instant::now(),
         };
-        Traced {
-            place: entered.then_some(place),
-            watch: Some(Watch::within(call, Deadline::of(request))),
-        }
+        let watch = Watch::within(call, Deadline::of(request));
+        (entered.then_some(place), Some(watch))
     }
 
     /// What the caller sent, and the span that is linked where its trace isn't gone on with. Nobody below hears of that trace, either.
@@ -203,15 +186,15 @@ impl TraceLayer {
             Some(role) => parent.with_value(role),
             None => parent,
         };
-        let method = self.methods.name(request.uri().path());
+        let method = self.methods.known(request.uri().path());
         let context = sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
-            if let Some(ends) = request.extensions().get::<Ends>() {
-                if let Some(local) = ends.local() {
+            if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
+                if let Some(local) = &ends.local {
                     tell(&mut attributes, ["server.address", "server.port"], local);
                 }
                 let names = ["network.peer.address", "network.peer.port"];
-                tell(&mut attributes, names, ends.remote());
+                tell(&mut attributes, names, &ends.remote);
             }
             if let Some(peer) = request.extensions().get::<TlsPeer>() {
                 attributes.push(KeyValue::new("tls.protocol.version", peer.version));
@@ -225,7 +208,7 @@ impl TraceLayer {
 
     /// The context of a call to `peer`, made within that `around` it.
     fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
-        let method = self.methods.name(request.uri().path());
+        let method = self.methods.known(request.uri().path());
         let context = sampling::begin(around, None, name_of(method), SpanKind::Client, || {
             let mut attributes = attributes(method, request);
             attributes.push(KeyValue::new("server.address", Arc::clone(&peer.host)));
@@ -237,7 +220,6 @@ impl TraceLayer {
     }
 }
 
-/// What a method is called, and what no descriptor knows.
 fn name_of(method: Option<&Arc<str>>) -> &str {
     method.map_or(METHOD_OTHER, AsRef::as_ref)
 }
@@ -245,7 +227,6 @@ fn name_of(method: Option<&Arc<str>>) -> &str {
 /// Attributes of a span that a call has at most; with those of its end.
 const ATTRIBUTES_MAX: usize = 11;
 
-/// The attributes of a call to `method`.
 fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValue> {
     let mut attributes = Vec::with_capacity(ATTRIBUTES_MAX);
     attributes.push(KeyValue::new("rpc.system.name", "grpc"));
@@ -323,7 +304,6 @@ enum Telling {
     Last(Told),
 }
 
-/// A call under way.
 struct Call {
     place: TracePlace,
     /// `None` at the client's end, which has its line where the call is served, or where its error is answered.
@@ -421,52 +401,6 @@ fn unquoted(message: &str) -> String {
         }
     }
     kept
-}
-
-/// The six codes that are the server's fault.
-pub fn is_server_fault(code: Code) -> bool {
-    match code {
-        Code::Unknown
-        | Code::DeadlineExceeded
-        | Code::Unimplemented
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss => true,
-        Code::Ok
-        | Code::Cancelled
-        | Code::InvalidArgument
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::FailedPrecondition
-        | Code::Aborted
-        | Code::OutOfRange
-        | Code::Unauthenticated => false,
-    }
-}
-
-/// The code as the conventions write it.
-pub fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }
 
 #[cfg(test)]

@@ -3,16 +3,15 @@
 //! hyper is driven directly, not through `tonic::transport::Server`: that one applies `grpc-timeout` itself, with the
 //! wrong code and before our layer could, and has no limit on connections.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::{Request, Response};
+use futures_util::FutureExt as _;
+use http::Request;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -30,19 +29,17 @@ use tower::Service as _;
 
 use super::body_timeout::Begins;
 use super::crowd::{Crowd, Member};
-use super::guarded::Guarded;
 use super::leftover::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, Leftover};
 use super::lifetime::{Due, Lifetime};
-use super::opening::{Beginning, Opening, Openings, PREFACE, begin};
+use super::opening::{PREFACE, begin};
 use super::stall::{Parts, Streams};
 use super::watched::Watched;
 use super::{Listener, Stack};
 use crate::config::{ConnectionConfig, ServerConfig};
 use crate::ends::Ends;
-use crate::gather::{Calls, Gather, UnderWay};
-use crate::layers::ResponseFuture;
+use crate::gather::Gather;
 use crate::status::StatusBuilder;
-use crate::telemetry::instrument::whole;
+use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 use crate::workers::Workers;
@@ -98,64 +95,50 @@ pub async fn serve(
     connections.finish(deadline, &stack).await
 }
 
-/// The open connections.
-struct Connections {
+/// What all connections have in common.
+struct Shared {
     stack: Stack,
     http2: http2::Builder<Streams>,
     http1: http1::Builder,
+    opening_timeout: Duration,
+    body_timeout: Duration,
+    times: ConnectionConfig,
+    overhead_frames_max: u32,
+    /// Ends connections after their calls.
+    goaway: CancellationToken,
+    abort: CancellationToken,
+}
+
+struct Connections {
+    shared: Arc<Shared>,
     places: Arc<Semaphore>,
     workers: Workers,
     crowd: Crowd,
-    openings: Openings,
-    opening_timeout: Duration,
-    body_timeout: Duration,
-    times: Arc<ConnectionConfig>,
-    overhead_frames_max: u32,
     tasks: TaskTracker,
-    /// Ends connections after their calls.
-    goaway: CancellationToken,
-    /// Ends them now.
-    abort: CancellationToken,
 }
 
 impl Connections {
     fn new(stack: Stack, config: &ServerConfig) -> Self {
-        let mut builder = http2::Builder::new(Streams {
-            stall_max: config.connection.answer_stall_max,
-        });
-        builder
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(config.http2.streams_max)
-            .max_pending_accept_reset_streams(config.http2.pending_reset_streams_max)
-            .max_local_error_reset_streams(config.http2.local_error_reset_streams_max)
-            .max_frame_size(config.http2.frame_bytes_max)
-            .max_send_buf_size(config.http2.send_buffer_bytes)
-            .header_table_size(config.http2.header_table_bytes)
-            .max_header_list_size(config.http2.header_list_bytes_max)
-            .initial_stream_window_size(config.http2.stream_window_bytes)
-            .initial_connection_window_size(config.http2.connection_window_bytes)
-            .keep_alive_interval(config.keepalive_interval)
-            .keep_alive_timeout(config.keepalive_timeout);
         let tasks = TaskTracker::new();
         let counted = tasks.clone();
-        CONNECTIONS.observe(&opentelemetry::global::meter(super::METER), move |now| {
-            now.observe(whole(counted.len()), &[]);
-        });
-        Self {
+        CONNECTIONS.observe(&meter(), move |now| now.observe(whole(counted.len()), &[]));
+        let shared = Shared {
             stack,
-            http2: builder,
+            http2: http2_builder(config),
             http1: http1_builder(config),
-            places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
-            workers: workers(config),
-            crowd: Crowd::new(config.connections_per_address_max),
-            openings: Openings::new(config.openings_max),
             opening_timeout: config.opening_timeout,
             body_timeout: config.body_timeout,
-            times: Arc::new(config.connection.clone()),
+            times: config.connection.clone(),
             overhead_frames_max: config.http2.overhead_frames_max,
-            tasks,
             goaway: CancellationToken::new(),
             abort: CancellationToken::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
+            workers: workers(config),
+            crowd: Crowd::new(config.connections_per_address_max, config.openings_max),
+            tasks,
         }
     }
 
@@ -182,8 +165,8 @@ impl Connections {
                 };
                 let place = self.place(&connection.member).await;
                 // The time that it waited is not its own.
-                connection.opening_deadline = Instant::now() + self.opening_timeout;
-                let (tls, abort) = (listener.tls.clone(), self.abort.clone());
+                connection.opening_deadline = Instant::now() + self.shared.opening_timeout;
+                let (tls, abort) = (listener.tls.clone(), self.shared.abort.clone());
                 // The runtime of this thread lets go of it; that of the worker takes it.
                 let stream = stream.into_std();
                 self.workers.spawn(&self.tasks, async move {
@@ -207,28 +190,20 @@ impl Connections {
         }
     }
 
-    /// A connection to be served, if its address may have one more.
     fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<Connection> {
         let ends = Ends::new(stream.local_addr().ok(), remote);
         Some(Connection {
-            member: self.crowd.enter(remote.ip(), ends.pulse())?,
+            shared: Arc::clone(&self.shared),
+            member: self.crowd.enter(remote.ip(), &ends.pulse)?,
             ends,
-            stack: self.stack.clone(),
-            http2: self.http2.clone(),
-            http1: self.http1.clone(),
-            opening_deadline: Instant::now() + self.opening_timeout,
-            opening: self.openings.enter(),
-            times: Arc::clone(&self.times),
-            overhead_frames_max: self.overhead_frames_max,
-            body_timeout: self.body_timeout,
-            goaway: self.goaway.clone(),
+            opening_deadline: Instant::now() + self.shared.opening_timeout,
         })
     }
 
     /// Ends all connections: after their calls until `deadline`, then at once.
     async fn finish(self, deadline: Instant, stack: &Stack) -> Served {
         self.tasks.close();
-        self.goaway.cancel();
+        self.shared.goaway.cancel();
         let unused = async {
             stack.gate().drained().await;
             tokio::time::sleep(GOODBYE).await;
@@ -238,7 +213,7 @@ impl Connections {
             () = unused => 0,
             () = tokio::time::sleep_until(deadline) => stack.gate().in_flight(),
         };
-        self.abort.cancel();
+        self.shared.abort.cancel();
         // On a thread that is stuck, say in a read of a disk that hangs, none ends any more.
         let _ = tokio::time::timeout(ABORT_MAX, self.tasks.wait()).await;
         Served {
@@ -248,24 +223,16 @@ impl Connections {
     }
 }
 
-/// A connection that was accepted.
 struct Connection {
+    shared: Arc<Shared>,
     member: Member,
-    ends: Ends,
-    stack: Stack,
-    http2: http2::Builder<Streams>,
-    http1: http1::Builder,
-    opening: Opening,
+    ends: Arc<Ends>,
     opening_deadline: Instant,
-    times: Arc<ConnectionConfig>,
-    overhead_frames_max: u32,
-    body_timeout: Duration,
-    goaway: CancellationToken,
 }
 
 impl Connection {
     fn remote(&self) -> SocketAddr {
-        self.ends.remote().socket
+        self.ends.remote.socket
     }
 
     /// To its end; with TLS if there is `tls`.
@@ -277,7 +244,10 @@ impl Connection {
         let Some(tls) = tls else {
             return Box::pin(self.serve(stream, None)).await;
         };
-        match self.within_opening(tls.accept(stream, self.stack.http1)).await {
+        match self
+            .within_opening(tls.accept(stream, self.shared.stack.http1))
+            .await
+        {
             Some(Ok((stream, peer))) => Box::pin(self.serve(stream, Some(peer))).await,
             Some(Err(error)) => tracing::debug!(remote = %self.remote(), %error, "connection closed: no TLS"),
             None => {}
@@ -292,60 +262,51 @@ impl Connection {
                 tracing::debug!(remote = %self.remote(), "connection closed: it took too long to begin");
                 None
             }
-            () = self.opening.pushed_out() => {
-                tracing::debug!(remote = %self.remote(), "connection closed: too many are beginning, and this one is the oldest");
-                None
-            }
             () = self.member.pushed_out() => {
                 tracing::debug!(remote = %self.remote(), "connection closed: there are too many, and it is the oldest without a call");
                 None
             }
-            () = self.goaway.cancelled() => None,
+            () = self.shared.goaway.cancelled() => None,
         }
     }
 
     /// HTTP/2 on a stream that is ready for it, or HTTP/1.1 if the stack takes it.
-    async fn serve<S>(self, stream: S, peer: Option<TlsPeer>)
+    async fn serve<S>(self, mut stream: S, peer: Option<TlsPeer>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Some(begun) = self.within_opening(begin(stream)).await else {
+        let Some(begun) = self.within_opening(begin(&mut stream)).await else {
             return;
         };
         let remote = self.remote();
         let Self {
-            member,
-            ends,
-            stack,
-            http2,
-            http1,
-            opening,
-            times,
-            overhead_frames_max,
-            body_timeout,
-            goaway,
-            ..
+            shared, member, ends, ..
         } = self;
-        let (stream, speaks_http2) = match begun {
-            Ok(Beginning::Http2(stream)) => (stream, true),
-            Ok(Beginning::Other(stream)) if stack.http1 => (stream, false),
-            Ok(Beginning::Other(_) | Beginning::Nothing) | Err(_) => {
-                tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
-                return;
-            }
-        };
-        drop(opening);
+        let begun = begun.unwrap_or_default();
+        let speaks_http2 = begun == PREFACE[..];
+        if begun.is_empty() || !speaks_http2 && !shared.stack.http1 {
+            tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
+            return;
+        }
+        member.has_begun();
         let leftover_max = if speaks_http2 {
             HTTP2_BYTES_MAX
         } else {
             HTTP1_BYTES_MAX
         };
-        let calls = Calls::default();
+        let calls = TaskTracker::new();
         let gather = Gather::new(calls.clone());
-        let pulse = Arc::clone(ends.pulse());
-        let service = service_fn(move |mut request: Request<Incoming>| -> Counted {
+        let pulse = Arc::clone(&ends.pulse);
+        let life = Life {
+            lifetime: Lifetime::new(Arc::clone(&pulse), &shared.times, fastrand::f64()),
+            remote,
+            member,
+            goaway: shared.goaway.clone(),
+        };
+        let (stack, body_timeout) = (shared.stack.clone(), shared.body_timeout);
+        let service = service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
-            extensions.insert(ends.clone());
+            extensions.insert(Arc::clone(&ends));
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
             }
@@ -354,47 +315,28 @@ impl Connection {
                 let body = Begins::within(body_timeout, body.map_err(broken_off));
                 Body::new(Leftover::new(body, leftover_max))
             }));
-            Counted {
-                answer,
-                _under_way: calls.begin(),
-            }
+            // It counts as under way until its answer begins.
+            let under_way = calls.token();
+            answer.map(move |answered| {
+                drop(under_way);
+                answered.map(|response| response.map(Parts::new))
+            })
         });
-        let life = Life {
-            lifetime: Lifetime::new(Arc::clone(&pulse), &times, fastrand::f64()),
-            remote,
-            member,
-            goaway,
-        };
         if speaks_http2 {
-            let stream = Guarded::new(stream, PREFACE.len(), overhead_frames_max, pulse);
-            let mut connection = Box::pin(http2.serve_connection(TokioIo::new(stream), service));
+            let stream = Watched::http2(stream, begun, shared.overhead_frames_max, pulse);
+            let mut connection = Box::pin(shared.http2.serve_connection(TokioIo::new(stream), service));
             life.of(connection.as_mut(), gather, |connection| {
                 connection.graceful_shutdown()
             })
             .await;
         } else {
-            let stream = Watched::new(stream, pulse);
-            let mut connection = Box::pin(http1.serve_connection(TokioIo::new(stream), service));
+            let stream = Watched::http1(stream, begun, pulse);
+            let mut connection = Box::pin(shared.http1.serve_connection(TokioIo::new(stream), service));
             life.of(connection.as_mut(), gather, |connection| {
                 connection.graceful_shutdown()
             })
             .await;
         }
-    }
-}
-
-/// A call that counts as under way until its answer begins.
-struct Counted {
-    answer: ResponseFuture,
-    _under_way: UnderWay,
-}
-
-impl Future for Counted {
-    type Output = Result<Response<Parts>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answered = ready!(self.answer.as_mut().poll(cx));
-        Poll::Ready(answered.map(|response| response.map(Parts::new)))
     }
 }
 
@@ -451,6 +393,26 @@ fn workers(config: &ServerConfig) -> Workers {
         tracing::warn!(%error, count, "no threads for connections alone; all share those of the runtime");
         Workers::default()
     })
+}
+
+fn http2_builder(config: &ServerConfig) -> http2::Builder<Streams> {
+    let mut builder = http2::Builder::new(Streams {
+        stall_max: config.connection.answer_stall_max,
+    });
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(config.http2.streams_max)
+        .max_pending_accept_reset_streams(config.http2.pending_reset_streams_max)
+        .max_local_error_reset_streams(config.http2.local_error_reset_streams_max)
+        .max_frame_size(config.http2.frame_bytes_max)
+        .max_send_buf_size(config.http2.send_buffer_bytes)
+        .header_table_size(config.http2.header_table_bytes)
+        .max_header_list_size(config.http2.header_list_bytes_max)
+        .initial_stream_window_size(config.http2.stream_window_bytes)
+        .initial_connection_window_size(config.http2.connection_window_bytes)
+        .keep_alive_interval(config.keepalive_interval)
+        .keep_alive_timeout(config.keepalive_timeout);
+    builder
 }
 
 /// The limits of HTTP/1.1: one request at a time, its headers in time and as small as those of HTTP/2.

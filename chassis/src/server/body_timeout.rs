@@ -26,7 +26,6 @@ enum State {
 }
 
 impl<B> Begins<B> {
-    /// Within `max`.
     pub(super) fn within(max: Duration, body: B) -> Self {
         Self {
             body,

@@ -2,6 +2,7 @@
 //!
 //! A connection that no call of was let in costs its client nothing. So the oldest of those makes room for one that comes; honest clients
 //! have called within a few round trips. Where there is none, those who come have to wait, or, from an address that has its number, to go.
+//! There is less room yet for those that haven't come through TLS and the preface of HTTP/2: the oldest of them makes room for the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -10,13 +11,14 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::pulse::{Pulse, Standing};
-use crate::layers::caller::network;
+use crate::callers::network;
+use crate::ends::{Pulse, Standing};
 
 /// See the [module](self). Clones are the same one.
 #[derive(Clone, Debug)]
 pub(super) struct Crowd {
     per_address_max: usize,
+    openings_max: usize,
     open: Arc<Mutex<Open>>,
 }
 
@@ -26,6 +28,8 @@ struct Open {
     /// Those of which no call was let in when they were last looked at, by age.
     strangers: BTreeMap<u64, Stranger>,
     addresses: HashMap<IpAddr, Address>,
+    /// Those that are beginning, by age.
+    openings: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -35,7 +39,6 @@ struct Stranger {
     pushed_out: CancellationToken,
 }
 
-/// Those from one address.
 #[derive(Debug, Default)]
 struct Address {
     open: usize,
@@ -68,14 +71,17 @@ impl Open {
         for id in callers {
             self.forget(id);
         }
-        let Some(stranger) = found.and_then(|id| self.forget(id)) else {
-            return false;
-        };
-        stranger.pushed_out.cancel();
-        true
+        found.is_some_and(|id| self.send_away(id))
+    }
+
+    fn send_away(&mut self, id: u64) -> bool {
+        let stranger = self.forget(id);
+        let found = stranger.map(|stranger| stranger.pushed_out.cancel());
+        found.is_some()
     }
 
     fn forget(&mut self, id: u64) -> Option<Stranger> {
+        self.openings.remove(&id);
         let stranger = self.strangers.remove(&id)?;
         if let Some(address) = self.addresses.get_mut(&stranger.address) {
             address.strangers.remove(&id);
@@ -85,10 +91,11 @@ impl Open {
 }
 
 impl Crowd {
-    /// With `per_address_max` of an address, or of 64 bits of IPv6.
-    pub(super) fn new(per_address_max: usize) -> Self {
+    /// With `per_address_max` of an address, or of 64 bits of IPv6, and `openings_max` that are beginning, at least one.
+    pub(super) fn new(per_address_max: usize, openings_max: usize) -> Self {
         Self {
             per_address_max,
+            openings_max,
             open: Arc::default(),
         }
     }
@@ -109,6 +116,12 @@ impl Crowd {
             pulse: Arc::clone(pulse),
             pushed_out: pushed_out.clone(),
         };
+        if open.openings.len() >= self.openings_max
+            && let Some(oldest) = open.openings.first().copied()
+        {
+            open.send_away(oldest);
+        }
+        open.openings.insert(id);
         open.strangers.insert(id, stranger);
         let there = open.addresses.entry(address).or_default();
         there.open += 1;
@@ -137,7 +150,11 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Completes when it has to go.
+    /// It has come through TLS and its preface.
+    pub(super) fn has_begun(&self) {
+        self.open.lock().openings.remove(&self.id);
+    }
+
     pub(super) async fn pushed_out(&self) {
         self.pushed_out.cancelled().await;
     }
@@ -189,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_ask_for_health_go_last() {
-        let crowd = Crowd::new(2);
+        let crowd = Crowd::new(2, 100);
         let (probe, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
         probe.pulse.let_in(Standing::Probe);
         drop(comes(&crowd));
@@ -201,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_has_a_number_and_its_oldest_stranger_makes_room() {
-        let crowd = Crowd::new(2);
+        let crowd = Crowd::new(2, 100);
         let (caller, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
         caller.pulse.let_in(Standing::Caller);
         stranger.pulse.let_in(Standing::Probe);
@@ -222,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_network_of_ipv6_is_one_address() {
-        let crowd = Crowd::new(1);
+        let crowd = Crowd::new(1, 100);
         let first = enter(&crowd, "2001:db8::1");
         let second = enter(&crowd, "2001:db8::2");
         assert!(first.has_to_go() && !second.has_to_go());
@@ -230,8 +247,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn of_those_that_are_beginning_the_oldest_makes_room() {
+        let crowd = Crowd::new(10, 2);
+        let first = enter(&crowd, "192.0.2.1");
+        let second = enter(&crowd, "192.0.2.2");
+        first.member.as_ref().expect("room").has_begun();
+        let third = enter(&crowd, "192.0.2.3");
+        assert!(!first.has_to_go() && !second.has_to_go() && !third.has_to_go());
+        let fourth = enter(&crowd, "192.0.2.4");
+        assert!(second.has_to_go() && !third.has_to_go() && !fourth.has_to_go());
+        drop((second, third));
+        let fifth = enter(&crowd, "192.0.2.5");
+        assert!(!fourth.has_to_go() && !fifth.has_to_go(), "there is room again");
+    }
+
+    #[tokio::test]
     async fn where_there_is_no_room_the_oldest_stranger_of_all_goes() {
-        let crowd = Crowd::new(10);
+        let crowd = Crowd::new(10, 100);
         let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| enter(&crowd, address));
         let [first, second, third] = &all;
         first.pulse.let_in(Standing::Caller);

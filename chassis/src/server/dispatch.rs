@@ -11,28 +11,28 @@ use tower::Layer as _;
 
 use super::mounted::Mounted;
 use crate::health;
-use crate::layers::messages::{Layouts, Messages, MessagesLayer};
-use crate::layers::{AnswerBody, AnyService, Inner};
+use crate::layers::messages::{Layouts, MessagesLayer};
+use crate::layers::{AnswerBody, AnyService, Inner, Layered};
 use crate::methods::{Methods, service_of};
 use crate::reflection::{self, Reflection};
 
 /// Chooses by the name of the service in the path.
 pub(super) struct Dispatch {
-    mounted: Messages<Mounted>,
+    mounted: Layered<MessagesLayer, Mounted>,
     /// Whoever may call is heard, so in few words.
-    health: Messages<AnyService>,
-    reflection: Reflection,
+    health: Layered<MessagesLayer, AnyService>,
+    reflection: Reflection<Layered<MessagesLayer, Mounted>>,
     forwarded: BTreeSet<String>,
-    forwarder: Option<Messages<AnyService>>,
+    forwarder: Option<Layered<MessagesLayer, AnyService>>,
 }
 
 impl Dispatch {
+    /// `forwarded` are the services that calls are handed on for, and to whom.
     pub(super) fn new(
         mounted: Mounted,
         health: AnyService,
         reflection: Mounted,
-        forwarded: Vec<String>,
-        forwarder: Option<AnyService>,
+        (forwarded, forwarder): (Vec<String>, Option<AnyService>),
         message_bytes_max: usize,
         methods: &Methods,
         layouts: &Arc<Layouts>,
@@ -67,7 +67,7 @@ impl Inner for Dispatch {
     }
 }
 
-/// Both ways under one type: what [`Messages`] give has its box already.
+/// Both ways under one type: what the layer of messages gives has its box already.
 fn boxed(response: Response<impl AnswerBody>) -> Response<Body> {
     response.map(Body::new)
 }

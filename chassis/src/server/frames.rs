@@ -6,10 +6,8 @@
 
 use tokio::time::Instant;
 
-/// Bytes of a frame's header.
 const HEADER: usize = 9;
 
-/// Types of frames.
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
@@ -26,7 +24,6 @@ const REFILL_PER_SECOND: u64 = 100;
 /// who measure the way.
 const PER_ANSWER_FRAME: u32 = 3;
 
-/// Where in its frames one direction is.
 #[derive(Debug)]
 pub(super) struct Scan {
     header: [u8; HEADER],
@@ -46,7 +43,6 @@ impl Scan {
         }
     }
 
-    /// Is it between two frames?
     pub(super) fn is_between(&self) -> bool {
         self.have == 0 && self.rest == 0
     }
@@ -86,7 +82,6 @@ pub(super) fn is_overhead(kind: u8, flags: u8) -> bool {
     }
 }
 
-/// What a client may still send of it.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: u32,
@@ -116,7 +111,6 @@ impl Budget {
         enough
     }
 
-    /// Gives back for `count` frames of answers.
     pub(super) fn answered(&mut self, count: u32) {
         self.earn(count.saturating_mul(PER_ANSWER_FRAME));
     }

@@ -28,7 +28,6 @@ const TIME_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Leftover<B: Body + Unpin + Send + 'static> {
     /// `None` once it has ended or broken.
     body: Option<B>,
-    /// Bytes that are taken of it then.
     bytes_max: u64,
 }
 

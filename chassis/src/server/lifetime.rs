@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::pulse::{Pulse, Standing};
 use crate::config::ConnectionConfig;
+use crate::ends::{Pulse, Standing};
 
 /// Share of the maximum age that is drawn by lot, either way, in percent: clients that came together don't leave together.
 const JITTER: u32 = 10;
@@ -14,7 +14,6 @@ const JITTER: u32 = 10;
 /// Time for a client that never called to hear that the connection ends; one that doesn't answer is hung up on.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Why a connection is to be left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It has its age.
@@ -25,16 +24,13 @@ pub(super) enum Reason {
     Unused,
 }
 
-/// What a connection's time came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// Its client is told to make another one; calls under way go on.
     Leave(Reason),
-    /// It is cut.
     Cut(&'static str),
 }
 
-/// The clock of one connection.
 #[derive(Debug)]
 pub(super) struct Lifetime {
     pulse: Arc<Pulse>,
@@ -67,7 +63,6 @@ impl Lifetime {
         }
     }
 
-    /// Waits until something is due.
     pub(super) async fn due(&mut self) -> Due {
         loop {
             let now = Instant::now();

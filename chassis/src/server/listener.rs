@@ -29,11 +29,6 @@ impl Listener {
         })
     }
 
-    /// Plain text on a port that was taken.
-    pub fn plain(tcp: TcpListener) -> Self {
-        Self { tcp, tls: None }
-    }
-
     /// Its address, with the port that was taken.
     ///
     /// # Errors
@@ -62,16 +57,9 @@ impl Listener {
 /// What can't be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// The address.
-    #[error("address {address} {advice}")]
-    Address {
-        /// As it was set.
-        address: SocketAddr,
-        /// What to do.
-        advice: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
+    /// The address; with what to do.
+    #[error("address {0} {1}")]
+    Address(SocketAddr, &'static str, #[source] io::Error),
     /// The certificates.
     #[error(
         "the files of server.tls (--tls-cert, --tls-key, --tls-client-ca, --tls-client-crl) can't be used"
@@ -102,10 +90,6 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
         ];
         let known = known.into_iter().find(|(kind, _)| *kind == source.kind());
         let advice = known.map_or("can't be listened on, see the cause; server.listen (--listen) sets it", |(_, advice)| advice);
-        BindError::Address {
-            address,
-            advice,
-            source,
-        }
+        BindError::Address(address, advice, source)
     })
 }

@@ -15,14 +15,13 @@ use tonic::server::NamedService;
 use crate::layers::{AnswerBody, AnyService, Inner, TowerService, refused};
 use crate::methods::service_of;
 
-/// Services by their full names.
 #[derive(Default)]
-pub(crate) struct Mounted(FxHashMap<&'static str, AnyService>);
+pub(super) struct Mounted(FxHashMap<&'static str, AnyService>);
 
 impl Mounted {
     /// With a generated server; the last one of a name counts.
     #[must_use]
-    pub(crate) fn with<S: TowerService + NamedService>(mut self, service: S) -> Self {
+    pub(super) fn with<S: TowerService + NamedService>(mut self, service: S) -> Self {
         self.0.insert(S::NAME, AnyService::tower(service));
         self
     }

@@ -1,72 +1,145 @@
-//! A connection of HTTP/1.1, watched by its bytes: whoever serves it learns when something last came or went, and since when its
-//! client takes nothing. Floods need no eye here: one request is answered before the next is read.
+//! A connection's bytes, watched on their way: floods are cut short, and whoever serves the connection learns when something last happened.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::pulse::Pulse;
+use super::frames::{Budget, DATA, HEADERS, Scan, is_overhead};
+use crate::ends::Pulse;
 
-/// See the [module](self).
+/// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, 6.8): 28 bytes of payload, stream 0, whatever was begun may have been done.
+const CALM_DOWN: &[u8] = b"\0\0\x1c\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_idle_frames";
+
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
+    /// What was read of it before, and is read once more.
+    again: Bytes,
     pulse: Arc<Pulse>,
+    /// `None` for HTTP/1.1, where one request is answered before the next is read: all bytes are work, and floods need no eye.
+    guard: Option<FloodGuard>,
+}
+
+#[derive(Debug)]
+struct FloodGuard {
+    inbound: Scan,
+    outbound: Scan,
+    budget: Budget,
+    begun: bool,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse }
+    pub(super) fn http1(stream: S, again: Bytes, pulse: Arc<Pulse>) -> Self {
+        Self {
+            stream,
+            again,
+            pulse,
+            guard: None,
+        }
     }
 
-    fn wrote(&self, written: &Poll<io::Result<usize>>) {
-        match written {
-            Poll::Pending => self.pulse.note_blocked(),
-            Poll::Ready(_) => {
-                self.pulse.note_taken();
-                self.pulse.note_work();
-            }
+    /// A connection of HTTP/2 that begins with the bytes of its preface. `overhead_max` frames that ask for nothing may come beyond those
+    /// that go with answers.
+    pub(super) fn http2(stream: S, preface: Bytes, overhead_max: u32, pulse: Arc<Pulse>) -> Self {
+        let guard = FloodGuard {
+            inbound: Scan::after(preface.len()),
+            outbound: Scan::after(0),
+            budget: Budget::new(overhead_max),
+            begun: false,
+        };
+        Self {
+            guard: Some(guard),
+            ..Self::http1(stream, preface, pulse)
+        }
+    }
+
+    fn wrote<'a>(&mut self, written: &Poll<io::Result<usize>>, slices: impl Iterator<Item = &'a [u8]>) {
+        let Poll::Ready(result) = written else {
+            return self.pulse.note_blocked();
+        };
+        self.pulse.note_taken();
+        let Some(guard) = &mut self.guard else {
+            return self.pulse.note_work();
+        };
+        guard.begun = true;
+        let mut left = *result.as_ref().unwrap_or(&0);
+        let mut answers = 0;
+        for slice in slices {
+            let now = slice.get(..left.min(slice.len())).unwrap_or_default();
+            left -= now.len();
+            guard.outbound.over(now, |kind, _| {
+                answers += u32::from(matches!(kind, DATA | HEADERS))
+            });
+        }
+        if answers > 0 {
+            guard.budget.answered(answers);
+            self.pulse.note_work();
+        }
+    }
+
+    /// Notes what was read; false when it is too much of what asks for nothing.
+    fn read(&mut self, bytes: &[u8]) -> bool {
+        let (mut overhead, mut work) = (0, !bytes.is_empty() && self.guard.is_none());
+        if let Some(guard) = &mut self.guard {
+            guard.inbound.over(bytes, |kind, flags| {
+                overhead += u32::from(is_overhead(kind, flags));
+                work |= matches!(kind, DATA | HEADERS);
+            });
+        }
+        if work {
+            self.pulse.note_work();
+        }
+        let guard = self.guard.as_mut().filter(|_| overhead > 0);
+        guard.is_none_or(|guard| guard.budget.spend(overhead))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Watched<S> {
+    /// Tells the peer why, if it can be told at once.
+    fn say_goodbye(&mut self, cx: &mut Context<'_>) {
+        if self
+            .guard
+            .as_ref()
+            .is_some_and(|guard| guard.outbound.is_between())
+        {
+            // A peer that takes no bytes has only itself to ask.
+            let _ = Pin::new(&mut self.stream).poll_write(cx, CALM_DOWN);
+            let _ = Pin::new(&mut self.stream).poll_flush(cx);
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.pulse.note_work();
+        if self.again.is_empty() {
+            ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        } else {
+            let length = self.again.len().min(buffer.remaining());
+            buffer.put_slice(&self.again.split_to(length));
         }
-        read
+        if self.read(buffer.filled().get(before..).unwrap_or_default()) {
+            return Poll::Ready(Ok(()));
+        }
+        self.say_goodbye(cx);
+        let message = "the peer sent too many frames that ask for nothing";
+        Poll::Ready(Err(io::Error::other(message)))
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(&written);
+        self.wrote(&written, std::iter::once(bytes));
         written
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.wrote(&written);
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -75,5 +148,39 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.wrote(&written, slices.iter().map(|slice| &**slice));
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        // The HTTP/2 implementation asks before its first write which messages it shall copy behind their headers: those below
+        // 256 bytes where it can write several slices, else those below 1 KiB. What isn't copied is written before the
+        // trailers are even encoded: a second system call, a second packet, and a second wakeup of the client. So most
+        // answers of one row are copied, and what is longer is written in slices all the same.
+        self.guard.as_ref().is_none_or(|guard| guard.begun) && self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn slices_are_written_after_the_first_bytes() {
+        let (stream, _peer) = tokio::io::duplex(64);
+        let mut watched = Watched::http2(stream, Bytes::new(), 1, Arc::new(Pulse::new()));
+        assert!(!watched.is_write_vectored());
+        watched.write_all(b"settings").await.expect("room for them");
+        assert!(watched.is_write_vectored());
     }
 }

@@ -16,7 +16,7 @@ use crate::config::ClientTlsConfig;
 /// Where a signal goes, by OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Collector {
-    pub(super) uri: String,
+    pub(super) uri: Uri,
     /// The files to trust it by where its address is `https`.
     pub(super) tls: Option<ClientTlsConfig>,
     /// For an export, tries again included.
@@ -25,7 +25,6 @@ pub(super) struct Collector {
     pub(super) sizes_queue: bool,
 }
 
-/// The variables, understood.
 #[derive(Debug)]
 pub(super) struct OtelEnvironment {
     pub(super) disabled: bool,
@@ -134,7 +133,6 @@ fn of_all_signals(name: &str) -> String {
     }
 }
 
-/// The variables as they are set.
 struct Variables<'a>(&'a [(String, String)]);
 
 impl<'a> Variables<'a> {
@@ -223,18 +221,24 @@ impl<'a> Variables<'a> {
         let (variable, uri) = endpoint.unwrap_or((String::new(), COLLECTOR));
         let text = |what| self.of(signal, what).map(|(_, value)| value);
         let file = |what| text(what).map_or_else(PathBuf::new, PathBuf::from);
-        let tls = match uri.split_once("://") {
-            _ if uri.parse::<Uri>().is_err() => None,
-            Some(("http", _)) => Some(None),
-            Some(("https", _)) => Some(Some(ClientTlsConfig {
+        let address: Option<Uri> = uri.parse().ok();
+        let scheme = address.as_ref().and_then(Uri::scheme_str);
+        let tls = match scheme {
+            Some("http") => None,
+            Some("https") => Some(ClientTlsConfig {
                 ca: file("CERTIFICATE"),
                 cert: file("CLIENT_CERTIFICATE"),
                 key: file("CLIENT_KEY"),
                 server_name: String::new(),
-            })),
-            _ => None,
+            }),
+            _ => {
+                return Err(refused(
+                    &variable,
+                    uri,
+                    "use http://host:port or https://host:port",
+                ));
+            }
         };
-        let tls = tls.ok_or_else(|| refused(&variable, uri, "use http://host:port or https://host:port"))?;
         if tls.as_ref().is_some_and(|tls| !tls.has_authority()) {
             let expected =
                 "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)";
@@ -242,7 +246,7 @@ impl<'a> Variables<'a> {
         }
         let timeout = text("TIMEOUT").unwrap_or(EXPORT_TIMEOUT).parse();
         Ok(Some(Collector {
-            uri: uri.to_owned(),
+            uri: address.unwrap_or_default(),
             tls,
             timeout: Duration::from_millis(timeout.unwrap_or_default()),
             sizes_queue: self.get("OTEL_BSP_MAX_QUEUE_SIZE").is_some(),
@@ -306,15 +310,10 @@ impl<'a> Variables<'a> {
 }
 
 fn refused(variable: &str, value: &str, expected: &str) -> TelemetryError {
-    TelemetryError::Variable {
-        variable: variable.to_owned(),
-        value: value.to_owned(),
-        expected: expected.to_owned(),
-    }
+    TelemetryError::Variable(variable.to_owned(), value.to_owned(), expected.to_owned())
 }
 
 impl OtelEnvironment {
-    /// Reads them.
     pub(super) fn read(variables: &[(String, String)]) -> Result<Self, TelemetryError> {
         let variables = Variables(variables);
         let get = |name| variables.get(name);
@@ -336,7 +335,6 @@ impl OtelEnvironment {
         })
     }
 
-    /// The chosen propagators.
     pub(super) fn propagator(&self) -> TextMapCompositePropagator {
         let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContextPropagator::new());
         let baggage: Box<dyn TextMapPropagator + Send + Sync> = Box::new(BaggagePropagator::new());

@@ -80,7 +80,6 @@ impl Histogram {
     }
 }
 
-/// A value with the trace it came from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exemplar {
     pub(super) trace: TraceId,
@@ -91,7 +90,6 @@ pub(super) struct Exemplar {
 /// The last example of each bucket, the last bucket being the one above all bounds.
 pub(super) type Buckets = Vec<Option<Exemplar>>;
 
-/// The examples of one histogram.
 #[derive(Clone, Debug)]
 struct Examples {
     role: Option<Role>,

@@ -14,7 +14,6 @@ const DROP_FLUSH: Duration = Duration::from_secs(2);
 #[must_use = "dropped, it flushes and ends telemetry at once"]
 pub struct TelemetryGuard(pub(super) Providers);
 
-/// All that sends something.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Providers {
     pub(super) tracers: Vec<SdkTracerProvider>,
@@ -27,45 +26,26 @@ impl Providers {
         self.tracers.is_empty() && self.meters.is_empty() && self.loggers.is_empty()
     }
 
-    /// Sends what is recorded. Logs come last: they tell what became of the others.
-    fn flush(&self) {
-        for provider in &self.tracers {
-            report("spans", provider.force_flush());
-        }
-        for provider in &self.meters {
-            report("metrics", provider.force_flush());
-        }
-        for provider in &self.loggers {
-            report("logs", provider.force_flush());
-        }
-    }
-
     /// Ends all of them together: each has what is left of `time`.
     fn end(&self, time: Duration) {
         let deadline = Instant::now() + time;
         let left = || deadline.saturating_duration_since(Instant::now());
-        for provider in &self.tracers {
-            report("spans", provider.shutdown_with_timeout(left()));
-        }
-        for provider in &self.meters {
-            report("metrics", provider.shutdown_with_timeout(left()));
-        }
-        for provider in &self.loggers {
-            report("logs", provider.shutdown_with_timeout(left()));
+        let spans = self.tracers.iter();
+        let spans = spans.map(|provider| ("spans", provider.shutdown_with_timeout(left())));
+        let metrics = self.meters.iter();
+        let metrics = metrics.map(|provider| ("metrics", provider.shutdown_with_timeout(left())));
+        // Last: they tell what became of the others.
+        let logs = self.loggers.iter();
+        let logs = logs.map(|provider| ("logs", provider.shutdown_with_timeout(left())));
+        for (what, ended) in spans.chain(metrics).chain(logs) {
+            if let Err(error) = ended {
+                tracing::warn!(what, %error, "telemetry couldn't be sent");
+            }
         }
     }
 }
 
 impl TelemetryGuard {
-    /// Sends what is recorded, so that it can be asked for; telemetry goes on.
-    pub async fn flush(&self) {
-        let providers = self.0.clone();
-        // The exporters block while they send.
-        if let Err(error) = tokio::task::spawn_blocking(move || providers.flush()).await {
-            tracing::warn!(%error, "the flush of telemetry failed");
-        }
-    }
-
     /// Sends what is recorded and ends telemetry, within `time`.
     pub async fn shutdown(mut self, time: Duration) {
         let providers = std::mem::take(&mut self.0);
@@ -90,11 +70,5 @@ impl Drop for TelemetryGuard {
             let _ = done.send(());
         });
         let _ = ended.recv_timeout(DROP_FLUSH);
-    }
-}
-
-fn report(what: &'static str, result: opentelemetry_sdk::error::OTelSdkResult) {
-    if let Err(error) = result {
-        tracing::warn!(what, %error, "telemetry couldn't be sent");
     }
 }

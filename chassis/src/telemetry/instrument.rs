@@ -1,24 +1,29 @@
-//! What is measured, as data: each crate has one table of its instruments, and makes them from it. So names, units and
-//! descriptions stand once, and documentation, dashboard and alerts can be held against them.
+//! What is measured, as data: each crate has one table of its [`instruments`](crate::instruments), and makes them from it. So names,
+//! units and descriptions stand once, and documentation, dashboard and alerts can be held against them.
 //!
 //! ```
-//! use souk_chassis::telemetry::instrument::{Instrument, Kind};
+//! use souk_chassis::telemetry::instrument::Kind;
 //!
-//! const BAKED: Instrument = Instrument {
-//!     name: "souk.bread.baked",
-//!     kind: Kind::Counter,
-//!     unit: "{loaf}",
-//!     description: "Loaves that came out of the oven",
-//!     attributes: &["souk.oven"],
-//! };
+//! souk_chassis::instruments! {
+//!     BAKED: Kind::Counter, "souk.bread.baked" in "{loaf}" by ["souk.oven"], "Loaves that came out of the oven";
+//! }
 //! assert_eq!(BAKED.prometheus_name(), "souk_bread_baked_total");
 //! BAKED.counter(&opentelemetry::global::meter("souk")).add(1, &[]);
 //! ```
 
-use opentelemetry::metrics::{AsyncInstrument, Counter, Gauge, Meter};
+use opentelemetry::global;
+use opentelemetry::metrics::{AsyncInstrument, Counter, Meter};
 
 pub use super::exemplar::Histogram;
 use super::prometheus::exposed_name;
+
+/// Name of the meter and the tracer of all that is measured and traced here.
+pub(super) const METER: &str = "souk";
+
+/// The meter of the process, or of the [role](super::Role) in which this is called.
+pub fn meter() -> Meter {
+    global::meter(METER)
+}
 
 /// Bounds of durations of calls, in seconds, as the conventions for RPC recommend them.
 pub const CALL_SECONDS: &[f64] = &[
@@ -70,6 +75,26 @@ pub struct Instrument {
     pub attributes: &'static [&'static str],
 }
 
+/// Makes a table of instruments, each by its kind, its name, its unit, its attributes and what it says, and of them `ALL`.
+#[macro_export]
+macro_rules! instruments {
+    ($($name:ident: $kind:expr, $full:literal in $unit:literal by $attributes:expr, $description:literal;)+) => {
+        $(
+            #[doc = concat!($description, ".")]
+            pub const $name: $crate::telemetry::instrument::Instrument = $crate::telemetry::instrument::Instrument {
+                name: $full,
+                kind: $kind,
+                unit: $unit,
+                description: $description,
+                attributes: &$attributes,
+            };
+        )+
+
+        /// All of them.
+        pub const ALL: &[$crate::telemetry::instrument::Instrument] = &[$($name),+];
+    };
+}
+
 macro_rules! observed {
     ($instrument:ident, $meter:ident . $make:ident, $look:ident) => {{
         let builder = $meter.$make($instrument.name).with_unit($instrument.unit);
@@ -92,12 +117,6 @@ impl Instrument {
     /// A sum that is added to.
     pub fn counter(&self, meter: &Meter) -> Counter<u64> {
         let builder = meter.u64_counter(self.name).with_unit(self.unit);
-        builder.with_description(self.description).build()
-    }
-
-    /// A value that is set.
-    pub fn gauge(&self, meter: &Meter) -> Gauge<u64> {
-        let builder = meter.u64_gauge(self.name).with_unit(self.unit);
         builder.with_description(self.description).build()
     }
 

@@ -3,12 +3,11 @@
 //! A layer of its own, not `tracing_subscriber::fmt`: that one knows no ids of OpenTelemetry, and leaves out spans that the
 //! log filter doesn't want to see.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io::Write as _;
 
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use serde_json::{Map, Value};
-use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::format::Writer as TimeWriter;
@@ -16,6 +15,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::Context;
 
 use super::LogFormat;
+use super::fields::Fields;
 use super::log_records::LogRecords;
 
 /// Where whole lines go.
@@ -73,7 +73,6 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     }
 }
 
-/// One line to be.
 struct Line {
     metadata: &'static Metadata<'static>,
     ids: Option<(String, String)>,
@@ -137,48 +136,4 @@ impl Line {
 /// A message can hold what a client sent: it must not be able to forge a line.
 fn one_line(message: &str) -> String {
     message.replace(|c: char| c.is_control(), " ")
-}
-
-/// The fields of an event.
-#[derive(Default)]
-pub(super) struct Fields {
-    pub(super) message: String,
-    pub(super) others: Map<String, Value>,
-}
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let value = format!("{value:?}");
-        match field.name() {
-            "message" => self.message = value,
-            name => {
-                self.others.insert(name.to_owned(), value.into());
-            }
-        }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "message" => self.message = value.to_owned(),
-            name => {
-                self.others.insert(name.to_owned(), value.into());
-            }
-        }
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.others.insert(field.name().to_owned(), value.into());
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.others.insert(field.name().to_owned(), value.into());
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.others.insert(field.name().to_owned(), value.into());
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.others.insert(field.name().to_owned(), value.into());
-    }
 }

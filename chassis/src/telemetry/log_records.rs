@@ -8,11 +8,9 @@ use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
-use super::log::Fields;
+use super::fields::{Fields, attribute};
 use super::role::{ByRole, Role};
-use super::span_events::attribute;
 
-/// Sends events as records.
 pub(super) struct LogRecords {
     loggers: ByRole<SdkLogger>,
     /// What may be sent: what the exporter itself logs would be sent in turn, for ever.
@@ -28,7 +26,6 @@ impl LogRecords {
         }
     }
 
-    /// Sends one, as part of `span`.
     pub(super) fn send(
         &self,
         metadata: &'static Metadata<'static>,

@@ -8,15 +8,13 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::TelemetryError;
 use super::environment::Collector;
-use crate::client::{ClientConfig, ClientError};
-use crate::config::ClientTlsConfig;
-use crate::tls::Connector;
+use crate::config::{ClientConfig, ClientTlsConfig};
+use crate::tls::{ALPN_H2, Connector};
 
 /// Spans that wait to be sent, where `OTEL_BSP_MAX_QUEUE_SIZE` isn't set: under full load a gateway ends the 2,048 of the specification in
 /// 35 ms, which is less than the thread that sends them may wait for a core.
 const SPANS_WAITING_MAX: usize = 16_384;
 
-/// Sends spans in batches.
 pub(super) fn spans(collector: &Collector) -> Result<BatchSpanProcessor, TelemetryError> {
     let exporter = to(collector, SpanExporter::builder().with_tonic())?.build()?;
     let batches = BatchConfigBuilder::default();
@@ -28,12 +26,10 @@ pub(super) fn spans(collector: &Collector) -> Result<BatchSpanProcessor, Telemet
     Ok(processor.with_batch_config(batches.build()).build())
 }
 
-/// Sends metrics.
 pub(super) fn metrics(collector: &Collector) -> Result<MetricExporter, TelemetryError> {
     Ok(to(collector, MetricExporter::builder().with_tonic())?.build()?)
 }
 
-/// Sends log records.
 pub(super) fn logs(collector: &Collector) -> Result<LogExporter, TelemetryError> {
     Ok(to(collector, LogExporter::builder().with_tonic())?.build()?)
 }
@@ -42,25 +38,20 @@ fn to<B: WithExportConfig + WithTonicConfig>(collector: &Collector, builder: B) 
     let builder = builder.with_timeout(collector.timeout);
     Ok(match &collector.tls {
         Some(tls) => builder.with_channel(channel(collector, tls)?),
-        None => builder.with_endpoint(collector.uri.clone()),
+        None => builder.with_endpoint(collector.uri.to_string()),
     })
 }
 
 /// The SDK takes tonic's channel alone, so this is the one place that makes one.
 fn channel(collector: &Collector, tls: &ClientTlsConfig) -> Result<Channel, TelemetryError> {
-    let unusable = |source| TelemetryError::Collector(Box::new(source));
-    let address = ClientError::Address {
-        uri: collector.uri.clone(),
-    };
-    let uri: Uri = collector.uri.parse().map_err(|_| unusable(address))?;
     let config = ClientConfig::default();
-    let connector = Connector::new(&uri, tls, config.unacknowledged_max)
-        .map_err(|error| unusable(ClientError::Tls(Box::new(error))))?;
+    let connector = Connector::new(ALPN_H2, &collector.uri, tls, config.unacknowledged_max);
+    let connector = connector.map_err(TelemetryError::Collector)?;
     let connect = tower::service_fn(move |_: Uri| {
         let connector = connector.clone();
         async move { connector.connect().await.map(TokioIo::new) }
     });
-    let channel = Endpoint::from(uri)
+    let channel = Endpoint::from(collector.uri.clone())
         .timeout(collector.timeout)
         .connect_timeout(config.connect_timeout)
         .http2_keep_alive_interval(config.keepalive_interval)

@@ -13,7 +13,6 @@ use super::instruments::{
 };
 use crate::workers;
 
-/// One of the figures.
 type Figure = fn(&Figures) -> u64;
 type RuntimeFigure = fn(&RuntimeMetrics) -> usize;
 

@@ -6,7 +6,6 @@
 mod endpoint;
 mod text;
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -84,12 +83,6 @@ impl MetricReader for Reader {
 pub struct Scraper {
     readers: Arc<[(Option<Role>, Reader)]>,
     busy: Arc<Mutex<()>>,
-}
-
-impl fmt::Debug for Scraper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scraper").finish_non_exhaustive()
-    }
 }
 
 impl Scraper {

@@ -4,7 +4,6 @@
 //! where work enters a service is enough: the layers of its server do it for calls, [`Role::scope`] for its start and
 //! its background tasks. Meters are of the role in whose scope they are made.
 
-use std::fmt;
 use std::sync::Arc;
 
 use opentelemetry::context::{FutureExt as _, WithContext};
@@ -67,13 +66,6 @@ impl Role {
     }
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-/// Something for the process and for each of its roles.
 #[derive(Clone, Debug)]
 pub(super) struct ByRole<T> {
     process: T,

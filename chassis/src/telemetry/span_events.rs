@@ -5,13 +5,12 @@
 
 use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{Context, KeyValue, Value};
-use serde_json::Value as Json;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context as LayerContext;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::log::Fields;
+use super::fields::{Fields, attribute};
 
 /// Adds events to the span of the current call.
 pub(super) struct SpanEvents;
@@ -38,23 +37,5 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanEvents {
         let others = fields.others.iter();
         attributes.extend(others.map(|(name, value)| KeyValue::new(name.clone(), attribute::<Value>(value))));
         span.add_event(name, attributes);
-    }
-}
-
-/// A field; what is no text, number or bool is written as it would be in a line.
-pub(super) fn attribute<T>(value: &Json) -> T
-where
-    T: From<String> + From<bool> + From<i64> + From<f64>,
-{
-    match value {
-        Json::String(text) => text.clone().into(),
-        Json::Bool(bool) => (*bool).into(),
-        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => integer.into(),
-            (None, Some(float)) if number.is_f64() => float.into(),
-            // Attributes have no number that is larger.
-            _ => number.to_string().into(),
-        },
-        other => other.to_string().into(),
     }
 }

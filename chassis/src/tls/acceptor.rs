@@ -112,11 +112,7 @@ fn make(settings: &ServerTlsConfig) -> Result<ServerConfig, TlsError> {
     };
     let mut config = builder
         .with_single_cert(certificates, key)
-        .map_err(|source| TlsError::Pair {
-            cert: settings.cert.clone(),
-            key: settings.key.clone(),
-            source,
-        })?;
+        .map_err(|error| TlsError::pair(&settings.cert, &settings.key, error))?;
     config.alpn_protocols = vec![ALPN_H2.to_vec()];
     if settings.has_crl() {
         // A session that is resumed isn't asked for its certificate, which may be revoked by now.
@@ -137,15 +133,11 @@ fn clients(settings: &ServerTlsConfig) -> Result<Arc<dyn ClientCertVerifier>, Tl
             .with_crls(revocations(&settings.client_crl)?)
             .enforce_revocation_expiration();
     }
-    builder.build().map_err(|source| match source {
-        VerifierBuilderError::InvalidCrl(_) => TlsError::Revocations {
-            path: settings.client_crl.clone(),
-            source: source.into(),
-        },
-        source => TlsError::Authority {
-            path: settings.client_ca.clone(),
-            source: source.into(),
-        },
+    builder.build().map_err(|error| match error {
+        VerifierBuilderError::InvalidCrl(_) => {
+            TlsError::Revocations(settings.client_crl.clone(), error.into())
+        }
+        error => TlsError::Authority(settings.client_ca.clone(), error.into()),
     })
 }
 

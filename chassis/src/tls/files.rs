@@ -1,5 +1,6 @@
 //! Certificates and keys in PEM files.
 
+use std::error::Error;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,68 +21,40 @@ pub(super) const VERSIONS: [&SupportedProtocolVersion; 2] =
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file that can't be read.
-    #[error("{} can't be read", path.display())]
-    Read {
-        /// Its name.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file without what it should have.
-    #[error("{} holds no {what} in PEM", path.display())]
-    Pem {
-        /// Its name.
-        path: PathBuf,
-        /// What it should have.
-        what: &'static str,
-    },
-    /// A certificate that can't be used, for example with a key that isn't its own.
-    #[error("the certificate in {} can't be used with the key in {}", cert.display(), key.display())]
-    Pair {
-        /// The file of the certificate.
-        cert: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-        /// Why not.
-        source: rustls::Error,
-    },
+    #[error("{} can't be read", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    /// A file without what it should have, in PEM.
+    #[error("{} holds no {what} in PEM", .0.display(), what = .1)]
+    Pem(PathBuf, &'static str),
+    /// A certificate that can't be used with its key.
+    #[error("the certificate in {} can't be used with the key in {}", .0.display(), .1.display())]
+    Pair(PathBuf, PathBuf, #[source] rustls::Error),
     /// Certificates that nobody can be believed by.
-    #[error("{} holds no usable authorities", path.display())]
-    Authority {
-        /// Their file.
-        path: PathBuf,
-        /// Why not.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error("{} holds no usable authorities", .0.display())]
+    Authority(PathBuf, #[source] Box<dyn Error + Send + Sync>),
     /// Lists of revoked certificates that can't be used.
-    #[error("{} holds no usable lists of revoked certificates", path.display())]
-    Revocations {
-        /// Their file.
-        path: PathBuf,
-        /// Why not.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error("{} holds no usable lists of revoked certificates", .0.display())]
+    Revocations(PathBuf, #[source] Box<dyn Error + Send + Sync>),
     /// A server's name that no certificate can have.
-    #[error("`{name}` is no name that a certificate can have")]
-    Name {
-        /// As it was given.
-        name: String,
-    },
+    #[error("`{0}` is no name that a certificate can have")]
+    Name(String),
     /// Versions and suites that don't fit together.
     #[error("TLS can't be set up")]
     Setup(#[source] rustls::Error),
 }
 
-/// The implementation of the ciphers.
+impl TlsError {
+    pub(super) fn pair(cert: &Path, key: &Path, error: rustls::Error) -> Self {
+        Self::Pair(cert.to_owned(), key.to_owned(), error)
+    }
+}
+
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    let unreadable = |source| TlsError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let unreadable = |error| TlsError::Read(path.to_owned(), error);
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1)
@@ -99,10 +72,7 @@ fn all<T: PemObject>(path: &Path, what: &'static str) -> Result<Vec<T>, TlsError
     let bytes = read(path)?;
     let found: Result<Vec<_>, _> = T::pem_slice_iter(&bytes).collect();
     let found = found.ok().filter(|found| !found.is_empty());
-    found.ok_or_else(|| TlsError::Pem {
-        path: path.to_owned(),
-        what,
-    })
+    found.ok_or_else(|| TlsError::Pem(path.to_owned(), what))
 }
 
 /// All certificates of a file; at least one.
@@ -117,20 +87,14 @@ pub(super) fn revocations(path: &Path) -> Result<Vec<CertificateRevocationListDe
 
 /// The first key of a file.
 pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|_| TlsError::Pem {
-        path: path.to_owned(),
-        what: "private key",
-    })
+    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|_| TlsError::Pem(path.to_owned(), "private key"))
 }
 
-/// The authorities of a file.
 pub(super) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|source| TlsError::Authority {
-            path: path.to_owned(),
-            source: source.into(),
-        })?;
+        let added = roots.add(certificate);
+        added.map_err(|error| TlsError::Authority(path.to_owned(), error.into()))?;
     }
     Ok(roots)
 }

@@ -12,7 +12,8 @@ use tonic::Status;
 
 use super::testing::{Authority, replace, serial};
 use super::*;
-use crate::client::{Channel, ClientConfig, channel};
+use crate::client::{Channel, channel};
+use crate::config::ClientConfig;
 use crate::config::{ClientTlsConfig, ServerConfig, ServerTlsConfig};
 use crate::layers::testing::{attribute, record};
 use crate::testing::{Running, Way, connect, echo, say_to, serve};
@@ -56,7 +57,7 @@ fn secure(address: SocketAddr, tls: ClientTlsConfig) -> Channel {
 /// All causes of a failure, in words.
 async fn failure(channel: impl Way) -> String {
     let status: Status = say_to(channel, "hello").await.expect_err("no connection");
-    crate::process::chain(&status)
+    crate::causes::chain(&status)
 }
 
 #[tokio::test]
@@ -185,7 +186,7 @@ async fn changed_certificates_are_for_connections_to_come() {
             ..believing(authority.ca())
         };
         let uri = format!("https://{address}").parse().expect("an address");
-        let connector = Connector::new(&uri, &tls, Duration::from_secs(3)).expect("good files");
+        let connector = Connector::new(ALPN_H2, &uri, &tls, Duration::from_secs(3)).expect("good files");
         connector.connect().await.is_ok()
     };
     assert!(handshake("one.internal").await);
@@ -250,7 +251,7 @@ async fn a_revoked_certificate_lets_nobody_in() {
         ..believing(authority.ca())
     };
     // One client, which would resume its session: it has to be looked at again all the same.
-    let connector = Connector::new(&uri, &tls, Duration::from_secs(3)).expect("good files");
+    let connector = Connector::new(ALPN_H2, &uri, &tls, Duration::from_secs(3)).expect("good files");
     let comes_in = async || {
         let (served, connected) = tokio::join!(
             async {
@@ -303,7 +304,7 @@ async fn files_that_cant_be_used_are_named_and_no_key_is_told() {
     ] {
         let config = config((cert.clone(), key.clone()));
         let error = crate::server::Listener::bind(&config).await.expect_err(part);
-        let text = crate::process::chain(&error);
+        let text = crate::causes::chain(&error);
         assert!(text.contains(part) && text.contains("--tls-key"), "{text}");
         let secret = std::fs::read_to_string(&other).expect("a key");
         let secret = secret.lines().nth(1).expect("a line of it");

@@ -8,7 +8,8 @@ use std::num::NonZero;
 use std::time::Duration;
 
 use http::Uri;
-use souk_chassis::client::{Channel, ClientConfig, channel};
+use souk_chassis::client::{Channel, channel};
+use souk_chassis::config::ClientConfig;
 use tokio::runtime::{Builder, Handle};
 
 /// How long a connection may take to be made.

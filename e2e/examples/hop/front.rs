@@ -12,6 +12,7 @@ use souk_e2e::data::{self, Numbers};
 use souk_proto::order::v1::CreateOrderRequest;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
 use souk_proto::search::v1::HitsMode;
+use souk_standalone::services;
 use tokio::process::{Child, Command};
 
 use crate::connections::{Connection, Threads};
@@ -289,17 +290,13 @@ async fn apart(options: &Options) -> anyhow::Result<Memory> {
     let mut gateway = Command::new(&options.souk);
     gateway.args(["gateway", "--listen", "127.0.0.1:0"]);
     let mut children = Vec::new();
-    for (service, flag) in [
-        ("order-svc", "--order"),
-        ("shop-svc", "--shop"),
-        ("meta-svc", "--media"),
-    ] {
+    for service in services::ALL {
         let mut command = Command::new(&options.souk);
         command
-            .args([service, "--listen", "127.0.0.1:0", "--data"])
-            .arg(files.path().join(service));
+            .args([service.command, "--listen", "127.0.0.1:0", "--data"])
+            .arg(files.path().join(service.name));
         let (child, target) = listening(command).await?;
-        gateway.args([flag, &target]);
+        gateway.args(["--backend".to_owned(), format!("{}={target}", service.name)]);
         children.push(child);
     }
     children.push(listening(gateway).await?.0);

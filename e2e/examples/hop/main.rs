@@ -34,7 +34,7 @@ use sink::Sink;
 
 /// As little of the processor as can be had is taken from what is measured.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What is asked for on the command line.
 #[derive(Clone, Debug)]

@@ -139,7 +139,8 @@ impl Way {
                 };
                 let target = &own.as_ref().unwrap_or(backend).target;
                 let mut command = Command::new(program);
-                command.args(["gateway", "--listen", "127.0.0.1:0", "--shop", target]);
+                let shop = format!("shop={target}");
+                command.args(["gateway", "--listen", "127.0.0.1:0", "--backend", &shop]);
                 command.args(&options.gateway);
                 sink.sends(&mut command, *sampling);
                 if let Some(guard) = &guard {

@@ -34,7 +34,7 @@ use session::{Session, Target};
 
 /// The server's allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// A setting from the environment.
 fn setting<T: FromStr>(name: &str, otherwise: T) -> anyhow::Result<T>

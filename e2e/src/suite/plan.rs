@@ -3,18 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use souk_standalone::services::{self, Registration};
+
 use super::{GATEWAY, Suite};
 use crate::collector::Collector;
 use crate::faults::interposer::Interposer;
 use crate::guard::Guard;
 use crate::log::Log;
-
-/// The services behind a gateway: command, and name of flag, folder and process.
-const SERVICES: [(&str, &str); 3] = [
-    ("order-svc", "order"),
-    ("shop-svc", "shop"),
-    ("meta-svc", "media"),
-];
 
 /// How the suite is spread over processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +48,8 @@ pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
-    /// Flags that name the addresses of others.
-    pub(super) backends: Vec<(&'static str, &'static str)>,
+    /// Others that it is to call.
+    pub(super) backends: Vec<&'static str>,
 }
 
 impl Plan {
@@ -178,12 +173,13 @@ impl Plan {
                 vec![demo]
             }
             Layout::FourProcesses => {
-                let services = SERVICES.iter();
-                let mut parts: Vec<_> = services
-                    .map(|(command, name)| self.part(name, command, Some(&self.data(name, directory))))
-                    .collect();
+                let part = |service: &Registration| {
+                    let data = self.data(service.name, directory);
+                    self.part(service.name, service.command, Some(&data))
+                };
+                let mut parts: Vec<_> = services::ALL.iter().map(part).collect();
                 let mut gateway = self.part(GATEWAY, GATEWAY, None);
-                gateway.backends = SERVICES.iter().map(|(_, name)| (*name, *name)).collect();
+                gateway.backends = services::ALL.iter().map(|service| service.name).collect();
                 parts.push(gateway);
                 parts
             }

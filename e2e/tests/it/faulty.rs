@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
 use souk_e2e::data::{self, Numbers};
+use souk_e2e::faults::Fault;
 use souk_e2e::faults::diagnosis::{Evidence, Finding, diagnose};
-use souk_e2e::faults::{Fault, Faulty};
 use souk_e2e::log::Log;
 use souk_e2e::spans::Span;
-use souk_e2e::suite::{Layout, Plan, Suite};
+use souk_e2e::suite::{Faulty, Layout, Plan, Suite};
 use souk_proto::media::v1::GetMediaRequest;
 use souk_proto::shop::v1::{CreateShopRequest, GetShopRequest};
 

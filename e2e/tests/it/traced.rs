@@ -61,8 +61,8 @@ struct Gateway {
 
 impl Gateway {
     async fn before(backend: &StandIn, collector: &Collector, settings: &[&str]) -> anyhow::Result<Self> {
-        let uri = backend.uri();
-        let mut arguments = vec!["gateway", "--listen", "127.0.0.1:0", "--shop", &uri];
+        let shop = format!("shop={}", backend.uri());
+        let mut arguments = vec!["gateway", "--listen", "127.0.0.1:0", "--backend", &shop];
         arguments.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
         let arguments: Vec<_> = arguments.into_iter().map(str::to_owned).collect();
         let environment = [

@@ -53,7 +53,8 @@ impl ListQuery<'_> {
 }
 
 impl TableHandle {
-    /// Lists rows by a secondary index: no search involved, always the latest writes.
+    /// Lists rows by a secondary index: no search involved, always the latest writes. A page has fewer than were asked for
+    /// where they have many bytes.
     ///
     /// # Errors
     /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`].
@@ -97,9 +98,16 @@ impl TableHandle {
             request.page_size,
         );
         let page = self.access("list", page).await?;
-        let keys: Vec<_> = page.entries.into_iter().map(|entry| entry.key).collect();
-        let items = self.read(&snapshot, &keys).await?.into_iter().flatten().collect();
-        let next_page_token = page.next.map_or_else(String::new, |position| {
+        let entries = page.entries.into_iter().map(|entry| (entry.key, entry.position));
+        let (keys, positions): (Vec<_>, Vec<_>) = entries.unzip();
+        let rows = self.read_page(&snapshot, &keys).await?;
+        let next = match rows.len() < keys.len() {
+            // The others are too many bytes for this page.
+            true => positions.into_iter().nth(rows.len().saturating_sub(1)),
+            false => page.next,
+        };
+        let items = rows.into_iter().flatten().collect();
+        let next_page_token = next.map_or_else(String::new, |position| {
             token::seal(TokenKind::List, fingerprint, position.as_bytes())
         });
         Ok(ListPage {

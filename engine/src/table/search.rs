@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use souk_index::{
     AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object, Profile,
-    SearchRequest, SearchResult, Searcher, SortValue, Total,
+    SearchRequest, SearchResult, Searcher, SortValue, Total, TotalRequest,
 };
 use souk_storage::limits::MAX_MULTI_GET_ROWS;
 use souk_storage::{PrimaryKey, Row, Snapshot};
@@ -127,7 +127,8 @@ impl TableHandle {
     /// Finds rows.
     ///
     /// Hits show the row as it is now: one that was deleted after the index saw it is left out, one that was
-    /// changed is shown changed. In a view that is kept for several pages, now is when the view was taken.
+    /// changed is shown changed. In a view that is kept for several pages, now is when the view was taken. A page has fewer
+    /// hits than were asked for where their rows have many bytes.
     ///
     /// # Errors
     /// [`EngineError::Index`] when the index refuses the search, [`EngineError::NotSearched`],
@@ -140,7 +141,9 @@ impl TableHandle {
             .map(|highlight| Highlighter::new(&self.open.served().schema, &search.request.query, highlight))
             .transpose()?;
         let view = kept.as_ref().map(|(_, view)| view);
-        let answer = self.answer(search.request, search.min_sequence, view).await?;
+        let mut answer = self
+            .answer(search.request.clone(), search.min_sequence, view)
+            .await?;
         let began = Instant::now();
         let full = search.rows;
         // Whoever may not meet all rows isn't told the ids of others' either.
@@ -153,7 +156,14 @@ impl TableHandle {
             None => None,
         };
         let rows = match snapshot.as_ref().filter(|_| shows) {
-            Some(snapshot) => self.read(snapshot, &keys(&answer.result)?).await?,
+            Some(snapshot) => {
+                let rows = self.read_page(snapshot, &keys(&answer.result)?).await?;
+                if rows.len() < answer.result.hits.len() {
+                    self.end_page(&mut answer, search.request, rows.len(), snapshot)
+                        .await?;
+                }
+                rows
+            }
             None => Vec::new(),
         };
         let mut highlights = match highlighter {
@@ -194,6 +204,33 @@ impl TableHandle {
                 fetched,
             }),
         })
+    }
+
+    /// Ends the page of `answer` after so many hits, since the rows of the others are too many bytes for it: as if no more
+    /// had been asked for.
+    async fn end_page(
+        &self,
+        answer: &mut IndexAnswer,
+        request: SearchRequest,
+        hits: usize,
+        rows: &Snapshot,
+    ) -> Result<()> {
+        let page = SearchRequest {
+            page_size: hits,
+            total: TotalRequest::None,
+            aggregations: Vec::new(),
+            profile: false,
+            ..request
+        };
+        let seen = View {
+            searcher: answer.searcher.clone(),
+            sequence: answer.sequence,
+            rows: rows.clone(),
+        };
+        let page = self.answer(page, 0, Some(&seen)).await?;
+        answer.result.hits.truncate(hits);
+        answer.result.next_page_token = page.result.next_page_token;
+        Ok(())
     }
 
     /// Searches the index alone, as far as the call may meet it. [`TableHandle::rows`] are behind the keys of its hits.

@@ -5,17 +5,14 @@ use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use http::header::{AUTHORIZATION, HeaderName};
-use http::{HeaderMap, HeaderValue, Request};
+use http::{HeaderMap, Request};
 use opentelemetry::metrics::Meter;
 use souk_access::config::AuthConfig;
 use souk_access::credential::{HEADER, LIFE_MAX};
-use souk_access::reload::FileError;
-use souk_access::rules::RulesError;
 use souk_access::{CredentialKeys, Identity, Reloaded, Rules, TracesOf, refusal};
-use souk_chassis::fetch::FetchError;
+use souk_chassis::callers::Caller;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
-use souk_chassis::layers::caller::Caller;
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::layers::error_info;
 use souk_chassis::layers::trace::Believe;
@@ -25,36 +22,11 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::api_keys::ApiKeys;
+use super::error::AuthError;
 use super::issuer;
 use super::tokens::{Refused, Tokens};
 
-/// The header with an API key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// Schemes of `authorization`.
-const BEARER: &str = "bearer";
-const API_KEY_SCHEME: &str = "apikey";
-
-/// Why callers can't be known.
-#[derive(Debug, thiserror::Error)]
-pub enum AuthError {
-    /// A file of keys.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The address of an issuer's keys.
-    #[error("auth.jwt.jwks or auth.jwt.ca can't be used")]
-    Issuer(#[from] FetchError),
-    /// The contract's rules.
-    #[error(transparent)]
-    Rules(#[from] RulesError),
-    /// The operating system.
-    #[error("API keys can't be read: {0}")]
-    Keys(String),
-    /// Services couldn't tell the gateway's calls from others.
-    #[error(
-        "auth.credential_key must be set, or SOUK_CREDENTIAL_KEY: without it services can't know who calls"
-    )]
-    NoCredentialKey,
-}
 
 /// Lets in those whose credentials are good and whose role the rule of the RPC names; tells the services who they are.
 #[derive(Clone, Debug)]
@@ -65,7 +37,6 @@ pub struct GatewayGuard {
     traces: TracesOf,
 }
 
-/// What it takes to know callers.
 #[derive(Debug)]
 struct Known {
     rules: Rules,
@@ -132,18 +103,17 @@ impl Admit for GatewayGuard {
         let Some(known) = &self.known else {
             return next.run(request);
         };
-        let given = take(request.headers_mut());
         let identified = request.extensions_mut().remove::<Identified>();
-        if known.rules.lets_in_anyone(request.uri().path()) {
-            return next.run(request);
-        }
         let identity = match identified {
-            Some(Identified(identity)) => identity,
-            None => given.and_then(|given| known.identify(&given)),
+            _ if known.rules.lets_in_anyone(request.uri().path()) => None,
+            Some(Identified(identity)) => Some(identity),
+            None => Some(known.identify(request.headers())),
         };
+        withhold(request.headers_mut());
         let identity = match identity {
-            Ok(identity) => identity,
-            Err(status) => return Next::refuse(*status),
+            None => return next.run(request),
+            Some(Ok(identity)) => identity,
+            Some(Err(status)) => return Next::refuse(*status),
         };
         let path = request.uri().path();
         match refusal::admit(&known.rules, path, identity.clone()) {
@@ -151,23 +121,15 @@ impl Admit for GatewayGuard {
             Ok(None) => return Next::refuse(error_info::unknown_method(&self.methods, path).build()),
             Err(status) => return Next::refuse(*status),
         }
-        let left = request
-            .extensions()
-            .get::<Deadline>()
-            .map(|deadline| deadline.remaining());
-        let life = left.unwrap_or(LIFE_MAX);
-        let credential = known
-            .credentials
-            .get()
-            .make(&identity, path, life, SystemTime::now());
-        match credential {
-            Some(credential) => {
-                request.headers_mut().insert(HEADER, credential);
-                request.extensions_mut().insert(Caller(identity.name()));
-                next.run(request)
-            }
-            None => Next::refuse(refusal::invalid()),
-        }
+        let deadline = request.extensions().get::<Deadline>();
+        let life = deadline.map_or(LIFE_MAX, |deadline| deadline.remaining());
+        let credentials = known.credentials.get();
+        let Some(credential) = credentials.make(&identity, path, life, SystemTime::now()) else {
+            return Next::refuse(refusal::invalid());
+        };
+        request.headers_mut().insert(HEADER, credential);
+        request.extensions_mut().insert(Caller(identity.name()));
+        next.run(request)
     }
 }
 
@@ -181,8 +143,7 @@ impl Believe for GatewayGuard {
             (TracesOf::Everybody, _) | (TracesOf::Callers, None) => true,
             (TracesOf::Nobody, _) => false,
             (TracesOf::Callers, Some(known)) => {
-                let given = given(request.headers());
-                let identity = given.and_then(|given| known.identify(&given));
+                let identity = known.identify(request.headers());
                 let is_known = identity.is_ok();
                 request.extensions_mut().insert(Identified(identity));
                 is_known
@@ -191,102 +152,61 @@ impl Believe for GatewayGuard {
     }
 }
 
-/// What a caller sent to be known by.
-struct Given {
-    kind: Kind,
-    value: HeaderValue,
-    /// Where the secret begins in the value.
-    from: usize,
+/// Takes the credentials out of the headers: no service gets them.
+fn withhold(headers: &mut HeaderMap) {
+    headers.remove(AUTHORIZATION);
+    headers.remove(API_KEY);
 }
 
-/// Kinds of credentials.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    ApiKey,
-    Token,
+enum Given<'a> {
+    ApiKey(&'a [u8]),
+    Token(&'a [u8]),
 }
 
-impl Given {
-    /// What is in an `authorization`; `None` when its scheme is another.
-    fn authorization(value: HeaderValue) -> Option<Self> {
-        let bytes = value.as_bytes();
-        let from = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
-        let scheme = &bytes[..from];
-        let kind = if scheme.eq_ignore_ascii_case(BEARER.as_bytes()) {
-            Kind::Token
-        } else if scheme.eq_ignore_ascii_case(API_KEY_SCHEME.as_bytes()) {
-            Kind::ApiKey
-        } else {
-            return None;
-        };
-        Some(Self { kind, value, from })
-    }
-
-    fn api_key(value: HeaderValue) -> Self {
-        Self {
-            kind: Kind::ApiKey,
-            value,
-            from: 0,
+impl<'a> Given<'a> {
+    fn read(headers: &'a HeaderMap) -> Result<Self, Status> {
+        let mut authorizations = headers.get_all(AUTHORIZATION).iter();
+        let mut api_keys = headers.get_all(API_KEY).iter();
+        match (authorizations.next(), api_keys.next()) {
+            (None, None) => Err(refusal::missing()),
+            // Several may be those of several callers.
+            _ if authorizations.next().or(api_keys.next()).is_some() => Err(refusal::invalid()),
+            (None, Some(key)) => Ok(Self::ApiKey(key.as_bytes().trim_ascii())),
+            (Some(value), None) => Self::authorization(value.as_bytes()).ok_or_else(refusal::invalid),
+            (Some(_), Some(_)) => Err(refusal::invalid()),
         }
     }
 
-    fn secret(&self) -> &[u8] {
-        self.value
-            .as_bytes()
-            .get(self.from..)
-            .unwrap_or_default()
-            .trim_ascii()
-    }
-}
-
-/// Takes the credentials out of the headers: no service gets them.
-fn take(headers: &mut HeaderMap) -> Result<Given, Box<Status>> {
-    let given = given(headers);
-    headers.remove(AUTHORIZATION);
-    headers.remove(API_KEY);
-    given
-}
-
-/// The credentials in the headers.
-fn given(headers: &HeaderMap) -> Result<Given, Box<Status>> {
-    let mut authorizations = headers.get_all(AUTHORIZATION).iter();
-    let mut api_keys = headers.get_all(API_KEY).iter();
-    let (authorization, api_key) = (authorizations.next(), api_keys.next());
-    let several = authorizations.next().or(api_keys.next()).is_some();
-    match (authorization, api_key) {
-        (None, None) => Err(Box::new(refusal::missing())),
-        // Two kinds of credentials may be those of two callers.
-        (Some(_), Some(_)) => Err(Box::new(refusal::invalid())),
-        _ if several => Err(Box::new(refusal::invalid())),
-        (None, Some(value)) => Ok(Given::api_key(value.clone())),
-        (Some(value), None) => {
-            Given::authorization(value.clone()).ok_or_else(|| Box::new(refusal::invalid()))
+    /// What is in an `authorization`; `None` when its scheme is another.
+    fn authorization(value: &'a [u8]) -> Option<Self> {
+        let end = value.iter().position(|byte| *byte == b' ').unwrap_or(value.len());
+        let (scheme, secret) = value.split_at(end);
+        match scheme.to_ascii_lowercase().as_slice() {
+            b"bearer" => Some(Self::Token(secret.trim_ascii())),
+            b"apikey" => Some(Self::ApiKey(secret.trim_ascii())),
+            _ => None,
         }
     }
 }
 
 impl Known {
-    fn identify(&self, given: &Given) -> Result<Identity, Box<Status>> {
-        match (given.kind, &self.tokens) {
-            (Kind::ApiKey, _) => self
-                .api_keys
-                .get()
-                .identify(given.secret())
-                .ok_or_else(|| Box::new(refusal::invalid())),
-            (Kind::Token, Some(tokens)) => tokens.identify(given.secret()).map_err(|refused| {
-                Box::new(match refused {
-                    Refused::Expired => refusal::expired(),
-                    Refused::Unready => refusal::issuer_unknown(),
-                    Refused::Invalid => refusal::invalid(),
-                })
+    fn identify(&self, headers: &HeaderMap) -> Result<Identity, Box<Status>> {
+        let identified = match (Given::read(headers)?, &self.tokens) {
+            (Given::ApiKey(key), _) => self.api_keys.get().identify(key).ok_or_else(refusal::invalid),
+            (Given::Token(token), Some(tokens)) => tokens.identify(token).map_err(|refused| match refused {
+                Refused::Expired => refusal::expired(),
+                Refused::Unready => refusal::issuer_unknown(),
+                Refused::Invalid => refusal::invalid(),
             }),
-            (Kind::Token, None) => Err(Box::new(refusal::invalid())),
-        }
+            (Given::Token(_), None) => Err(refusal::invalid()),
+        };
+        identified.map_err(Box::new)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
     use souk_access::Role;
     use tonic::Code;
 
@@ -300,13 +220,15 @@ mod tests {
         for (name, value) in given {
             headers.append(name, HeaderValue::from_static(value));
         }
-        let taken = take(&mut headers);
+        let taken =
+            Given::read(&headers).map(|(Given::ApiKey(secret) | Given::Token(secret))| secret.to_vec());
+        withhold(&mut headers);
         assert_eq!(
             headers.keys().collect::<Vec<_>>(),
             ["other"],
             "no service gets them"
         );
-        taken.map(|given| given.secret().to_vec()).map_err(|status| {
+        taken.map_err(|status| {
             assert_eq!(status.code(), Code::Unauthenticated);
             souk_chassis::status::reason(&status)
         })

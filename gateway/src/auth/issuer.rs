@@ -12,28 +12,24 @@ use std::time::Duration;
 use opentelemetry::metrics::Meter;
 use souk_access::Reloaded;
 use souk_access::config::{JwtConfig, KeySource};
+use souk_chassis::causes::chain;
 use souk_chassis::fetch::{Document, FetchError};
-use souk_chassis::process::chain;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::guard::AuthError;
+use super::error::AuthError;
 use super::key_set::KeySet;
 use crate::metrics::{ISSUER_KEYS_UNCONFIRMED, ISSUER_KEYS_UNREADABLE};
 
-/// Largest document, in bytes.
 const BYTES_MAX: usize = 1 << 20;
-/// Longest time for one fetch.
 const FETCH_MAX: Duration = Duration::from_secs(10);
 /// Shortest time between two fetches, whoever wants them: tokens with made-up keys don't become load for the issuer.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 /// The first pause after a failure; each is twice the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// The longest pause after a failure.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// The keys that tokens are checked by now.
 #[derive(Debug)]
 pub(super) struct Issuer {
     keys: Reloaded<KeySet>,
@@ -86,36 +82,11 @@ impl Issuer {
         (unconfirmed < self.age_max).then(|| self.keys.get())
     }
 
-    /// An issuer with these keys.
-    #[cfg(test)]
-    pub(super) fn fixed(keys: KeySet) -> Self {
-        Self {
-            keys: Reloaded::fixed(keys),
-            age_max: JwtConfig::default().keys_age_max,
-            missed: Arc::default(),
-            _fetching: None,
-        }
-    }
-
-    /// Gives it others.
-    #[cfg(test)]
-    pub(super) fn set(&self, keys: KeySet) {
-        self.keys.set(keys);
-    }
-
-    /// Says that its keys can't be had.
-    #[cfg(test)]
-    pub(super) fn lose(&self) {
-        self.keys.refuse();
-    }
-
-    /// Says that a key is wanted that isn't among them.
     pub(super) fn miss(&self) {
         self.missed.notify_one();
     }
 }
 
-/// What is shown of an issuer.
 type Figure = fn(&Issuer) -> u64;
 
 /// Shows on `meter` how the keys of an issuer are, as long as there is one, and 0 without.
@@ -136,7 +107,6 @@ pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
     }
 }
 
-/// The task that asks an address.
 struct Fetching {
     document: Document,
     refresh: Duration,
@@ -199,3 +169,6 @@ impl Fetching {
         Ok(Some((text, keys)))
     }
 }
+
+#[cfg(test)]
+mod testing;

@@ -13,7 +13,6 @@ use souk_access::Identity;
 
 use super::signatures;
 
-/// Most keys of a set.
 const KEYS_MAX: usize = 100;
 
 /// Most tokens that are remembered as checked. A signature costs tens of microseconds, a look-up less than one.
@@ -34,7 +33,6 @@ pub(super) struct KeySet {
     checked: Mutex<HashMap<[u8; 32], Checked>>,
 }
 
-/// A token that was checked.
 #[derive(Clone)]
 struct Checked {
     identity: Identity,
@@ -92,7 +90,6 @@ impl KeySet {
         })
     }
 
-    /// How many keys of the set couldn't be read.
     pub(super) fn unreadable(&self) -> usize {
         self.unreadable
     }
@@ -107,7 +104,6 @@ impl KeySet {
         }
     }
 
-    /// Is it not known yet which keys there are?
     pub(super) fn is_unknown(&self) -> bool {
         self.by_id.is_empty()
     }
@@ -124,7 +120,6 @@ impl KeySet {
         Some(found.identity.clone())
     }
 
-    /// Remembers a token until it expires.
     pub(super) fn remember(&self, digest: [u8; 32], identity: Identity, until: SystemTime) {
         let mut checked = self.checked.lock();
         if checked.len() >= CHECKED_MAX {

@@ -3,23 +3,26 @@
 use std::sync::OnceLock;
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
-use jsonwebtoken::errors::{Error, ErrorKind};
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::signature::{self, Verifier};
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-/// The algorithms of tokens that are taken.
 pub(super) const ALGORITHMS: [Algorithm; 3] = [Algorithm::EdDSA, Algorithm::RS256, Algorithm::ES256];
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::InvalidAlgorithm.into()),
-    verifier_factory: |algorithm, key| Ok(Box::new(Check::new(*algorithm, key)?)),
+    verifier_factory: |algorithm, key| {
+        Ok(Box::new(Check {
+            algorithm: *algorithm,
+            key: key.clone(),
+        }))
+    },
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes ring check the tokens of this process.
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -28,45 +31,21 @@ pub(super) fn install() {
     });
 }
 
-/// A public key and what it checks.
 struct Check {
     algorithm: Algorithm,
-    key: Key,
-}
-
-enum Key {
-    /// Ed25519, or a point of P-256.
-    Bytes(Vec<u8>),
-    /// RSA, as big-endian numbers.
-    Rsa { n: Vec<u8>, e: Vec<u8> },
-}
-
-impl Check {
-    fn new(algorithm: Algorithm, key: &DecodingKey) -> Result<Self, Error> {
-        let key = match (algorithm, key.kind()) {
-            (Algorithm::EdDSA | Algorithm::ES256, DecodingKeyKind::SecretOrDer(bytes)) => {
-                Key::Bytes(bytes.clone())
-            }
-            (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => Key::Rsa {
-                n: n.clone(),
-                e: e.clone(),
-            },
-            _ => return Err(ErrorKind::InvalidAlgorithm.into()),
-        };
-        Ok(Self { algorithm, key })
-    }
+    key: DecodingKey,
 }
 
 impl Verifier<Vec<u8>> for Check {
     fn verify(&self, message: &[u8], given: &Vec<u8>) -> Result<(), signature::Error> {
-        let checked = match (&self.key, self.algorithm) {
-            (Key::Bytes(key), Algorithm::EdDSA) => {
+        let checked = match (self.algorithm, self.key.kind()) {
+            (Algorithm::EdDSA, DecodingKeyKind::SecretOrDer(key)) => {
                 UnparsedPublicKey::new(&ED25519, key).verify(message, given)
             }
-            (Key::Bytes(key), Algorithm::ES256) => {
+            (Algorithm::ES256, DecodingKeyKind::SecretOrDer(key)) => {
                 UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key).verify(message, given)
             }
-            (Key::Rsa { n, e }, Algorithm::RS256) => {
+            (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, message, given)
             }
             _ => return Err(signature::Error::new()),

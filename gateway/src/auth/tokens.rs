@@ -10,17 +10,15 @@ use serde_json::{Map, Value};
 use souk_access::config::JwtConfig;
 use souk_access::{Identity, Role};
 
-use super::guard::AuthError;
+use super::error::AuthError;
 use super::issuer::Issuer;
 use super::signatures::ALGORITHMS;
 
-/// Longest token that is looked at, in bytes.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
 /// Longest time that a checked token is remembered.
 const REMEMBERED: Duration = Duration::from_secs(300);
 
-/// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// It was good once.
@@ -31,7 +29,6 @@ pub(super) enum Refused {
     Invalid,
 }
 
-/// Tokens of one issuer.
 #[derive(Debug)]
 pub(super) struct Tokens {
     issuer: Arc<Issuer>,
@@ -50,12 +47,10 @@ impl Tokens {
         })
     }
 
-    /// Whose they are.
     pub(super) fn issuer(&self) -> &Arc<Issuer> {
         &self.issuer
     }
 
-    /// Who is behind a token.
     pub(super) fn identify(&self, token: &[u8]) -> Result<Identity, Refused> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Refused::Invalid);

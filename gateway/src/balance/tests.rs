@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use futures_util::FutureExt as _;
-use souk_chassis::client::ClientConfig;
+use souk_chassis::config::ClientConfig;
 use souk_chassis::methods::Methods;
 use tokio::sync::Notify;
 use tower::service_fn;
@@ -49,7 +49,7 @@ async fn picked(balance: &Balance) -> usize {
 #[tokio::test]
 async fn one_that_doesnt_answer_is_left_out_at_once() {
     let measured = Measured::new();
-    let balance = spread([absent(), good()]).measured("shop", &measured.meter());
+    let balance = spread([absent(), good()]).measured(&"shop".into(), &measured.meter());
     let mut silent = 0;
     for _ in 0..100 {
         silent += usize::from(picked(&balance).await == 0);
@@ -104,7 +104,7 @@ async fn who_gives_a_call_too_little_time_says_nothing_of_a_process() {
     let uri = format!("http://{address}").parse().expect("an address");
     let client = Client::remote("shop", &uri, &ClientConfig::default(), methods()).expect("an address");
     let measured = Measured::new();
-    let balance = spread([client]).measured("shop", &measured.meter());
+    let balance = spread([client]).measured(&"shop".into(), &measured.meter());
     let mut hurried = request();
     hurried
         .headers_mut()

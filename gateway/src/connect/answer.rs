@@ -1,24 +1,26 @@
 //! Answers of Connect: messages, streams in envelopes, and errors.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{BufMut as _, Bytes, BytesMut};
+use futures_util::stream::{self, StreamExt as _};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, Response};
 use http_body::Frame;
+use http_body_util::StreamBody;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
+use souk_chassis::status::code_name;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::pb;
 
 use super::request::{Asked, Codec, ENVELOPE_BYTES, Shape};
-use crate::answer::{Content, Messages, Next, Unary, failure, metadata, status_of};
+use crate::answer::error::failure;
+use crate::answer::{Content, Messages, Next, Unary, metadata, status_of};
 use crate::json::as_json;
+use crate::one_message::in_turn;
 
 /// The flag of the envelope that ends a stream.
 const END: u8 = 2;
@@ -26,26 +28,12 @@ const END: u8 = 2;
 /// What stands before the type of a detail.
 const TYPE_PREFIX: &str = "type.googleapis.com/";
 
-/// A code as Connect writes it.
-fn name(code: Code) -> &'static str {
+fn name(code: Code) -> String {
     match code {
         // An error isn't OK; one that says so is of nobody knows what.
-        Code::Ok | Code::Unknown => "unknown",
-        Code::Cancelled => "canceled",
-        Code::InvalidArgument => "invalid_argument",
-        Code::DeadlineExceeded => "deadline_exceeded",
-        Code::NotFound => "not_found",
-        Code::AlreadyExists => "already_exists",
-        Code::PermissionDenied => "permission_denied",
-        Code::ResourceExhausted => "resource_exhausted",
-        Code::FailedPrecondition => "failed_precondition",
-        Code::Aborted => "aborted",
-        Code::OutOfRange => "out_of_range",
-        Code::Unimplemented => "unimplemented",
-        Code::Internal => "internal",
-        Code::Unavailable => "unavailable",
-        Code::DataLoss => "data_loss",
-        Code::Unauthenticated => "unauthenticated",
+        Code::Ok => name(Code::Unknown),
+        Code::Cancelled => "canceled".to_owned(),
+        code => code_name(code).to_ascii_lowercase(),
     }
 }
 
@@ -82,7 +70,6 @@ pub(super) fn error(pool: &DescriptorPool, shape: Shape, status: &Status) -> Res
     failure(status, error_json(pool, status).to_string().into_bytes())
 }
 
-/// The answer to a unary call.
 pub(super) async fn unary(
     response: Response<Body>,
     asked: &Asked,
@@ -119,7 +106,6 @@ pub(super) async fn unary(
     }
 }
 
-/// A message as the client reads it.
 fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
     match codec {
         Codec::Proto => Ok(message.to_vec()),
@@ -127,7 +113,6 @@ fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u
     }
 }
 
-/// The answer to a call that streams.
 pub(super) fn stream(
     response: Response<Body>,
     shape: Shape,
@@ -140,13 +125,15 @@ pub(super) fn stream(
     let body = match status_of(&parts.headers) {
         Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
         None => {
-            let codec = shape.codec;
-            let enveloped = move |message: &[u8]| Ok(envelope(0, &write(codec, &kind, message)?));
-            Body::new(Envelopes {
-                messages: Messages::new(&parts.headers, body, bytes_max, enveloped),
+            let envelopes = Envelopes {
+                messages: Messages::new(&parts.headers, body, bytes_max),
+                codec: shape.codec,
+                kind,
                 pool,
                 ended: false,
-            })
+            };
+            let envelopes = stream::unfold(envelopes, Envelopes::next);
+            Body::new(StreamBody::new(envelopes.map(Ok::<_, Status>)))
         }
     };
     enveloped(shape, headers, body)
@@ -186,35 +173,34 @@ fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &Heade
     envelope(END, Value::from(end).to_string().as_bytes())
 }
 
-/// A body of messages as a body of envelopes.
 struct Envelopes {
     messages: Messages,
+    codec: Codec,
+    kind: MessageDescriptor,
     pool: DescriptorPool,
+    /// The last was given. The messages are kept, and with them what the call holds, until nobody asks any more.
     ended: bool,
 }
 
-impl http_body::Body for Envelopes {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        if this.ended {
-            return Poll::Ready(None);
+impl Envelopes {
+    /// The next envelope, and those behind it.
+    async fn next(mut self) -> Option<(Frame<Bytes>, Self)> {
+        if self.ended {
+            return None;
         }
-        let (status, trailers) = match std::task::ready!(this.messages.poll_next(cx)) {
-            Next::Message(envelope) => return Poll::Ready(Some(Ok(Frame::data(envelope)))),
-            Next::End { status, trailers } => (status, trailers),
+        let (status, trailers) = match self.messages.next().await {
+            Next::Message(message) => {
+                let (codec, kind, bytes) = (self.codec, self.kind.clone(), message.len());
+                let written = in_turn(bytes, move || Ok(envelope(0, &write(codec, &kind, &message)?)));
+                match written.await {
+                    Ok(envelope) => return Some((Frame::data(envelope), self)),
+                    Err(status) => (Some(status), HeaderMap::new()),
+                }
+            }
+            Next::End(status, trailers) => (status, trailers),
         };
-        this.ended = true;
-        let end = end_envelope(&this.pool, status.as_ref(), &trailers);
-        Poll::Ready(Some(Ok(Frame::data(end))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.ended
+        self.ended = true;
+        let end = end_envelope(&self.pool, status.as_ref(), &trailers);
+        Some((Frame::data(end), self))
     }
 }

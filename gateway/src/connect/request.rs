@@ -5,19 +5,18 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request};
 use percent_encoding::percent_decode_str;
 use prost::Message as _;
 use prost_reflect::MessageDescriptor;
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
-use tonic::Status;
 use tonic::body::Body;
+use tonic::{Code, Status};
 
-use crate::answer::accepted;
 use crate::json;
-use crate::one_message::{Read, unpack};
+use crate::one_message::Read;
 
 /// Bytes of an envelope in front of its message: flags, then its length.
 pub(super) const ENVELOPE_BYTES: usize = 5;
@@ -37,7 +36,6 @@ const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
     Json,
@@ -52,7 +50,6 @@ pub(super) struct Shape {
     pub(super) streams: bool,
 }
 
-/// Media types of requests, for people.
 pub(super) fn media_types(streams: bool) -> &'static str {
     if streams {
         "application/connect+json, application/connect+proto"
@@ -62,7 +59,6 @@ pub(super) fn media_types(streams: bool) -> &'static str {
 }
 
 impl Shape {
-    /// The shape that a content type names.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(CONTENT_TYPE)?;
         if json::is_json(value) {
@@ -94,7 +90,6 @@ impl Shape {
         })
     }
 
-    /// The media type of messages.
     pub(super) fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match (self.codec, self.streams) {
             (Codec::Json, false) => "application/json",
@@ -144,7 +139,7 @@ impl Asked {
         }
         Ok(Self {
             shape,
-            accepts: accepted(headers),
+            accepts: Encoding::accepted(headers, &ACCEPT_ENCODING),
         })
     }
 
@@ -181,15 +176,12 @@ fn grpc_timeout(given: &HeaderValue) -> Result<HeaderValue, Status> {
 /// Where the message is, and how it is packed.
 #[derive(Clone, Debug)]
 enum Source {
-    /// The whole body.
     Body(Option<Encoding>),
     /// The one envelope of the body.
     Envelope(Option<Encoding>),
-    /// The address.
     Query(Bytes, Option<Encoding>),
 }
 
-/// The message of a request, to be read.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     kind: MessageDescriptor,
@@ -209,7 +201,8 @@ impl Message {
         request: &Request<Body>,
         bytes_max: usize,
     ) -> Result<Self, Status> {
-        let named = |name: &str| encoding(request.headers().get(name).map(|value| value.as_bytes()));
+        let encoding = |name: Option<&[u8]>| Encoding::named(Code::Unimplemented, "a message", name);
+        let named = |name: &str| encoding(request.headers().get(name).map(HeaderValue::as_bytes));
         let source = if *request.method() == Method::GET {
             let query = request.uri().query().unwrap_or_default();
             let compression = parameter(query, "compression");
@@ -236,7 +229,7 @@ impl Message {
                     Codec::Proto => Ok(()),
                     Codec::Json => json::check_size(prefix),
                 };
-                unpacked = unpack(encoding, message, self.bytes_max, check)?;
+                unpacked = encoding.unpack(message, self.bytes_max, check)?;
                 unpacked.as_ref()
             }
         };
@@ -291,22 +284,6 @@ fn opened(body: &[u8]) -> Result<(bool, &[u8]), Status> {
     Ok((flags == COMPRESSED, message))
 }
 
-/// The encoding of that name; `None` for plain.
-fn encoding(name: Option<&[u8]>) -> Result<Option<Encoding>, Status> {
-    let Some(name) = name.filter(|name| !name.is_empty() && *name != b"identity") else {
-        return Ok(None);
-    };
-    let known = std::str::from_utf8(name).ok().and_then(Encoding::from_name);
-    known.map(Some).ok_or_else(|| {
-        let given = String::from_utf8_lossy(name).into_owned();
-        let message = format!("a message encoded as {given:?} can't be read; use identity, gzip or zstd");
-        StatusBuilder::unimplemented("ENCODING_UNSUPPORTED", message)
-            .metadata("encoding", given)
-            .build()
-    })
-}
-
-/// The message in an address.
 fn in_address(query: &str) -> Result<Bytes, Status> {
     let malformed = |words: &str| StatusBuilder::invalid_argument("QUERY_MALFORMED", words).build();
     let message = parameter(query, "message").ok_or_else(|| {
@@ -323,7 +300,6 @@ fn in_address(query: &str) -> Result<Bytes, Status> {
         .map_err(|_| malformed("the message in the address isn't base64 of the alphabet for addresses"))
 }
 
-/// The first parameter of that name, decoded.
 fn parameter(query: &str, name: &str) -> Option<Vec<u8>> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(key, _)| *key == name)?;

@@ -7,7 +7,7 @@ use prost_reflect::MessageDescriptor;
 use serde_json::json;
 use souk_chassis::status::{StatusBuilder, reason};
 use souk_proto::shop::v1::GetShopRequest;
-use tonic::Code;
+use tonic::{Code, Status};
 use tonic_types::ErrorInfo;
 
 use super::request::{Asked, Codec, Message, Shape, media_types};

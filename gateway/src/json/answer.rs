@@ -7,10 +7,8 @@ use souk_chassis::status::StatusBuilder;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::error;
-use crate::answer::{Content, JSON, Unary};
+use crate::answer::{Content, JSON, Unary, error};
 
-/// The JSON answer to a unary call.
 pub(crate) async fn unary(
     response: Response<Body>,
     kind: MessageDescriptor,
@@ -38,7 +36,6 @@ pub(crate) fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<Vec<u8>
     write(&decode(kind, message)?)
 }
 
-/// Reads a message of an answer.
 pub(crate) fn decode(kind: MessageDescriptor, message: &[u8]) -> Result<DynamicMessage, Status> {
     DynamicMessage::decode(kind, message).map_err(|error| {
         StatusBuilder::internal("the answer of the service isn't of its contract")
@@ -47,7 +44,6 @@ pub(crate) fn decode(kind: MessageDescriptor, message: &[u8]) -> Result<DynamicM
     })
 }
 
-/// A message as JSON, in one line.
 pub(crate) fn write(message: &DynamicMessage) -> Result<Vec<u8>, Status> {
     serde_json::to_vec(message).map_err(|error| {
         StatusBuilder::internal("the answer can't be written as JSON")

@@ -4,22 +4,24 @@
 //! at once, and should be closed at either. When the connection broke, it calls again with the `id` of the last event,
 //! which becomes the field of the request by which the RPC goes on.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, OptionFuture};
+use futures_util::stream::{self, StreamExt as _};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use http_body::Frame;
+use http_body_util::StreamBody;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
-use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
+use super::answer;
 use super::route::Route;
-use super::{answer, error};
-use crate::answer::{Messages, Next, metadata, status_of};
+use crate::answer::{Messages, Next, error, metadata, status_of};
+use crate::one_message::in_turn;
 
 /// Silence after which a comment is sent, so that neither client nor proxies give the stream up.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -49,29 +51,28 @@ pub(crate) fn resumed(route: &Route, headers: &HeaderMap) -> Option<(String, Str
     Some((to.to_owned(), id.to_owned()))
 }
 
-/// The answer to a call that streams.
 pub(crate) fn stream(
     response: Response<Body>,
     route: &Route,
-    pool: &DescriptorPool,
+    pool: DescriptorPool,
     bytes_max: usize,
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
     if let Some(status) = status_of(&parts.headers) {
-        let mut response = error::response(pool, &status);
+        let mut response = error::response(&pool, &status);
         response.headers_mut().extend(metadata(&parts.headers));
         return response;
     }
-    let (kind, id) = (route.method.output(), resumes(route).map(|(from, _)| from));
     let events = Events {
-        messages: Messages::new(&parts.headers, body, bytes_max, move |message| {
-            of_message(kind.clone(), id, message)
-        }),
-        pool: pool.clone(),
-        heartbeat: Box::pin(tokio::time::sleep(HEARTBEAT)),
+        messages: Messages::new(&parts.headers, body, bytes_max),
+        kind: route.method.output(),
+        id: resumes(route).map(|(from, _)| from),
+        pool,
+        writing: None,
         ended: false,
     };
-    let mut response = Response::new(Body::new(events));
+    let events = stream::unfold(events, Events::next);
+    let mut response = Response::new(Body::new(StreamBody::new(events.map(Ok::<_, Status>))));
     *response.headers_mut() = metadata(&parts.headers);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -79,33 +80,60 @@ pub(crate) fn stream(
     response
 }
 
-/// A body of messages as a body of events.
 struct Events {
     messages: Messages,
+    kind: MessageDescriptor,
+    /// The field that is the `id`.
+    id: Option<&'static str>,
     pool: DescriptorPool,
-    heartbeat: Pin<Box<Sleep>>,
+    /// The event of a message that was read, while it is written.
+    writing: Option<BoxFuture<'static, Result<Bytes, Status>>>,
+    /// The last was given. The messages are kept, and with them what the call holds, until nobody asks any more.
     ended: bool,
 }
 
 impl Events {
-    /// The last event.
-    fn end(&mut self, status: Option<&Status>) -> Bytes {
-        self.ended = true;
-        match status {
-            Some(status) => event(Some("error"), None, &error::json(&self.pool, status)),
-            None => event(Some("end"), None, b"{}"),
+    /// The next event, and those behind it.
+    async fn next(mut self) -> Option<(Frame<Bytes>, Self)> {
+        if self.ended {
+            return None;
         }
+        let Ok(written) = tokio::time::timeout(HEARTBEAT, self.of_message()).await else {
+            return Some((Frame::data(Bytes::from_static(b":\n\n")), self));
+        };
+        self.ended = !matches!(written, Ok(Some(_)));
+        let event = match written {
+            Ok(Some(event)) => event,
+            Ok(None) => event(Some("end"), None, b"{}"),
+            Err(status) => event(Some("error"), None, &error::json(&self.pool, &status)),
+        };
+        Some((Frame::data(event), self))
+    }
+
+    /// The next message as an event; `None` at the end. Nothing is lost when nobody waits for it any more.
+    async fn of_message(&mut self) -> Result<Option<Bytes>, Status> {
+        if self.writing.is_none() {
+            match self.messages.next().await {
+                Next::Message(message) => {
+                    let (kind, id, bytes) = (self.kind.clone(), self.id, message.len());
+                    self.writing = Some(in_turn(bytes, move || write(kind, id, &message)).boxed());
+                }
+                Next::End(status, _) => return status.map_or(Ok(None), Err),
+            }
+        }
+        let written = OptionFuture::from(self.writing.as_mut()).await;
+        self.writing = None;
+        written.transpose()
     }
 }
 
 /// A message as an event, whose `id` is in the field `id` of it.
-fn of_message(kind: MessageDescriptor, id: Option<&str>, message: &[u8]) -> Result<Bytes, Status> {
+fn write(kind: MessageDescriptor, id: Option<&str>, message: &[u8]) -> Result<Bytes, Status> {
     let message = answer::decode(kind, message)?;
     let id = id.and_then(|field| read_id(&message, field));
     Ok(event(None, id.as_deref(), &answer::write(&message)?))
 }
 
-/// The `id` of an event.
 fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {
     let value = message.get_field_by_name(field)?;
     let text = value.as_str().map(str::to_owned);
@@ -128,33 +156,6 @@ fn event(name: Option<&str>, id: Option<&str>, json: &[u8]) -> Bytes {
     out.extend_from_slice(json);
     out.extend_from_slice(b"\n\n");
     out.freeze()
-}
-
-impl http_body::Body for Events {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        if this.ended {
-            return Poll::Ready(None);
-        }
-        let next = match this.messages.poll_next(cx) {
-            Poll::Ready(Next::Message(event)) => event,
-            Poll::Ready(Next::End { status, .. }) => this.end(status.as_ref()),
-            Poll::Pending if this.heartbeat.as_mut().poll(cx).is_ready() => Bytes::from_static(b":\n\n"),
-            Poll::Pending => return Poll::Pending,
-        };
-        this.heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
-        Poll::Ready(Some(Ok(Frame::data(next))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.ended
-    }
 }
 
 #[cfg(test)]

@@ -56,7 +56,6 @@ pub(crate) fn set_all(
     Ok(())
 }
 
-/// The field of a query parameter.
 fn parameter(route: &Route, name: &str) -> Result<Vec<FieldDescriptor>, Status> {
     let unknown = |words: &str| {
         StatusBuilder::invalid_argument("PARAMETER_UNKNOWN", format!("parameter {name:?} {words}"))
@@ -80,7 +79,6 @@ fn parameter(route: &Route, name: &str) -> Result<Vec<FieldDescriptor>, Status> 
     Ok(fields)
 }
 
-/// Sets one field, the last of `fields`.
 fn set(
     message: &mut DynamicMessage,
     name: &str,

@@ -8,13 +8,12 @@ use prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::route::{BodyUse, Route};
 use super::{decoded, parameters};
-use crate::one_message::{self, unpack};
+use crate::one_message;
 
-/// How the body was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     /// With a content type of JSON.
@@ -23,7 +22,6 @@ enum Sent {
     Untyped,
 }
 
-/// What a request says about its body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form(Sent);
 
@@ -45,20 +43,9 @@ impl Form {
                     .build(),
             );
         }
-        let Some(name) = headers.get(CONTENT_ENCODING).filter(|name| *name != "identity") else {
-            return Ok(Self(Sent::Json(None)));
-        };
-        let encoding = name.to_str().ok().and_then(Encoding::from_name);
-        encoding
-            .map(|encoding| Self(Sent::Json(Some(encoding))))
-            .ok_or_else(|| {
-                let given = String::from_utf8_lossy(name.as_bytes()).into_owned();
-                let message =
-                    format!("a body encoded as {given:?} can't be read; use identity, gzip or zstd");
-                StatusBuilder::invalid_argument("ENCODING_UNSUPPORTED", message)
-                    .metadata("encoding", given)
-                    .build()
-            })
+        let name = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+        let encoding = Encoding::named(Code::InvalidArgument, "a body", name)?;
+        Ok(Self(Sent::Json(encoding)))
     }
 }
 
@@ -97,7 +84,7 @@ impl Call {
             }
             Sent::Json(None) => body,
             Sent::Json(Some(encoding)) => {
-                unpacked = unpack(encoding, body, self.bytes_max, decoded::check)?;
+                unpacked = encoding.unpack(body, self.bytes_max, decoded::check)?;
                 unpacked.as_ref()
             }
         };

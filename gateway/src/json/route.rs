@@ -1,6 +1,7 @@
 //! The ways by which RPCs are called by HTTP, read from their option `google.api.http`.
 
 use http::Method;
+use http::uri::PathAndQuery;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
 };
@@ -19,17 +20,11 @@ pub enum RouteError {
     /// The descriptors don't know the option.
     #[error("the descriptors lack the extension {RULE}; include imports when building the set")]
     NoExtension,
-    /// An RPC's rule isn't one.
-    #[error("the rule of {method} {problem}")]
-    Rule {
-        /// The RPC.
-        method: String,
-        /// What is wrong.
-        problem: String,
-    },
+    /// The rule of an RPC isn't one.
+    #[error("the rule of {0} {1}")]
+    Rule(String, String),
 }
 
-/// What becomes of the body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BodyUse {
     /// There is none.
@@ -47,12 +42,11 @@ pub(crate) struct Route {
     pub(crate) template: Template,
     pub(crate) body: BodyUse,
     /// The RPC's path in gRPC.
-    pub(crate) path: String,
+    pub(crate) path: PathAndQuery,
     pub(crate) method: MethodDescriptor,
 }
 
 impl Route {
-    /// Does it answer with a stream?
     pub(crate) fn streams(&self) -> bool {
         self.method.is_server_streaming()
     }
@@ -89,10 +83,7 @@ pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> 
 }
 
 fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, RouteError> {
-    let problem = |problem: String| RouteError::Rule {
-        method: method.full_name().to_owned(),
-        problem,
-    };
+    let problem = |problem: String| RouteError::Rule(method.full_name().to_owned(), problem);
     let text = |name: &str| {
         let value = rule.get_field_by_name(name)?;
         value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
@@ -144,9 +135,14 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
         http,
         template,
         body,
-        path: format!("/{}/{}", method.parent_service().full_name(), method.name()),
+        path: rpc_path(method).ok_or_else(|| problem("is of an RPC whose name is no path".to_owned()))?,
         method: method.clone(),
     })
+}
+
+pub(crate) fn rpc_path(method: &MethodDescriptor) -> Option<PathAndQuery> {
+    let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
+    path.try_into().ok()
 }
 
 /// The fields on the way to `path`, by their names in the proto or in JSON; `None` when there is no such field.

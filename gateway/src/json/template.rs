@@ -1,39 +1,24 @@
 //! Path templates of `google.api.http` (AIP-127): `/v1/consumers/{consumer_id}/orders`, `/v1/shops:search`.
 //!
-//! Segments are literals, `*` (one segment), `**` (all that follow), and variables, `{field}` or `{field=shops/*}`; the
-//! last one may have a verb behind a colon.
+//! Segments are literals and variables, `{field}`; the last one may have a verb behind a colon. The contract has no patterns (`*`, `**`,
+//! `{name=shops/*}`), and a template with one is refused.
 
 use percent_encoding::percent_decode_str;
 
-/// A template that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{template}` is no path template: {problem}")]
-pub(crate) struct TemplateError {
-    template: String,
-    problem: &'static str,
-}
+#[error("`{0}` is no path template: {1}")]
+pub(crate) struct TemplateError(String, &'static str);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
     Literal(String),
-    One,
-    Rest,
+    /// The field of the request whose value it is.
+    Variable(String),
 }
 
-/// A field of the request, and the segments that are its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Variable {
-    field: String,
-    from: usize,
-    /// Behind the last one.
-    to: usize,
-}
-
-/// A template, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     segments: Vec<Segment>,
-    variables: Vec<Variable>,
     verb: Option<String>,
 }
 
@@ -43,13 +28,9 @@ impl Template {
     /// # Errors
     /// When it isn't one.
     pub(crate) fn read(text: &str) -> Result<Self, TemplateError> {
-        let error = |problem| TemplateError {
-            template: text.to_owned(),
-            problem,
-        };
-        let path = text
-            .strip_prefix('/')
-            .ok_or_else(|| error("it begins with `/`"))?;
+        let error = |problem| TemplateError(text.to_owned(), problem);
+        let path = text.strip_prefix('/');
+        let path = path.ok_or_else(|| error("it begins with `/`"))?;
         // A verb stands behind the last segment; colons inside of braces don't occur.
         let (path, verb) = match path.rsplit_once(':') {
             Some((path, verb)) if !verb.contains(['/', '}']) && !verb.is_empty() => {
@@ -58,60 +39,17 @@ impl Template {
             Some(_) => return Err(error("a verb stands behind the last segment")),
             None => (path, None),
         };
-        let (mut segments, mut variables) = (Vec::new(), Vec::new());
-        let mut rest = path;
-        loop {
-            if let Some(inner) = rest.strip_prefix('{') {
-                let (inner, behind) = inner
-                    .split_once('}')
-                    .ok_or_else(|| error("a brace isn't closed"))?;
-                let (field, pattern) = inner.split_once('=').unwrap_or((inner, "*"));
-                if field.is_empty() {
-                    return Err(error("a variable has no name"));
-                }
-                let from = segments.len();
-                for segment in pattern.split('/') {
-                    segments.push(
-                        read_segment(segment).ok_or_else(|| error("a segment is empty or has braces"))?,
-                    );
-                }
-                variables.push(Variable {
-                    field: field.to_owned(),
-                    from,
-                    to: segments.len(),
-                });
-                rest = behind;
-            } else {
-                let end = rest.find('/').unwrap_or(rest.len());
-                let (segment, behind) = rest.split_at(end);
-                segments
-                    .push(read_segment(segment).ok_or_else(|| error("a segment is empty or has braces"))?);
-                rest = behind;
-            }
-            match rest.strip_prefix('/') {
-                Some(behind) => rest = behind,
-                None if rest.is_empty() => break,
-                None => return Err(error("a variable is a whole segment")),
-            }
-        }
-        let last = segments.len().saturating_sub(1);
-        if segments
-            .iter()
-            .take(last)
-            .any(|segment| *segment == Segment::Rest)
-        {
-            return Err(error("`**` stands at the end"));
-        }
-        Ok(Self {
-            segments,
-            variables,
-            verb,
-        })
+        let segments: Option<_> = path.split('/').map(read_segment).collect();
+        let segments =
+            segments.ok_or_else(|| error("a segment is a literal or `{field}`, and has no patterns"))?;
+        Ok(Self { segments, verb })
     }
 
-    /// The fields that are variables of the path.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
-        self.variables.iter().map(|variable| variable.field.as_str())
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Variable(field) => Some(field.as_str()),
+            Segment::Literal(_) => None,
+        })
     }
 
     /// The variables' values, decoded, when `path` is one of the template's.
@@ -122,39 +60,20 @@ impl Template {
         }
         // One segment after the other: most paths differ in the first, and a stranger's may have thousands.
         let mut left = path.split('/');
+        let mut values = Vec::new();
         for segment in &self.segments {
-            let fits = match (segment, left.next()) {
-                (Segment::Literal(literal), Some(given)) => {
-                    given == literal
-                        || given.contains('%') && decoded(given).is_some_and(|given| given == *literal)
+            match (segment, left.next()?) {
+                (Segment::Literal(literal), given) if given == literal => {}
+                (Segment::Literal(literal), given) if given.contains('%') => {
+                    decoded(given).filter(|given| given == literal)?;
                 }
-                (Segment::One, Some(given)) => !given.is_empty(),
-                (Segment::Rest, _) => break,
-                (_, None) => false,
-            };
-            if !fits {
-                return None;
+                (Segment::Variable(field), given) if !given.is_empty() => {
+                    values.push((field.as_str(), decoded(given)?));
+                }
+                _ => return None,
             }
         }
-        let open = self.segments.last() == Some(&Segment::Rest);
-        if !open && left.next().is_some() {
-            return None;
-        }
-        if self.variables.is_empty() {
-            return Some(Vec::new());
-        }
-        let given: Vec<&str> = path.split('/').collect();
-        let mut values = Vec::new();
-        for Variable { field, from, to } in &self.variables {
-            let to = if open && *to == self.segments.len() {
-                given.len()
-            } else {
-                *to
-            };
-            let parts: Option<Vec<String>> = given.get(*from..to)?.iter().map(|part| decoded(part)).collect();
-            values.push((field.as_str(), parts?.join("/")));
-        }
-        Some(values)
+        left.next().is_none().then_some(values)
     }
 
     /// Is there a path that both match?
@@ -171,29 +90,12 @@ impl Template {
 
     /// The template as OpenAPI writes it: variables by their [plain](plain) name alone, so that one path has one name.
     pub(crate) fn open_api(&self) -> String {
-        let mut path = String::new();
-        let mut at = 0;
-        while let Some(segment) = self.segments.get(at) {
-            path.push('/');
-            if let Some(variable) = self.variables.iter().find(|variable| variable.from == at) {
-                path.push('{');
-                path.push_str(plain(&variable.field));
-                path.push('}');
-                at = variable.to;
-                continue;
-            }
-            path.push_str(match segment {
-                Segment::Literal(literal) => literal,
-                Segment::One => "*",
-                Segment::Rest => "**",
-            });
-            at += 1;
-        }
-        if let Some(verb) = &self.verb {
-            path.push(':');
-            path.push_str(verb);
-        }
-        path
+        let segments = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(literal) => format!("/{literal}"),
+            Segment::Variable(field) => format!("/{{{}}}", plain(field)),
+        });
+        let verb = self.verb.iter().map(|verb| format!(":{verb}"));
+        segments.chain(verb).collect()
     }
 }
 
@@ -203,21 +105,21 @@ pub(crate) fn plain(field: &str) -> &str {
 }
 
 fn read_segment(text: &str) -> Option<Segment> {
-    match text {
-        "" => None,
-        "*" => Some(Segment::One),
-        "**" => Some(Segment::Rest),
-        literal if literal.contains(['{', '}', '*']) => None,
-        literal => Some(Segment::Literal(literal.to_owned())),
+    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let name = inner.unwrap_or(text);
+    if name.is_empty() || name.contains(['{', '}', '*', '=']) {
+        return None;
     }
+    Some(match inner {
+        Some(field) => Segment::Variable(field.to_owned()),
+        None => Segment::Literal(name.to_owned()),
+    })
 }
 
 /// A segment without percent encoding; `None` when that isn't UTF-8.
 fn decoded(segment: &str) -> Option<String> {
-    percent_decode_str(segment)
-        .decode_utf8()
-        .ok()
-        .map(|text| text.into_owned())
+    let text = percent_decode_str(segment).decode_utf8().ok()?;
+    Some(text.into_owned())
 }
 
 #[cfg(test)]
@@ -257,21 +159,12 @@ mod tests {
             values("/v1/consumers/{consumer_id}/orders", "/v1/consumers/c1/orders"),
             one("consumer_id", "c1")
         );
-        assert_eq!(
-            values("/v1/{name=shops/*}", "/v1/shops/h1"),
-            one("name", "shops/h1")
-        );
-        assert_eq!(
-            values("/v1/{name=shops/**}:do", "/v1/shops/a/b:do"),
-            one("name", "shops/a/b")
-        );
         for (template, path) in [
             ("/v1/orders/{order_id}", "/v1/orders"),
             ("/v1/orders/{order_id}", "/v1/orders/"),
             ("/v1/orders/{order_id}", "/v1/orders/a/b"),
             ("/v1/orders/{order_id}", "/v1/orders/%ff"),
             ("/v1/orders/{order_id}", "v1/orders/a"),
-            ("/v1/{name=shops/*}", "/v1/orders/h1"),
         ] {
             assert_eq!(values(template, path), None, "{template} {path}");
         }
@@ -302,7 +195,17 @@ mod tests {
     #[test]
     fn what_is_no_template_is_refused() {
         for text in [
-            "", "v1", "/", "/v1//a", "/v1/{a", "/v1/{}", "/v1/a{b}", "/v1/{a}b", "/v1/**/a", "/v1/a:",
+            "",
+            "v1",
+            "/",
+            "/v1//a",
+            "/v1/{a",
+            "/v1/{}",
+            "/v1/a{b}",
+            "/v1/{a}b",
+            "/v1/*/a",
+            "/v1/a:",
+            "/v1/{name=shops/*}",
         ] {
             assert!(Template::read(text).is_err(), "{text}");
         }
@@ -312,7 +215,7 @@ mod tests {
     fn open_api_names_variables() {
         for (text, shown) in [
             ("/v1/orders/{order.order_id}", "/v1/orders/{order_id}"),
-            ("/v1/{name=shops/*}/tags:add", "/v1/{name}/tags:add"),
+            ("/v1/{name}/tags:add", "/v1/{name}/tags:add"),
         ] {
             assert_eq!(Template::read(text).expect(text).open_api(), shown);
         }

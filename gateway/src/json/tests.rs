@@ -1,5 +1,5 @@
-use http::Uri;
 use http::header::{self, HeaderName, HeaderValue};
+use http::{Method, Uri};
 
 use super::*;
 use crate::answer::JSON;

@@ -59,7 +59,7 @@ fn unavailable() -> Status {
 async fn a_safe_call_is_sent_again_as_it_was_and_says_how_often() {
     let measured = Measured::new();
     let (retry, seen) = refusing(2, unavailable);
-    let retry = retry.measured("shop", &measured.meter());
+    let retry = retry.measured(&"shop".into(), &measured.meter());
     assert_eq!(measured.sum(&RETRIES), Some(0), "a series from the beginning");
     assert_eq!(code(&retry, request(GET, b"body")).await, Code::Ok);
     assert_eq!(measured.sum(&RETRIES), Some(2));

@@ -50,7 +50,7 @@ async fn the_last_spans_arrive_before_the_process_ends() {
         ("OTEL_BSP_SCHEDULE_DELAY", "3600000"),
         ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test"),
     ];
-    let arguments = ["--listen", "127.0.0.1:0", "--shop", "http://127.0.0.1:9"];
+    let arguments = ["--listen", "127.0.0.1:0", "--backend", "shop=http://127.0.0.1:9"];
     let mut process = spawn(&arguments, &environment);
     let (address, _stdout) = listening(&mut process);
     let mut health = HealthClient::new(connect(address));

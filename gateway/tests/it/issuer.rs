@@ -13,7 +13,8 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
-use souk_chassis::client::{ClientConfig, channel};
+use souk_chassis::client::channel;
+use souk_chassis::config::ClientConfig;
 use souk_chassis::status::reason;
 use souk_proto::shop::v1::DeleteShopRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
@@ -160,7 +161,7 @@ fn arguments(jwks: &str, ca: &str) -> Vec<String> {
         "auth.jwt.issuer=https://issuer.test".to_owned(),
         "auth.jwt.audience=souk".to_owned(),
     ];
-    let listen = ["--listen", "127.0.0.1:0", "--shop", "http://127.0.0.1:9"];
+    let listen = ["--listen", "127.0.0.1:0", "--backend", "shop=http://127.0.0.1:9"];
     let settings = settings
         .into_iter()
         .flat_map(|setting| ["--set".to_owned(), setting]);

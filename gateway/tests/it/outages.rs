@@ -36,10 +36,10 @@ async fn a_backend_that_is_not_there_is_unavailable_until_it_comes() {
         .expect("a free port");
     let address = free.local_addr().expect("an address");
     drop(free);
-    let backends = Backends {
-        shop: Some(Target::remote(&format!("http://{address}")).expect("an address")),
-        ..Backends::default()
-    };
+    let backends = Backends::default().with(
+        "shop",
+        Target::remote(&format!("http://{address}")).expect("an address"),
+    );
     let config = GatewayConfig::default();
     let stack = Gateway::new(&config, backends).expect("good backends").stack();
     let gateway = serve(stack, &config.server, any_port(), Duration::from_secs(5)).await;
@@ -105,10 +105,10 @@ async fn a_stream_whose_backend_breaks_off_ends_with_words() {
     let server = ServerConfig::behind_a_gateway();
     let shop = backends::shop(&server);
     let running = serve(shop.stack, &server, any_port(), Duration::ZERO).await;
-    let backends = Backends {
-        shop: Some(Target::remote(&format!("http://{}", running.address)).expect("an address")),
-        ..Backends::default()
-    };
+    let backends = Backends::default().with(
+        "shop",
+        Target::remote(&format!("http://{}", running.address)).expect("an address"),
+    );
     let config = GatewayConfig::default();
     let stack = Gateway::new(&config, backends).expect("good backends").stack();
     setting.gateway = serve(stack, &config.server, any_port(), Duration::from_secs(5)).await;

@@ -77,7 +77,10 @@ pub(crate) fn fails(arguments: &[&str]) -> (Option<i32>, String) {
 #[tokio::test]
 async fn it_says_where_it_listens_and_ends_in_order() {
     // Nobody is behind it: it answers all the same.
-    let mut process = spawn(&["--listen", "127.0.0.1:0", "--shop", "http://127.0.0.1:9"], &[]);
+    let mut process = spawn(
+        &["--listen", "127.0.0.1:0", "--backend", "shop=http://127.0.0.1:9"],
+        &[],
+    );
     let (address, mut stdout) = listening(&mut process);
     let mut health = HealthClient::new(connect(address));
     health
@@ -95,7 +98,7 @@ async fn it_says_where_it_listens_and_ends_in_order() {
 fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("an address").to_string();
-    let (code, text) = fails(&["--listen", &address, "--shop", "http://127.0.0.1:9"]);
+    let (code, text) = fails(&["--listen", &address, "--backend", "shop=http://127.0.0.1:9"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(
         text.contains(&format!("address {address} is already in use")),
@@ -106,8 +109,8 @@ fn a_port_in_use_is_named() {
 #[test]
 fn wrong_settings_are_named_each_with_its_origin() {
     let (code, text) = fails(&[
-        "--shop",
-        "http://127.0.0.1:9",
+        "--backend",
+        "shop=http://127.0.0.1:9",
         "--set",
         "server.colour=red",
         "--set",

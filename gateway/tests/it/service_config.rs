@@ -126,7 +126,7 @@ fn what_reads_is_safe_and_what_writes_is_not() {
     let safe = safe_methods();
     for name in souk_chassis::methods::Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true)
         .expect("our own descriptors")
-        .iter()
+        .names()
         .filter(|name| name.starts_with("souk."))
     {
         let (service, method) = name.split_once('/').expect("a method");

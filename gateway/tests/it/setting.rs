@@ -111,11 +111,9 @@ impl Setting {
             }
         };
         let [shop_target, media_target] = targets;
-        let backends = Backends {
-            shop: Some(shop_target),
-            media: Some(media_target),
-            order: None,
-        };
+        let backends = Backends::default()
+            .with("shop", shop_target)
+            .with("media", media_target);
         let stack = Gateway::new(&config, backends).expect("good backends").stack();
         let gateway = serve(stack.clone(), &config.server, any_port(), Duration::from_secs(10)).await;
         Self {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use souk_chassis::client::ClientConfig;
-use souk_chassis::config::ServerConfig;
+use souk_chassis::config::{ClientConfig, ServerConfig};
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
@@ -39,10 +38,7 @@ async fn a_rolling_restart_costs_no_safe_call() {
         .each_ref()
         .map(|shop| format!("http://{}", shop.address))
         .join(",");
-    let backends = Backends {
-        shop: Some(Target::remote(&uris).expect("addresses")),
-        ..Backends::default()
-    };
+    let backends = Backends::default().with("shop", Target::remote(&uris).expect("addresses"));
     let config = GatewayConfig {
         client: ClientConfig {
             connections: 2,

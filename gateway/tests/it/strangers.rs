@@ -194,7 +194,7 @@ async fn what_would_take_too_much_memory_is_refused_in_each_form() {
 #[test]
 fn whose_traces_are_gone_on_with_is_a_setting() {
     let read = |text: &str| {
-        let setting = format!("shop=http://127.0.0.1:7\nauth.traces={text}");
+        let setting = format!("backends.shop=http://127.0.0.1:7\nauth.traces={text}");
         let overrides: Vec<String> = setting.lines().map(str::to_owned).collect();
         souk_chassis::config::Loader::new()
             .overrides(overrides)

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use souk_chassis::client::{ClientConfig, channel};
-use souk_chassis::config::{ClientTlsConfig, ServerConfig, ServerTlsConfig};
+use souk_chassis::client::channel;
+use souk_chassis::config::{ClientConfig, ClientTlsConfig, ServerConfig, ServerTlsConfig};
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic::{Code, Status};
 
@@ -56,10 +56,10 @@ async fn tls_goes_all_the_way_and_new_certificates_need_no_restart() {
     let text = |path: &Path| path.display().to_string();
     let files = [&cert, &key, &inside.ca(), &gateway_cert, &gateway_key].map(|file| text(file));
     let [cert, key, ca, gateway_cert, gateway_key] = files.each_ref().map(String::as_str);
-    let shop_uri = format!("https://{}", shop.address);
+    let shop_uri = format!("shop=https://{}", shop.address);
     let flags = [
         ["--listen", "127.0.0.1:0"],
-        ["--shop", &shop_uri],
+        ["--backend", &shop_uri],
         ["--tls-cert", cert],
         ["--tls-key", key],
         ["--backend-ca", ca],
@@ -96,8 +96,8 @@ async fn what_others_can_reach_needs_tls_or_a_word() {
     let arguments = [
         "--listen",
         "0.0.0.0:0",
-        "--shop",
-        "http://127.0.0.1:9",
+        "--backend",
+        "shop=http://127.0.0.1:9",
         "--insecure-allow-anonymous",
     ];
     let (code, text) = crate::process::fails(&arguments);

@@ -97,10 +97,10 @@ async fn a_backend_that_answers_calls_without_a_caller_counts_as_not_serving() {
     let patience = Duration::from_secs(5);
     let running = serve(shop.stack, &server, any_port(), patience).await;
     let address = running.address;
-    let backends = Backends {
-        shop: Target::remote(&format!("http://{address}")).ok(),
-        ..Backends::default()
-    };
+    let backends = Backends::default().with(
+        "shop",
+        Target::remote(&format!("http://{address}")).expect("an address"),
+    );
     let stack = Gateway::new(&pair.config, backends)
         .expect("good backends")
         .stack();

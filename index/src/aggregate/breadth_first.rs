@@ -26,13 +26,15 @@ use super::{Figure, GroupOrder, GroupOrderBy};
 use crate::bits::Bits;
 use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS};
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_KEYWORD_BYTES, MAX_TERMS_GROUPS};
 use crate::run::Run;
 
 /// Values that a segment counts at a time: as many as a hash table of 2¹⁸ places takes.
 const MAX_COUNTED: usize = 229_376;
 /// Bytes of names from which on candidates are forgotten.
 const MAX_NAME_BYTES: usize = 24 * 1024 * 1024;
+/// Half of the candidates are as many as are shown, however long their names.
+const _: () = assert!(MAX_NAME_BYTES / MAX_KEYWORD_BYTES / 2 >= MAX_TERMS_GROUPS);
 /// Groups up to which figures of a fixed size are taken depth-first, in one pass.
 const FEW_GROUPS: usize = 8_192;
 
@@ -332,9 +334,14 @@ impl Candidates {
         let node = armed.node;
         let (grouping, ranking) = ranked(node)?;
         let list = self.counts.len() * size_of::<(Raw, u64)>();
+        let known: usize = self.counts.keys().map(entry_bytes).sum();
         second.budget.of(node, second.run).hold(list)?;
         second.run.check_inside()?;
         let chosen = self.chosen(grouping, ranking);
+        // The table is empty, and the list has room for all until the groups are settled.
+        self.counts = FxHashMap::default();
+        let names: usize = chosen.iter().map(|(name, _)| name.behind()).sum();
+        second.budget.release(known - names);
         second.run.check_inside()?;
         if armed.inside.is_empty() && self.error == 0 {
             for (name, count) in chosen {
@@ -343,8 +350,13 @@ impl Candidates {
         } else {
             for segment in std::mem::take(&mut self.segments) {
                 second.segment(&segment, &chosen, armed, groups)?;
+                let scored = segment.scored.bytes();
+                if Arc::into_inner(segment.scored).is_some() {
+                    second.budget.release(scored);
+                }
             }
         }
+        second.budget.release(list + names);
         groups.left_out = self.all - groups.counts.iter().sum::<u64>();
         groups.error = self.error;
         Ok(())

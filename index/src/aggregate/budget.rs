@@ -103,6 +103,11 @@ impl Account<'_> {
         self.within(self.budget.groups)
     }
 
+    /// Takes back so many groups that were accounted for.
+    pub(super) fn release_groups(&mut self, groups: usize) {
+        self.budget.groups = self.budget.groups.saturating_sub(groups);
+    }
+
     fn within(&self, groups: usize) -> tantivy::Result<()> {
         if groups <= MAX_AGGREGATION_GROUPS {
             return Ok(());

@@ -14,6 +14,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader, TERMINATED};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::branch::{Branch, Context, inside_bytes};
+use super::budget::Account;
 use super::column::Raw;
 use super::gathered::Gathered;
 use super::node::{Composite, Node};
@@ -29,6 +30,8 @@ use source::OpenSource;
 
 /// Keys of a segment that are held beyond those of a page before the highest are dropped.
 const SPARE_KEYS: usize = 8_192;
+/// Names that are read before they are accounted for.
+const NAMES_PER_CHECK: usize = 256;
 
 /// A number that is the same for the pages of one composite of one query.
 pub(super) fn fingerprint(query: &Query, path: &str, sources: &[CompositeSource]) -> u64 {
@@ -219,6 +222,18 @@ struct Page {
     count: u64,
 }
 
+impl Page {
+    /// Bytes of a group without those behind its names.
+    fn bytes(composite: &Composite) -> usize {
+        size_of::<Self>() + composite.sources.len() * size_of::<Option<Raw>>()
+    }
+}
+
+/// Bytes behind names.
+fn behind(names: &[Option<Raw>]) -> usize {
+    names.iter().flatten().map(Raw::behind).sum()
+}
+
 impl Pages {
     pub(super) fn new(inside: Vec<Gathered>) -> Self {
         Self {
@@ -258,7 +273,9 @@ impl Pages {
             segment.inside = inside;
         }
         let mut places = vec![0; slots.len()];
-        for (positions, names) in named(&segment.sources, slots.keys())? {
+        let named = named(&segment.sources, slots.keys(), &mut context.account(node))?;
+        for (positions, names) in named {
+            let account = &mut context.account(node);
             let known = self
                 .groups
                 .binary_search_by(|page| composite.compare(&page.names, &names));
@@ -266,13 +283,13 @@ impl Pages {
                 continue;
             };
             let at = match known {
-                Ok(at) => at,
+                Ok(at) => {
+                    account.release(behind(&names));
+                    at
+                }
                 Err(at) => {
-                    let own = names.iter().flatten().map(Raw::behind).sum::<usize>();
-                    let bytes = own + size_of::<Page>() + names.len() * size_of::<Option<Raw>>();
-                    let account = &mut context.account(node);
                     account.groups(1)?;
-                    account.hold(bytes + inside_bytes(node))?;
+                    account.hold(Page::bytes(composite) + inside_bytes(node))?;
                     let place = self.places;
                     self.places += 1;
                     self.groups.insert(
@@ -291,7 +308,13 @@ impl Pages {
                 *place = page.place;
             }
         }
-        self.groups.truncate(composite.size + 1);
+        let account = &mut context.account(node);
+        let page = self.groups.len().min(composite.size + 1);
+        account.release_groups(self.groups.len() - page);
+        for dropped in self.groups.drain(page..) {
+            // What is inside keeps its place.
+            account.release(Page::bytes(composite) + behind(&dropped.names));
+        }
         for (own, branch) in self.inside.iter_mut().zip(segment.inside) {
             own.add(branch, &places, self.places as usize, context)?;
         }
@@ -368,9 +391,11 @@ impl Gathering {
 /// A segment's group: its positions, and what its keys are called in every segment.
 type Named<'p> = (&'p Vec<u128>, Vec<Option<Raw>>);
 
+/// The bytes behind the names are held.
 fn named<'p>(
     sources: &[OpenSource<'_>],
     groups: impl Iterator<Item = &'p Vec<u128>> + Clone,
+    account: &mut Account<'_>,
 ) -> tantivy::Result<Vec<Named<'p>>> {
     let mut named: Vec<Named<'p>> = groups
         .clone()
@@ -381,11 +406,21 @@ fn named<'p>(
         let mut keys: Vec<u64> = groups.clone().filter_map(|positions| key(positions)).collect();
         keys.sort_unstable();
         keys.dedup();
-        let names = source.keys.names(&keys)?;
+        let (mut names, mut held) = (Vec::with_capacity(keys.len()), 0);
+        for part in keys.chunks(NAMES_PER_CHECK) {
+            let read = source.keys.names(part)?;
+            let bytes = read.iter().map(Raw::behind).sum();
+            account.hold(bytes)?;
+            held += bytes;
+            names.extend(read);
+        }
         for (positions, own) in &mut named {
             let at = key(positions).and_then(|key| keys.binary_search(&key).ok());
-            own.push(at.and_then(|at| names.get(at)).cloned());
+            let name = at.and_then(|at| names.get(at));
+            account.hold(name.map_or(0, Raw::behind))?;
+            own.push(name.cloned());
         }
+        account.release(held);
     }
     Ok(named)
 }

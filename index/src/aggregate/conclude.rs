@@ -415,6 +415,9 @@ fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> 
 fn compare(one: &Datum, other: &Datum) -> Ordering {
     match (one, other) {
         (Datum::Long(one), Datum::Long(other)) | (Datum::Date(one), Datum::Date(other)) => one.cmp(other),
+        // Rounded to a double, a sum within 64 bits may equal one beyond them.
+        (Datum::Double(beyond), Datum::Long(_)) => beyond.total_cmp(&0.0),
+        (Datum::Long(_), Datum::Double(beyond)) => 0.0_f64.total_cmp(beyond),
         _ => double(one).to_u64().cmp(&double(other).to_u64()),
     }
 }

@@ -99,6 +99,7 @@ impl Different {
                 if let Self::Sketch(sketch) = self {
                     sketch.merge(&other);
                 }
+                account.release(SKETCH_BYTES);
             }
         }
         Ok(())
@@ -287,6 +288,23 @@ mod tests {
                 small.insert(value, account).expect("there is room");
             }
             assert_eq!(small.count(), (100, 0.0));
+        });
+    }
+
+    /// More merges than there is room for sketches.
+    #[test]
+    fn a_sketch_that_was_merged_is_given_back() {
+        testing::with_account(|account| {
+            let mut all = Different::default();
+            for value in 0..2 * (crate::limits::MAX_SEARCH_BYTES / SKETCH_BYTES) {
+                account.hold(SKETCH_BYTES).expect("there is room");
+                let mut sketch = Sketch::new();
+                sketch.insert(hash(value as u128));
+                all.merge(Different::Sketch(sketch), account)
+                    .expect("there is room");
+            }
+            let (count, bound) = all.count();
+            assert!((count as f64 / 20_480.0 - 1.0).abs() <= bound, "{count}");
         });
     }
 

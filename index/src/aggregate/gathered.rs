@@ -73,13 +73,11 @@ impl Gathered {
                     if nth.is_multiple_of(GROUPS_PER_CHECK) {
                         context.run.check_inside()?;
                     }
-                    let Some(own) = all.get_mut(*place as usize) else {
-                        continue;
-                    };
-                    if !own.sum.is_wide() && numbers.sum.is_wide() {
+                    if let Some(own) = all.get_mut(*place as usize)
+                        && own.merge(numbers)
+                    {
                         context.account(node).hold(ExactSum::WIDE_BYTES)?;
                     }
-                    own.merge(numbers);
                 }
                 Ok(())
             }

@@ -60,23 +60,32 @@ impl Steps {
             Self::Real { interval, offset, .. } => ((value - offset) / interval).floor(),
             Self::Whole { .. } | Self::Calendar(_) => value,
         };
-        self.real_begin(step).to_u64()
+        self.real_begin(step).unwrap_or(value + 0.0).to_u64()
     }
 
-    fn real_begin(&self, step: f64) -> f64 {
-        match self {
+    /// Where the interval of a step begins; none that is so far that steps are infinite.
+    fn real_begin(&self, step: f64) -> Option<f64> {
+        let begin = match self {
             Self::Real { interval, offset, .. } => (step * interval + offset).clamp(f64::MIN, f64::MAX) + 0.0,
             Self::Whole { .. } | Self::Calendar(_) => step,
-        }
+        };
+        step.is_finite().then_some(begin)
     }
 
     /// The key of the interval behind that of `key`; `None` at the end of all.
     pub(super) fn next(&self, key: u64) -> Option<u64> {
         let next = match self {
-            Self::Whole { interval, .. } => i64::from_u64(key).checked_add(*interval)?.to_u64(),
+            // The first interval may begin before all numbers.
+            Self::Whole { interval, offset } => {
+                let begin = whole_begin(i64::from_u64(key).into(), *interval, *offset);
+                i64::try_from(begin + i128::from(*interval)).ok()?.to_u64()
+            }
+            // Where intervals are narrower than doubles are apart, each double is one.
             Self::Real { interval, offset, .. } => {
-                let step = ((f64::from_u64(key) - offset) / interval).round();
-                self.real_begin(step + 1.0).to_u64()
+                let begin = f64::from_u64(key);
+                let step = ((begin - offset) / interval).round();
+                let next = self.real_begin(step + 1.0).unwrap_or(begin);
+                (next.max(begin.next_up()).min(f64::MAX) + 0.0).to_u64()
             }
             Self::Calendar(calendar) => calendar.next(i64::from_u64(key))?.to_u64(),
         };
@@ -263,6 +272,21 @@ mod tests {
         assert_eq!(threes, [Datum::Long(-7), Datum::Long(3)]);
         assert_eq!(one(None, Some(i64::MAX.into())), [Datum::Long(i64::MIN)]);
         assert_eq!(one(Some(i64::MAX.into()), None), [Datum::Long(i64::MAX)]);
+    }
+
+    #[test]
+    fn doubles_are_intervals_of_their_own_where_intervals_are_narrower_than_they_are_apart() {
+        let steps = Steps::Real {
+            interval: 1e-10,
+            offset: 0.0,
+            long: false,
+        };
+        for number in [1e300, -1e300, f64::MAX, f64::MIN] {
+            let key = steps.key(number.to_u64());
+            assert_eq!(steps.datum(key), Datum::Double(number));
+            let next = Some(number.next_up()).filter(|next| next.is_finite());
+            assert_eq!(steps.next(key).map(f64::from_u64), next, "{number}");
+        }
     }
 
     fn double_of(datum: &Datum) -> f64 {

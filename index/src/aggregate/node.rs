@@ -39,7 +39,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    fn wants_scores(&self) -> bool {
+    /// Whether documents are compared by their scores in it or inside it.
+    pub(super) fn wants_scores(&self) -> bool {
         let own = match &self.shape {
             Shape::TopHits { order, .. } => order.wants_scores(),
             Shape::Figure { .. }

@@ -22,17 +22,18 @@ impl Numbers {
         (self.count > 0).then_some((self.lowest, self.highest))
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    /// Adds other numbers; whether the sum became wide by them.
+    pub(super) fn merge(&mut self, other: &Self) -> bool {
         if other.count == 0 {
-            return;
+            return false;
         }
         if self.count == 0 {
             (self.lowest, self.highest) = (other.lowest, other.highest);
         }
         self.count += other.count;
-        self.sum.merge(&other.sum);
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
+        self.sum.merge(&other.sum)
     }
 
     fn bound(&mut self, number: u64) {

@@ -37,6 +37,8 @@ impl Quantiles {
         if self.lowest_level.len() == self.lowest_level.capacity() {
             grow(&mut self.lowest_level, 1, account)?;
             self.shrink(account)?;
+            // A level that went up has no room left.
+            grow(&mut self.lowest_level, 1, account)?;
         }
         self.count += 1;
         self.lowest_level.push(number);
@@ -292,6 +294,26 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn levels_are_held_with_all_of_their_room() {
+        testing::with_account(|account| {
+            let taken = 2 * MAX_EXACT_BYTES + 1;
+            account.exact(taken).expect("there is room");
+            let mut parts: [Quantiles; 20] = Default::default();
+            for number in 0..40_000 {
+                let part = &mut parts[(number % 20) as usize];
+                part.push(number, account).expect("there is room");
+            }
+            let [mut all, others @ ..] = parts;
+            for other in others {
+                all.merge(other, account).expect("there is room");
+            }
+            let room: usize = all.levels().map(|level| level.capacity() * VALUE_BYTES).sum();
+            let held = (account.pressure() * MAX_EXACT_BYTES as f64).round() as usize - taken;
+            assert_eq!(held, room);
+        });
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(super) struct Slots {
     around: usize,
     /// Rows that were numbered.
     rows: usize,
+    /// Rows before which no array is made again: after one that couldn't grow, twice as many as there were then, so that
+    /// arrays don't come and go with each new group around.
+    again: usize,
     /// The group around, and the key, of each group.
     pub(super) groups: Vec<(u32, u64)>,
     /// How many documents are in each group.
@@ -51,6 +54,7 @@ impl Slots {
             span,
             around: 0,
             rows: 0,
+            again: 0,
             groups: Vec::new(),
             counts: Vec::new(),
         }
@@ -139,7 +143,8 @@ impl Slots {
         let around = self.around.max(1);
         // Twice as many rows as the array then needs: it isn't given up soon.
         let needed = around.saturating_mul(keys);
-        if worth(2 * needed.min(MAX_PLACES), self.rows)
+        if self.rows >= self.again
+            && worth(2 * needed.min(MAX_PLACES), self.rows)
             && needed <= MAX_PLACES
             && account.try_hold_for_segment(needed * size_of::<u32>())
         {
@@ -167,6 +172,7 @@ impl Slots {
                     account.release_of_segment(places.capacity() * size_of::<u32>());
                     let groups = self.groups.iter().copied().zip(0..);
                     self.by_key = ByKey::Hashed(groups.collect());
+                    self.again = 2 * self.rows;
                     if within >= keys {
                         // A key that the column didn't announce.
                         self.span = None;
@@ -275,6 +281,26 @@ mod tests {
                 assert_eq!(arrays[0], keys > 1_000, "{keys}");
             });
         }
+    }
+
+    /// Each new group around asks for a larger array, for which there is no room.
+    #[test]
+    fn an_array_without_room_to_grow_is_not_made_again_and_again() {
+        testing::with_account(|account| {
+            account.hold_for_segment(42 << 20).expect("there is room");
+            let mut slots = Slots::new(Some((0, 999)));
+            let (mut numbers, mut turns, mut array) = (Vec::new(), 0, false);
+            let keys: Vec<u64> = (0..256).map(|nth| nth * 7 % 1_000).collect();
+            // Twice each: the second time there is no new group.
+            for block in 0..3_000 {
+                slots.number(&keys, &[block / 2; 256], &mut numbers, account);
+                turns += usize::from(
+                    std::mem::replace(&mut array, matches!(slots.by_key, ByKey::Places(_))) != array,
+                );
+            }
+            assert_eq!(slots.groups.len(), 1_500 * 256);
+            assert!(turns <= 20, "{turns} turns");
+        });
     }
 
     #[test]

@@ -37,6 +37,9 @@ impl ExactSum {
             0 => (fraction, -1074),
             exponent => (fraction | 1 << 52, exponent - 1075),
         };
+        if mantissa == 0 {
+            return false;
+        }
         if self.narrow == 0 {
             self.scale = power - BELOW;
         }
@@ -68,7 +71,14 @@ impl ExactSum {
         self.narrow
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    /// Adds another sum; whether this one became wide by it.
+    pub(super) fn merge(&mut self, other: &Self) -> bool {
+        let was_wide = self.is_wide();
+        self.add_sum(other);
+        !was_wide && self.is_wide()
+    }
+
+    fn add_sum(&mut self, other: &Self) {
         if let Some(other) = &other.wide {
             self.wide.get_or_insert_default().merge(other);
         }
@@ -260,6 +270,31 @@ mod tests {
         assert_eq!(avg(&[1.0, 0.0, 0.0]), 1.0 / 3.0);
         let least = f64::MIN_POSITIVE;
         assert_eq!(sum(&[least, -tiny], 1).divided(1), least - tiny);
+    }
+
+    #[test]
+    fn a_sum_is_as_narrow_with_zeros_as_without() {
+        let mut sum = ExactSum::default();
+        assert!(!sum.add(1e300));
+        assert!(!sum.add(0.0) && !sum.add(-0.0));
+        assert_eq!((sum.is_wide(), sum.divided(1)), (false, 1e300));
+        assert!(sum.add(f64::from_bits(1)));
+    }
+
+    #[test]
+    fn sums_say_when_they_become_wide() {
+        let of = |number| {
+            let mut sum = ExactSum::default();
+            assert!(!sum.add(number));
+            sum
+        };
+        let mut sum = of(1.0);
+        assert!(!sum.merge(&of(2.0)) && !sum.is_wide());
+        assert!(sum.merge(&of(1e-300)) && sum.is_wide());
+        assert!(!sum.merge(&of(1e300)));
+        // What was wide in one segment is in all.
+        let mut all = ExactSum::default();
+        assert!(all.merge(&sum) && !all.merge(&sum));
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub(crate) struct SegmentWalk<'a> {
     run: &'a Run,
     constant: Score,
     alone: bool,
-    /// All documents, where some aggregation goes through them again and scores differ.
+    /// All documents, where some aggregation goes through them again to compare scores that differ.
     scored: Scored,
     visited: u32,
     /// All documents are of group 0.
@@ -137,7 +137,10 @@ impl SegmentWalk<'_> {
             return Ok(());
         }
         if !scores.is_empty()
-            && let Some(again) = self.branches.iter().find(|branch| branch.goes_again())
+            && let Some(again) = self
+                .branches
+                .iter()
+                .find(|branch| branch.goes_again() && branch.node.wants_scores())
         {
             self.scored
                 .extend(docs, scores, &mut self.budget.of(again.node, self.run))?;

@@ -123,13 +123,15 @@ impl Expansion {
     }
 }
 
-/// The terms of all segments that `expansion` stands for, at most [`MAX_EXPANSIONS`]; how many documents have each.
+/// The terms of all segments that `expansion` stands for, at most [`MAX_EXPANSIONS`]; how many documents have each. `held` is
+/// of them, and of what has a copy of each.
 pub(super) fn expand(
     expansion: &Expansion,
     field: Field,
     scoring: &EnableScoring<'_>,
     at: &str,
     run: &Run,
+    held: &mut Grant,
 ) -> tantivy::Result<BTreeMap<Vec<u8>, u64>> {
     let mut terms: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     let Some(searcher) = scoring.searcher() else {
@@ -143,6 +145,7 @@ pub(super) fn expand(
             if let Some(known) = terms.get_mut(term) {
                 *known += documents;
             } else if terms.len() < MAX_EXPANSIONS {
+                held.grow(BYTES_PER_TERM + 2 * term.len())?;
                 terms.insert(term.to_vec(), documents);
             } else {
                 return Err(run.give_up(Error::LimitExceeded {
@@ -175,16 +178,24 @@ pub(super) struct ExpansionQuery {
 
 impl Query for ExpansionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let terms = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
         let mut held = self.run.allowance().grant();
+        let terms = expand(
+            &self.expansion,
+            self.field,
+            &scoring,
+            &self.at,
+            &self.run,
+            &mut held,
+        )?;
         let similarities = match scoring {
             EnableScoring::Enabled { searcher, .. } => {
-                let names: usize = terms.keys().map(Vec::len).sum();
-                held.grow(names + terms.len() * BYTES_PER_TERM)?;
-                let statistics = FieldStatistics::new(self.run.statistics(), searcher, self.field)?;
+                let statistics = FieldStatistics::new(&self.run, searcher, self.field)?;
                 Some(self.similarities(&terms, &statistics)?)
             }
-            EnableScoring::Disabled { .. } => None,
+            EnableScoring::Disabled { .. } => {
+                held.shrink_to(0);
+                None
+            }
         };
         Ok(Box::new(ExpansionWeight {
             query: self.clone(),
@@ -217,10 +228,11 @@ impl ExpansionQuery {
                 .or_insert_with(|| Bm25Weight::for_one_term_without_explain(frequency, documents, average))
                 .boost_by(self.expansion.nearness(term) * SCALE)
         };
-        Ok(terms
-            .iter()
-            .map(|(term, frequency)| (term.clone(), weight(term, *frequency)))
-            .collect())
+        let weights = terms.iter().map(|(term, frequency)| {
+            self.run.check_inside()?;
+            Ok((term.clone(), weight(term, *frequency)))
+        });
+        weights.collect()
     }
 }
 

@@ -80,7 +80,9 @@ impl Planner<'_> {
         let min = self.score_end(at, "min_score", scored.min_score);
         let max = self.score_end(at, "max_score", scored.max_score);
         // The score that is computed is finite, and only that is multiplied by the weights around.
-        let query = self.within(1.0, |inside| {
+        let computes = count > 0 || scored.min_score.is_some();
+        let weights = if computes { 1.0 } else { self.weights };
+        let query = self.within(weights, |inside| {
             inside.clause(&scored.query, scope, &format!("{at}.query"))
         });
         let functions: Vec<Option<PlannedFunction>> = scored
@@ -91,7 +93,7 @@ impl Planner<'_> {
             .collect();
         let (min_score, max_score, query) = (min?, max?, query?);
         let functions: Vec<PlannedFunction> = functions.into_iter().collect::<Option<_>>()?;
-        if functions.is_empty() && min_score.is_none() {
+        if !computes {
             return Some(query);
         }
         let query = FunctionScoreQuery {

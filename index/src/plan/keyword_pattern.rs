@@ -178,6 +178,7 @@ impl KeywordPattern {
         let index = reader.inverted_index(self.field)?;
         let mut gathered = Gathered::new(reader.max_doc(), self.run.allowance());
         for value in values {
+            self.run.check_inside()?;
             let Ok(text) = std::str::from_utf8(value) else {
                 continue;
             };

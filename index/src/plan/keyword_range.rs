@@ -53,6 +53,7 @@ impl KeywordRange {
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
         let mut gathered = Gathered::new(reader.max_doc(), self.run.allowance());
         while terms.advance() {
+            self.run.check_inside()?;
             gathered.insert_term(&index, terms.value(), |_| true)?;
         }
         Ok(gathered)

@@ -98,14 +98,22 @@ impl Query for PhrasePrefixQuery {
     /// Scores like Lucene's phrase of several terms at a place: the inverse document frequencies of all terms, those
     /// that the last word stands for included, are added up, and each occurrence of the phrase counts.
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let last = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
+        let mut held = self.run.allowance().grant();
+        let last = expand(
+            &self.expansion,
+            self.field,
+            &scoring,
+            &self.at,
+            &self.run,
+            &mut held,
+        )?;
         let similarity = match scoring {
             EnableScoring::Enabled { searcher, .. } if !last.is_empty() => {
                 let whole = self.whole.iter().map(|(_, term)| term.clone());
                 let last = last.keys().filter_map(|term| std::str::from_utf8(term).ok());
                 let last = last.map(|term| Term::from_field_text(self.field, term));
                 let terms: Vec<Term> = whole.chain(last).collect();
-                let statistics = FieldStatistics::new(self.run.statistics(), searcher, self.field)?;
+                let statistics = FieldStatistics::new(&self.run, searcher, self.field)?;
                 Some(Bm25Weight::for_terms(&statistics, &terms)?)
             }
             EnableScoring::Enabled { .. } | EnableScoring::Disabled { .. } => None,
@@ -346,9 +354,11 @@ impl OpenPlaces {
                 continue;
             }
             let to = self.docs.get(nth + 1).map_or(self.positions.len(), |(_, to)| *to);
-            self.pace.step((to - from) as u32)?;
+            let positions = term.term_freq();
+            self.pace
+                .step(((to - from) as u32).saturating_add(positions / POSITIONS_PER_STEP))?;
             buffer.clear();
-            self.held.reserve(buffer, term.term_freq() as usize)?;
+            self.held.reserve(buffer, positions as usize)?;
             term.positions(buffer);
             for (position, found) in self.positions.get_mut(from..to).unwrap_or_default() {
                 *found |= buffer.binary_search(position).is_ok();

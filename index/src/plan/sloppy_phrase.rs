@@ -1,7 +1,7 @@
 //! Documents with the tokens of a phrase near each other (see [`crate::phrase`]).
 //!
 //! (The search library's own adds up distances between neighbours only, finds other documents for three and more tokens,
-//! and overflows at 256.)
+//! and overflows at 256. Without a slop it holds as many positions as a document has of a word, which nothing accounts for.)
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED, Term};
+use tantivy::{DocId, DocSet, Score, Searcher, SeekDangerResult, SegmentReader, TERMINATED, Term};
 
 use super::no_match;
 use crate::allowance::Grant;
@@ -49,6 +49,7 @@ impl SloppyPhraseQuery {
         let statistics = self.run.statistics();
         let texts = statistics.texts(searcher, self.field)?;
         let weights = self.terms.iter().map(|(_, term)| {
+            self.run.check_inside()?;
             let having = statistics.having(searcher, term)?;
             Ok(f64::from(idf(texts.documents, having)))
         });
@@ -79,8 +80,9 @@ struct SloppyPhraseWeight {
     similarity: Option<Bm25>,
 }
 
-impl Weight for SloppyPhraseWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+impl SloppyPhraseWeight {
+    /// Stands on no document yet; `None` when the segment lacks a term.
+    fn open(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Option<SloppyPhraseScorer>> {
         let index = reader.inverted_index(self.query.field)?;
         let mut tokens: Vec<Token> = Vec::new();
         let mut sorted: Vec<&(u32, Term)> = self.query.terms.iter().collect();
@@ -88,7 +90,7 @@ impl Weight for SloppyPhraseWeight {
         for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
             let Some((_, term)) = same.first() else { continue };
             let Some(postings) = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)? else {
-                return Ok(Box::new(EmptyScorer));
+                return Ok(None);
             };
             let places = same.iter().map(|(place, _)| *place).collect();
             tokens.push(Token {
@@ -98,12 +100,22 @@ impl Weight for SloppyPhraseWeight {
             });
         }
         tokens.sort_by_key(|token| token.postings.size_hint());
+        let having = tokens.iter().map(|token| f64::from(token.postings.size_hint()));
+        let candidates = having.reduce(|all, having| all * having / f64::from(reader.max_doc()));
         let held = tokens.len() * size_of::<Token>();
         let norms = match self.similarity {
             Some(_) => reader.fieldnorms_readers().get_field(self.query.field)?,
             None => None,
         };
-        let mut scorer = SloppyPhraseScorer {
+        Ok(Some(SloppyPhraseScorer {
+            candidates: candidates.unwrap_or_default(),
+            starts: Vec::new(),
+            last: tokens
+                .iter()
+                .flat_map(|token| &token.places)
+                .copied()
+                .max()
+                .unwrap_or_default(),
             tokens,
             slop: self.query.slop,
             doc: 0,
@@ -115,9 +127,33 @@ impl Weight for SloppyPhraseWeight {
                 .similarity
                 .as_ref()
                 .map(|similarity| similarity.boosted(boost)),
+        }))
+    }
+}
+
+impl Weight for SloppyPhraseWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let Some(mut scorer) = self.open(reader, boost)? else {
+            return Ok(Box::new(EmptyScorer));
         };
         scorer.settle(0);
         Ok(Box::new(scorer))
+    }
+
+    fn scorer_danger(
+        &self,
+        reader: &SegmentReader,
+        target: DocId,
+        boost: Score,
+    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+        let Some(mut scorer) = self.open(reader, boost)? else {
+            return Ok((
+                SeekDangerResult::SeekLowerBound(TERMINATED),
+                Box::new(EmptyScorer),
+            ));
+        };
+        let found = scorer.seek_danger(target);
+        Ok((found, Box::new(scorer)))
     }
 
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
@@ -139,7 +175,13 @@ struct Token {
 struct SloppyPhraseScorer {
     /// The rarest first.
     tokens: Vec<Token>,
+    /// About how many documents have all of them.
+    candidates: f64,
     slop: u64,
+    /// The last place of the phrase.
+    last: u32,
+    /// Without a slop: where the phrase may begin, moved up by the last place.
+    starts: Vec<u32>,
     doc: DocId,
     pace: Pace<Arc<Run>>,
     /// The memory of the positions.
@@ -197,6 +239,9 @@ impl SloppyPhraseScorer {
 
     /// How often the phrase occurs in the document, without overlaps; at most once where nobody asks for scores.
     fn count(&mut self) -> tantivy::Result<u32> {
+        if self.slop == 0 {
+            return self.count_exact();
+        }
         for token in &mut self.tokens {
             let count = token.postings.term_freq();
             self.pace.step(count / POSITIONS_PER_STEP)?;
@@ -213,6 +258,50 @@ impl SloppyPhraseScorer {
         let pace = &mut self.pace;
         occurrences(&words, self.slop, enough, |steps| pace.step(steps))
     }
+}
+
+impl SloppyPhraseScorer {
+    /// How often the phrase occurs in the document without a slop. Positions are read as long as it can.
+    fn count_exact(&mut self) -> tantivy::Result<u32> {
+        self.starts.clear();
+        for (nth, token) in self.tokens.iter_mut().enumerate() {
+            let (count, positions) = (token.postings.term_freq(), &mut token.positions);
+            self.pace.step(count / POSITIONS_PER_STEP)?;
+            let mut places = token.places.iter().map(|place| self.last - place);
+            if nth == 0
+                && let Some(moved_by) = places.next()
+            {
+                self.held.reserve(&mut self.starts, count as usize)?;
+                token.postings.positions_with_offset(moved_by, &mut self.starts);
+            }
+            for (nth_place, moved_by) in places.enumerate() {
+                if nth_place == 0 {
+                    positions.clear();
+                    self.held.reserve(positions, count as usize)?;
+                    token.postings.positions_with_offset(0, positions);
+                } else {
+                    self.pace.step(count / POSITIONS_PER_STEP)?;
+                }
+                keep_common(&mut self.starts, positions, moved_by);
+                if self.starts.is_empty() {
+                    return Ok(0);
+                }
+            }
+        }
+        Ok(self.starts.len() as u32)
+    }
+}
+
+/// Keeps what is among `positions`, moved up; both ascend.
+fn keep_common(starts: &mut Vec<u32>, positions: &[u32], moved_by: u32) {
+    let mut moved = positions
+        .iter()
+        .map(|position| position.wrapping_add(moved_by))
+        .peekable();
+    starts.retain(|start| {
+        while moved.next_if(|other| other < start).is_some() {}
+        moved.next_if_eq(start).is_some()
+    });
 }
 
 /// How often a phrase occurs, without overlaps, counting up to `enough`.
@@ -248,19 +337,44 @@ impl DocSet for SloppyPhraseScorer {
         self.settle(target)
     }
 
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target >= TERMINATED || self.pace.stops(self.tokens.len() as u32) {
+            return SeekDangerResult::SeekLowerBound(TERMINATED);
+        }
+        for token in &mut self.tokens {
+            let doc = match token.postings.doc() {
+                doc if doc < target => token.postings.seek(target),
+                doc => doc,
+            };
+            if doc > target {
+                return SeekDangerResult::SeekLowerBound(doc);
+            }
+        }
+        match self.count() {
+            Ok(0) => SeekDangerResult::SeekLowerBound(target + 1),
+            Ok(frequency) => {
+                (self.doc, self.frequency) = (target, frequency);
+                SeekDangerResult::Found
+            }
+            Err(error) => {
+                self.pace.run().leave("looking for a phrase", error);
+                SeekDangerResult::SeekLowerBound(TERMINATED)
+            }
+        }
+    }
+
     fn doc(&self) -> DocId {
         self.doc
     }
 
+    /// Phrases are rarer than all of their words.
     fn size_hint(&self) -> u32 {
-        self.tokens
-            .first()
-            .map_or(0, |token| token.postings.size_hint() / 4)
+        (self.candidates / (10 * self.tokens.len()) as f64) as u32
     }
 
     /// Reading positions is dear.
     fn cost(&self) -> u64 {
-        u64::from(self.size_hint()).saturating_mul(20 * self.tokens.len() as u64)
+        (self.candidates * (10 * self.tokens.len()) as f64) as u64
     }
 }
 

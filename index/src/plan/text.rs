@@ -12,7 +12,6 @@ use tantivy::{Score, Term};
 
 use super::Planner;
 use super::clause::Clause;
-use super::phrase_score::ScoredPhraseQuery;
 use super::sloppy_phrase::SloppyPhraseQuery;
 use super::terms::having;
 use super::union::{Together, UnionQuery};
@@ -22,10 +21,6 @@ use crate::error::Reason;
 use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
 use crate::query::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
-
-/// Words of a phrase that the library's scorer is asked for: it reads all positions of each word of a document at once, also
-/// of a word that is repeated.
-const MAX_LIBRARY_PHRASE: usize = 16;
 
 /// How many of a text's tokens have to match.
 pub(super) struct Combine {
@@ -143,12 +138,8 @@ impl<'a> Planner<'a> {
         let first = placed.iter().map(|(at, _)| *at).min().unwrap_or_default();
         let terms = placed
             .iter()
-            .map(|(at, token)| (at - first, Term::from_field_text(field, token)));
-        if placed.len() > MAX_LIBRARY_PHRASE {
-            let terms = terms.map(|(at, term)| (at as u32, term)).collect();
-            return Box::new(SloppyPhraseQuery::new(field, terms, 0, self.run));
-        }
-        Box::new(ScoredPhraseQuery::new(field, terms.collect(), self.run))
+            .map(|(at, token)| ((at - first) as u32, Term::from_field_text(field, token)));
+        Box::new(SloppyPhraseQuery::new(field, terms.collect(), 0, self.run))
     }
 
     /// The documents with `needed` of some words, each of one or several parts. A word that is repeated counts as often.

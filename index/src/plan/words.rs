@@ -106,6 +106,7 @@ impl WordsQuery {
         let texts = statistics.texts(searcher, self.field)?;
         let average = average(texts.documents, texts.tokens);
         let words = self.words.iter().map(|(word, count)| {
+            self.run.check_inside()?;
             let having = statistics.having(searcher, word)?;
             Ok(WeighedWord {
                 word: word.clone(),

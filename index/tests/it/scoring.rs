@@ -252,7 +252,8 @@ fn value(function: &Function, object: &Object, scope: &str) -> Option<f64> {
                 Some(other) => panic!("no number: {other:?}"),
                 None => (*missing)?,
             };
-            let x = factor * number;
+            // -0.0 and 0.0 are one number.
+            let x = factor * number + 0.0;
             Some(match modifier {
                 Modifier::None => x,
                 Modifier::Log => x.log10(),

@@ -97,7 +97,8 @@ fn value(oracle: &Oracle<'_>, function: &Function, object: &Object) -> Option<In
             missing,
         } => {
             let own = values(object, oracle.universe.leaf(field)).first().map(seconds);
-            let value = modified(*modifier, factor * own.or(*missing)?);
+            // -0.0 and 0.0 are one number, which has one reciprocal.
+            let value = modified(*modifier, factor * own.or(*missing)? + 0.0);
             // Below 0, and what is no number, counts as 0.
             Some(Interval::exact(number(value).max(0.0)).wider(DOUBLE_ROUNDING))
         }

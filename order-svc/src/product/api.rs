@@ -134,10 +134,7 @@ impl ProductService for ProductApi {
             center: None,
             min_sequence: request.min_sequence,
         };
-        let page = self
-            .products
-            .suggest(wanted, &table::SUGGEST, violations)
-            .await?;
+        let page = self.products.suggest(wanted, &table::SUGGEST, violations).await?;
         Ok(Response::new(wire::suggested(page)))
     }
 

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use http::{HeaderName, HeaderValue, Uri};
-use souk_chassis::client::{Client, ClientConfig};
-use souk_chassis::config::ClientTlsConfig;
+use souk_chassis::client::Client;
+use souk_chassis::config::{ClientConfig, ClientTlsConfig};
 use souk_chassis::methods::Methods;
 use souk_proto::FILE_DESCRIPTOR_SET;
 

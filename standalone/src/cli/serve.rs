@@ -1,25 +1,20 @@
-//! Everything in one process: the gateway over three services that it calls without a network.
+//! Everything in one process: the gateway over all services, which it calls without a network.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use souk_access::{CredentialKeys, Part, Reloaded};
-use souk_api::hosting::{self, Credentials, Service, Settings};
+use souk_api::hosting::Settings;
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::config::{ConfigError, Problems};
-use souk_chassis::health::Health;
 use souk_chassis::host::{Exit, Host};
 use souk_chassis::process::{Process, RunError, StartError};
-use souk_chassis::server::{self, Services, Stack};
-use souk_chassis::telemetry::Role;
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
 use souk_gateway::origins::WebConfig;
-use souk_meta_svc::MediaServices;
-use souk_order_svc::OrderServices;
-use souk_proto::FILE_DESCRIPTOR_SET;
-use souk_shop_svc::ShopServices;
+
+use crate::services;
 
 /// Arguments of `souk serve`.
 #[derive(Clone, Debug, Default, Args)]
@@ -61,15 +56,14 @@ impl ServeArgs {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)));
         let given = given.map(|(name, value)| format!("engine.backup.{name}={value}"));
-        service.settings.overrides.extend(given);
+        service.process.overrides.extend(given);
         service
     }
 }
 
 /// A process with everything.
 pub(super) fn process() -> Process {
-    let roles = [OrderServices::NAME, ShopServices::NAME, MediaServices::NAME];
-    Process::new("souk-gateway").roles(roles.map(Role::new))
+    Process::new("souk-gateway").roles(services::ALL.iter().map(|service| service.role))
 }
 
 /// Runs everything until it is told to stop.
@@ -84,7 +78,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
         .await
 }
 
-/// Opens the three services, each in its own folder, and the gateway over them, for the pages of `web`.
+/// Opens all services, each in its own folder, and the gateway over them, for the pages of `web`.
 pub(super) async fn start(
     settings: &Settings,
     web: &WebConfig,
@@ -96,11 +90,11 @@ pub(super) async fn start(
         .then(CredentialKeys::random)
         .transpose()?
         .map(Reloaded::fixed);
-    let backends = Backends {
-        order: Some(backend::<OrderServices>(settings, host, &credentials).await?),
-        shop: Some(backend::<ShopServices>(settings, host, &credentials).await?),
-        media: Some(backend::<MediaServices>(settings, host, &credentials).await?),
-    };
+    let mut backends = Backends::default();
+    for service in services::ALL {
+        let stack = service.open(settings, host, &credentials).await?;
+        backends = backends.with(service.name, Target::Local(stack));
+    }
     let config = GatewayConfig {
         server: settings.server.clone(),
         web: web.clone(),
@@ -108,23 +102,4 @@ pub(super) async fn start(
         ..GatewayConfig::default()
     };
     Ok(Gateway::with_credentials(&config, backends, credentials)?)
-}
-
-async fn backend<S: Service>(
-    settings: &Settings,
-    host: &mut Host,
-    credentials: &Credentials,
-) -> Result<Target, StartError> {
-    let directory = settings.data.join(S::FOLDER);
-    let opened: Result<Stack, StartError> = Role::new(S::NAME)
-        .scope(async {
-            let health = Health::new();
-            let (engine, server) = (&settings.engine, &settings.server);
-            let service = hosting::start::<S>(&directory, engine, server, host, &health, credentials).await?;
-            let services = service.mount(Services::new(FILE_DESCRIPTOR_SET)?);
-            let services = hosting::guarded(services, credentials.clone())?;
-            Ok(server::stack(services, &health, &settings.server)?)
-        })
-        .await;
-    Ok(Target::Local(opened?))
 }

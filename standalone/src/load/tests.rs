@@ -3,7 +3,8 @@ use std::io::Cursor;
 use std::sync::{Arc, Mutex};
 
 use http::Uri;
-use souk_chassis::client::{Client, ClientConfig};
+use souk_chassis::client::Client;
+use souk_chassis::config::ClientConfig;
 use souk_chassis::methods::Methods;
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::order::v1::Product;

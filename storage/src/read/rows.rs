@@ -1,7 +1,7 @@
 //! Reading rows by their keys.
 
 use bytes::Bytes;
-use souk_kv::Space;
+use souk_kv::{Space, limits::INLINE_ROWS};
 
 use crate::catalog::Table;
 use crate::error::Result;
@@ -81,6 +81,32 @@ pub(super) async fn multi_get(
     let rows = keys.iter().zip(&values);
     rows.map(|(key, value)| Ok(projection.stored(key, value.as_ref())?.row))
         .collect()
+}
+
+/// As many of the first as have at most so many bytes; see [`Snapshot::multi_get_within`].
+pub(super) async fn multi_get_within(
+    snapshot: &Snapshot,
+    table: &Table,
+    keys: &[PrimaryKey],
+    bytes_max: usize,
+) -> Result<Vec<Option<Row>>> {
+    limits::check("MAX_MULTI_GET_ROWS", limits::MAX_MULTI_GET_ROWS, keys.len())?;
+    let options = ReadOptions::default();
+    let projection = snapshot.projection(table, &options)?;
+    let (mut rows, mut left) = (Vec::with_capacity(keys.len()), bytes_max);
+    for keys in keys.chunks(INLINE_ROWS) {
+        let stored = stored_keys(table, keys)?;
+        let values = snapshot.kv.multi_get(Space::Rows, stored).await?;
+        for (key, value) in keys.iter().zip(&values) {
+            let bytes = value.as_ref().map_or(0, Bytes::len);
+            if bytes > left && !rows.is_empty() {
+                return Ok(rows);
+            }
+            left = left.saturating_sub(bytes);
+            rows.push(projection.stored(key, value.as_ref())?.row);
+        }
+    }
+    Ok(rows)
 }
 
 /// The stored keys of rows of a table.

@@ -17,9 +17,9 @@ use tonic::Code;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::client::stage::{Call, Order, Stage, bounded, ok, played};
+use crate::causes::chain;
+use crate::client::tests::stage::{Call, Order, Stage, bounded, ok, played};
 use crate::config::{ClientTlsConfig, ServerTlsConfig};
-use crate::process::chain;
 use crate::tls::Acceptor;
 use crate::tls::testing::Authority as Certificates;
 

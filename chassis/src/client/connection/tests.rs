@@ -8,7 +8,7 @@ use tonic::body::Body;
 
 use super::*;
 use crate::client::bodies::Wanted;
-use crate::client::stage::{bounded, played};
+use crate::client::tests::stage::{bounded, played};
 
 const KEEP_ALIVE: KeepAlive = KeepAlive {
     interval: Duration::from_secs(60),

@@ -3,9 +3,9 @@ use std::future::ready;
 use tonic::Code;
 
 use super::*;
+use crate::callers::Caller;
 use crate::config::RateConfig;
 use crate::ends::Ends;
-use crate::layers::caller::Caller;
 use crate::layers::shed::Sheds;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request_with};
 

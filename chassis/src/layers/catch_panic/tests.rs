@@ -1,3 +1,4 @@
+use http_body::Frame;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};

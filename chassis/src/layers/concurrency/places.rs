@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::layers::pool::{COLUMNS, Columns, Held};
+use crate::callers::pool::{COLUMNS, Columns, Held};
 
 /// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Places {
     max: usize,
@@ -31,7 +30,6 @@ struct Column {
     given_back: Notify,
 }
 
-/// A place, given back when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     // Given back before the caller's next call is told.
@@ -47,7 +45,6 @@ struct Share {
 }
 
 impl Places {
-    /// So many.
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -57,12 +54,10 @@ impl Places {
         })
     }
 
-    /// How many there are.
     pub(super) fn max(&self) -> usize {
         self.max
     }
 
-    /// Those that nobody has.
     pub(super) fn free(&self) -> &Arc<Semaphore> {
         &self.free
     }

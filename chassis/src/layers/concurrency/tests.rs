@@ -1,11 +1,13 @@
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
+use crate::callers::Caller;
 use crate::ends::Ends;
-use crate::layers::caller::Caller;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
 
 /// Behind a front door; as many answers as there are streams, and as may wait.

@@ -5,6 +5,21 @@ use super::*;
 use crate::layers::AnyService;
 use crate::layers::testing::{CHECK, answering, call, end, request, request_with, stream};
 
+impl Deadline {
+    /// The deadline `time` from now.
+    pub(crate) fn after(time: Duration) -> Self {
+        Self {
+            at: Instant::now() + time,
+            asked: None,
+        }
+    }
+
+    /// Runs `work` as a call that has this.
+    pub(crate) async fn scope<F: Future>(self, work: F) -> F::Output {
+        CURRENT.scope(self, work).await
+    }
+}
+
 const DEFAULT: Duration = Duration::from_secs(10);
 const MAX: Duration = Duration::from_secs(60);
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;

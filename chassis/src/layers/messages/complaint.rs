@@ -33,7 +33,6 @@ impl Complaint {
         self.said()
     }
 
-    /// What was said.
     pub(super) fn said(&self) -> Option<Status> {
         self.0.status.get().cloned()
     }

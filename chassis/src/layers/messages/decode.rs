@@ -11,9 +11,9 @@ use tonic::body::Body;
 
 use super::complaint::Complaint;
 use super::decoded::Limits;
-use super::encoding::{Encoding, UnpackError};
-use super::frame::{self, FrameScanner, Header};
-use crate::status::StatusBuilder;
+use super::encoding::Encoding;
+use super::frame::{self, FrameScanner};
+use crate::layers::PollFrame;
 
 /// Bytes of messages that are unpacked until others have their turn.
 const TURN_BYTES: usize = 64 * 1024;
@@ -44,10 +44,7 @@ impl http_body::Body for CheckedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
         let wrong = match &frame {
@@ -76,7 +73,6 @@ impl http_body::Body for CheckedBody {
     }
 }
 
-/// A body of compressed messages, unpacked.
 pub(super) struct DecodedBody {
     body: Body,
     encoding: Encoding,
@@ -114,39 +110,15 @@ impl DecodedBody {
             return Ok(None);
         };
         let plain = if header.compressed {
-            self.unpack(&message)?
+            let check = |prefix: &[u8]| self.limits.check(prefix, false);
+            self.encoding.unpack(&message, self.limits.bytes_max, check)?
         } else {
             message
         };
-        self.limits.check(&plain)?;
+        self.limits.check(&plain, true)?;
         self.begun = true;
         self.turn += plain.len().max(TURN_BYTES_MIN);
-        let mut out = BytesMut::with_capacity(frame::HEADER_BYTES + plain.len());
-        Header {
-            compressed: false,
-            bytes: plain.len(),
-        }
-        .write(&mut out);
-        out.extend_from_slice(&plain);
-        Ok(Some(out.freeze()))
-    }
-
-    fn unpack(&self, message: &[u8]) -> Result<Bytes, Status> {
-        let bytes_max = self.limits.bytes_max;
-        let check = |prefix: &[u8]| self.limits.check_prefix(prefix);
-        self.encoding
-            .unpack(message, bytes_max, check)
-            .map_err(|error| match error {
-                UnpackError::Refused(status) => status,
-                UnpackError::TooLarge => frame::too_large(bytes_max.saturating_add(1), bytes_max),
-                UnpackError::Malformed(error) => {
-                    let name = self.encoding.name();
-                    let message = format!("a message is not {name}: send it plain or compress it again");
-                    StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-                        .source(error)
-                        .build()
-                }
-            })
+        Ok(Some(frame::framed(&plain)))
     }
 }
 
@@ -154,10 +126,7 @@ impl http_body::Body for DecodedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         // Many that are small as they come may be unpacked for whoever reads on: the thread has other connections.
         if this.turn >= TURN_BYTES {

@@ -17,13 +17,11 @@ use crate::status::StatusBuilder;
 /// part for a moment.
 pub const DECODED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Deepest message that prost decodes.
 const DEPTH_MAX: usize = 100;
 
 /// Least that a text takes that isn't empty, in bytes.
 const TEXT_BYTES_MIN: usize = 8;
 
-/// What the messages of one call may be.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     /// Most bytes of one.
@@ -42,23 +40,11 @@ impl Limits {
             .is_some_and(|decoded| decoded.concerns(bytes))
     }
 
-    /// Refuses a plain message that would take too much.
+    /// Refuses a plain message that would take too much, or one whose first bytes alone would.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
-    pub(super) fn check(&self, message: &[u8]) -> Result<(), Status> {
-        self.walk(message, true)
-    }
-
-    /// Refuses a message whose first bytes alone would take too much.
-    ///
-    /// # Errors
-    /// As [`Limits::check`].
-    pub(super) fn check_prefix(&self, prefix: &[u8]) -> Result<(), Status> {
-        self.walk(prefix, false)
-    }
-
-    fn walk(&self, message: &[u8], is_whole: bool) -> Result<(), Status> {
+    pub(super) fn check(&self, message: &[u8], is_whole: bool) -> Result<(), Status> {
         match &self.decoded {
             Some(decoded) if decoded.concerns(message.len()) => decoded.check(message, is_whole),
             _ => Ok(()),
@@ -66,14 +52,12 @@ impl Limits {
     }
 }
 
-/// Checks what the messages of one call take.
 #[derive(Clone, Debug)]
 pub(super) struct DecodedLimit {
     layouts: Arc<Layouts>,
     shape: usize,
 }
 
-/// Why a walk ends before its end.
 enum End {
     /// prost ends here, too.
     Malformed,
@@ -110,12 +94,10 @@ impl DecodedLimit {
     }
 }
 
-/// A walk over a message.
 struct Walk<'a> {
     layouts: &'a Layouts,
     /// What it may still take, in bytes.
     left: usize,
-    /// Whether all bytes of it are there.
     is_whole: bool,
 }
 

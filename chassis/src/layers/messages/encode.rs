@@ -9,13 +9,13 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::encoding::Encoding;
-use super::frame::{self, HEADER_BYTES, Header};
+use super::frame;
+use crate::layers::PollFrame;
 use crate::status::StatusBuilder;
 
 /// Smallest message that is compressed, in bytes: below, a packet is a packet.
 const COMPRESS_BYTES_MIN: usize = 1024;
 
-/// A body whose plain messages are compressed.
 pub(super) struct EncodedBody {
     body: Body,
     encoding: Encoding,
@@ -54,13 +54,7 @@ impl EncodedBody {
                 Some(packed) => (true, packed.as_slice()),
                 None => (header.compressed, message.as_ref()),
             };
-            out.reserve(HEADER_BYTES + bytes.len());
-            Header {
-                compressed,
-                bytes: bytes.len(),
-            }
-            .write(&mut out);
-            out.extend_from_slice(bytes);
+            frame::write(&mut out, compressed, bytes);
         }
         Ok(out.freeze())
     }
@@ -70,10 +64,7 @@ impl http_body::Body for EncodedBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         if let Some(last) = this.last.take() {
             return Poll::Ready(Some(last));

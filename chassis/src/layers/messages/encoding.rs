@@ -3,22 +3,17 @@
 use std::io::{self, Read, Write as _};
 
 use bytes::Bytes;
-use http::HeaderMap;
-use tonic::Status;
+use http::{HeaderMap, HeaderName};
+use tonic::{Code, Status};
 
-use super::GRPC_ACCEPT_ENCODING;
+use super::frame::{PREFIX_BYTES_MIN, PREFIX_GROWTH, too_large};
+use crate::status::StatusBuilder;
 
 /// Largest window of a zstd frame we read, as a power of two: more than any message has.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Level of both encodings: fast, since a call waits for it.
 const LEVEL: u8 = 1;
-
-/// Bytes of the first prefix of a message that is checked while the rest arrives.
-pub(super) const PREFIX_BYTES_MIN: usize = 64 * 1024;
-
-/// How much longer the next one is: all checks of prefixes together cost at most a third of the check of the whole.
-pub(super) const PREFIX_GROWTH: usize = 4;
 
 /// How messages are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +25,9 @@ pub enum Encoding {
 }
 
 impl Encoding {
+    /// The best first.
+    const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
+
     /// Its name in headers.
     pub fn name(self) -> &'static str {
         match self {
@@ -38,23 +36,38 @@ impl Encoding {
         }
     }
 
-    /// The encoding of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Zstd, Self::Gzip]
-            .into_iter()
-            .find(|encoding| encoding.name() == name)
+    /// The encoding in a header of that value; `None` for plain.
+    ///
+    /// # Errors
+    /// `code`, for `what` is encoded in a way that isn't known here.
+    pub fn named(code: Code, what: &str, name: Option<&[u8]>) -> Result<Option<Self>, Status> {
+        let Some(name) = name.filter(|name| !name.is_empty() && *name != b"identity") else {
+            return Ok(None);
+        };
+        let mut all = Self::ALL.into_iter();
+        let known = all.find(|encoding| encoding.name().as_bytes() == name);
+        known.map(Some).ok_or_else(|| {
+            let given = String::from_utf8_lossy(name);
+            let message = format!("{what} encoded as {given:?} can't be read; use identity, gzip or zstd");
+            StatusBuilder::new(code, "ENCODING_UNSUPPORTED", message)
+                .metadata("encoding", given)
+                .build()
+        })
     }
 
-    /// The best encoding the client reads; `None` when it reads none of ours.
-    pub fn choose(headers: &HeaderMap) -> Option<Self> {
-        let accepted = headers.get_all(GRPC_ACCEPT_ENCODING);
-        let names: Vec<&str> = accepted.iter().filter_map(|value| value.to_str().ok()).collect();
-        let reads = |encoding: &Self| {
-            names
-                .iter()
-                .any(|list| list.split(',').any(|name| name.trim() == encoding.name()))
+    /// The best encoding that a client takes, by the lists in the headers of that name; `None` when it takes none of ours.
+    pub fn accepted(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
+        let lists = headers.get_all(name);
+        let lists: Vec<&str> = lists.iter().filter_map(|value| value.to_str().ok()).collect();
+        let takes = |encoding: &Self| {
+            lists.iter().flat_map(|list| list.split(',')).any(|part| {
+                let mut part = part.split(';').map(str::trim);
+                let name = part.next().unwrap_or_default();
+                let quality = part.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok());
+                name.eq_ignore_ascii_case(encoding.name()) && quality.is_none_or(|quality| quality > 0.0)
+            })
         };
-        [Self::Zstd, Self::Gzip].into_iter().find(reads)
+        Self::ALL.into_iter().find(takes)
     }
 
     /// The compressed form of `message`.
@@ -77,57 +90,76 @@ impl Encoding {
     /// refuses isn't unpacked to its end.
     ///
     /// # Errors
-    /// [`UnpackError`].
+    /// INVALID_ARGUMENT when it isn't of that encoding, RESOURCE_EXHAUSTED when it has more bytes, and those of `check`.
     pub fn unpack(
         self,
         message: &[u8],
         bytes_max: usize,
         check: impl FnMut(&[u8]) -> Result<(), Status>,
-    ) -> Result<Bytes, UnpackError> {
+    ) -> Result<Bytes, Status> {
+        let malformed = |error: io::Error| {
+            let name = self.name();
+            let message = format!("the message is not {name}: send it plain or compress it again");
+            StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
+                .source(error)
+                .build()
+        };
         match self {
-            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(message), bytes_max, check),
+            Self::Gzip => {
+                let decoder = flate2::read::MultiGzDecoder::new(message);
+                read_bounded(decoder, bytes_max, check, malformed)
+            }
             Self::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(message)?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
-                read_bounded(decoder, bytes_max, check)
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(message).map_err(malformed)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(malformed)?;
+                read_bounded(decoder, bytes_max, check, malformed)
             }
         }
     }
-}
-
-/// Why a message wasn't unpacked.
-#[derive(Debug, thiserror::Error)]
-pub enum UnpackError {
-    /// It isn't of that encoding.
-    #[error("not of that encoding")]
-    Malformed(#[from] io::Error),
-    /// It has more bytes than may be.
-    #[error("too many bytes")]
-    TooLarge,
-    /// The check of a prefix refused it.
-    #[error(transparent)]
-    Refused(#[from] Status),
 }
 
 fn read_bounded(
     mut reader: impl Read,
     bytes_max: usize,
     mut check: impl FnMut(&[u8]) -> Result<(), Status>,
-) -> Result<Bytes, UnpackError> {
+    malformed: impl Fn(io::Error) -> Status,
+) -> Result<Bytes, Status> {
     let mut plain = Vec::new();
     let mut prefix = PREFIX_BYTES_MIN;
     loop {
         let wanted = prefix
             .min(bytes_max.saturating_add(1))
             .saturating_sub(plain.len());
-        let read = reader.by_ref().take(wanted as u64).read_to_end(&mut plain)?;
+        let read = reader.by_ref().take(wanted as u64).read_to_end(&mut plain);
+        let read = read.map_err(&malformed)?;
         if plain.len() > bytes_max {
-            return Err(UnpackError::TooLarge);
+            return Err(too_large(plain.len(), bytes_max));
         }
         if read < wanted {
             return Ok(plain.into());
         }
         check(&plain)?;
         prefix = prefix.saturating_mul(PREFIX_GROWTH);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::{ACCEPT_ENCODING, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn the_best_encoding_that_is_taken() {
+        for (text, best) in [
+            ("gzip, deflate, br, zstd", Some(Encoding::Zstd)),
+            ("gzip;q=0.5", Some(Encoding::Gzip)),
+            ("zstd;q=0, gzip", Some(Encoding::Gzip)),
+            ("br", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(text))]);
+            assert_eq!(Encoding::accepted(&headers, &ACCEPT_ENCODING), best, "{text}");
+        }
     }
 }

@@ -1,14 +1,18 @@
 //! The frame of a gRPC message: a flag byte, the length in four bytes big-endian, the message.
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use tonic::Status;
 
 use super::decoded::Limits;
-use super::encoding::{PREFIX_BYTES_MIN, PREFIX_GROWTH};
 use crate::status::StatusBuilder;
 
-/// Bytes in front of a message.
 pub(super) const HEADER_BYTES: usize = 5;
+
+/// Bytes of the first prefix of a message that is checked while the rest arrives.
+pub(super) const PREFIX_BYTES_MIN: usize = 64 * 1024;
+
+/// How much longer the next one is: all checks of prefixes together cost at most a third of the check of the whole.
+pub(super) const PREFIX_GROWTH: usize = 4;
 
 /// What stands in front of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +30,8 @@ impl Header {
         let bytes = u32::from_be_bytes(length);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         match flag {
-            0 => Ok(Self {
-                compressed: false,
-                bytes,
-            }),
-            1 => Ok(Self {
-                compressed: true,
+            0 | 1 => Ok(Self {
+                compressed: flag == 1,
                 bytes,
             }),
             flag => {
@@ -43,14 +43,6 @@ impl Header {
         }
     }
 
-    /// The header as bytes. Lengths beyond 32 bits can't be: messages are limited far below.
-    pub(super) fn write(self, out: &mut BytesMut) {
-        let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
-        out.extend_from_slice(&[u8::from(self.compressed)]);
-        out.extend_from_slice(&bytes.to_be_bytes());
-    }
-
-    /// Refuses what is beyond `bytes_max`.
     pub(super) fn within(self, bytes_max: usize) -> Result<Self, Status> {
         if self.bytes <= bytes_max {
             Ok(self)
@@ -105,7 +97,7 @@ impl FrameScanner {
                 if let Some(content) = &mut self.content {
                     content.extend_from_slice(&chunk[..passed]);
                     if content.len() >= self.prefix {
-                        limits.check_prefix(content)?;
+                        limits.check(content, false)?;
                         self.prefix = content.len().saturating_mul(PREFIX_GROWTH);
                     }
                 }
@@ -114,7 +106,7 @@ impl FrameScanner {
                 if self.left == 0
                     && let Some(content) = self.content.take()
                 {
-                    limits.check(&content)?;
+                    limits.check(&content, true)?;
                 }
             } else if self.begun > 0 && !limits.is_stream {
                 return Err(too_many());
@@ -157,14 +149,18 @@ pub(super) fn next(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<(He
 
 /// `message` in a frame of its own, not compressed.
 pub fn framed(message: &[u8]) -> Bytes {
-    let mut out = BytesMut::with_capacity(HEADER_BYTES + message.len());
-    Header {
-        compressed: false,
-        bytes: message.len(),
-    }
-    .write(&mut out);
-    out.extend_from_slice(message);
+    let mut out = BytesMut::new();
+    write(&mut out, false, message);
     out.freeze()
+}
+
+/// Adds a frame. Lengths beyond 32 bits can't be: messages are limited far below.
+pub(super) fn write(out: &mut BytesMut, compressed: bool, message: &[u8]) {
+    let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    out.reserve(HEADER_BYTES + message.len());
+    out.put_u8(u8::from(compressed));
+    out.put_u32(bytes);
+    out.put_slice(message);
 }
 
 /// Takes the next whole message off the front of `buffer`; `None` while it isn't all there. For answers to calls that

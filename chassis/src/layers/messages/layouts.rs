@@ -222,7 +222,6 @@ impl Contract {
         bytes
     }
 
-    /// The place of `field` in the message of that name.
     fn bytes_in(&self, name: &str, field: &FieldDescriptorProto) -> usize {
         if field.label() == Label::Repeated {
             return LIST;

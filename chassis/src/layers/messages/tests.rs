@@ -1,6 +1,8 @@
 use futures_util::stream;
+use http::HeaderMap;
 use http_body_util::{BodyExt as _, StreamBody};
 use tonic::Code;
+use tower::Layer as _;
 
 use super::decoded::testing::{PATH, contract};
 use super::*;

@@ -3,8 +3,8 @@ use tonic_types::StatusExt as _;
 use tower::Layer as _;
 
 use super::*;
+use crate::callers::Caller;
 use crate::ends::Ends;
-use crate::layers::caller::Caller;
 use crate::layers::refuse;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request};
 use crate::tls::TlsPeer;

@@ -18,10 +18,8 @@ use tokio::task::JoinSet;
 
 use super::{Format, Scraper};
 
-/// Where metrics are fetched.
 const PATH: &str = "/metrics";
 
-/// Connections at a time; further ones wait in the backlog.
 const CONNECTIONS_MAX: usize = 8;
 
 /// Time for the headers of a request, from the end of the one before.
@@ -33,7 +31,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Age of a connection, whatever it does.
 const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// Bytes of a request's headers.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.

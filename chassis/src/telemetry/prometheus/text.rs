@@ -46,7 +46,6 @@ struct Family<'a> {
     samples: String,
 }
 
-/// The metrics of roles as one text.
 pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) -> String {
     let mut families: BTreeMap<String, Family<'_>> = BTreeMap::new();
     let mut targets = String::new();
@@ -99,7 +98,6 @@ pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) 
     text
 }
 
-/// What the formats call it.
 fn kind(data: &AggregatedMetrics) -> &'static str {
     fn of<T>(data: &MetricData<T>) -> &'static str {
         match data {
@@ -137,7 +135,6 @@ impl Family<'_> {
     }
 }
 
-/// The series of one instrument of one role.
 struct Series<'a> {
     name: &'a str,
     service: &'a Labels,

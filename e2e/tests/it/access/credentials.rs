@@ -283,7 +283,7 @@ async fn nobody_listens_to_everybody_by_accident() -> anyhow::Result<()> {
         format!("serve --data {data} --listen 0.0.0.0:0 --allow-plaintext"),
         format!("demo --data {data} --listen 0.0.0.0:0 --allow-plaintext"),
         format!("order-svc --data {data} --listen [::]:0 --allow-plaintext"),
-        "gateway --order http://127.0.0.1:1 --listen 0.0.0.0:0 --allow-plaintext".to_owned(),
+        "gateway --backend order=http://127.0.0.1:1 --listen 0.0.0.0:0 --allow-plaintext".to_owned(),
     ] {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let ended = Process::run_to_end(SOUK, &arguments, &[]).await?;

@@ -45,7 +45,7 @@ async fn a_service_without_the_key_shows_no_row_and_its_gateway_is_not_ready() -
         .await?
         .map_err(|status| anyhow::anyhow!("{status}"))?;
 
-    let mut behind = vec!["--order".to_owned(), format!("http://{address}")];
+    let mut behind = vec!["--backend".to_owned(), format!("order=http://{address}")];
     behind.extend(guard.arguments("gateway"));
     let gateway = arguments("gateway", "127.0.0.1:0", &behind);
     let gateway = Process::start_heard(SOUK, &gateway, &json_log, Words::Heard(&log, "gateway")).await?;

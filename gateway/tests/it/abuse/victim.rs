@@ -68,8 +68,8 @@ impl Victim {
             Duration::from_secs(5),
         )
         .await;
-        let uri = format!("http://{}", backend.address);
-        let mut arguments = vec!["--listen", "127.0.0.1:0", "--shop", &uri];
+        let uri = format!("shop=http://{}", backend.address);
+        let mut arguments = vec!["--listen", "127.0.0.1:0", "--backend", &uri];
         let known: Vec<String> = keys.iter().flat_map(Keys::settings).collect();
         let settings = settings.iter().copied().chain(known.iter().map(String::as_str));
         arguments.extend(settings.flat_map(|setting| ["--set", setting]));

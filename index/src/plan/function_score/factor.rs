@@ -80,7 +80,8 @@ impl Factor {
             missing,
             ..
         } = *self;
-        let value = move |number: f64| modified(modifier, factor * number);
+        // -0.0 and 0.0 are one number.
+        let value = move |number: f64| modified(modifier, factor * number + 0.0);
         let missing = missing.map(value);
         match column {
             None => Box::new(move |_| missing),

@@ -155,7 +155,29 @@ fn counts_what_trying_every_start_counts() {
             expected,
             "{places:?} {texts:?} slop {slop} ({seed})"
         );
+        if slop == 0 {
+            assert_eq!(count_exact(&terms), expected, "{places:?} {texts:?} ({seed})");
+        }
     }
+}
+
+/// How many starts are left by the positions of all words.
+fn count_exact(terms: &[(&[u32], &[u32])]) -> u32 {
+    let last = terms
+        .iter()
+        .flat_map(|(places, _)| *places)
+        .max()
+        .expect("a place");
+    let placed = terms
+        .iter()
+        .flat_map(|(places, text)| places.iter().map(|place| (last - place, *text)));
+    let mut placed = placed.collect::<Vec<_>>().into_iter();
+    let (moved_by, text) = placed.next().expect("a place");
+    let mut starts: Vec<u32> = text.iter().map(|position| position + moved_by).collect();
+    for (moved_by, text) in placed {
+        keep_common(&mut starts, text, moved_by);
+    }
+    starts.len() as u32
 }
 
 /// Whether each slot has a position of its own that fits.

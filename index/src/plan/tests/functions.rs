@@ -125,6 +125,25 @@ fn numbers_with_modifiers() {
     );
 }
 
+/// -0.0 and 0.0 are one number, which has one reciprocal.
+#[test]
+fn zero_has_no_sign() {
+    let zero = Object::default().with("price", -0.0);
+    for (own, by) in [(zero.clone(), 1.0), (zero.with("price", 0.0), -1.0)] {
+        let model = Model::new(vec![Object::default(), own], 1, 2);
+        let reciprocal = ScoreFunction::new(Function::FieldValueFactor {
+            field: "price".to_owned(),
+            factor: by,
+            modifier: Modifier::Reciprocal,
+            missing: None,
+        });
+        let query = scored(vec![reciprocal], |scored| {
+            scored.combine_mode = CombineMode::Replace
+        });
+        assert_eq!(model.scored(&query), [(1, f32::MAX)], "by {by}");
+    }
+}
+
 #[test]
 fn an_infinite_value_is_the_largest_score_before_weights_around() {
     let infinite = scored(vec![factor("price", Modifier::Reciprocal, Some(1.0))], |scored| {

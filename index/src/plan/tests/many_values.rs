@@ -114,3 +114,35 @@ fn walks_over_the_dictionary_end_with_the_search() {
     cancelled.cancel();
     assert!(matches!(walk(cancelled, &suffix), Some(Error::Cancelled)));
 }
+
+/// How often a search with scores looks whether it has to stop.
+fn looks(model: &Model, query: &Query) -> isize {
+    const LOOKS: isize = 1_000_000;
+    let cancellation = Cancellation::after_looks(LOOKS);
+    let run = Arc::new(Run::new(cancellation.clone()));
+    let plan = plan(&model.layout, &model.parents, &run, query, "query").expect("it is valid");
+    model.score(&plan).expect("it isn't stopped");
+    LOOKS - cancellation.looks_left()
+}
+
+#[test]
+fn each_value_and_each_word_is_a_look_at_the_deadline() {
+    let model = model();
+    let text = |text: &str| QueryValue::from(text);
+    let between = |upper: &str| {
+        let (lower, upper) = (Bound::Included(text("o0100")), Bound::Included(text(upper)));
+        looks(&model, &Query::range("brand", lower, upper))
+    };
+    let (one, many) = (between("o0100"), between("o0139"));
+    assert!(many >= one + 39, "{many} looks of 40 values, {one} of one");
+    let like = |pattern: &str| looks(&model, &Query::wildcard("brand", pattern));
+    let (none, ten) = (like("o00?0x"), like("o00?0"));
+    assert!(ten >= none + 10, "{ten} looks of ten values, {none} of none");
+
+    let words: Vec<String> = (0..100).map(|nth| format!("w{nth}")).collect();
+    let document = |_| Object::default().with("name", words.join(" "));
+    let model = Model::new((0..40).map(document).collect(), 2, 10);
+    let having = |count: usize| looks(&model, &Query::match_text("name", words[..count].join(" ")));
+    let (one, hundred) = (having(1), having(100));
+    assert!(hundred >= one + 99, "{hundred} looks of 100 words, {one} of one");
+}

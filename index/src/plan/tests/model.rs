@@ -90,6 +90,12 @@ impl Model {
         self.searcher.search(&plan.query, &DocSetCollector).map(|_| ())
     }
 
+    /// The same with scores.
+    pub(super) fn score(&self, plan: &Plan) -> tantivy::Result<()> {
+        let all = TopDocs::with_limit(10).order_by_score();
+        self.searcher.search(&plan.query, &all).map(|_| ())
+    }
+
     /// The numbers of the documents that the query finds, with their scores.
     pub(super) fn scored(&self, query: &Query) -> Vec<(usize, Score)> {
         let all = TopDocs::with_limit(100_000).order_by_score();

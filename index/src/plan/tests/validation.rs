@@ -484,4 +484,14 @@ fn weights_multiply_to_a_limit() {
         &functions(1e9),
         &["query.bool.must[0].function_score.functions[0].weight"],
     );
+    // Without functions it computes nothing: its query's scores are its own.
+    let plain = |query| Query::FunctionScore(Box::new(crate::query::FunctionScore::new(query, Vec::new())));
+    exceeded(&weighted(1e10, plain(text(1e8))), &[]);
+    exceeded(
+        &weighted(1e10, plain(text(1e9))),
+        &["query.bool.must[0].function_score.query.match.weight"],
+    );
+    let mut least = crate::query::FunctionScore::new(text(1e18), Vec::new());
+    least.min_score = Some(1.0);
+    exceeded(&weighted(1e18, Query::FunctionScore(Box::new(least))), &[]);
 }

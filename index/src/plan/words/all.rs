@@ -65,7 +65,8 @@ impl AllWords {
     }
 
     pub(super) fn raise_floor(&mut self, floor: Floor) -> tantivy::Result<()> {
-        self.cursors.iter_mut().try_for_each(Cursor::measure)?;
+        let mut cursors = self.cursors.iter_mut();
+        cursors.try_for_each(|cursor| cursor.measure(self.pace.run()))?;
         self.floor = Some(floor.sum());
         self.window = self.window_from(self.doc.saturating_add(1).min(TERMINATED));
         Ok(())

@@ -59,7 +59,8 @@ impl AnyWords {
         if let Some(all) = &mut self.all {
             return all.raise_floor(floor);
         }
-        self.cursors.iter_mut().try_for_each(Cursor::measure)?;
+        let mut cursors = self.cursors.iter_mut();
+        cursors.try_for_each(|cursor| cursor.measure(self.pace.run()))?;
         let least = floor.sum();
         self.floor = Some(least);
         if self.without_the_lowest() < least {

@@ -8,6 +8,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
 use crate::bm25::Bm25;
 use crate::bounds::Ceiling;
+use crate::run::Run;
 use crate::statistics::Statistics;
 
 /// Where a word's bounds come from.
@@ -118,9 +119,10 @@ impl Cursor {
         )
     }
 
-    /// Makes [`Cursor::highest`] and [`Cursor::bound`] tell something.
-    pub(super) fn measure(&mut self) -> tantivy::Result<()> {
+    /// Makes [`Cursor::highest`] and [`Cursor::bound`] tell something, which may take a walk over all documents of the word.
+    pub(super) fn measure(&mut self, run: &Run) -> tantivy::Result<()> {
         if self.ceiling.is_none() {
+            run.check_inside()?;
             let Source {
                 reader,
                 word,

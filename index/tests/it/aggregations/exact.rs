@@ -1,7 +1,8 @@
 //! Figures and groups whose answers are known by hand, in one segment and in several.
 
 use souk_index::{
-    Aggregation, AggregationResult, Datum, Figure, Index, IndexOptions, Object, QueryValue, ValueRange,
+    Aggregation, AggregationResult, Datum, Error, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions,
+    Object, QueryValue, ValueRange,
 };
 
 use super::super::{commit, schema, upsert};
@@ -150,4 +151,127 @@ fn bounds_of_a_histogram_of_whole_numbers_show_the_intervals_that_overlap_them()
     assert!(begins(&ends, 1.0, Some(most.into()), None).is_empty());
     assert!(begins(&ends, 1.0, None, Some(least.into())).is_empty());
     assert_eq!(begins(&ends, 1.0, Some(least.into()), Some(0.into())), [least]);
+}
+
+/// The names of groups of whole numbers, by the groups' sums.
+fn by_sum(groups: &[(String, Vec<i64>)], descending: bool) -> Vec<String> {
+    let numbers = groups.iter().flat_map(|(kind, numbers)| {
+        let number = move |number: &i64| Object::new().with("kind", kind.as_str()).with("m", *number);
+        numbers.iter().map(number)
+    });
+    let index = index(&[numbers.collect()]);
+    let by_sum = Aggregation::Terms {
+        field: "kind".to_owned(),
+        size: 100,
+        min_doc_count: 1,
+        order: vec![GroupOrder {
+            by: GroupOrderBy::Aggregation("sum".to_owned()),
+            descending,
+        }],
+        missing: None,
+        aggregations: vec![("sum".to_owned(), figure("m", Figure::Sum))],
+    };
+    let AggregationResult::Groups { groups, .. } = single(&index, by_sum).expect("it is valid") else {
+        panic!("no groups");
+    };
+    let name = |keys: &[Option<Datum>]| match keys {
+        [Some(Datum::String(name))] => name.clone(),
+        other => panic!("no name: {other:?}"),
+    };
+    groups.iter().map(|group| name(&group.keys)).collect()
+}
+
+/// As doubles, 2⁶³ − 2, 2⁶³ − 1 and 2⁶³ are the same.
+#[test]
+fn groups_are_in_the_order_of_sums_within_64_bits_and_beyond() {
+    let group = |name: &str, numbers: &[i64]| (name.to_owned(), numbers.to_vec());
+    let few = [
+        group("A", &[i64::MAX]),
+        group("B", &[i64::MAX - 1]),
+        group("C", &[i64::MAX, 1]),
+        group("D", &[i64::MIN, -1]),
+        group("E", &[i64::MIN]),
+    ];
+    assert_eq!(by_sum(&few, true), ["C", "A", "B", "E", "D"]);
+    assert_eq!(by_sum(&few, false), ["D", "E", "B", "A", "C"]);
+
+    // So many that a sort notices an order that is none.
+    let most = |nth: usize| group(&format!("{nth:02}"), &[i64::MAX]);
+    let less = |nth: usize| group(&format!("{nth:02}"), &[i64::MAX - 1]);
+    let mut many = vec![group("00", &[5]), group("01", &[3])];
+    many.extend((2..15).map(most));
+    many.push(group("15", &[i64::MAX, 1]));
+    many.extend((16..32).map(less));
+    let names = |range: std::ops::Range<usize>| range.map(|nth| format!("{nth:02}"));
+    let expected: Vec<String> = ["01".to_owned(), "00".to_owned()]
+        .into_iter()
+        .chain(names(16..32))
+        .chain(names(2..15))
+        .chain(names(15..16))
+        .collect();
+    assert_eq!(by_sum(&many, false), expected);
+}
+
+fn with_empty_groups(field: &str, interval: f64, from: f64, to: f64) -> Aggregation {
+    Aggregation::Histogram {
+        field: field.to_owned(),
+        interval,
+        offset: 0.0,
+        min_doc_count: 0,
+        missing: None,
+        bounds: ValueRange {
+            from: Some(from.into()),
+            to: Some(to.into()),
+        },
+        order: Vec::new(),
+        aggregations: Vec::new(),
+    }
+}
+
+#[test]
+fn empty_intervals_begin_at_boundaries_though_the_first_begins_before_all_numbers() {
+    const INTERVAL: i64 = 4_000_000_000_000_000;
+    let index = index(&[vec![Object::new().with_all("n", [0])]]);
+    let histogram = with_empty_groups("n", INTERVAL as f64, -1e19, 1e19);
+    let AggregationResult::Groups { groups, .. } = single(&index, histogram).expect("it is valid") else {
+        panic!("no groups");
+    };
+    let begins = groups.iter().map(|group| match group.keys[..] {
+        [Some(Datum::Long(begin))] => (begin, group.count),
+        ref other => panic!("no number: {other:?}"),
+    });
+    let last = i64::MAX / INTERVAL;
+    let boundaries = (-last..=last).map(|nth| (nth * INTERVAL, u64::from(nth == 0)));
+    let expected: Vec<_> = std::iter::once((i64::MIN, 0)).chain(boundaries).collect();
+    assert_eq!(begins.collect::<Vec<_>>(), expected);
+}
+
+/// Where doubles are farther from each other than intervals, each is an interval.
+#[test]
+fn empty_intervals_below_the_distance_of_doubles_are_too_many() {
+    let price = |number: f64| Object::new().with_all("price", [number]);
+    let index = index(&[vec![price(0.0), price(50.0)]]);
+    for (interval, from) in [(1.0, -1e300), (1.0, f64::MIN), (1e-10, -1e300)] {
+        let refused = single(&index, with_empty_groups("price", interval, from, 100.0));
+        assert!(
+            matches!(
+                refused,
+                Err(Error::LimitExceeded {
+                    limit: "MAX_HISTOGRAM_GROUPS",
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+    }
+    let few = single(&index, with_empty_groups("price", 1.0, 1e17, 1e17 + 100.0));
+    let Ok(AggregationResult::Groups { groups, .. }) = few else {
+        panic!("no groups: {few:?}");
+    };
+    let begins = groups.iter().map(|group| match group.keys[..] {
+        [Some(Datum::Double(begin))] => begin,
+        ref other => panic!("no number: {other:?}"),
+    });
+    let sixteens = (0..6).map(|nth| 1e17 + f64::from(nth) * 16.0);
+    assert_eq!(begins.collect::<Vec<_>>(), sixteens.collect::<Vec<_>>());
 }

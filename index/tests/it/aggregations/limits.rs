@@ -1,11 +1,12 @@
 //! What aggregations are refused for depends on documents and request, not on how documents lie in segments.
 
 use souk_index::{
-    Aggregation, AggregationResult, Cancellation, Datum, Document, Error, Field, Figure, GroupOrder,
-    GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest, Sort, ValueRange,
+    Aggregation, AggregationResult, Analyzer, Cancellation, CompositeSource, Datum, Document, Error, Field,
+    Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest,
+    Sort, SourceKind, ValueRange,
 };
 
-use super::super::{commit, upsert};
+use super::super::{commit, find, upsert};
 use super::single;
 
 /// Keywords of a segment that no other has.
@@ -258,5 +259,178 @@ fn top_hits_above_their_memory_are_refused_by_name() {
             r#"aggregations["tags"].terms.aggregations["best"].top_hits"#,
             "MAX_SEARCH_BYTES"
         )
+    );
+}
+
+/// An index of segments that aren't merged, each with these documents.
+fn segments(fields: Vec<Field>, documents: impl IntoIterator<Item = Vec<Object>>) -> Index {
+    let options = IndexOptions::default().merging_eagerly(1_000);
+    let index = Index::create_in_ram(Schema::new(fields).expect("a schema"), options).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    for (segment, documents) in documents.into_iter().enumerate() {
+        let inserts = documents.into_iter().enumerate().map(|(nth, fields)| {
+            Operation::Insert(Document {
+                key: format!("{segment}-{nth}").into_bytes(),
+                fields,
+            })
+        });
+        commit(&mut writer, inserts.collect(), segment as u64 + 1);
+    }
+    index
+}
+
+/// Bytes that a search held at most.
+fn peak(index: &Index, request: SearchRequest) -> u64 {
+    let found = find(&index.searcher(), &request.profiled());
+    found.profile.expect("it was asked for").peak_bytes
+}
+
+#[test]
+fn scores_are_kept_only_for_aggregations_that_compare_them() {
+    const DOCUMENTS: usize = 20_000;
+    let fields = vec![
+        Field::keyword("word"),
+        Field::long("n"),
+        Field::text("text", Analyzer::single_word()),
+    ];
+    let document = |nth: usize| {
+        Object::new()
+            .with("word", format!("{nth:05}"))
+            .with("n", nth as i64)
+            .with("text", "a ".repeat(1 + nth % 9))
+    };
+    let index = segments(fields, [(0..DOCUMENTS).map(document).collect()]);
+    let aggregations = || vec![("words".to_owned(), words(10, Vec::new()))];
+    let unscored = Query::Bool {
+        must: Vec::new(),
+        filter: vec![Query::match_text("text", "a")],
+        should: Vec::new(),
+        must_not: Vec::new(),
+        minimum_should_match: None,
+    };
+    let held = |query| {
+        peak(
+            &index,
+            SearchRequest::new(query)
+                .page_size(1)
+                .aggregations(aggregations()),
+        )
+    };
+    let (scored, unscored) = (held(Query::match_text("text", "a")), held(unscored));
+    assert!(
+        scored <= unscored + 4 * DOCUMENTS as u64,
+        "{scored} bytes, {unscored} without scores"
+    );
+}
+
+/// By key all that are shown are known, however long names are; by count it is said that some were forgotten.
+#[test]
+fn groups_of_long_names_are_exact_by_key_and_within_their_bound_by_count() {
+    const UNIQUE: usize = 4_500;
+    let name = |nth: usize| format!("{nth:05}{}", "x".repeat(3_900));
+    let of_segment = |segment: usize| (0..UNIQUE).map(move |nth| 2 * nth + segment);
+    let documents = |segment| {
+        let of_segment = of_segment(segment).map(|nth| Object::new().with("word", name(nth)).with("n", 1));
+        of_segment.collect()
+    };
+    let index = segments(
+        vec![Field::keyword("word"), Field::long("n")],
+        [documents(0), documents(1)],
+    );
+    for descending in [false, true] {
+        let by_key = GroupOrder {
+            by: GroupOrderBy::Key,
+            descending,
+        };
+        let Ok(AggregationResult::Groups {
+            groups,
+            count_error_bound,
+            ..
+        }) = single(&index, words(2_000, vec![by_key]))
+        else {
+            panic!("no groups");
+        };
+        let nth = |at| if descending { 2 * UNIQUE - 1 - at } else { at };
+        let expected: Vec<_> = (0..2_000)
+            .map(|at| (vec![Some(Datum::String(name(nth(at))))], 1))
+            .collect();
+        let shown: Vec<_> = groups
+            .into_iter()
+            .map(|group| (group.keys, group.count))
+            .collect();
+        assert!(shown == expected, "descending: {descending}");
+        assert_eq!(count_error_bound, 0);
+    }
+    let by_count = single(&index, words(2_000, by_count(false)));
+    let Ok(AggregationResult::Groups {
+        groups,
+        count_error_bound,
+        ..
+    }) = by_count
+    else {
+        panic!("no groups");
+    };
+    assert_eq!((groups.len(), count_error_bound), (2_000, 1));
+}
+
+/// A composite keeps the groups of one page, whatever segments give.
+#[test]
+fn composites_over_many_segments_count_their_page_only() {
+    const SEGMENTS: i64 = 21;
+    const PAGE: usize = 2_000;
+    let of_segment = |segment: i64| {
+        let first = (SEGMENTS - 1 - segment) * (PAGE as i64 + 1);
+        let numbers = first..=first + PAGE as i64;
+        numbers.map(|n| Object::new().with("n", n)).collect()
+    };
+    let index = segments(
+        vec![Field::long("n").column_only()],
+        (0..SEGMENTS).map(of_segment),
+    );
+    let composite = Aggregation::Composite {
+        sources: vec![CompositeSource {
+            field: "n".to_owned(),
+            kind: SourceKind::Terms,
+            descending: false,
+            include_missing: false,
+            missing: None,
+        }],
+        size: PAGE,
+        after: None,
+        aggregations: Vec::new(),
+    };
+    let five = (0..5).map(|nth| (format!("page{nth}"), composite.clone()));
+    let request = SearchRequest::new(Query::MatchAll)
+        .page_size(0)
+        .aggregations(five.collect());
+    for (_, page) in find(&index.searcher(), &request).aggregations {
+        let AggregationResult::Groups { groups, .. } = page else {
+            panic!("no groups");
+        };
+        let keys = groups.into_iter().map(|group| group.keys);
+        let expected = (0..PAGE as i64).map(|n| vec![Some(Datum::Long(n))]);
+        assert!(keys.eq(expected));
+    }
+}
+
+/// Five groupings of so many words that what each knew of them is much more than the groups it shows.
+#[test]
+fn words_that_are_not_shown_are_given_back_before_the_next_grouping_is_settled() {
+    const WORDS: usize = 15_000;
+    let document = |nth: usize| Object::new().with("word", format!("{nth:06}")).with("n", 1);
+    let index = segments(
+        vec![Field::keyword("word"), Field::long("n").column_only()],
+        (0..8).map(|segment| (segment * WORDS..(segment + 1) * WORDS).map(document).collect()),
+    );
+    let five = (0..5).map(|nth| (format!("words{nth}"), words(10, Vec::new())));
+    let request = SearchRequest::new(Query::MatchAll)
+        .page_size(0)
+        .aggregations(five.collect());
+    let held = peak(&index, request);
+    // A word takes some 71 bytes in a table, and 32 in a list.
+    let known = (5 * 8 * WORDS * 71) as u64;
+    assert!(
+        (known..known + 12_000_000).contains(&held),
+        "{held} bytes, {known} for words"
     );
 }

@@ -199,6 +199,11 @@ fn phrases() -> Vec<Bomb> {
             slow,
         ),
         (
+            "1,000 phrases of two times a word",
+            counted(any_of((0..1_000).map(|_| phrase("a a", 0)).collect())),
+            Refused("MAX_SEARCH_BYTES"),
+        ),
+        (
             "an unfinished common word",
             counted(phrase_prefix("w")),
             Either("MAX_EXPANSIONS"),

@@ -1,9 +1,11 @@
-//! Who a call is counted for.
+//! Who calls are counted for, and the shares that each of them has.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::Extensions;
+
+pub(crate) mod pool;
 
 use crate::ends::Ends;
 use crate::tls::TlsPeer;
@@ -13,10 +15,8 @@ use crate::tls::TlsPeer;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller(pub Arc<str>);
 
-/// Who is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallerKey {
-    /// By a name that was proven.
     Name(Arc<str>),
     /// By an address, or a network that one caller usually has to itself.
     Address(IpAddr),
@@ -32,7 +32,7 @@ impl CallerKey {
         Self::proven(extensions).or_else(|| Self::origin(extensions))
     }
 
-    /// Who makes the call, when that was found out.
+    /// By the name that was found out.
     pub(crate) fn proven(extensions: &Extensions) -> Option<Self> {
         let caller = extensions.get::<Caller>()?;
         Some(Self::Name(Arc::clone(&caller.0)))
@@ -46,7 +46,6 @@ impl CallerKey {
         Some(Self::Address(network(address(extensions)?)))
     }
 
-    /// Is it whoever works on this machine?
     pub(crate) fn is_of_this_machine(&self) -> bool {
         matches!(self, Self::Address(address) if address.is_loopback())
     }
@@ -63,7 +62,7 @@ impl CallerKey {
 }
 
 fn address(extensions: &Extensions) -> Option<IpAddr> {
-    Some(extensions.get::<Ends>()?.remote().socket.ip())
+    Some(extensions.get::<Arc<Ends>>()?.remote.socket.ip())
 }
 
 /// What one peer usually has to itself: of IPv6, whoever has the 64 bits of its network has all the addresses in it.

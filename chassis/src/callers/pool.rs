@@ -11,17 +11,15 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use super::caller::CallerKey;
+use super::CallerKey;
 
-/// Rows, each with a hash of its own.
 pub(crate) const ROWS: usize = 4;
 
-/// Counters of a row.
 pub(crate) const COLUMNS: usize = 8_192;
 
 /// Where a caller is counted: its column in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Columns([u16; ROWS]);
+pub(crate) struct Columns([u16; ROWS]);
 
 impl Columns {
     /// Those of a caller, the same in all pools of this process.
@@ -31,28 +29,20 @@ impl Columns {
         Self(std::array::from_fn(|row| (hash >> (row * 16)) as u16))
     }
 
-    /// Those of a caller whose name is proven.
-    pub fn named(name: Arc<str>) -> Self {
-        Self::of(&CallerKey::Name(name))
-    }
-
     /// Those in rows of `columns`, at most 65,536.
     pub(crate) fn among(self, columns: usize) -> [usize; ROWS] {
         self.0.map(|column| usize::from(column) % columns)
     }
 
-    /// That in the first row.
     pub(crate) fn first(self) -> usize {
         self.among(COLUMNS)[0]
     }
 }
 
-/// How much each caller holds.
 #[derive(Debug)]
 pub(crate) struct Held([Box<[AtomicU32]>; ROWS]);
 
 impl Held {
-    /// Nobody holds anything.
     pub(crate) fn new() -> Self {
         Self(std::array::from_fn(|_| {
             (0..COLUMNS).map(|_| AtomicU32::new(0)).collect()
@@ -72,14 +62,12 @@ impl Held {
         held.min().map_or(0, |held| held as usize)
     }
 
-    /// One more.
     pub(crate) fn add(&self, caller: Columns) {
         self.counters(caller).for_each(|counter| {
             counter.fetch_add(1, Ordering::Relaxed);
         });
     }
 
-    /// One less.
     pub(crate) fn remove(&self, caller: Columns) {
         self.counters(caller).for_each(|counter| {
             counter.fetch_sub(1, Ordering::Relaxed);
@@ -87,9 +75,8 @@ impl Held {
     }
 }
 
-/// See the [module](self).
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     max: usize,
     /// Most for one caller, whatever is free.
     each_max: usize,
@@ -97,22 +84,17 @@ pub struct Pool {
     held: Held,
 }
 
-/// Why there is nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
-    /// All is taken.
+pub(crate) enum Full {
     All,
-    /// The caller has its share.
     Share,
 }
 
 impl Pool {
-    /// Of `max`.
-    pub fn new(max: usize) -> Arc<Self> {
+    pub(crate) fn new(max: usize) -> Arc<Self> {
         Self::with_each(max, max)
     }
 
-    /// Of `max`, `each_max` for one caller.
     pub(crate) fn with_each(max: usize, each_max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -122,13 +104,11 @@ impl Pool {
         })
     }
 
-    /// How many there are.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// How many are taken.
-    pub fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
@@ -136,7 +116,7 @@ impl Pool {
     ///
     /// # Errors
     /// When there is none for this caller.
-    pub fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
+    pub(crate) fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
         let free = self.max.saturating_sub(self.taken());
         if free == 0 {
             return Err(Full::All);
@@ -162,9 +142,8 @@ impl Pool {
     }
 }
 
-/// One of a [`Pool`], given back when dropped.
 #[derive(Debug)]
-pub struct Taken {
+pub(crate) struct Taken {
     pool: Arc<Pool>,
     caller: Option<Columns>,
 }

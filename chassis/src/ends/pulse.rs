@@ -10,25 +10,11 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Standing {
-    /// No call was let in.
     Stranger,
-    /// Health was asked for.
     Probe,
-    /// A call was let in.
     Caller,
 }
 
-impl Standing {
-    fn of(number: u8) -> Self {
-        match number {
-            0 => Self::Stranger,
-            1 => Self::Probe,
-            _ => Self::Caller,
-        }
-    }
-}
-
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Pulse {
     began: Instant,
@@ -61,9 +47,12 @@ impl Pulse {
         Some(self.began + Duration::from_millis(millis))
     }
 
-    /// What its calls have made of it so far.
-    pub(super) fn standing(&self) -> Standing {
-        Standing::of(self.standing.load(Ordering::Relaxed))
+    pub(crate) fn standing(&self) -> Standing {
+        match self.standing.load(Ordering::Relaxed) {
+            0 => Standing::Stranger,
+            1 => Standing::Probe,
+            _ => Standing::Caller,
+        }
     }
 
     /// A call is let in that makes at least this of the connection.
@@ -81,38 +70,36 @@ impl Pulse {
     }
 
     /// Are questions for health being answered? A watch is one, as long as it lasts.
-    pub(super) fn has_questions(&self) -> bool {
+    pub(crate) fn has_questions(&self) -> bool {
         self.questions.load(Ordering::Relaxed) > 0
     }
 
     /// When a part of a call last passed; `None` before the first that was let in.
-    pub(super) fn last_work(&self) -> Option<Instant> {
+    pub(crate) fn last_work(&self) -> Option<Instant> {
         self.at(&self.last_work)
     }
 
     /// A part of a call passes. Those of calls that are refused are no work, until one was let in that doesn't ask for health alone.
-    pub(super) fn note_work(&self) {
+    pub(crate) fn note_work(&self) {
         if self.standing() == Standing::Caller {
             self.last_work.store(self.now(), Ordering::Relaxed);
         }
     }
 
     /// The peer takes no bytes, from now on if not before.
-    pub(super) fn note_blocked(&self) {
+    pub(crate) fn note_blocked(&self) {
         if self.blocked.load(Ordering::Relaxed) == 0 {
             self.blocked.store(self.now(), Ordering::Relaxed);
         }
     }
 
-    /// The peer takes bytes again.
-    pub(super) fn note_taken(&self) {
+    pub(crate) fn note_taken(&self) {
         if self.blocked.load(Ordering::Relaxed) != 0 {
             self.blocked.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Since when the peer takes no bytes.
-    pub(super) fn blocked(&self) -> Option<Instant> {
+    pub(crate) fn blocked(&self) -> Option<Instant> {
         self.at(&self.blocked)
     }
 }

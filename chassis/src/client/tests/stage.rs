@@ -13,47 +13,48 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::Channel;
+use crate::client::Channel;
+use crate::config::ClientConfig;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Ends a test that would wait forever.
-pub(super) async fn bounded<T>(test: impl Future<Output = T>) -> T {
+pub(crate) async fn bounded<T>(test: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, test).await.expect("it ends")
 }
 
 /// Waits for connections.
-pub(super) struct Stage(TcpListener);
+pub(crate) struct Stage(TcpListener);
 
 impl Stage {
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self(TcpListener::bind("127.0.0.1:0").await.expect("a free port"))
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.0.local_addr().expect("an address")
     }
 
-    pub(super) fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> Channel {
         let uri = format!("http://{}", self.address()).parse().expect("an address");
-        Channel::new("order", &uri, &super::ClientConfig::default()).expect("an address")
+        Channel::new("order", &uri, &ClientConfig::default()).expect("an address")
     }
 
     /// The next connection, nothing said on it.
-    pub(super) async fn connected(&self) -> TcpStream {
+    pub(crate) async fn connected(&self) -> TcpStream {
         self.0.accept().await.expect("a connection").0
     }
 
     /// The next connection, of HTTP/2.
-    pub(super) async fn play(&self, settings: Builder) -> Played {
+    pub(crate) async fn play(&self, settings: Builder) -> Played {
         played(self.connected().await, settings).await
     }
 }
 
 /// What the server does to a connection.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Asks for no more calls on it.
     Leave,
     /// Ends it in the middle.
@@ -61,21 +62,21 @@ pub(super) enum Order {
 }
 
 /// A call as the server has it.
-pub(super) struct Call {
-    pub(super) request: Request<RecvStream>,
-    pub(super) respond: SendResponse<Bytes>,
+pub(crate) struct Call {
+    pub(crate) request: Request<RecvStream>,
+    pub(crate) respond: SendResponse<Bytes>,
 }
 
 /// A connection as the server has it.
-pub(super) struct Played {
+pub(crate) struct Played {
     calls: mpsc::UnboundedReceiver<Call>,
-    pub(super) orders: mpsc::UnboundedSender<Order>,
+    pub(crate) orders: mpsc::UnboundedSender<Order>,
     /// Ends with the connection.
-    pub(super) task: JoinHandle<()>,
+    pub(crate) task: JoinHandle<()>,
 }
 
 /// Plays the server at the other end of `io`.
-pub(super) async fn played<T>(io: T, settings: Builder) -> Played
+pub(crate) async fn played<T>(io: T, settings: Builder) -> Played
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -102,23 +103,23 @@ where
 }
 
 impl Played {
-    pub(super) async fn call(&mut self) -> Call {
+    pub(crate) async fn call(&mut self) -> Call {
         self.calls.recv().await.expect("a call")
     }
 
     /// Has another call come so far?
-    pub(super) fn has_call(&self) -> bool {
+    pub(crate) fn has_call(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    pub(super) fn order(&self, order: Order) {
+    pub(crate) fn order(&self, order: Order) {
         self.orders.send(order).expect("a connection");
     }
 }
 
 impl Call {
     /// The whole request.
-    pub(super) async fn read(&mut self) -> Vec<u8> {
+    pub(crate) async fn read(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         while let Some(part) = self.request.body_mut().data().await {
             let part = part.expect("a request");
@@ -133,7 +134,7 @@ impl Call {
     }
 
     /// Answers with `body` and OK.
-    pub(super) fn answer(mut self, body: Bytes) {
+    pub(crate) fn answer(mut self, body: Bytes) {
         let mut stream = self
             .respond
             .send_response(Response::new(()), false)
@@ -143,13 +144,13 @@ impl Call {
     }
 
     /// Waits until the client has given the call up.
-    pub(super) async fn given_up(mut self) -> Reason {
+    pub(crate) async fn given_up(mut self) -> Reason {
         poll_fn(|cx| self.respond.poll_reset(cx)).await.expect("a reset")
     }
 }
 
 /// The trailers of a call that went well.
-pub(super) fn ok() -> HeaderMap {
+pub(crate) fn ok() -> HeaderMap {
     HeaderMap::from_iter([(
         http::HeaderName::from_static("grpc-status"),
         http::HeaderValue::from_static("0"),

@@ -1,0 +1,84 @@
+//! Errors as JSON: `google.rpc.Status` with its details.
+
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use serde_json::json;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+/// A client that hung up before it was answered; not of the standard, but what google.rpc.Code says.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// `status` as JSON. Details of types that `pool` doesn't know are left out.
+pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
+    let full = pool
+        .get_message_by_name("google.rpc.Status")
+        .filter(|_| !status.details().is_empty())
+        .and_then(|kind| DynamicMessage::decode(kind, status.details()).ok())
+        .and_then(|message| serde_json::to_vec(&message).ok());
+    full.unwrap_or_else(|| {
+        json!({"code": i32::from(status.code()), "message": status.message()})
+            .to_string()
+            .into_bytes()
+    })
+}
+
+pub(crate) fn response(pool: &DescriptorPool, status: &Status) -> Response<Body> {
+    failure(status, json(pool, status))
+}
+
+/// The answer to a call that failed with `status`, which is told in `json`.
+pub(crate) fn failure(status: &Status, json: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::new(Full::from(json)));
+    *response.status_mut() = http_status(status.code());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if status.code() == Code::Unauthenticated {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(delay) = status.get_details_retry_info().and_then(|info| info.retry_delay) {
+        // Whole seconds, and not before.
+        let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The status of HTTP for a code, by google.rpc.Code.
+fn http_status(code: Code) -> StatusCode {
+    match code {
+        Code::Ok => StatusCode::OK,
+        Code::Cancelled => StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST),
+        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => StatusCode::BAD_REQUEST,
+        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::AlreadyExists | Code::Aborted => StatusCode::CONFLICT,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Unknown | Code::Internal | Code::DataLoss => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_status_that_google_gives_them() {
+        let statuses: Vec<u16> = (0..=16)
+            .map(|code| http_status(Code::from(code)).as_u16())
+            .collect();
+        assert_eq!(
+            statuses,
+            [
+                200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401
+            ]
+        );
+    }
+}

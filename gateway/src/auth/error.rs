@@ -1,0 +1,27 @@
+//! Why callers can't be known.
+
+use souk_access::reload::FileError;
+use souk_access::rules::RulesError;
+use souk_chassis::fetch::FetchError;
+
+/// Why callers can't be known.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// A file of keys.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The address of an issuer's keys.
+    #[error("auth.jwt.jwks or auth.jwt.ca can't be used")]
+    Issuer(#[from] FetchError),
+    /// The contract's rules.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The operating system.
+    #[error("API keys can't be read: {0}")]
+    Keys(String),
+    /// Services couldn't tell the gateway's calls from others.
+    #[error(
+        "auth.credential_key must be set, or SOUK_CREDENTIAL_KEY: without it services can't know who calls"
+    )]
+    NoCredentialKey,
+}
