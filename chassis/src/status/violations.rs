@@ -25,6 +25,11 @@ pub const REASON_SEVERAL: &str = "INVALID_FIELDS";
 pub struct FieldPath(SmolStr);
 
 impl FieldPath {
+    /// The message itself: its fields have no prefix.
+    pub fn message() -> Self {
+        Self::default()
+    }
+
     /// A top-level field.
     pub fn root(field: &str) -> Self {
         Self(field.into())
