@@ -99,7 +99,7 @@ fn violations_with_one_reason_keep_it_and_others_share_one() {
 
 #[test]
 fn paths_read_like_the_request() {
-    let path = FieldPath::default()
+    let path = FieldPath::message()
         .field("attributes")
         .key("a\"b")
         .field("int_value");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use souk_api::hosting::Service;
 use souk_api::{Resources, indexes, open_measured};
+use souk_chassis::status::Violations;
 use souk_engine::{Engine, EngineConfig, Health, Tables};
 use souk_meta_svc::MediaServices;
 use souk_meta_svc::media::{Media, MediaApi};
@@ -43,7 +44,7 @@ impl<A> Served<A> {
     /// Changes an index, which has no documents yet.
     pub(crate) async fn redesign(&self, index: &str, changes: &[IndexChange]) -> anyhow::Result<()> {
         self.ready().await?;
-        indexes::update(&self.engine, index, changes, false).await?;
+        indexes::update(&self.engine, index, changes, false, Violations::new()).await?;
         while let Some(build) = indexes::get(&self.engine, index).await?.build {
             anyhow::ensure!(
                 build.failure.is_empty(),
