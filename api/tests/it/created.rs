@@ -34,6 +34,9 @@ const TABLE: &str = "visits";
 const HOUR: Duration = Duration::from_secs(3_600);
 const CITIES: [&str; 3] = ["Oulu", "Åbo", "杭州"];
 const WORDS: [&str; 5] = ["Tea", "tea", "7", "12", "手冲咖啡"];
+/// Whether a row with this key is found.
+type Matches = Box<dyn Fn(&PrimaryKey, &Visit) -> bool>;
+
 /// Secondary index that comes and goes.
 const BY_NUMBER: &str = "by_number";
 
@@ -452,7 +455,7 @@ impl History {
     }
 
     /// A query, and which rows it finds.
-    fn query(&mut self) -> (Query, Box<dyn Fn(&PrimaryKey, &Visit) -> bool>) {
+    fn query(&mut self) -> (Query, Matches) {
         let term = |field: &str, value: QueryValue| Query::Term {
             field: field.to_owned(),
             value,
