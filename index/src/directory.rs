@@ -137,6 +137,8 @@ impl SoftDirectory {
         for path in deleted {
             remove_file(&self.inner, &path)?;
         }
+        // The library keeps the name of each file that it has mapped, and forgets those that are gone when it is asked.
+        let _ = self.inner.get_cache_info();
         Ok(())
     }
 }

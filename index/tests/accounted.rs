@@ -1,9 +1,11 @@
-//! What searches really hold, by an allocator that counts, is at most half as much again as what they account for.
+//! What is really held, by an allocator that counts: of searches at most half as much again as what they account for, of
+//! commits nothing.
 //!
 //! A program of its own: its allocator counts what every thread of it holds, so it runs its cases one after the other.
 
 #![expect(clippy::expect_used, reason = "a test that can't go on says why and fails")]
 
+use parking_lot::Mutex;
 use peak_alloc::PeakAlloc;
 use souk_index::{
     Analyzer, Cancellation, Document, Error, Field, FieldValue, Fuzziness, Highlight, Highlighter, Index,
@@ -26,6 +28,12 @@ const OBJECTS: usize = 60;
 const SAME_WORDS: usize = 400_000;
 /// Documents with words that are as long as they may be, how many each has, and bytes of each.
 const LONG_WORDS: (usize, usize, usize) = (20, 20, 60_000);
+/// Commits of one document, and what may be held after them beyond what was before: less than a file's name of each.
+const COMMITS: u64 = 500;
+const COMMITS_BYTES: usize = 64 << 10;
+
+/// Held by the test that runs.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn index() -> Index {
     let items = Field::nested("items", vec![Field::keyword("sku")]);
@@ -225,7 +233,34 @@ fn held<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 #[test]
+fn commits_leave_nothing_behind() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().expect("a folder");
+    let schema = Schema::new(vec![Field::keyword("kind")]).expect("the schema is valid");
+    let index = Index::open(folder.path(), schema, IndexOptions::default()).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    let mut commit = |sequence: u64| {
+        let document = Document {
+            key: b"one".to_vec(),
+            fields: Object::new().with("kind", "new"),
+        };
+        writer.apply(vec![Operation::Upsert(document)]).expect("taken in");
+        writer.commit(sequence).expect("committed");
+        if sequence.is_multiple_of(100) {
+            writer.checkpoint().expect("the checkpoint works");
+        }
+    };
+    (1..=COMMITS).for_each(&mut commit);
+    let before = MEMORY.current_usage();
+    (COMMITS + 1..=2 * COMMITS).for_each(&mut commit);
+    let held = MEMORY.current_usage().saturating_sub(before);
+    println!("{held} bytes are held of {COMMITS} commits");
+    assert!(held < COMMITS_BYTES, "{held} bytes");
+}
+
+#[test]
 fn what_is_held_is_accounted_for() {
+    let _alone = ALONE.lock();
     let index = index();
     let searcher = index.searcher();
     let mut wrong = Vec::new();

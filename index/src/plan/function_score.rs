@@ -410,6 +410,7 @@ impl DocSet for FunctionScorer {
 
 impl Scorer for FunctionScorer {
     fn score(&mut self) -> Score {
-        single(self.computed() * f64::from(self.boost))
+        // Finite before it is weighed, as what the functions are inside of.
+        single(self.computed().min(f64::from(Score::MAX)) * f64::from(self.boost))
     }
 }

@@ -145,6 +145,19 @@ fn zero_has_no_sign() {
 }
 
 #[test]
+fn an_infinite_value_is_the_largest_score_before_weights_around() {
+    let infinite = scored(vec![factor("price", Modifier::Reciprocal, Some(1.0))], |scored| {
+        scored.combine_mode = CombineMode::Replace;
+    });
+    let around = Query::Weighted {
+        query: Box::new(infinite),
+        weight: 0.5,
+    };
+    let found: Vec<f32> = model().scored(&around).iter().map(|(_, score)| *score).collect();
+    assert_eq!(found, [0.125, 0.0, f32::MAX * 0.5, 0.5]);
+}
+
+#[test]
 fn an_infinite_value_of_no_weight_scores_nothing() {
     let modes = [
         (FunctionScoreMode::Multiply, 0.0, 0.0),
