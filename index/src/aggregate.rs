@@ -17,7 +17,6 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | `aggregation`, `result` | what is asked, what is answered |
 //! | `check` | what makes a request's aggregations invalid |
 //! | `node` | aggregations that can run |
 //! | `walk` | what the walk over all matches gives documents to |
@@ -33,7 +32,6 @@
 //! | `gathered` | groups and figures over all segments |
 //! | `conclude` | from what was gathered to results: order, size, what is left out |
 
-mod aggregation;
 mod branch;
 mod breadth_first;
 mod budget;
@@ -51,18 +49,11 @@ mod node;
 mod numbers;
 mod quantiles;
 mod ranges;
-mod result;
 mod sketch;
 mod slots;
 mod step;
 mod sum;
 mod walk;
-
-pub use aggregation::{
-    Aggregation, CompositeSource, Figure, GroupOrder, GroupOrderBy, SourceKind, ValueRange,
-};
-pub use calendar::{CalendarUnit, NoTimeZone, TimeZone};
-pub use result::{AggregationResult, Datum, Group, TopHit};
 
 pub(crate) use check::prepare;
 pub(crate) use walk::{SegmentWalk, Walk};

@@ -1,8 +1,9 @@
 //! A set of documents of one segment, a bit each.
 
+use crate::error::AllowanceExceeded;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use crate::allowance::{Allowance, Grant};
 use crate::limits::MAX_BLOCK_DOCUMENTS;
 
 /// A fixed-size bit set.

@@ -8,6 +8,8 @@
 //! must not show a group whose head came before. Those groups, which are exactly the hits of the pages before, are
 //! gathered first, up to [`MAX_COLLAPSE_GROUPS`]; then the best of all others are kept as on the first page.
 
+mod heads;
+
 use std::collections::HashSet;
 use std::io;
 
@@ -15,15 +17,16 @@ use tantivy::columnar::{BytesColumn, Column, ColumnType, TermOrdHit};
 use tantivy::query::Weight;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use crate::allowance::AllowanceExceeded;
 use crate::count::Count;
-use crate::error::{Error, Reason, Violation, Violations};
+use crate::error::{AllowanceExceeded, Error, Reason, Violation, Violations};
 use crate::layout::Layout;
 use crate::limits::MAX_COLLAPSE_GROUPS;
-use crate::profile::{Access, Laps, Recorder};
+use crate::profile::{Laps, Recorder};
+use crate::result::Access;
 use crate::run::Run;
 use crate::schema::FieldKind;
-use crate::sort::{Heads, PreparedOrder, SegmentHeads, Standing, Standings, Winner};
+use crate::sort::{PreparedOrder, Standing, Standings, Winner};
+use heads::{Heads, SegmentHeads};
 
 const COLLAPSING: &str = "collapsing";
 /// Strings that are looked up between two looks at the deadline.

@@ -37,10 +37,10 @@ pub(crate) use codes::{CodeRange, Codes, Within};
 use restarts::Restarts;
 use strings::{Parts, Strings};
 
+use crate::execution::Execution;
 use crate::held::Held;
 use crate::layout::string_column;
 use crate::limits::{MAX_COLUMN_CACHE_BYTES, MAX_KEPT_STRINGS_BYTES};
-use crate::run::Run;
 
 /// Documents of a segment from which on its columns get codes: the values of fewer stay in the processor's caches.
 const MIN_CODED_DOCS: u32 = 65_536;
@@ -157,7 +157,7 @@ impl NumberColumn {
 
     /// The codes of the column's values, once as many documents were asked for one by one as make reading the whole
     /// column worth while; `docs` more are.
-    pub(crate) fn codes(&self, docs: usize, run: &Run) -> tantivy::Result<Option<&Codes>> {
+    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> tantivy::Result<Option<&Codes>> {
         if self.codes.get().is_none() {
             if self.max_doc < MIN_CODED_DOCS {
                 return Ok(None);
@@ -196,7 +196,7 @@ impl NumberColumn {
     }
 
     /// The column's blocks. The first call reads the whole column.
-    pub(crate) fn blocks(&self, run: &Run) -> tantivy::Result<&Blocks> {
+    pub(crate) fn blocks(&self, run: &Execution) -> tantivy::Result<&Blocks> {
         if self.blocks.get().is_none() {
             let blocks = Blocks::new(&self.column, self.max_doc, run)?;
             let held = Held::new(blocks.bytes(), &self.held);
@@ -293,7 +293,7 @@ impl StringColumn {
         among: Range<u64>,
         from: Option<&[u8]>,
         literal: &[u8],
-        run: &Run,
+        run: &Execution,
         fits: impl Fn(&[u8]) -> bool,
         mut found: impl FnMut(u64, &[u8]),
     ) -> tantivy::Result<()> {

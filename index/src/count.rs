@@ -1,6 +1,7 @@
 //! How many documents match, counted as far as a request asks.
 
-use crate::request::{Relation, Total, TotalRequest};
+use crate::request::TotalRequest;
+use crate::result::{Relation, Total};
 
 /// A count that grows segment by segment.
 #[derive(Debug)]

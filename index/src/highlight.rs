@@ -42,7 +42,7 @@ use crate::limits::{
     MAX_ARRAY_ELEMENTS, MAX_FRAGMENT_CHARS, MAX_HIGHLIGHT_FIELDS, MAX_HIGHLIGHT_FRAGMENTS, MAX_NESTED_ROWS,
     MAX_TAG_BYTES, MAX_TEXT_BYTES,
 };
-use crate::query::Query;
+use crate::request::Query;
 use crate::run::Run;
 use crate::schema::{Analyzer, Field, FieldKind, Schema};
 use fragment::Best;

@@ -22,43 +22,14 @@ use crate::error::Error;
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::VERIFIED_AT_OPEN_BYTES;
-use crate::merge::ReclaimingMergePolicy;
+use crate::merge::{MergeRoom, ReclaimingMergePolicy};
 use crate::merge_log::MergeFigures;
 use crate::misfit::{MisfitLog, MisfitReport};
 use crate::schema::{FieldKind, Schema};
-use crate::search::Searcher;
 use crate::statistics::Statistics;
-use crate::writer::IndexWriter;
 
 /// The least memory that the search library's indexing thread works with.
 const MIN_WRITER_MEMORY_BYTES: usize = 15_000_000;
-
-/// Says whether a merge may take about so many bytes more of the device; it is asked again later when it may not.
-#[derive(Clone)]
-pub struct MergeRoom(Arc<dyn Fn(u64) -> bool + Send + Sync>);
-
-impl MergeRoom {
-    /// Room as `grants` says.
-    pub fn new(grants: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(grants))
-    }
-
-    pub(crate) fn grants(&self, bytes: u64) -> bool {
-        (self.0)(bytes)
-    }
-}
-
-impl Default for MergeRoom {
-    fn default() -> Self {
-        Self::new(|_| true)
-    }
-}
-
-impl std::fmt::Debug for MergeRoom {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("MergeRoom").finish_non_exhaustive()
-    }
-}
 
 /// Says whether an index that is being opened isn't wanted any more.
 #[derive(Clone)]
@@ -102,7 +73,7 @@ impl Opening {
 #[derive(Clone, Debug)]
 pub struct IndexOptions {
     /// Bytes of memory for documents that aren't committed; above, they are written to a segment early. At least 15 MB.
-    /// And as many for removals that aren't applied: [`IndexWriter::is_full`].
+    /// And as many for removals that aren't applied: [`crate::IndexWriter::is_full`].
     pub writer_memory_bytes: usize,
     /// Bytes of files that are compared with their checksums while the index is opened, besides the lists of deleted
     /// documents; the others are for [`Index::verify_slowly`]. All are after two processes that ended early.
@@ -159,7 +130,7 @@ pub struct Kept {
 pub enum Completeness {
     /// Nothing was ever committed.
     Empty,
-    /// Some of it: [`IndexWriter::commit_partial`].
+    /// Some of it: [`crate::IndexWriter::commit_partial`].
     Partial {
         /// Where to go on, as whoever fills the index has put it.
         resume: String,
@@ -353,20 +324,6 @@ impl Index {
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.shared.layout.schema
-    }
-
-    /// The writer; there is one at a time.
-    ///
-    /// # Errors
-    /// [`Error::WriterBusy`] while there is one, also in another process; [`Error::WriterFailed`] after one failed.
-    pub fn writer(&self) -> Result<IndexWriter, Error> {
-        IndexWriter::new(Arc::clone(&self.shared))
-    }
-
-    /// A view of the last commit, which later commits don't change.
-    #[must_use]
-    pub fn searcher(&self) -> Searcher {
-        Searcher::new(Arc::clone(&self.shared), self.shared.view())
     }
 
     /// The last change that searches see.

@@ -16,7 +16,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
 
 use crate::bits::Bits;
-use crate::query::ScoreMode;
+use crate::request::ScoreMode;
 use crate::score::single;
 
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's

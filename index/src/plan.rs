@@ -27,7 +27,7 @@
 //! | `boolean` | `bool` |
 //! | `measured` | clauses whose cost is noted |
 //! | `dis_max` | `dis_max`, and weights of queries that have none |
-//! | `floor` | which scores are among the best |
+//! | `min_score` | which scores are among the best |
 //! | `function_score` | `function_score` |
 //! | `nested` | `nested` |
 //! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
@@ -36,7 +36,7 @@
 //! | `phrase_score` | scores of exact phrases |
 //! | `paced` | the library's scorers, walked so that the search can stop |
 //! | `exclusion` | documents that a `must_not` excludes |
-//! | `gathered` | a set of documents that was gathered eagerly |
+//! | `doc_set` | a set of documents that was gathered eagerly |
 //! | `verify` | documents of another query that pass a check |
 //! | `attribute` | clauses on attributes |
 //! | `checked` | clauses of large trees, which look whether they have to stop |
@@ -58,18 +58,18 @@ mod clause;
 mod conjunction;
 mod dictionary_walk;
 mod dis_max;
+mod doc_set;
 mod exclusion;
 mod exists;
 mod expansion;
 mod filtered;
-mod floor;
 mod function_score;
 mod fuzzy_match;
-mod gathered;
 pub(crate) mod glob;
 mod keyword_pattern;
 mod keyword_range;
 mod measured;
+mod min_score;
 mod nested;
 mod number;
 mod paced;
@@ -98,15 +98,15 @@ use crate::join::ParentCache;
 use crate::layout::{Handle, Layout};
 use crate::limits::{MAX_QUERY_DEPTH, MAX_QUERY_NODES, MAX_WEIGHT};
 use crate::profile::Trace;
-use crate::query::Query;
+use crate::request::Query;
 use crate::run::Run;
 use crate::schema::ResolvedField;
 use checked::CheckedQuery;
 use clause::{Clause, ClauseScore};
-pub(crate) use floor::Floor;
+pub(crate) use min_score::Floor;
 pub(crate) use nested::NestedClause;
 
-pub(crate) use gathered::Gathered;
+pub(crate) use doc_set::Gathered;
 
 /// A query, ready to run.
 pub(crate) struct Plan {

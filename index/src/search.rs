@@ -10,13 +10,14 @@ use crate::cancel::Cancellation;
 use crate::collapse::{self, Collapse};
 use crate::count::Count;
 use crate::error::Error;
-use crate::index::{Opening, Shared, View};
+use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
 use crate::layout::Layout;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
-use crate::profile::{Access, Laps, Profile, Recorder};
-use crate::request::{Hit, SearchRequest, SearchResult, TotalRequest};
+use crate::profile::{Laps, Recorder};
+use crate::request::{SearchRequest, TotalRequest};
+use crate::result::{Access, Hit, Profile, SearchResult};
 use crate::run::Run;
 use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top, Winner};
 
@@ -40,11 +41,18 @@ pub struct Searcher {
     view: Arc<View>,
 }
 
-impl Searcher {
-    pub(crate) fn new(shared: Arc<Shared>, view: Arc<View>) -> Self {
-        Self { shared, view }
+impl Index {
+    /// A view of the last commit, which later commits don't change.
+    #[must_use]
+    pub fn searcher(&self) -> Searcher {
+        Searcher {
+            shared: Arc::clone(&self.shared),
+            view: self.shared.view(),
+        }
     }
+}
 
+impl Searcher {
     /// What the view goes through.
     pub(crate) fn segments(&self) -> &[SegmentReader] {
         self.view.searcher.segment_readers()

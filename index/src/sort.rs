@@ -25,7 +25,6 @@ mod check;
 mod column;
 mod contenders;
 mod distance;
-mod heads;
 mod leading;
 mod nearest;
 mod objects;
@@ -37,31 +36,10 @@ mod standing;
 mod top;
 mod tops;
 
-pub(crate) use heads::{Heads, SegmentHeads};
+pub(crate) use leading::Leading;
 pub(crate) use order::Order;
 pub(crate) use probe::Matches;
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
 pub(crate) use standing::{Standing, Standings};
 pub(crate) use top::{SegmentTop, Top, Winner};
 pub(crate) use tops::GroupTops;
-
-/// A value that a hit was sorted by.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SortValue {
-    /// The document has no value.
-    Missing,
-    /// Of a LONG.
-    Long(i64),
-    /// Of a DOUBLE, the mean or sum of numbers, a score, or a distance in metres.
-    Double(f64),
-    /// Of a BOOLEAN.
-    Boolean(bool),
-    /// Of a DATE: nanoseconds since the Unix epoch.
-    Date(i64),
-    /// Of a KEYWORD.
-    String(String),
-    /// Of an attribute.
-    Bytes(Vec<u8>),
-    /// The document's key.
-    Key(Vec<u8>),
-}

@@ -17,7 +17,7 @@ use self::removal::Removal;
 use crate::cursor::Cursor;
 use crate::document::Operation;
 use crate::error::Error;
-use crate::index::{Completeness, Shared};
+use crate::index::{Completeness, Index, Shared};
 use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS};
 use crate::merge::ReclaimingMergePolicy;
 use crate::misfit::MisfitLog;
@@ -69,8 +69,18 @@ impl std::fmt::Debug for IndexWriter {
     }
 }
 
+impl Index {
+    /// The writer; there is one at a time.
+    ///
+    /// # Errors
+    /// [`Error::WriterBusy`] while there is one, also in another process; [`Error::WriterFailed`] after one failed.
+    pub fn writer(&self) -> Result<IndexWriter, Error> {
+        IndexWriter::new(Arc::clone(&self.shared))
+    }
+}
+
 impl IndexWriter {
-    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
+    fn new(shared: Arc<Shared>) -> Result<Self, Error> {
         check_failed(&shared)?;
         if shared.has_writer.swap(true, Ordering::AcqRel) {
             return Err(Error::WriterBusy);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
-use super::Figure;
 use super::breadth_first::{SegmentValues, depth_first_values};
 use super::budget::{Account, Budget};
 use super::centroid::{self, Centroid};
@@ -22,6 +21,7 @@ use super::sum::ExactSum;
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::DOCUMENTS_PER_CHECK;
+use crate::request::Figure;
 use crate::run::Run;
 use crate::sort::{GroupTops, PreparedOrder, Winner};
 

@@ -22,11 +22,11 @@ use super::gathered::GatheredGroups;
 use super::keys::Keys;
 use super::node::{By, Grouping, Node, Shape, Size};
 use super::slots::Slots;
-use super::{Figure, GroupOrder, GroupOrderBy};
 use crate::bits::Bits;
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS};
+use crate::request::{Figure, GroupOrder, GroupOrderBy};
 use crate::run::Run;
 
 /// Values that a segment counts at a time: as many as a hash table of 2¹⁸ places takes.

@@ -1,8 +1,8 @@
 //! What all aggregations of a request may hold.
 
 use super::node::Node;
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
-use crate::error::Error;
+use crate::allowance::{Allowance, Grant};
+use crate::error::{AllowanceExceeded, Error};
 use crate::limits::{MAX_AGGREGATION_GROUPS, MAX_EXACT_BYTES};
 use crate::run::Run;
 
@@ -179,10 +179,10 @@ pub(super) fn table_bytes<T>(entries: usize) -> usize {
 #[cfg(test)]
 pub(super) mod testing {
     use super::*;
-    use crate::aggregate::Figure;
     use crate::aggregate::column::Kind;
     use crate::aggregate::node::{FieldOf, Shape};
     use crate::cancel::Cancellation;
+    use crate::request::Figure;
 
     /// Gives the account of a search that holds nothing yet.
     pub(in crate::aggregate) fn with_account(take: impl FnOnce(&mut Account<'_>)) {

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::column::Kind;
 use super::node::{FieldOf, Grouping, Node, Prepared, Shape};
 use super::quantiles::Percentage;
-use super::{Aggregation, Figure, GroupOrder, GroupOrderBy};
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{
     MAX_AGGREGATION_LEVELS, MAX_FIGURES, MAX_GROUP_ORDERS, MAX_GROUPINGS, MAX_PERCENTAGES, MAX_TOP_HITS,
 };
-use crate::query::{Query, QueryValue};
+use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy};
+use crate::request::{Query, QueryValue};
 use crate::request::{SearchRequest, Sort};
 use crate::run::Run;
 use crate::sort::Order;

@@ -6,14 +6,14 @@ use h3o::{LatLng, Resolution};
 use tantivy::columnar::{BytesColumn, Cardinality, Column, MonotonicallyMappableToU64, TermOrdHit};
 use tantivy::{DocId, SegmentReader};
 
-use super::Datum;
 use super::node::FieldOf;
 use crate::attribute;
 use crate::columns::StringColumn;
 use crate::geo::GeoPoint;
 use crate::layout::{latitude_column, longitude_column};
+use crate::result::Datum;
+use crate::result::SortValue;
 use crate::run::Run;
-use crate::sort::SortValue;
 
 /// What kind of values a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

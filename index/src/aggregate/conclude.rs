@@ -9,10 +9,12 @@ use super::column::{Kind, Raw};
 use super::gathered::{Gathered, GatheredGroups};
 use super::node::{By, Grouping, Node, Shape, Size};
 use super::numbers::Numbers;
-use super::{AggregationResult, Datum, Figure, Group, GroupOrder, GroupOrderBy, TopHit};
 use crate::error::Error;
+use crate::request::{Figure, GroupOrder, GroupOrderBy};
+use crate::result::SortValue;
+use crate::result::{AggregationResult, Datum, Group, TopHit};
 use crate::run::Run;
-use crate::sort::{SortValue, Standing};
+use crate::sort::Standing;
 
 /// Results that are made, or groups compared, between two looks at the deadline.
 const RESULTS_PER_CHECK: usize = 64;

@@ -3,7 +3,6 @@
 use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
 
-use super::Figure;
 use super::branch::{Branch, Context, Groups, Work, inside_bytes};
 use super::breadth_first::{Candidates, depth_first_values};
 use super::budget::Account;
@@ -15,6 +14,7 @@ use super::node::{Node, Shape};
 use super::numbers::Numbers;
 use super::quantiles::Quantiles;
 use super::sum::ExactSum;
+use crate::request::Figure;
 use crate::sort::Winner;
 
 /// Groups that are gone through between two looks at the deadline.

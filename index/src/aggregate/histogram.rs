@@ -5,8 +5,9 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::calendar::Calendar;
 use super::column::Kind;
 use super::ranges::{OPEN, first_from};
-use super::{Datum, ValueRange};
-use crate::query::QueryValue;
+use crate::request::QueryValue;
+use crate::request::ValueRange;
+use crate::result::Datum;
 
 /// How values become intervals.
 #[derive(Clone, Debug, PartialEq)]

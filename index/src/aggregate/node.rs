@@ -5,9 +5,10 @@ use tantivy::query::Query as PhysicalQuery;
 use super::column::{Kind, Raw};
 use super::histogram::{Bounds, Steps};
 use super::quantiles::Percentage;
-use super::{Datum, Figure, GroupOrder};
 use crate::geo::GeoPoint;
 use crate::page::Origin;
+use crate::request::{Figure, GroupOrder};
+use crate::result::Datum;
 use crate::sort::{Order, Standing};
 
 /// All aggregations of a request.

@@ -2,9 +2,9 @@
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::Figure;
 use super::column::{Block, Kind};
 use super::sum::ExactSum;
+use crate::request::Figure;
 
 /// What is known of the numbers that were taken.
 #[derive(Clone, Default)]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
-use super::AggregationResult;
 use super::branch::{Armed, Around, Branch, Context, Scored};
 use super::breadth_first::SecondPass;
 use super::budget::Budget;
@@ -14,6 +13,7 @@ use super::node::Prepared;
 use crate::error::Error;
 use crate::join::ParentCache;
 use crate::layout::Layout;
+use crate::result::AggregationResult;
 use crate::run::Run;
 
 /// The aggregations of one search.

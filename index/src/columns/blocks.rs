@@ -8,7 +8,7 @@ use tantivy::DocId;
 use tantivy::columnar::{Column, ColumnIndex};
 
 use super::each_value;
-use crate::run::Run;
+use crate::execution::Execution;
 
 /// Documents of a block. Small enough that looking at one more costs next to nothing, large enough that a segment has few.
 pub(crate) const DOCS_PER_BLOCK: DocId = 512;
@@ -93,7 +93,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Run) -> tantivy::Result<Self> {
+    pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Execution) -> tantivy::Result<Self> {
         let count = max_doc.div_ceil(DOCS_PER_BLOCK);
         let mut blocks = Vec::with_capacity(count as usize);
         for nth in 0..count {

@@ -13,7 +13,7 @@ use tantivy::DocId;
 use tantivy::columnar::{Column, ColumnIndex};
 
 use super::each_value;
-use crate::run::Run;
+use crate::execution::Execution;
 
 /// The code of documents without a value.
 const NO_VALUE: u8 = 0;
@@ -57,7 +57,11 @@ pub(crate) enum Within {
 
 impl Codes {
     /// Reads the whole column; `None` when documents may have several values.
-    pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Run) -> tantivy::Result<Option<Self>> {
+    pub(super) fn new(
+        column: &Column<u64>,
+        max_doc: DocId,
+        run: &Execution,
+    ) -> tantivy::Result<Option<Self>> {
         if matches!(column.index, ColumnIndex::Multivalued(_)) {
             return Ok(None);
         }

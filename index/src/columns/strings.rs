@@ -11,7 +11,7 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 use super::dictionary::{next_block, next_string};
-use crate::run::Run;
+use crate::execution::Execution;
 
 /// Stands between two strings: no byte of UTF-8.
 const BETWEEN: u8 = 0xff;
@@ -53,7 +53,7 @@ impl Strings {
         &self,
         among: &Range<u64>,
         literal: &Finder<'_>,
-        run: &Run,
+        run: &Execution,
         fits: &impl Fn(&[u8]) -> bool,
         found: &mut impl FnMut(u64, &[u8]),
     ) -> tantivy::Result<()> {

@@ -1,12 +1,13 @@
 //! Cuts texts around marks.
 
+use crate::error::AllowanceExceeded;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::tokens::Mark;
 use super::{Encoder, Fragment, FragmentOrder, Highlight};
-use crate::allowance::{AllowanceExceeded, Grant};
+use crate::allowance::Grant;
 use crate::analyze::inside_word;
 use crate::pace::Pace;
 use crate::run::Run;

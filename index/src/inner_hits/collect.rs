@@ -1,5 +1,6 @@
 //! From the hits of a page to their objects.
 
+use crate::result::{InnerHit, InnerHitList};
 use std::io;
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 
 use super::prepare::{List, Prepared};
-use super::{InnerHit, InnerHitList};
 use crate::allowance::Grant;
 use crate::bits::Bits;
 use crate::error::Error;

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::InnerHits;
 use crate::error::{Error, Reason, Violation, Violations};
 use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{MAX_INNER_HIT_LISTS, MAX_INNER_HITS, MAX_PAGE_INNER_HITS};
 use crate::plan::NestedClause;
+use crate::request::InnerHits;
 use crate::run::Run;
 use crate::sort::Order;
 

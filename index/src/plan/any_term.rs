@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, Score, SegmentReader, Term};
 
-use super::gathered::Gathered;
+use super::doc_set::Gathered;
 use super::no_match;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;

@@ -14,7 +14,7 @@ use tantivy::{
     TERMINATED,
 };
 
-use super::gathered::Gathered;
+use super::doc_set::Gathered;
 use super::no_match;
 use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::Area;

@@ -20,7 +20,7 @@ use super::terms::having;
 use crate::attribute::{self, AttributeType};
 use crate::error::Reason;
 use crate::limits::MAX_TERMS;
-use crate::query::{Query, QueryValue};
+use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, ResolvedField};
 
 /// An attribute that a clause is about.

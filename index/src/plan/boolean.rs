@@ -11,7 +11,7 @@ use super::exclusion::ExclusionQuery;
 use super::filtered::FilteredQuery;
 use super::union::{Together, UnionQuery};
 use crate::error::Reason;
-use crate::query::Query;
+use crate::request::Query;
 use crate::run::Run;
 use crate::score::single;
 

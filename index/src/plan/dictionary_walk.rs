@@ -10,7 +10,7 @@ use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::Field;
 use tantivy::{DocId, Score, SegmentReader};
 
-use super::gathered::Gathered;
+use super::doc_set::Gathered;
 use super::glob::Glob;
 use super::keyword_range::walk_bounds;
 use super::no_match;

@@ -6,7 +6,7 @@ use super::Planner;
 use super::clause::{Clause, ClauseScore};
 use super::union::{Together, UnionQuery};
 use crate::error::Reason;
-use crate::query::Query;
+use crate::request::Query;
 
 impl Planner<'_> {
     pub(super) fn dis_max(

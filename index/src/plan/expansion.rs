@@ -13,7 +13,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
 
-use super::gathered::Gathered;
+use super::doc_set::Gathered;
 use super::keyword_range::walk_bounds;
 use super::no_match;
 use super::pattern::beginning_with;

@@ -30,7 +30,7 @@ use super::{Planner, no_match};
 use crate::error::Reason;
 use crate::limits::MAX_SCORE_FUNCTIONS;
 use crate::pace::Pace;
-use crate::query::{Function, FunctionScore, ScoreFunction};
+use crate::request::{Function, FunctionScore, ScoreFunction};
 use crate::run::Run;
 use crate::score::single;
 

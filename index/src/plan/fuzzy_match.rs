@@ -13,7 +13,7 @@ use super::union::{Together, UnionQuery};
 use crate::analyze::{Phase, analyze};
 use crate::error::Reason;
 use crate::limits::{MAX_FUZZY_EDITS, MAX_FUZZY_WORDS};
-use crate::query::{Fuzziness, Operator};
+use crate::request::{Fuzziness, Operator};
 use crate::schema::FieldKind;
 
 /// How far words may be from those of the text.

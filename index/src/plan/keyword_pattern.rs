@@ -4,6 +4,7 @@
 //! the strings that match are looked up, or, where the strings are many, told by the ordinals that they have in the
 //! column. However many strings there are, it is the time that bounds a search, and not how they lie in segments.
 
+use crate::error::AllowanceExceeded;
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use tantivy::schema::Field;
 use tantivy::{SegmentReader, Term};
 
 use super::dictionary_walk::Matcher;
-use super::gathered::Gathered;
+use super::doc_set::Gathered;
 use super::keyword_range::ordinals_between;
 use super::selection::{Opened, Select, Selection, Values};
-use crate::allowance::{Allowance, AllowanceExceeded};
+use crate::allowance::Allowance;
 use crate::bits::Bits;
 use crate::columns::StringColumn;
 use crate::run::Run;

@@ -11,7 +11,7 @@ use tantivy::SegmentReader;
 use tantivy::columnar::BytesColumn;
 use tantivy::schema::Field;
 
-use super::gathered::Gathered;
+use super::doc_set::Gathered;
 use super::selection::{self, Opened, Select};
 use crate::run::Run;
 

@@ -7,9 +7,9 @@ use tantivy::query::{EmptyQuery, Query as PhysicalQuery};
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
 use crate::error::{Error, Reason};
-use crate::inner_hits::InnerHits;
 use crate::join::JoinQuery;
-use crate::query::{Query, ScoreMode};
+use crate::request::InnerHits;
+use crate::request::{Query, ScoreMode};
 use crate::schema::FieldKind;
 
 /// A `nested` query, as inner hits look at it.

@@ -7,6 +7,7 @@
 //!
 //! [`MAX_EXPANSIONS`]: crate::limits::MAX_EXPANSIONS
 
+use crate::error::AllowanceExceeded;
 use std::sync::Arc;
 
 use tantivy::postings::{Postings, SegmentPostings};
@@ -20,7 +21,7 @@ use super::glob::Form;
 use super::phrase_score::{FieldStatistics, SCALE};
 use super::scored_list::ScoreSums;
 use super::{Planner, no_match};
-use crate::allowance::{AllowanceExceeded, Grant};
+use crate::allowance::Grant;
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;

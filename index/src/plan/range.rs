@@ -14,7 +14,7 @@ use super::keyword_range::KeywordRange;
 use super::number::{self, Number};
 use super::selection::{self, Opened, Select};
 use crate::error::Reason;
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField};
 

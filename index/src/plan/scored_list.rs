@@ -3,10 +3,11 @@
 //! A list while they are few, then a number for each document of the segment: either way the memory is in proportion to
 //! documents, however many lists they come from.
 
+use crate::error::AllowanceExceeded;
 use tantivy::query::{EmptyScorer, Scorer};
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use crate::allowance::{Allowance, Grant};
 use crate::bits::{Bits, BitsDocSet};
 
 /// The part of a segment's documents up to which a list takes no more memory than a number for each of them, with what

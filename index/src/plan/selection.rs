@@ -11,7 +11,7 @@ use tantivy::columnar::Cardinality;
 use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
-use super::gathered::Gathered;
+use super::doc_set::Gathered;
 use super::no_match;
 use crate::bits::Bits;
 use crate::columns::{CodeRange, Codes, Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::query::{Query, QueryValue};
+use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, Schema};
 
 /// The size of a query tree.

@@ -15,7 +15,7 @@ use super::number::Number;
 use super::verify::{Check, Verify, VerifyQuery};
 use crate::error::Reason;
 use crate::limits::{MAX_KEYWORD_BYTES, MAX_TERMS};
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 use crate::schema::{FieldKind, ResolvedField};
 
 /// Terms up to which a union of their documents, which can skip, beats gathering all of them.

@@ -20,7 +20,7 @@ use super::words::WordsQuery;
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
 use crate::error::Reason;
 use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
-use crate::query::Operator;
+use crate::request::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
 
 /// Words of a phrase that the library's scorer is asked for: it reads all positions of each word of a document at once, also

@@ -15,6 +15,7 @@ mod all;
 mod any;
 mod cursor;
 
+use crate::error::AllowanceExceeded;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,10 +28,10 @@ use tantivy::{DocId, Score, Searcher, SegmentReader, Term};
 use self::all::AllWords;
 use self::any::AnyWords;
 use self::cursor::Cursor;
-use super::floor::Floor;
+use super::min_score::Floor;
 use super::no_match;
 use super::paced::HeldWeight;
-use crate::allowance::{AllowanceExceeded, Grant};
+use crate::allowance::Grant;
 use crate::bm25::{Norms, average, idf};
 use crate::pace::Pace;
 use crate::run::Run;

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use crate::analyze::{Phase, analyze};
 use crate::layout::Layout;
-use crate::query::{Operator, Query, QueryValue};
+use crate::request::{Operator, Query, QueryValue};
 use crate::schema::FieldKind;
 
 /// Characters of a description; longer ones are cut.

@@ -11,9 +11,9 @@ use tantivy::query::{EnableScoring, Explanation, Query as PhysicalQuery, Scorer,
 use tantivy::{DocId, Score, SeekDangerResult, SegmentReader, Term};
 
 use super::describe::describe;
-use super::{Access, ProfileNode, ProfiledSegment};
 use crate::layout::Layout;
-use crate::query::Query;
+use crate::request::Query;
+use crate::result::{Access, ProfileNode, ProfiledSegment};
 
 /// The clauses of a plan, one after those around it.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{MAX_KEYWORD_BYTES, MAX_SORT_POINTS, MAX_SORTS};
 use crate::plan;
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 use crate::request::{ArrayMode, Missing, NestedSort, Sort};
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField};

@@ -18,9 +18,9 @@ use crate::run::Run;
 
 /// A key of which each document has at most one value: the first that can differ between documents, or the one that decides
 /// between those of the same score.
-pub(super) struct Leading {
+pub(crate) struct Leading {
     /// Which key of the order it is.
-    pub(super) nth: usize,
+    pub(crate) nth: usize,
     /// Absent when no document of the segment has a value.
     column: Option<Arc<NumberColumn>>,
     /// Whether the column's values are ordinals.
@@ -74,7 +74,7 @@ impl Leading {
     }
 
     /// Puts the documents whose rank `counts` into `ranked`, behind what it holds.
-    pub(super) fn rank_all(
+    pub(crate) fn rank_all(
         &self,
         docs: &[DocId],
         ranked: &mut Vec<(Rank, DocId)>,
@@ -103,7 +103,7 @@ impl Leading {
     }
 
     /// No document of the segment stands before this, if that is known.
-    pub(super) fn edge(&self) -> Option<Rank> {
+    pub(crate) fn edge(&self) -> Option<Rank> {
         if !self.missing_last {
             return None;
         }

@@ -1,12 +1,12 @@
 //! The checked order of a request.
 
+use crate::result::SortValue;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::Query as PhysicalQuery;
 
-use super::SortValue;
 use super::check::Check;
 use super::column::{NumberKind, Pick};
 use super::standing::Standing;
@@ -238,7 +238,7 @@ impl Order {
         first.is_some_and(|key| key.descending && matches!(key.source, Source::Score))
     }
 
-    pub(super) fn compare(&self, one: &[Standing], other: &[Standing]) -> Ordering {
+    pub(crate) fn compare(&self, one: &[Standing], other: &[Standing]) -> Ordering {
         self.keys
             .iter()
             .zip(one.iter().zip(other))

@@ -1,5 +1,6 @@
 //! The keys of an order, opened on one segment.
 
+use crate::error::AllowanceExceeded;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +19,6 @@ use super::objects::Objects;
 use super::order::{Absent, Key, NestedObjects, Order, Source};
 use super::rank::{self, Rank};
 use super::standing::{Standing, Standings};
-use crate::allowance::AllowanceExceeded;
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
 use crate::join::ParentCache;
@@ -38,7 +38,7 @@ pub(super) const BEHIND_SCORE: usize = 1;
 
 /// An order that is ready for the segments of one searcher.
 pub(crate) struct PreparedOrder<'a> {
-    pub(super) order: &'a Order,
+    pub(crate) order: &'a Order,
     layout: &'a Layout,
     parents: &'a ParentCache,
     columns: &'a ColumnCache,
@@ -372,11 +372,11 @@ impl SegmentKey<'_> {
 
 /// An order on one segment, standing on one document. Ranks are computed when they are first needed.
 pub(crate) struct SegmentOrder<'a> {
-    pub(super) run: &'a Run,
+    pub(crate) run: &'a Run,
     max_doc: DocId,
     keys: Vec<SegmentKey<'a>>,
     /// The key that decides most comparisons, where it can be read in blocks.
-    pub(super) leading: Option<Leading>,
+    pub(crate) leading: Option<Leading>,
     /// The key that decides between documents of the same score, where the best score comes first.
     pub(super) ties: Option<Leading>,
     /// The leading key where it is by distance.
@@ -457,12 +457,12 @@ impl SegmentOrder<'_> {
     }
 
     /// The memory of the ranks of a document.
-    pub(super) fn rank_bytes(&self) -> usize {
+    pub(crate) fn rank_bytes(&self) -> usize {
         self.keys.len() * size_of::<Rank>()
     }
 
     /// How many documents of the segment are among the first `size` at most.
-    pub(super) fn at_most(&self, size: usize) -> usize {
+    pub(crate) fn at_most(&self, size: usize) -> usize {
         size.min(self.max_doc as usize)
     }
 

@@ -1,9 +1,10 @@
 //! Where a document stands under one key of an order, comparable across segments and restarts; and under several.
 
+use crate::error::AllowanceExceeded;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use crate::allowance::{Allowance, Grant};
 
 /// A document's value under one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

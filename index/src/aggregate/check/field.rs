@@ -10,7 +10,7 @@ use crate::aggregate::step::inside;
 use crate::attribute;
 use crate::error::Reason;
 use crate::limits::MAX_KEYWORD_BYTES;
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 use crate::schema::{FieldKind, ResolvedField};
 
 /// Which fields an aggregation takes.

@@ -9,11 +9,10 @@ use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
-use crate::aggregate::{Aggregation, ValueRange};
 use crate::error::{Error, Reason};
 use crate::limits::{MAX_CELL_GROUPS, MAX_HISTOGRAM_GROUPS, MAX_RANGES, MAX_TERMS_GROUPS};
 use crate::plan;
-use crate::query::{Query, QueryValue};
+use crate::request::{Aggregation, Query, QueryValue, ValueRange};
 
 impl Check<'_> {
     pub(super) fn grouping(
@@ -202,7 +201,7 @@ impl Check<'_> {
         value: Option<&QueryValue>,
         kind: Kind,
         at: &str,
-    ) -> Option<Option<(u128, crate::aggregate::Datum)>> {
+    ) -> Option<Option<(u128, crate::result::Datum)>> {
         let Some(value) = value else { return Some(None) };
         let end = first_from(kind, value).filter(|_| is_number(kind));
         if end.is_none() {
@@ -316,8 +315,8 @@ impl Check<'_> {
     }
 }
 
-fn fullest_first(order: &[crate::aggregate::GroupOrder]) -> Vec<crate::aggregate::GroupOrder> {
-    use crate::aggregate::{GroupOrder, GroupOrderBy};
+fn fullest_first(order: &[crate::request::GroupOrder]) -> Vec<crate::request::GroupOrder> {
+    use crate::request::{GroupOrder, GroupOrderBy};
 
     if order.is_empty() {
         return vec![GroupOrder {

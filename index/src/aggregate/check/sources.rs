@@ -7,10 +7,10 @@ use crate::aggregate::column::Kind;
 use crate::aggregate::composite;
 use crate::aggregate::histogram::Steps;
 use crate::aggregate::node::{By, Composite, Shape, Source};
-use crate::aggregate::{CompositeSource, SourceKind, ValueRange};
 use crate::error::{Error, Reason};
 use crate::limits::{MAX_SORTS, MAX_TERMS_GROUPS};
 use crate::page::{self, Origin};
+use crate::request::{CompositeSource, SourceKind, ValueRange};
 use crate::sort::Standing;
 
 impl Check<'_> {

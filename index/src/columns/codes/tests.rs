@@ -26,7 +26,7 @@ fn column(values: &[Vec<u64>]) -> Column<u64> {
 #[test]
 fn codes_never_contradict_the_values() {
     let mut random = souk_seeds::random();
-    let run = Run::new(Cancellation::none());
+    let run = Execution::new(Cancellation::none());
     for (gaps, distinct) in [
         (false, 3),
         (true, 3),
@@ -74,7 +74,7 @@ fn codes_never_contradict_the_values() {
 #[test]
 fn columns_of_several_values_have_none() {
     let values = vec![vec![1], vec![2, 3], vec![]];
-    let run = Run::new(Cancellation::none());
+    let run = Execution::new(Cancellation::none());
     let codes = Codes::new(&column(&values), 3, &run).expect("read");
     assert!(codes.is_none());
 }

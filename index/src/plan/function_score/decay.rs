@@ -14,7 +14,7 @@ use crate::geo::GeoPoint;
 use crate::layout::{latitude_column, longitude_column};
 use crate::plan::Planner;
 use crate::plan::number::Number;
-use crate::query::{Decay, DecayOrigin, DecayShape, DistanceMode};
+use crate::request::{Decay, DecayOrigin, DecayShape, DistanceMode};
 use crate::schema::{FieldKind, ResolvedField};
 
 /// What distances are measured between.

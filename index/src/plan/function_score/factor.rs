@@ -6,7 +6,7 @@ use tantivy::{DocId, SegmentReader};
 use super::{Formula, Value};
 use crate::error::Reason;
 use crate::plan::Planner;
-use crate::query::Modifier;
+use crate::request::Modifier;
 use crate::schema::FieldKind;
 
 /// Nanoseconds of a second.

@@ -4,7 +4,7 @@ use super::model::Model;
 use super::*;
 use crate::document::Object;
 use crate::geo::GeoPoint;
-use crate::query::{
+use crate::request::{
     CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
     Modifier, QueryValue, ScoreFunction,
 };

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::model::Model;
 use super::*;
 use crate::document::Object;
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 
 const DOCUMENTS: i64 = 5_000;
 

@@ -12,7 +12,7 @@ use crate::analyze::{Phase, analyze, register};
 use crate::document::{FieldValue, Object};
 use crate::geo::{Area, BoundingBox, Circle, Polygon, point_cells};
 use crate::layout::ROOT_KIND;
-use crate::query::{Operator, QueryValue};
+use crate::request::{Operator, QueryValue};
 
 pub(super) struct Model {
     pub(super) layout: Layout,

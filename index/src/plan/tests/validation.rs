@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::*;
 use crate::geo::GeoPoint;
-use crate::query::{Fuzziness, Operator, QueryValue, ScoreMode};
+use crate::request::{Fuzziness, Operator, QueryValue, ScoreMode};
 
 /// The paths and codes of the violations, in order.
 fn violations(query: &Query) -> Vec<(String, &'static str)> {
@@ -472,11 +472,11 @@ fn weights_multiply_to_a_limit() {
     exceeded(&objects, &["query.nested.query.const_score.weight"]);
     // What a function_score computes is finite, so that weights begin anew inside of it.
     let functions = |weight| {
-        let function = crate::query::ScoreFunction {
+        let function = crate::request::ScoreFunction {
             weight,
-            ..crate::query::ScoreFunction::new(crate::query::Function::One)
+            ..crate::request::ScoreFunction::new(crate::request::Function::One)
         };
-        let scored = crate::query::FunctionScore::new(text(1e10), vec![function]);
+        let scored = crate::request::FunctionScore::new(text(1e10), vec![function]);
         weighted(1e10, Query::FunctionScore(Box::new(scored)))
     };
     exceeded(&functions(1e8), &[]);

@@ -7,7 +7,7 @@ use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::cursor::{CODES, Cursor, first_too_long};
 use crate::pace::Pace;
-use crate::plan::floor::Floor;
+use crate::plan::min_score::Floor;
 use crate::run::Run;
 
 /// The intersection of words: the rarest leads.

@@ -9,7 +9,7 @@ use tantivy::{DocId, DocSet, Score, TERMINATED};
 use super::all::AllWords;
 use super::cursor::{Cursor, first_too_long};
 use crate::pace::Pace;
-use crate::plan::floor::Floor;
+use crate::plan::min_score::Floor;
 use crate::run::Run;
 
 /// The union of words, of which `needed` have to be there.

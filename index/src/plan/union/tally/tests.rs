@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::cancel::Cancellation;
-use crate::plan::gathered::Gathered;
+use crate::plan::doc_set::Gathered;
 
 /// Documents with a score each.
 struct Listed {

@@ -1,6 +1,5 @@
 //! The query tree: what a search asks for, field by field like the API.
 
-mod class;
 mod function_score;
 
 use std::ops::Bound;
@@ -10,8 +9,8 @@ pub use function_score::{
     Modifier, ScoreFunction,
 };
 
+use super::InnerHits;
 use crate::geo::GeoPoint;
-use crate::inner_hits::InnerHits;
 
 /// The weight of a clause that has none.
 pub const DEFAULT_WEIGHT: f32 = 1.0;

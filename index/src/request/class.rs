@@ -5,8 +5,7 @@ use std::mem::discriminant;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Query;
-use crate::request::{SearchRequest, Sort};
+use super::{Query, SearchRequest, Sort};
 
 /// Queries that are looked at: more make no difference.
 const MAX_NODES: usize = 64;

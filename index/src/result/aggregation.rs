@@ -1,7 +1,7 @@
 //! What is answered.
 
+use super::SortValue;
 use crate::geo::GeoPoint;
-use crate::sort::SortValue;
 
 /// A value in a result.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,7 @@
 //! What is asked of the documents that match.
 
-use super::calendar::{CalendarUnit, TimeZone};
+use super::{CalendarUnit, Query, QueryValue, Sort, TimeZone};
 use crate::geo::GeoPoint;
-use crate::query::{Query, QueryValue};
-use crate::request::Sort;
 
 /// One figure or grouping over the documents that match.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,14 +6,10 @@ use std::io;
 
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Score};
 
-use super::leading::Leading;
-use super::order::Order;
-use super::rank::Rank;
-use super::segment::{PreparedOrder, SegmentOrder};
-use super::standing::{Standing, Standings};
-use super::top::Winner;
+use super::{Local, SegmentGroups};
 use crate::allowance::Grant;
-use crate::collapse::{Local, SegmentGroups};
+use crate::sort::rank::Rank;
+use crate::sort::{Leading, Order, PreparedOrder, SegmentOrder, Standing, Standings, Winner};
 
 /// Keeps the heads of the first `size` groups of an order.
 pub(crate) struct Heads<'a> {

@@ -1,11 +1,12 @@
 //! A set of documents of one segment that was gathered eagerly, from postings in any order.
 
+use crate::error::AllowanceExceeded;
 use tantivy::postings::TermInfo;
 use tantivy::query::{ConstScorer, EmptyScorer, Scorer};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, InvertedIndexReader, Score, TERMINATED};
 
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use crate::allowance::{Allowance, Grant};
 use crate::bits::{Bits, BitsDocSet};
 
 /// The part of a segment's documents up to which sorting a list is quicker than going through a bit for each document.
