@@ -91,7 +91,7 @@ impl Allowance {
                 Ok(())
             }
             Err(before) => Err(AllowanceExceeded {
-                actual: before.saturating_add(bytes) as u64,
+                actual: before.saturating_add(bytes),
             }),
         }
     }

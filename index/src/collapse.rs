@@ -18,9 +18,9 @@ use tantivy::query::Weight;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use crate::count::Count;
-use crate::error::{AllowanceExceeded, Error, Reason, Violation, Violations};
+use crate::error::{AllowanceExceeded, Error, Reason, Violations};
 use crate::layout::Layout;
-use crate::limits::MAX_COLLAPSE_GROUPS;
+use crate::limits::{MAX_COLLAPSE_GROUPS, limit};
 use crate::profile::{Laps, Recorder};
 use crate::result::Access;
 use crate::run::Run;
@@ -45,53 +45,32 @@ impl Collapse {
     /// # Errors
     /// [`Error::InvalidQuery`].
     pub(crate) fn new(layout: &Layout, name: &str) -> Result<Self, Error> {
-        let wrong = |reason, message: String, advice: &str| {
-            let mut violations = Violations::default();
-            violations.push(Violation {
-                path: "collapse.field".to_owned(),
-                reason,
-                message,
-                advice: advice.to_owned(),
-            });
-            Err(Error::InvalidQuery(violations))
-        };
-        let Some(field) = layout.schema.resolve(name) else {
-            let advice = "use a field of the index's schema, by its full path";
-            return wrong(
-                Reason::UnknownField,
-                format!("there is no field `{name}`"),
-                advice,
-            );
-        };
+        let mut wrong = Violations::default();
+        let checked = Self::checked(layout, name, &mut wrong);
+        checked.ok_or(Error::InvalidQuery(wrong))
+    }
+
+    fn checked(layout: &Layout, name: &str, wrong: &mut Violations) -> Option<Self> {
+        let at = "collapse.field";
+        let field = layout.schema.require(name, at, wrong)?;
         if let Some(scope) = &field.scope {
             let message = format!("`{name}` is a field of the objects of `{scope}`");
-            return wrong(
-                Reason::OutsideNestedPath,
-                message,
-                "use a field of the document itself",
-            );
+            let advice = "use a field of the document itself";
+            return wrong.refuse(at, Reason::OutsideNestedPath, message, advice);
         }
         let strings = field.kind == FieldKind::Keyword;
         if !strings && !matches!(field.kind, FieldKind::Long | FieldKind::Double) {
-            let message = format!(
-                "`{name}` is {}, but hits collapse by KEYWORD, LONG or DOUBLE",
-                field.kind.word()
-            );
-            return wrong(
-                Reason::TypeMismatch,
-                message,
-                "use a field of one of these types, or a KEYWORD sub-field",
-            );
+            let kind = field.kind.word();
+            let message = format!("`{name}` is {kind}, but hits collapse by KEYWORD, LONG or DOUBLE");
+            let advice = "use a field of one of these types, or a KEYWORD sub-field";
+            return wrong.refuse(at, Reason::TypeMismatch, message, advice);
         }
         if field.array {
             let message = format!("`{name}` is an array: a document would be in several groups");
-            return wrong(
-                Reason::TypeMismatch,
-                message,
-                "use a field with one value a document",
-            );
+            let advice = "use a field with one value a document";
+            return wrong.refuse(at, Reason::TypeMismatch, message, advice);
         }
-        Ok(Self {
+        Some(Self {
             path: field.path.clone(),
             strings,
         })
@@ -345,11 +324,10 @@ impl Pass<'_> {
 }
 
 fn too_deep(actual: usize) -> Error {
-    Error::LimitExceeded {
-        path: "page_token".to_owned(),
-        limit: "MAX_COLLAPSE_GROUPS",
-        max: MAX_COLLAPSE_GROUPS as u64,
-        actual: actual as u64,
-        advice: "narrow the query, or follow the groups by a composite aggregation",
-    }
+    Error::limit(
+        "page_token",
+        limit!(MAX_COLLAPSE_GROUPS),
+        actual,
+        "narrow the query, or follow the groups by a composite aggregation",
+    )
 }

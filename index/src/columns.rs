@@ -3,14 +3,6 @@
 //!
 //! A segment's columns never change, deletes included, so all of it is good for as long as the segment lives. Everything
 //! is made when it is first needed. Above [`MAX_COLUMN_CACHE_BYTES`] all of it is let go and made again.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `blocks` | lowest and highest values, block by block |
-//! | `codes` | about where the value of each document lies |
-//! | `dictionary` | how the strings of a dictionary lie in the file |
-//! | `restarts` | every few strings of a dictionary |
-//! | `strings` | strings of a dictionary, many of them searched at once |
 
 mod blocks;
 mod codes;

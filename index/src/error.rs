@@ -6,7 +6,7 @@ use std::io;
 
 use tantivy::TantivyError;
 
-use crate::limits::MAX_SEARCH_BYTES;
+use crate::limits::{Limit, MAX_SEARCH_BYTES, limit};
 
 pub use violation::{Reason, Violation, Violations};
 
@@ -150,7 +150,17 @@ impl Error {
         }
     }
 
-    /// A failure of the search library, sorted into what it means here.
+    /// A limit that the data passes: what was asked for at `path` would be `actual`, as far as counted.
+    pub(crate) fn limit(path: &str, limit: Limit, actual: usize, advice: &'static str) -> Self {
+        Self::LimitExceeded {
+            path: path.to_owned(),
+            limit: limit.name,
+            max: limit.max,
+            actual: actual as u64,
+            advice,
+        }
+    }
+
     /// A limit of the part of the request at `path`; other errors stay as they are.
     pub(crate) fn at(mut self, place: &str) -> Self {
         if let Self::LimitExceeded { path, .. } = &mut self {
@@ -159,6 +169,7 @@ impl Error {
         self
     }
 
+    /// A failure of the search library, sorted into what it means here.
     pub(crate) fn engine(doing: &'static str, source: tantivy::TantivyError) -> Self {
         use tantivy::TantivyError;
         use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
@@ -196,20 +207,15 @@ impl Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the search would hold {actual} bytes, {MAX_SEARCH_BYTES} are allowed")]
 pub(crate) struct AllowanceExceeded {
-    pub(crate) actual: u64,
+    pub(crate) actual: usize,
 }
 
 impl AllowanceExceeded {
     /// The error for the part of the request at `path`.
     pub(crate) fn at(self, path: &str) -> Error {
-        Error::LimitExceeded {
-            path: path.to_owned(),
-            limit: "MAX_SEARCH_BYTES",
-            max: MAX_SEARCH_BYTES as u64,
-            actual: self.actual,
-            advice: "narrow the query, repeat fewer words in it, skip fewer hits, sort or aggregate by shorter or fewer \
-                     values, or ask for the parts in several searches",
-        }
+        let advice = "narrow the query, repeat fewer words in it, skip fewer hits, sort or aggregate by shorter or \
+                      fewer values, or ask for the parts in several searches";
+        Error::limit(path, limit!(MAX_SEARCH_BYTES), self.actual, advice)
     }
 
     /// What an error of input and output carries.

@@ -3,11 +3,6 @@
 //! They are looked up for the hits of a page only. An object counts when it matches the query of its `nested`, and every
 //! object around it matches the query of the `nested` around that, if there is one. What the document matches otherwise
 //! doesn't matter: under a `must_not` no object counts, and in a `should` some may.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `prepare` | what makes inner hits invalid, and their order |
-//! | `collect` | from the hits of a page to their objects |
 
 mod collect;
 mod prepare;

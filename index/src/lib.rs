@@ -91,6 +91,7 @@ mod run;
 mod score;
 mod sort;
 mod statistics;
+mod unexplained;
 
 pub use cancel::Cancellation;
 pub use document::{Document, FieldValue, Object, Operation};

@@ -4,18 +4,13 @@
 //! match, and how many candidates it then has. The walk that follows goes through all clauses at once and isn't split
 //! among them, which would cost more than many searches; it is told for each segment. Nothing of this is done for
 //! searches that don't ask.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `describe` | clauses in words |
-//! | `trace` | the clauses of a plan and what opening them cost |
 
 mod describe;
 mod trace;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use trace::{Cost, Recorder, Trace, measured};
+pub(crate) use trace::{Cost, Recorder, Trace};
 
 /// Times the steps of a search, one after the other; does nothing when nobody asks.
 pub(crate) struct Laps(Option<Instant>);

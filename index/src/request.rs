@@ -131,19 +131,25 @@ impl SearchRequest {
     /// A number that is the same for equal queries with equal orders: what a page token belongs to.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        struct Feed(Xxh3);
-        impl fmt::Write for Feed {
-            fn write_str(&mut self, text: &str) -> fmt::Result {
-                self.0.update(text.as_bytes());
-                Ok(())
-            }
+        let spelt = format_args!("{:?}|{:?}", self.query, self.sort);
+        match &self.collapse {
+            Some(field) => fingerprint(format_args!("{spelt}|{field:?}")),
+            None => fingerprint(spelt),
         }
-        let mut feed = Feed(Xxh3::new());
-        // Debug of these types is a complete and unambiguous spelling; writing to a hash can't fail.
-        let _ = fmt::write(&mut feed, format_args!("{:?}|{:?}", self.query, self.sort));
-        if let Some(field) = &self.collapse {
-            let _ = fmt::write(&mut feed, format_args!("|{field:?}"));
-        }
-        feed.0.digest()
     }
+}
+
+/// A number that is the same for the same text. Debug of the types of a request is a complete and unambiguous spelling.
+pub(crate) fn fingerprint(text: fmt::Arguments<'_>) -> u64 {
+    struct Feed(Xxh3);
+    impl fmt::Write for Feed {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.update(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut feed = Feed(Xxh3::new());
+    // Writing to a hash can't fail.
+    let _ = fmt::write(&mut feed, text);
+    feed.0.digest()
 }

@@ -4,22 +4,6 @@
 //! Only the few that a segment contributes get their strings, and are then compared with those of other segments. Every
 //! order ends in the document's key, so no two documents are equal and pages don't depend on how segments lie. Scores do,
 //! in their last digit: they are sums of floats in the order of a segment's postings.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `order` | the checked order of a request |
-//! | `check` | what makes a request's sorts invalid |
-//! | `standing` | where a document stands under one key, across segments |
-//! | `rank` | the same within one segment, as a number |
-//! | `column` | reads the values of a document from a segment's columns |
-//! | `objects` | the nested objects of a document |
-//! | `segment` | the keys of an order, opened on a segment |
-//! | `leading` | the key that decides most comparisons, read in blocks |
-//! | `distance`, `nearest` | distances, and the nearest documents by the cells around a point |
-//! | `top` | the best documents |
-//! | `heads` | the best documents of the best groups |
-//! | `tops` | the best documents of each of many groups |
-//! | `probe` | which documents to look at first |
 
 mod check;
 mod column;

@@ -18,7 +18,7 @@ use crate::cursor::Cursor;
 use crate::document::Operation;
 use crate::error::Error;
 use crate::index::{Completeness, Index, Shared};
-use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS};
+use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS, limit};
 use crate::merge::ReclaimingMergePolicy;
 use crate::misfit::MisfitLog;
 
@@ -139,13 +139,12 @@ impl IndexWriter {
     pub fn apply(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if operations.len() > MAX_OPERATIONS {
-            return Err(Error::LimitExceeded {
-                path: "operations".to_owned(),
-                limit: "MAX_OPERATIONS",
-                max: MAX_OPERATIONS as u64,
-                actual: operations.len() as u64,
-                advice: "apply the changes in several calls",
-            });
+            return Err(Error::limit(
+                "operations",
+                limit!(MAX_OPERATIONS),
+                operations.len(),
+                "apply the changes in several calls",
+            ));
         }
         let text = self.shared.layout.key_is_text();
         operations

@@ -3,7 +3,7 @@
 use super::node::Node;
 use crate::allowance::{Allowance, Grant};
 use crate::error::{AllowanceExceeded, Error};
-use crate::limits::{MAX_AGGREGATION_GROUPS, MAX_EXACT_BYTES};
+use crate::limits::{MAX_AGGREGATION_GROUPS, MAX_EXACT_BYTES, limit};
 use crate::run::Run;
 
 /// Bytes that a segment holds up to which there is room for what only saves time.
@@ -107,14 +107,13 @@ impl Account<'_> {
         if groups <= MAX_AGGREGATION_GROUPS {
             return Ok(());
         }
-        Err(self.run.give_up(Error::LimitExceeded {
-            path: self.node.path.clone(),
-            limit: "MAX_AGGREGATION_GROUPS",
-            max: MAX_AGGREGATION_GROUPS as u64,
-            actual: groups as u64,
-            advice: "narrow the query, group by a field with fewer different values, or page through the groups of a \
+        Err(self.run.give_up(Error::limit(
+            &self.node.path,
+            limit!(MAX_AGGREGATION_GROUPS),
+            groups,
+            "narrow the query, group by a field with fewer different values, or page through the groups of a \
                      composite",
-        }))
+        )))
     }
 
     /// Holds bytes until the request is answered.

@@ -10,7 +10,7 @@ use super::node::FieldOf;
 use crate::attribute;
 use crate::columns::StringColumn;
 use crate::geo::GeoPoint;
-use crate::layout::{latitude_column, longitude_column};
+use crate::points::Points;
 use crate::result::Datum;
 use crate::result::SortValue;
 use crate::run::Run;
@@ -424,30 +424,4 @@ pub(super) fn point_of_number(number: u64) -> GeoPoint {
         ((number >> 32) as u32).cast_signed(),
         (number as u32).cast_signed(),
     )
-}
-
-/// The points of a field on one segment.
-pub(super) struct Points {
-    latitudes: Column<i64>,
-    longitudes: Column<i64>,
-}
-
-impl Points {
-    pub(super) fn open(reader: &SegmentReader, path: &str) -> tantivy::Result<Option<Self>> {
-        let columns = reader.fast_fields();
-        let latitudes = columns.column_opt::<i64>(&latitude_column(path))?;
-        let longitudes = columns.column_opt::<i64>(&longitude_column(path))?;
-        Ok(latitudes.zip(longitudes).map(|(latitudes, longitudes)| Self {
-            latitudes,
-            longitudes,
-        }))
-    }
-
-    pub(super) fn of(&self, doc: DocId) -> impl Iterator<Item = GeoPoint> + '_ {
-        let pairs = self
-            .latitudes
-            .values_for_doc(doc)
-            .zip(self.longitudes.values_for_doc(doc));
-        pairs.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
-    }
 }

@@ -7,11 +7,8 @@
 
 mod source;
 
-use std::fmt;
-
 use rustc_hash::FxHashMap;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader, TERMINATED};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::branch::{Branch, Context, inside_bytes};
 use super::column::Raw;
@@ -19,10 +16,8 @@ use super::gathered::Gathered;
 use super::node::{Composite, Node};
 use crate::bits::Bits;
 use crate::error::Error;
-use crate::limits::MAX_DOCUMENT_KEYS;
+use crate::limits::{MAX_DOCUMENT_KEYS, limit};
 use crate::page;
-use crate::request::CompositeSource;
-use crate::request::Query;
 use crate::result::Datum;
 use crate::run::Run;
 use crate::sort::Standing;
@@ -30,21 +25,6 @@ use source::OpenSource;
 
 /// Keys of a segment that are held beyond those of a page before the highest are dropped.
 const SPARE_KEYS: usize = 8_192;
-
-/// A number that is the same for the pages of one composite of one query.
-pub(super) fn fingerprint(query: &Query, path: &str, sources: &[CompositeSource]) -> u64 {
-    struct Feed(Xxh3);
-    impl fmt::Write for Feed {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.update(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut feed = Feed(Xxh3::new());
-    // Debug of these types is a complete and unambiguous spelling; writing to a hash can't fail.
-    let _ = fmt::write(&mut feed, format_args!("{query:?}|{path}|{sources:?}"));
-    feed.0.digest()
-}
 
 /// A composite on one segment.
 pub(super) struct SegmentComposite<'a> {
@@ -158,13 +138,12 @@ impl<'a> SegmentComposite<'a> {
                 }
                 let combinations = own.iter().map(Vec::len).fold(1, usize::saturating_mul);
                 if combinations > MAX_DOCUMENT_KEYS {
-                    return Err(context.run.give_up(Error::LimitExceeded {
-                        path: self.path.to_owned(),
-                        limit: "MAX_DOCUMENT_KEYS",
-                        max: MAX_DOCUMENT_KEYS as u64,
-                        actual: combinations as u64,
-                        advice: "use fewer sources that are arrays",
-                    }));
+                    return Err(context.run.give_up(Error::limit(
+                        self.path,
+                        limit!(MAX_DOCUMENT_KEYS),
+                        combinations,
+                        "use fewer sources that are arrays",
+                    )));
                 }
                 context.visit(combinations)?;
                 combine(own, &mut combination, &mut |positions| {

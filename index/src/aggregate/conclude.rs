@@ -10,6 +10,7 @@ use super::gathered::{Gathered, GatheredGroups};
 use super::node::{By, Grouping, Node, Shape, Size};
 use super::numbers::Numbers;
 use crate::error::Error;
+use crate::limits::limit;
 use crate::request::{Figure, GroupOrder, GroupOrderBy};
 use crate::result::SortValue;
 use crate::result::{AggregationResult, Datum, Group, TopHit};
@@ -235,7 +236,7 @@ impl<'a> Conclusion<'a> {
         }
         match grouping.size {
             Size::All(most) if candidates.len() > most => {
-                return Err(self.run.give_up(too_many(node, most, candidates.len())));
+                return Err(self.run.give_up(too_many(node, candidates.len())));
             }
             _ => {}
         }
@@ -287,7 +288,7 @@ impl<'a> Conclusion<'a> {
                 });
             }
             if filled.len() > most {
-                return Err(self.run.give_up(too_many(node, most, filled.len())));
+                return Err(self.run.give_up(too_many(node, filled.len())));
             }
             next = steps.next(key).filter(|next| bounds.hold(*next));
         }
@@ -384,14 +385,13 @@ fn each(own: impl Iterator<Item = Candidate>, every: usize) -> Vec<Candidate> {
         .collect()
 }
 
-fn too_many(node: &Node, most: usize, actual: usize) -> Error {
-    Error::LimitExceeded {
-        path: node.path.clone(),
-        limit: "MAX_HISTOGRAM_GROUPS",
-        max: most as u64,
-        actual: actual as u64,
-        advice: "use a wider interval, or bounds that lie closer together",
-    }
+fn too_many(node: &Node, actual: usize) -> Error {
+    Error::limit(
+        &node.path,
+        limit!(MAX_HISTOGRAM_GROUPS),
+        actual,
+        "use a wider interval, or bounds that lie closer together",
+    )
 }
 
 /// The figure of an aggregation inside a group.

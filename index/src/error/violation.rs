@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::limits::MAX_VIOLATIONS;
+use super::Error;
+use crate::limits::{Limit, MAX_VIOLATIONS};
 
 /// Why one part of a request or a schema was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +112,68 @@ impl Violations {
         }
     }
 
-    pub(crate) fn push(&mut self, violation: Violation) {
+    /// Notes a violation.
+    pub(crate) fn note(
+        &mut self,
+        path: impl Into<String>,
+        reason: Reason,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.push(Violation {
+            path: path.into(),
+            reason,
+            message: message.into(),
+            advice: advice.into(),
+        });
+    }
+
+    /// [`Violations::note`] for a part of the request that then is nothing.
+    pub(crate) fn refuse<T>(
+        &mut self,
+        path: impl Into<String>,
+        reason: Reason,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Option<T> {
+        self.note(path, reason, message, advice);
+        None
+    }
+
+    /// Notes it when `actual` is above a limit.
+    pub(crate) fn at_most(
+        &mut self,
+        path: impl Into<String>,
+        Limit { name: limit, max }: Limit,
+        actual: usize,
+        advice: impl Into<String>,
+    ) -> Option<()> {
+        let actual = actual as u64;
+        if actual <= max {
+            return Some(());
+        }
+        let message = format!("{actual} is above the limit {limit} of {max}");
+        self.refuse(
+            path,
+            Reason::LimitExceeded { limit, max, actual },
+            message,
+            advice,
+        )
+    }
+
+    /// The checked part of the request, if nothing was wrong.
+    ///
+    /// # Errors
+    /// [`Error::InvalidQuery`].
+    pub(crate) fn or<T>(self, checked: T) -> Result<T, Error> {
+        if self.is_empty() {
+            Ok(checked)
+        } else {
+            Err(Error::InvalidQuery(self))
+        }
+    }
+
+    fn push(&mut self, violation: Violation) {
         if self.listed.len() < MAX_VIOLATIONS {
             self.listed.push(violation);
         } else {

@@ -25,15 +25,15 @@ pub(super) struct Parts<'a> {
 }
 
 impl Planner<'_> {
-    pub(super) fn boolean(&mut self, at: &str, scope: Option<&str>, parts: &Parts<'_>) -> Option<Clause> {
-        let must = self.clauses(parts.must, scope, &format!("{at}.must"));
-        let filter = self.clauses(parts.filter, scope, &format!("{at}.filter"));
-        let should = self.clauses(parts.should, scope, &format!("{at}.should"));
-        let must_not = self.clauses(parts.must_not, scope, &format!("{at}.must_not"));
+    pub(super) fn boolean(&mut self, at: &str, parts: &Parts<'_>) -> Option<Clause> {
+        let must = self.clauses(parts.must, &format!("{at}.must"));
+        let filter = self.clauses(parts.filter, &format!("{at}.filter"));
+        let should = self.clauses(parts.should, &format!("{at}.should"));
+        let must_not = self.clauses(parts.must_not, &format!("{at}.must_not"));
         let minimum = self.minimum(at, parts);
         let (must, filter, should, must_not, minimum) = (must?, filter?, should?, must_not?, minimum?);
         if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
-            return Some(self.everything(scope, 1.0));
+            return Some(self.everything(1.0));
         }
         let parts = Planned {
             must,
@@ -41,7 +41,7 @@ impl Planner<'_> {
             should,
             must_not,
             minimum,
-            everything: self.everything(scope, 0.0).query,
+            everything: self.everything(0.0).query,
             run: Arc::clone(self.run),
         };
         Some(match constant_score(&parts.must, &parts.should, minimum) {
@@ -51,16 +51,11 @@ impl Planner<'_> {
     }
 
     /// Plans all, so that all violations are found.
-    pub(super) fn clauses(
-        &mut self,
-        queries: &[Query],
-        scope: Option<&str>,
-        at: &str,
-    ) -> Option<Vec<Clause>> {
+    pub(super) fn clauses(&mut self, queries: &[Query], at: &str) -> Option<Vec<Clause>> {
         let planned: Vec<Option<Clause>> = queries
             .iter()
             .enumerate()
-            .map(|(nth, query)| self.clause(query, scope, &format!("{at}[{nth}]")))
+            .map(|(nth, query)| self.clause(query, &format!("{at}[{nth}]")))
             .collect();
         planned.into_iter().collect()
     }
@@ -75,13 +70,12 @@ impl Planner<'_> {
         if minimum as usize > count {
             let message = format!("{minimum} clauses of `should` are to match, but there are {count}");
             let advice = "lower minimum_should_match, leave it out, or add clauses to should";
-            self.violate(
+            return self.wrong.refuse(
                 format!("{at}.minimum_should_match"),
                 Reason::OutOfRange,
                 message,
                 advice,
             );
-            return None;
         }
         Some(minimum as usize)
     }
@@ -110,7 +104,7 @@ impl Planned {
             .collect();
         if clauses.is_empty() && self.minimum == 0 {
             if !selects.is_empty() && self.must_not.is_empty() {
-                return Box::new(FilteredQuery::new(None, selects));
+                return Box::new(FilteredQuery { query: None, selects });
             }
             clauses.push((Occur::Must, self.everything.box_clone()));
         }
@@ -132,7 +126,8 @@ impl Planned {
         if selects.is_empty() {
             query
         } else {
-            Box::new(FilteredQuery::new(Some(query), selects))
+            let query = Some(Arc::from(query));
+            Box::new(FilteredQuery { query, selects })
         }
     }
 
@@ -143,7 +138,7 @@ impl Planned {
 
     fn excluded(&self) -> Vec<(Occur, Box<dyn PhysicalQuery>)> {
         let excluded = self.must_not.iter().map(|clause| {
-            let query: Box<dyn PhysicalQuery> = Box::new(ExclusionQuery::new(clause.query.box_clone()));
+            let query: Box<dyn PhysicalQuery> = Box::new(ExclusionQuery(Arc::from(clause.query.box_clone())));
             (Occur::MustNot, query)
         });
         excluded.collect()

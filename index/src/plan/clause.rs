@@ -27,7 +27,7 @@ pub(super) struct Clause {
 impl Clause {
     /// What is selected, with the same score for each.
     pub(super) fn selecting(select: Arc<dyn Select>, score: Score) -> Self {
-        let mut clause = Self::constant(Box::new(SelectionQuery::new(Arc::clone(&select))), score);
+        let mut clause = Self::constant(Box::new(SelectionQuery(Arc::clone(&select))), score);
         clause.select = Some(select);
         clause
     }

@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 use tantivy::postings::{Postings, TermInfo};
 use tantivy::query::{
-    Bm25StatisticsProvider, Bm25Weight, EnableScoring, Explanation, FuzzyTermQuery, Query, Scorer, Weight,
+    Bm25StatisticsProvider, Bm25Weight, EnableScoring, FuzzyTermQuery, Query, Scorer, Weight,
 };
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
+use tantivy::{DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
 
 use super::doc_set::Gathered;
 use super::keyword_range::walk_bounds;
-use super::no_match;
 use super::pattern::beginning_with;
 use super::phrase_score::{FieldStatistics, SCALE};
 use super::scored_list::ScoreSums;
 use crate::allowance::Grant;
 use crate::edit_distance::edits_within;
 use crate::error::Error;
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_EXPANSIONS};
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_EXPANSIONS, limit};
 use crate::pace::Pace;
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
 /// Memory of a term with its weight, in two trees: one by term, and while it is made one by frequency.
 const BYTES_PER_TERM: usize = 2 * (size_of::<Bm25Weight>() + 2 * size_of::<Vec<u8>>());
@@ -145,13 +145,12 @@ pub(super) fn expand(
             } else if terms.len() < MAX_EXPANSIONS {
                 terms.insert(term.to_vec(), documents);
             } else {
-                return Err(run.give_up(Error::LimitExceeded {
-                    path: at.to_owned(),
-                    limit: "MAX_EXPANSIONS",
-                    max: MAX_EXPANSIONS as u64,
-                    actual: MAX_EXPANSIONS as u64 + 1,
-                    advice: "give more characters, or allow fewer edits: the word stands for more terms of the index",
-                }));
+                return Err(run.give_up(Error::limit(
+                    at,
+                    limit!(MAX_EXPANSIONS),
+                    MAX_EXPANSIONS + 1,
+                    "give more characters, or allow fewer edits: the word stands for more terms of the index",
+                )));
             }
             Ok(())
         })?;
@@ -268,11 +267,5 @@ impl Weight for ExpansionWeight {
         Ok(sums.into_scorer()?)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("any of several terms", scorer.score()))
-    }
+    unexplained!();
 }

@@ -3,13 +3,6 @@
 //! The scorer goes from document to document as the query's does; columns and filters are looked at only when a score is
 //! asked for. With `min_score` the score decides a match: it is computed, also where scores aren't wanted, for the
 //! documents that the rest of the search leaves over.
-//!
-//! | module | what it computes |
-//! |---|---|
-//! | `combine` | one score of many values |
-//! | `factor` | a number of the document |
-//! | `decay` | how near a document is |
-//! | `random` | a number of the document's key |
 
 mod combine;
 mod decay;
@@ -19,20 +12,21 @@ mod random;
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError, Term};
+use tantivy::query::{EmptyScorer, EnableScoring, Query as PhysicalQuery, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
 use self::combine::Combine;
 use self::decay::Falloff;
 use self::factor::Factor;
+use super::Planner;
 use super::clause::Clause;
-use super::{Planner, no_match};
 use crate::error::Reason;
-use crate::limits::MAX_SCORE_FUNCTIONS;
+use crate::limits::limit;
 use crate::pace::Pace;
 use crate::request::{Function, FunctionScore, ScoreFunction};
 use crate::run::Run;
 use crate::score::single;
+use crate::unexplained::unexplained;
 
 /// Values that are computed between two looks at the deadline.
 const VALUES_PER_CHECK: u32 = 1_024;
@@ -56,7 +50,7 @@ impl Formula for One {
 }
 
 /// A checked function.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct PlannedFunction {
     formula: Arc<dyn Formula>,
     weight: f64,
@@ -64,30 +58,21 @@ struct PlannedFunction {
 }
 
 impl Planner<'_> {
-    pub(super) fn function_score(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        scored: &FunctionScore,
-    ) -> Option<Clause> {
+    pub(super) fn function_score(&mut self, at: &str, scored: &FunctionScore) -> Option<Clause> {
         let count = scored.functions.len();
-        if count > MAX_SCORE_FUNCTIONS {
-            let advice = "leave functions out, or put some into a function_score inside this one";
-            let at = format!("{at}.functions");
-            self.limit(at, "MAX_SCORE_FUNCTIONS", MAX_SCORE_FUNCTIONS, count, advice);
-            return None;
-        }
+        let advice = "leave functions out, or put some into a function_score inside this one";
+        let functions_at = format!("{at}.functions");
+        self.wrong
+            .at_most(functions_at, limit!(MAX_SCORE_FUNCTIONS), count, advice)?;
         let min = self.score_end(at, "min_score", scored.min_score);
         let max = self.score_end(at, "max_score", scored.max_score);
         // The score that is computed is finite, and only that is multiplied by the weights around.
-        let query = self.within(1.0, |inside| {
-            inside.clause(&scored.query, scope, &format!("{at}.query"))
-        });
+        let query = self.within(1.0, |inside| inside.clause(&scored.query, &format!("{at}.query")));
         let functions: Vec<Option<PlannedFunction>> = scored
             .functions
             .iter()
             .enumerate()
-            .map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), scope, function))
+            .map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), function))
             .collect();
         let (min_score, max_score, query) = (min?, max?, query?);
         let functions: Vec<PlannedFunction> = functions.into_iter().collect::<Option<_>>()?;
@@ -114,19 +99,14 @@ impl Planner<'_> {
             Some(bound) if !(bound.is_finite() && bound >= 0.0) => {
                 let message = format!("{bound} is not a finite number from 0");
                 let advice = "scores are never negative: give a number from 0, or leave it out";
-                self.violate(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
-                None
+                self.wrong
+                    .refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
             }
             bound => Some(bound),
         }
     }
 
-    fn function(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        function: &ScoreFunction,
-    ) -> Option<PlannedFunction> {
+    fn function(&mut self, at: &str, function: &ScoreFunction) -> Option<PlannedFunction> {
         let weight = self.number_from_zero(at, "weight", function.weight);
         let weight = weight.filter(|weight| self.weights_fit(at, *weight));
         let formula: Option<Arc<dyn Formula>> = match &function.function {
@@ -138,10 +118,10 @@ impl Planner<'_> {
                 missing,
             } => {
                 let at = format!("{at}.field_value_factor");
-                Factor::plan(self, &at, scope, field, *factor, *modifier, *missing)
+                Factor::plan(self, &at, field, *factor, *modifier, *missing)
                     .map(|factor| Arc::new(factor) as Arc<dyn Formula>)
             }
-            Function::Decay(decay) => Falloff::plan(self, &format!("{at}.decay"), scope, decay)
+            Function::Decay(decay) => Falloff::plan(self, &format!("{at}.decay"), decay)
                 .map(|falloff| Arc::new(falloff) as Arc<dyn Formula>),
             Function::Random { seed } => Some(Arc::new(random::Random {
                 seed: *seed,
@@ -150,9 +130,7 @@ impl Planner<'_> {
         };
         let filter = match &function.filter {
             Some(filter) => self
-                .within(1.0, |inside| {
-                    inside.clause(filter, scope, &format!("{at}.filter"))
-                })
+                .within(1.0, |inside| inside.clause(filter, &format!("{at}.filter")))
                 .map(|clause| Some(Arc::from(clause.query))),
             None => Some(None),
         };
@@ -170,26 +148,19 @@ impl Planner<'_> {
         }
         let message = format!("{number} is not a finite number from 0");
         let advice = "give a number from 0, or leave it out";
-        self.violate(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
-        None
+        self.wrong
+            .refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
     }
 }
 
 /// The documents of `query` with computed scores.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct FunctionScoreQuery {
     query: Arc<dyn PhysicalQuery>,
     functions: Vec<PlannedFunction>,
     combine: Combine,
     min_score: Option<f64>,
     run: Arc<Run>,
-}
-
-impl fmt::Debug for FunctionScoreQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let formulas: Vec<_> = self.functions.iter().map(|function| &function.formula).collect();
-        write!(out, "FunctionScore({formulas:?}, {:?})", self.query)
-    }
 }
 
 impl PhysicalQuery for FunctionScoreQuery {
@@ -221,10 +192,6 @@ impl PhysicalQuery for FunctionScoreQuery {
             min_score: self.min_score,
             run: Arc::clone(&self.run),
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.query.query_terms(visitor);
     }
 }
 
@@ -288,13 +255,7 @@ impl Weight for FunctionScoreWeight {
         Ok((found, Box::new(scorer)))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("function score", scorer.score()))
-    }
+    unexplained!();
 }
 
 /// A function on one segment.

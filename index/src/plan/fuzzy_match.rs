@@ -12,7 +12,7 @@ use super::text::Combine;
 use super::union::{Together, UnionQuery};
 use crate::analyze::{Phase, analyze};
 use crate::error::Reason;
-use crate::limits::{MAX_FUZZY_EDITS, MAX_FUZZY_WORDS};
+use crate::limits::{MAX_FUZZY_EDITS, limit};
 use crate::request::{Fuzziness, Operator};
 use crate::schema::FieldKind;
 
@@ -30,7 +30,6 @@ impl Planner<'_> {
     pub(super) fn match_fuzzy(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         combine: &Combine,
@@ -39,7 +38,7 @@ impl Planner<'_> {
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
         let minimum = self.match_minimum(at, combine);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let edits = self.fuzzy_edits(at, fuzzy.fuzziness);
         let (weight, minimum, field, (), ()) = (weighed?, minimum?, field?, fits?, edits?);
@@ -51,16 +50,12 @@ impl Planner<'_> {
                 .collect(),
             _ => vec![text.to_owned()],
         };
-        if words.len() > MAX_FUZZY_WORDS {
-            self.limit(
-                format!("{at}.text"),
-                "MAX_FUZZY_WORDS",
-                MAX_FUZZY_WORDS,
-                words.len(),
-                "shorten the text, or match it without fuzziness",
-            );
-            return None;
-        }
+        self.wrong.at_most(
+            format!("{at}.text"),
+            limit!(MAX_FUZZY_WORDS),
+            words.len(),
+            "shorten the text, or match it without fuzziness",
+        )?;
         let mut clauses: Vec<Box<dyn Query>> = words
             .into_iter()
             .map(|word| -> Box<dyn Query> {
@@ -106,8 +101,8 @@ impl Planner<'_> {
             Fuzziness::Edits(edits) if edits > MAX_FUZZY_EDITS => {
                 let message = format!("{edits} edits are more than {MAX_FUZZY_EDITS}");
                 let advice = "allow at most 2 edits, or search a TEXT sub-field with the fuzzy analyzer";
-                self.violate(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice);
-                None
+                self.wrong
+                    .refuse(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice)
             }
             Fuzziness::Edits(_) | Fuzziness::Auto => Some(()),
         }

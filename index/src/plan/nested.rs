@@ -37,10 +37,10 @@ pub(super) struct Asked<'a> {
 }
 
 impl Planner<'_> {
-    pub(super) fn nested(&mut self, at: &str, scope: Option<&str>, asked: &Asked<'_>) -> Option<Clause> {
+    pub(super) fn nested(&mut self, at: &str, asked: &Asked<'_>) -> Option<Clause> {
         let Asked { path, score_mode, .. } = *asked;
         let weighed = self.weight(at, asked.weight);
-        self.nested_path(at, scope, path)?;
+        self.nested_path(at, path)?;
         let (nth, outer) = (self.nested.len(), self.inside);
         self.nested.push(NestedClause {
             at: at.to_owned(),
@@ -50,12 +50,13 @@ impl Planner<'_> {
             inner_hits: asked.inner_hits.cloned(),
         });
         self.inside = Some(nth);
+        let around = self.scope.replace(path.to_owned());
         let child = self.weighing(weighed, |inside| {
-            inside.clause(asked.query, Some(path), &format!("{at}.query"))
+            inside.clause(asked.query, &format!("{at}.query"))
         });
-        self.inside = outer;
+        (self.inside, self.scope) = (outer, around);
         let child = child?;
-        let (weight, parent_kind) = (weighed?, self.layout.kind_term(scope)?);
+        let (weight, parent_kind) = (weighed?, self.layout.kind_term(self.scope.as_deref())?);
         let constant = match (score_mode, child.score) {
             (ScoreMode::None, _) => Some(0.0),
             (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, ClauseScore::Constant(score)) => Some(score),
@@ -88,41 +89,39 @@ impl Planner<'_> {
         let paths: Vec<String> = asked.map(|clause| format!("{}.inner_hits", clause.at)).collect();
         for path in paths {
             let message = "the objects that a filter matches are not shown with hits";
-            self.violate(path, Reason::OutsideNestedPath, message, "leave it out here");
+            self.wrong
+                .note(path, Reason::OutsideNestedPath, message, "leave it out here");
         }
         self.fine()
     }
 
     /// Checks that `path` is a NESTED field inside the scope, at any depth.
-    fn nested_path(&mut self, at: &str, scope: Option<&str>, path: &str) -> Option<()> {
+    fn nested_path(&mut self, at: &str, path: &str) -> Option<()> {
         let at = format!("{at}.path");
         let Some(field) = self.layout.schema.resolve(path) else {
             let message = format!("there is no field `{path}`");
-            self.violate(
+            return self.wrong.refuse(
                 at,
                 Reason::UnknownField,
                 message,
                 "use the full path of a NESTED field",
             );
-            return None;
         };
         if !matches!(field.kind, FieldKind::Nested(_)) {
             let message = format!("`{path}` is {}, not NESTED", field.kind.word());
-            self.violate(
+            return self.wrong.refuse(
                 at,
                 Reason::TypeMismatch,
                 message,
                 "query the field without a nested query",
             );
-            return None;
         }
-        let inside =
-            scope.is_none_or(|scope| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.')));
-        if !inside {
+        let scope = self.scope.as_deref();
+        let inside = |scope| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.'));
+        if !scope.is_none_or(inside) {
             let message = format!("`{path}` is not inside {}", super::owner(scope));
             let advice = "put this nested query beside the other, not into it";
-            self.violate(at, Reason::OutsideNestedPath, message, advice);
-            return None;
+            return self.wrong.refuse(at, Reason::OutsideNestedPath, message, advice);
         }
         Some(())
     }

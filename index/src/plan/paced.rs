@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use tantivy::query::{Explanation, Scorer, Weight};
+use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED};
 
 use crate::allowance::Grant;
 use crate::pace::Pace;
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
 /// Candidates between two looks at the deadline: each may have thousands of positions.
 const CANDIDATES_PER_CHECK: u32 = 64;
@@ -57,9 +58,7 @@ impl Weight for HeldWeight {
         self.inner.scorer_danger(reader, target, boost)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        self.inner.explain(reader, doc)
-    }
+    unexplained!();
 
     fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
         self.inner.count(reader)
@@ -95,9 +94,7 @@ impl Weight for PacedWeight {
         Ok((found, Box::new(scorer)))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        self.inner.explain(reader, doc)
-    }
+    unexplained!();
 }
 
 struct PacedScorer {

@@ -11,21 +11,22 @@ use crate::error::AllowanceExceeded;
 use std::sync::Arc;
 
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
 
+use super::Planner;
 use super::clause::Clause;
 use super::expansion::{Expansion, ExpansionQuery, expand};
 use super::glob::Form;
 use super::phrase_score::{FieldStatistics, SCALE};
 use super::scored_list::ScoreSums;
-use super::{Planner, no_match};
 use crate::allowance::Grant;
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
 use crate::schema::FieldKind;
+use crate::unexplained::unexplained;
 
 /// Places that are gathered before the terms are looked up at them; one document may have more.
 const PLACES_TOGETHER: usize = 1 << 20;
@@ -38,13 +39,12 @@ impl Planner<'_> {
     pub(super) fn match_phrase_prefix(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
@@ -173,13 +173,7 @@ impl Weight for PhrasePrefixWeight {
         Ok(sums.into_scorer()?)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("phrase with a prefix", scorer.score()))
-    }
+    unexplained!();
 }
 
 /// Where phrases of whole words stand.

@@ -1,6 +1,5 @@
 //! The library's exact phrases, with scores like those of words: without its factor k1 + 1, and by [`Statistics`].
 
-use std::fmt;
 use std::sync::Arc;
 
 use tantivy::postings::SegmentPostings;
@@ -16,7 +15,7 @@ use crate::statistics::{Statistics, Texts};
 pub(super) const SCALE: Score = 1.0 / 2.2;
 
 /// The documents with a phrase.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct ScoredPhraseQuery {
     field: Field,
     phrase: PhraseQuery,
@@ -34,12 +33,6 @@ impl ScoredPhraseQuery {
     }
 }
 
-impl fmt::Debug for ScoredPhraseQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.phrase.fmt(out)
-    }
-}
-
 impl Query for ScoredPhraseQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let weight = match scoring {
@@ -53,10 +46,6 @@ impl Query for ScoredPhraseQuery {
         let held = self.phrase.phrase_terms().len() * size_of::<SegmentPostings>();
         let held = self.run.allowance().take(held)?;
         Ok(Box::new(PacedWeight::new(weight, &self.run, held)))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.phrase.query_terms(visitor);
     }
 }
 

@@ -9,7 +9,7 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::Planner;
 use super::clause::Clause;
-use super::dictionary_walk::{Matcher, WalkQuery};
+use super::dictionary_walk::Matcher;
 use super::keyword_range::KeywordRange;
 use super::number::{self, Number};
 use super::selection::{self, Opened, Select};
@@ -22,16 +22,16 @@ impl Planner<'_> {
     pub(super) fn range(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         lower: &Bound<QueryValue>,
         upper: &Bound<QueryValue>,
     ) -> Option<Clause> {
-        let field = self.field(at, scope, field)?;
+        let field = self.field(at, field)?;
         if (lower, upper) == (&Bound::Unbounded, &Bound::Unbounded) {
             let advice = "give a lower or an upper bound, or use exists";
-            self.violate(at.to_owned(), Reason::Missing, "the range has no bound", advice);
-            return None;
+            return self
+                .wrong
+                .refuse(at, Reason::Missing, "the range has no bound", advice);
         }
         let lower_at = format!(
             "{at}.{}",
@@ -126,8 +126,9 @@ impl Planner<'_> {
         };
         if compare(from, to) == Ordering::Greater {
             let message = "the lower bound is above the upper bound";
-            self.violate(at.to_owned(), Reason::OutOfRange, message, "exchange the bounds");
-            return None;
+            return self
+                .wrong
+                .refuse(at, Reason::OutOfRange, message, "exchange the bounds");
         }
         Some(())
     }
@@ -160,8 +161,7 @@ impl Planner<'_> {
             let select = KeywordRange::new(single, &field.path, lower, upper, self.run);
             return Some(Clause::selecting(Arc::new(select), 1.0));
         }
-        let walk = WalkQuery::new(single, (lower, upper), Matcher::All, self.run);
-        Some(Clause::constant(Box::new(walk), 1.0))
+        Some(self.walk(single, (lower, upper), Matcher::All, 1.0))
     }
 }
 

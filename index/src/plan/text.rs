@@ -19,7 +19,7 @@ use super::union::{Together, UnionQuery};
 use super::words::WordsQuery;
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
 use crate::error::Reason;
-use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
+use crate::limits::limit;
 use crate::request::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
 
@@ -37,7 +37,6 @@ impl<'a> Planner<'a> {
     pub(super) fn match_text(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         combine: Combine,
@@ -45,7 +44,7 @@ impl<'a> Planner<'a> {
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
         let minimum = self.match_minimum(at, &combine);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
         let single = self.single(field)?;
@@ -76,26 +75,17 @@ impl<'a> Planner<'a> {
     pub(super) fn match_phrase(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         slop: u32,
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
-        if slop > MAX_SLOP {
-            let advice = "use match with the operator AND to find tokens anywhere";
-            self.limit(
-                format!("{at}.slop"),
-                "MAX_SLOP",
-                MAX_SLOP as usize,
-                slop as usize,
-                advice,
-            );
-            return None;
-        }
+        let advice = "use match with the operator AND to find tokens anywhere";
+        self.wrong
+            .at_most(format!("{at}.slop"), limit!(MAX_SLOP), slop as usize, advice)?;
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
@@ -186,13 +176,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(super) fn text_field(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        field: &str,
-    ) -> Option<&'a ResolvedField> {
-        let field = self.field(at, scope, field)?;
+    pub(super) fn text_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
+        let field = self.field(at, field)?;
         if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
             return Some(field);
         }
@@ -203,39 +188,22 @@ impl<'a> Planner<'a> {
     pub(super) fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
         let at = format!("{at}.text");
         if text.is_empty() {
-            self.violate(
+            return self.wrong.refuse(
                 at,
                 Reason::Missing,
                 "the text is empty",
                 "give a text, or use exists",
             );
-            return None;
         }
-        if text.len() > MAX_MATCH_TEXT_BYTES {
-            self.limit(
-                at,
-                "MAX_MATCH_TEXT_BYTES",
-                MAX_MATCH_TEXT_BYTES,
-                text.len(),
-                "shorten the text",
-            );
-            return None;
-        }
+        self.wrong
+            .at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")?;
         Some(())
     }
 
     pub(super) fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
-        if tokens > MAX_MATCH_TOKENS {
-            let advice = "shorten the text";
-            self.limit(
-                format!("{at}.text"),
-                "MAX_MATCH_TOKENS",
-                MAX_MATCH_TOKENS,
-                tokens,
-                advice,
-            );
-            return None;
-        }
+        let advice = "shorten the text";
+        self.wrong
+            .at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)?;
         Some(())
     }
 
@@ -246,23 +214,21 @@ impl<'a> Planner<'a> {
             (Operator::Or, Some(1..)) => combine.minimum.map(|minimum| minimum as usize),
             (Operator::Or, Some(0)) => {
                 let message = "a match without a matching token is none";
-                self.violate(
+                self.wrong.refuse(
                     at,
                     Reason::OutOfRange,
                     message,
                     "give at least 1, or leave it out",
-                );
-                None
+                )
             }
             (Operator::And, Some(_)) => {
                 let message = "with the operator AND every token has to match";
-                self.violate(
+                self.wrong.refuse(
                     at,
                     Reason::TypeMismatch,
                     message,
                     "leave it out, or use the operator OR",
-                );
-                None
+                )
             }
         }
     }

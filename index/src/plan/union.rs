@@ -9,17 +9,16 @@ mod tally;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
+use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::clause::{Clause, ClauseScore};
-use super::no_match;
 use super::selection::{Opened, Select};
 use crate::run::Run;
 use crate::score::single;
+use crate::unexplained::unexplained;
 use tally::{Part, Scoring, Tally};
 
 /// What the scores of the matching clauses make.
@@ -41,7 +40,7 @@ impl Together {
 }
 
 /// The documents that `needed` of the clauses match.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct UnionQuery {
     clauses: Vec<UnionClause>,
     needed: usize,
@@ -50,7 +49,7 @@ pub(super) struct UnionQuery {
 }
 
 /// One of the clauses.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct UnionClause {
     query: Arc<dyn Query>,
     /// The score of each document, if all have the same.
@@ -78,13 +77,6 @@ impl UnionQuery {
     }
 }
 
-impl fmt::Debug for UnionQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clauses: Vec<_> = self.clauses.iter().map(|clause| &clause.query).collect();
-        write!(out, "Union({} of {clauses:?}, {:?})", self.needed, self.together)
-    }
-}
-
 impl Query for UnionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         if self.needed == 1 && !scoring.is_scoring_enabled() {
@@ -106,12 +98,6 @@ impl Query for UnionQuery {
             together: scoring.is_scoring_enabled().then_some(self.together),
             run: Arc::clone(&self.run),
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.clauses
-            .iter()
-            .for_each(|clause| clause.query.query_terms(visitor));
     }
 }
 
@@ -212,13 +198,7 @@ impl Weight for UnionWeight {
         Ok(Box::new(scorer))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("some clauses", scorer.score()))
-    }
+    unexplained!();
 }
 
 /// Documents between two looks at the deadline.

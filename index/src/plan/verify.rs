@@ -4,12 +4,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
+use tantivy::query::{EmptyScorer, EnableScoring, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED};
 
-use super::no_match;
 use crate::pace::Pace;
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
 /// Checks between two looks at the deadline.
 const CHECKS_PER_LOOK: u32 = 1_024;
@@ -23,7 +23,7 @@ pub(super) trait Verify: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Documents that match `approximation` and pass `verify`.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct VerifyQuery {
     approximation: Arc<dyn Query>,
     verify: Arc<dyn Verify>,
@@ -40,12 +40,6 @@ impl VerifyQuery {
     }
 }
 
-impl fmt::Debug for VerifyQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Verify({:?}, {:?})", self.approximation, self.verify)
-    }
-}
-
 impl Query for VerifyQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let approximation = self.approximation.weight(scoring)?;
@@ -54,10 +48,6 @@ impl Query for VerifyQuery {
             verify: Arc::clone(&self.verify),
             run: Arc::clone(&self.run),
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.approximation.query_terms(visitor);
     }
 }
 
@@ -98,12 +88,7 @@ impl Weight for VerifyWeight {
         Ok((found, Box::new(scorer)))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        if !(self.verify.open(reader)?)(doc) {
-            return Err(no_match(doc));
-        }
-        self.approximation.explain(reader, doc)
-    }
+    unexplained!();
 }
 
 struct VerifyScorer {

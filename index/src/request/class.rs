@@ -5,7 +5,7 @@ use std::mem::discriminant;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Query, SearchRequest, Sort};
+use super::{SearchRequest, Sort};
 
 /// Queries that are looked at: more make no difference.
 const MAX_NODES: usize = 64;
@@ -49,38 +49,10 @@ impl SearchRequest {
     }
 }
 
-impl Query {
-    /// The field that it looks at, if it looks at one itself.
-    fn field(&self) -> Option<&str> {
-        match self {
-            Self::Term { field, .. }
-            | Self::Terms { field, .. }
-            | Self::Range { field, .. }
-            | Self::Prefix { field, .. }
-            | Self::Suffix { field, .. }
-            | Self::Wildcard { field, .. }
-            | Self::Exists { field }
-            | Self::Match { field, .. }
-            | Self::MatchFuzzy { field, .. }
-            | Self::MatchPhrase { field, .. }
-            | Self::MatchPhrasePrefix { field, .. }
-            | Self::Nested { path: field, .. }
-            | Self::GeoDistance { field, .. }
-            | Self::GeoBoundingBox { field, .. }
-            | Self::GeoPolygon { field, .. } => Some(field),
-            Self::MatchAll
-            | Self::Bool { .. }
-            | Self::ConstScore { .. }
-            | Self::FunctionScore(_)
-            | Self::DisMax { .. }
-            | Self::Weighted { .. } => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Query;
     use crate::request::TotalRequest;
 
     #[test]

@@ -46,28 +46,21 @@ impl QueryValue {
     }
 }
 
-impl From<&str> for QueryValue {
-    fn from(value: &str) -> Self {
-        Self::String(value.to_owned())
-    }
+macro_rules! from {
+    ($($type:ty => $variant:ident,)*) => {
+        $(impl From<$type> for QueryValue {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        })*
+    };
 }
 
-impl From<i64> for QueryValue {
-    fn from(value: i64) -> Self {
-        Self::Integer(value)
-    }
-}
-
-impl From<f64> for QueryValue {
-    fn from(value: f64) -> Self {
-        Self::Double(value)
-    }
-}
-
-impl From<bool> for QueryValue {
-    fn from(value: bool) -> Self {
-        Self::Boolean(value)
-    }
+from! {
+    &str => String,
+    i64 => Integer,
+    f64 => Double,
+    bool => Boolean,
 }
 
 /// How the tokens of a `match` combine.
@@ -323,6 +316,59 @@ pub enum Query {
 }
 
 impl Query {
+    /// What it is called in requests.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::MatchAll => "match_all",
+            Self::Term { .. } => "term",
+            Self::Terms { .. } => "terms",
+            Self::Range { .. } => "range",
+            Self::Prefix { .. } => "prefix",
+            Self::Suffix { .. } => "suffix",
+            Self::Wildcard { .. } => "wildcard",
+            Self::Exists { .. } => "exists",
+            Self::Match { .. } | Self::MatchFuzzy { .. } => "match",
+            Self::MatchPhrase { .. } => "match_phrase",
+            Self::MatchPhrasePrefix { .. } => "match_phrase_prefix",
+            Self::Bool { .. } => "bool",
+            Self::Nested { .. } => "nested",
+            Self::GeoDistance { .. } => "geo_distance",
+            Self::GeoBoundingBox { .. } => "geo_bounding_box",
+            Self::GeoPolygon { .. } => "geo_polygon",
+            Self::ConstScore { .. } => "const_score",
+            Self::FunctionScore(_) => "function_score",
+            Self::DisMax { .. } => "dis_max",
+            Self::Weighted { .. } => "weighted",
+        }
+    }
+
+    /// The field that it looks at, if it looks at one itself.
+    pub(crate) fn field(&self) -> Option<&str> {
+        match self {
+            Self::Term { field, .. }
+            | Self::Terms { field, .. }
+            | Self::Range { field, .. }
+            | Self::Prefix { field, .. }
+            | Self::Suffix { field, .. }
+            | Self::Wildcard { field, .. }
+            | Self::Exists { field }
+            | Self::Match { field, .. }
+            | Self::MatchFuzzy { field, .. }
+            | Self::MatchPhrase { field, .. }
+            | Self::MatchPhrasePrefix { field, .. }
+            | Self::Nested { path: field, .. }
+            | Self::GeoDistance { field, .. }
+            | Self::GeoBoundingBox { field, .. }
+            | Self::GeoPolygon { field, .. } => Some(field),
+            Self::MatchAll
+            | Self::Bool { .. }
+            | Self::ConstScore { .. }
+            | Self::FunctionScore(_)
+            | Self::DisMax { .. }
+            | Self::Weighted { .. } => None,
+        }
+    }
+
     /// The queries directly inside of this one.
     pub(crate) fn clauses(&self) -> Vec<&Query> {
         match self {

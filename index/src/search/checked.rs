@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::collapse::Collapse;
-use crate::error::{Error, Reason, Violation, Violations};
+use crate::error::{Error, Violations};
 use crate::inner_hits;
 use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::{MAX_PAGE_SIZE, MAX_SKIP};
+use crate::limits::limit;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::request::SearchRequest;
@@ -48,35 +48,10 @@ pub(super) fn together<A, B>(one: Result<A, Error>, other: Result<B, Error>) -> 
 /// Checks the numbers of a request.
 pub(super) fn check_page(request: &SearchRequest) -> Result<(), Error> {
     let mut violations = Violations::default();
-    let sizes = [
-        (
-            "page_size",
-            request.page_size,
-            "MAX_PAGE_SIZE",
-            MAX_PAGE_SIZE,
-            "ask for a smaller page",
-        ),
-        ("skip", request.skip, "MAX_SKIP", MAX_SKIP, "follow page tokens"),
-    ];
-    for (path, actual, limit, max, advice) in sizes {
-        if actual > max {
-            violations.push(Violation {
-                path: path.to_owned(),
-                reason: Reason::LimitExceeded {
-                    limit,
-                    max: max as u64,
-                    actual: actual as u64,
-                },
-                message: format!("{actual} is above the limit {limit} of {max}"),
-                advice: advice.to_owned(),
-            });
-        }
-    }
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::InvalidQuery(violations))
-    }
+    let advice = "ask for a smaller page";
+    violations.at_most("page_size", limit!(MAX_PAGE_SIZE), request.page_size, advice);
+    violations.at_most("skip", limit!(MAX_SKIP), request.skip, "follow page tokens");
+    violations.or(())
 }
 
 /// The position of a page token in the order of its request.

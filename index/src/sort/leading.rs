@@ -11,7 +11,7 @@ use tantivy::columnar::Cardinality;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader};
 
 use super::column::{NumberKind, Pick};
-use super::order::{Absent, Key, Source};
+use super::order::{Absent, Key, Source, ValueKind};
 use super::rank::{self, Rank};
 use crate::columns::{Block, ColumnCache, NumberColumn};
 use crate::run::Run;
@@ -43,25 +43,20 @@ impl Leading {
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Self>> {
         let (column, is_ordinal) = match &key.source {
-            Source::Numbers {
+            Source::Values {
                 path,
-                kind: NumberKind::Long | NumberKind::Date | NumberKind::Double,
+                kind: ValueKind::Number(NumberKind::Long | NumberKind::Date | NumberKind::Double),
                 pick: Pick::Only,
                 nested: None,
             } => (columns.numbers(reader, path)?, false),
-            Source::Strings {
+            Source::Values {
+                kind: ValueKind::Keyword,
                 pick: Pick::Only,
                 nested: None,
                 ..
             }
             | Source::PrimaryKey => (ordinals.cloned(), true),
-            Source::Score
-            | Source::Numbers { .. }
-            | Source::Strings { .. }
-            | Source::Attribute { .. }
-            | Source::Distance { .. } => {
-                return Ok(None);
-            }
+            Source::Score | Source::Values { .. } | Source::Distance { .. } => return Ok(None),
         };
         Ok(Some(Self {
             nth,

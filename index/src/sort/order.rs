@@ -30,21 +30,9 @@ pub(super) struct NestedObjects {
 pub(super) enum Source {
     Score,
     PrimaryKey,
-    Numbers {
+    Values {
         path: String,
-        kind: NumberKind,
-        pick: Pick,
-        nested: Option<NestedObjects>,
-    },
-    Strings {
-        path: String,
-        pick: Pick,
-        nested: Option<NestedObjects>,
-    },
-    /// The values of an attribute, by their terms.
-    Attribute {
-        path: String,
-        name: String,
+        kind: ValueKind,
         pick: Pick,
         nested: Option<NestedObjects>,
     },
@@ -52,6 +40,15 @@ pub(super) enum Source {
         path: String,
         points: Vec<GeoPoint>,
     },
+}
+
+/// What the values of a field are.
+#[derive(Debug)]
+pub(super) enum ValueKind {
+    Number(NumberKind),
+    Keyword,
+    /// Those of the attribute of this name, by their terms.
+    Attribute(String),
 }
 
 /// Where documents without a value go.
@@ -106,14 +103,24 @@ impl Key {
         match (&self.source, standing) {
             (Source::Score | Source::PrimaryKey, Standing::Missing) => false,
             (_, Standing::Missing) => !matches!(self.absent, Absent::As(_)),
-            (Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. }, Standing::Bytes(_)) => {
-                true
-            }
-            (Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. }, Standing::Number(_)) => {
-                false
-            }
-            (_, Standing::Number(_)) => true,
-            (_, Standing::Bytes(_)) => false,
+            (_, Standing::Number(_)) => self.is_number(),
+            (_, Standing::Bytes(_)) => !self.is_number(),
+        }
+    }
+
+    fn is_number(&self) -> bool {
+        match &self.source {
+            Source::Score | Source::Distance { .. } => true,
+            Source::PrimaryKey => false,
+            Source::Values { kind, .. } => matches!(kind, ValueKind::Number(_)),
+        }
+    }
+
+    /// The objects that it looks at, if they are nested.
+    pub(super) fn nested(&self) -> Option<&NestedObjects> {
+        match &self.source {
+            Source::Values { nested, .. } => nested.as_ref(),
+            Source::Score | Source::PrimaryKey | Source::Distance { .. } => None,
         }
     }
 
@@ -121,20 +128,27 @@ impl Key {
         match (standing, &self.source) {
             (Standing::Missing, _) => SortValue::Missing,
             (Standing::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
-            (Standing::Bytes(term), Source::Attribute { .. }) => {
-                attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing)
-            }
+            (
+                Standing::Bytes(term),
+                Source::Values {
+                    kind: ValueKind::Attribute(_),
+                    ..
+                },
+            ) => attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing),
             (Standing::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
-            (Standing::Number(number), Source::Numbers { kind, pick, .. })
-                if !matches!(pick, Pick::Mean | Pick::Sum) =>
-            {
-                match kind {
-                    NumberKind::Long => SortValue::Long(i64::from_u64(*number)),
-                    NumberKind::Date => SortValue::Date(i64::from_u64(*number)),
-                    NumberKind::Boolean => SortValue::Boolean(*number != 0),
-                    NumberKind::Double => SortValue::Double(f64::from_u64(*number)),
-                }
-            }
+            (
+                Standing::Number(number),
+                Source::Values {
+                    kind: ValueKind::Number(kind),
+                    pick: Pick::Only | Pick::Lowest | Pick::Highest,
+                    ..
+                },
+            ) => match kind {
+                NumberKind::Long => SortValue::Long(i64::from_u64(*number)),
+                NumberKind::Date => SortValue::Date(i64::from_u64(*number)),
+                NumberKind::Boolean => SortValue::Boolean(*number != 0),
+                NumberKind::Double => SortValue::Double(f64::from_u64(*number)),
+            },
             (Standing::Number(number), _) => SortValue::Double(f64::from_u64(*number)),
         }
     }
@@ -225,11 +239,7 @@ impl Order {
 
     /// How many keys, from the first on, compare numbers: what behind them decides may have to be read from a dictionary.
     pub(super) fn numbers(&self) -> usize {
-        let is_number = |key: &&Key| match key.source {
-            Source::Score | Source::Numbers { .. } | Source::Distance { .. } => true,
-            Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. } => false,
-        };
-        self.keys.iter().take_while(is_number).count()
+        self.keys.iter().take_while(|key| key.is_number()).count()
     }
 
     /// Whether the best scores come first.

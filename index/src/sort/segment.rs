@@ -11,12 +11,12 @@ use tantivy::columnar::TermOrdHit;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, SegmentReader};
 
-use super::column::{self, Nothing, Scores, Values};
+use super::column::{self, Nothing, Pick, Scores, Values};
 use super::distance::{Distances, Targets};
 use super::leading::Leading;
 use super::nearest::Nearest;
 use super::objects::Objects;
-use super::order::{Absent, Key, NestedObjects, Order, Source};
+use super::order::{Absent, Key, Order, Source, ValueKind};
 use super::rank::{self, Rank};
 use super::standing::{Standing, Standings};
 use crate::attribute;
@@ -55,28 +55,10 @@ impl<'a> PreparedOrder<'a> {
         run: &'a Run,
         searcher: &tantivy::Searcher,
     ) -> tantivy::Result<Self> {
-        let filters = order.keys.iter().map(|key| match &key.source {
-            Source::Numbers {
-                nested: Some(NestedObjects {
-                    filter: Some(filter), ..
-                }),
-                ..
-            }
-            | Source::Strings {
-                nested: Some(NestedObjects {
-                    filter: Some(filter), ..
-                }),
-                ..
-            }
-            | Source::Attribute {
-                nested: Some(NestedObjects {
-                    filter: Some(filter), ..
-                }),
-                ..
-            } => filter
-                .weight(EnableScoring::disabled_from_searcher(searcher))
-                .map(Some),
-            _ => Ok(None),
+        let filters = order.keys.iter().map(|key| {
+            let filter = key.nested().and_then(|nested| nested.filter.as_ref());
+            let unscored = EnableScoring::disabled_from_searcher(searcher);
+            filter.map(|filter| filter.weight(unscored)).transpose()
         });
         Ok(Self {
             order,
@@ -151,9 +133,13 @@ impl<'a> PreparedOrder<'a> {
         let Some((nth, key)) = leading.and_then(|nth| Some((nth, self.order.keys.get(nth)?))) else {
             return Ok(());
         };
-        if !matches!(key.source, Source::Numbers { .. }) {
+        let Source::Values {
+            kind: ValueKind::Number(_),
+            ..
+        } = &key.source
+        else {
             return Ok(());
-        }
+        };
         let missing = Rank::missing(key.absent == Absent::First);
         let edges = readers.iter().map(|reader| {
             let leading = Leading::open(nth, key, None, missing, self.columns, reader)?;
@@ -168,10 +154,8 @@ impl<'a> PreparedOrder<'a> {
     pub(crate) fn documents_per_check(&self) -> u32 {
         let work = |key: &Key| match &key.source {
             Source::Score | Source::PrimaryKey => 0,
-            Source::Numbers { nested: None, .. }
-            | Source::Strings { nested: None, .. }
-            | Source::Attribute { nested: None, .. } => 1,
-            Source::Numbers { .. } | Source::Strings { .. } | Source::Attribute { .. } => WORK_OF_OBJECTS,
+            Source::Values { nested: None, .. } => 1,
+            Source::Values { nested: Some(_), .. } => WORK_OF_OBJECTS,
             Source::Distance { points, .. } => points.len(),
         };
         let work = self.order.keys.iter().map(work).sum::<usize>().max(1);
@@ -191,44 +175,32 @@ impl<'a> PreparedOrder<'a> {
                 Some(here) => Box::new(Distances::new(here, Targets::new(points))),
                 None => Box::new(Nothing),
             },
-            Source::Numbers {
+            Source::Values {
                 path,
-                kind,
+                kind: ValueKind::Number(kind),
                 pick,
-                nested,
-            } => {
-                let objects = self.objects(nested.as_ref(), filter, reader)?;
-                match objects {
-                    None if *pick == column::Pick::Only => match self.columns.numbers(reader, path)? {
-                        Some(numbers) => column::only(numbers.column.clone()),
-                        None => Box::new(Nothing),
-                    },
-                    objects => column::open_numbers(reader, path, *kind, *pick, objects)?,
+                ..
+            } => match self.columns.numbers(reader, path)? {
+                Some(numbers) => {
+                    let objects = self.objects(key, filter, reader)?;
+                    column::numbers(numbers.column.clone(), *kind, *pick, objects)
                 }
-            }
-            Source::Strings { path, pick, nested } => {
-                let objects = self.objects(nested.as_ref(), filter, reader)?;
-                strings = self.columns.strings(reader, path)?;
-                match &strings {
-                    Some(strings) => column::ordinals(strings.column.ords().clone(), *pick, objects),
-                    None => Box::new(Nothing),
-                }
-            }
-            Source::Attribute {
-                path,
-                name,
-                pick,
-                nested,
-            } => {
-                let objects = self.objects(nested.as_ref(), filter, reader)?;
+                None => Box::new(Nothing),
+            },
+            Source::Values { path, kind, pick, .. } => {
                 strings = self.columns.strings(reader, path)?;
                 match &strings {
                     Some(strings) => {
-                        let (from, to) = (attribute::first(name), attribute::behind(name));
-                        let dictionary = strings.column.dictionary();
-                        let bounds = (Bound::Included(from), Bound::Excluded(to));
-                        let among = dictionary.term_bounds_to_ord(bounds.0, bounds.1)?;
-                        column::ordinals_among(strings.column.ords().clone(), among, *pick, objects)
+                        let among = match kind {
+                            ValueKind::Attribute(name) => {
+                                let from = Bound::Included(attribute::first(name));
+                                let to = Bound::Excluded(attribute::behind(name));
+                                Some(strings.column.dictionary().term_bounds_to_ord(from, to)?)
+                            }
+                            ValueKind::Number(_) | ValueKind::Keyword => None,
+                        };
+                        let objects = self.objects(key, filter, reader)?;
+                        column::ordinals(strings.column.ords().clone(), among, *pick, objects)
                     }
                     None => Box::new(Nothing),
                 }
@@ -236,9 +208,7 @@ impl<'a> PreparedOrder<'a> {
             Source::PrimaryKey => {
                 strings = self.columns.strings(reader, &self.layout.key_path)?;
                 match &strings {
-                    Some(strings) => {
-                        column::ordinals(strings.column.ords().clone(), column::Pick::Only, None)
-                    }
+                    Some(strings) => column::ordinals(strings.column.ords().clone(), None, Pick::Only, None),
                     None => Box::new(Nothing),
                 }
             }
@@ -258,11 +228,13 @@ impl<'a> PreparedOrder<'a> {
 
     fn objects(
         &self,
-        nested: Option<&NestedObjects>,
+        key: &Key,
         filter: Option<&dyn Weight>,
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Objects>> {
-        let Some(nested) = nested else { return Ok(None) };
+        let Some(nested) = key.nested() else {
+            return Ok(None);
+        };
         let kinds = self
             .layout
             .root_kind()
@@ -389,15 +361,7 @@ pub(crate) struct SegmentOrder<'a> {
 impl SegmentOrder<'_> {
     /// Whether documents may be gone through more than once: nested objects are walked only forward.
     pub(super) fn revisits(&self) -> bool {
-        let nested = |key: &SegmentKey<'_>| {
-            matches!(
-                key.key.source,
-                Source::Numbers { nested: Some(_), .. }
-                    | Source::Strings { nested: Some(_), .. }
-                    | Source::Attribute { nested: Some(_), .. }
-            )
-        };
-        !self.keys.iter().any(nested)
+        self.keys.iter().all(|key| key.key.nested().is_none())
     }
 
     /// Which key decides most comparisons.

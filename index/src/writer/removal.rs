@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Score, SegmentReader};
 
 use crate::allowance::Allowance;
 use crate::held::Held;
-use crate::plan::{Gathered, no_match};
+use crate::plan::Gathered;
+use crate::unexplained::unexplained;
 
 /// Bytes that a removal takes beside its key: itself, its counts, and its place in the library's queue.
 const REMOVAL_BYTES: usize = 128;
@@ -70,9 +71,7 @@ impl Weight for Removal {
         Ok(gathered.into_scorer(boost)?)
     }
 
-    fn explain(&self, _: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        Err(no_match(doc))
-    }
+    unexplained!();
 
     fn for_each_no_score(
         &self,

@@ -10,7 +10,7 @@ use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
 use crate::error::{Error, Reason};
-use crate::limits::{MAX_CELL_GROUPS, MAX_HISTOGRAM_GROUPS, MAX_RANGES, MAX_TERMS_GROUPS};
+use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
 use crate::request::{Aggregation, Query, QueryValue, ValueRange};
 
@@ -31,7 +31,7 @@ impl Check<'_> {
                 missing,
                 ..
             } => {
-                let fits = self.size(*size, "MAX_TERMS_GROUPS", MAX_TERMS_GROUPS, at);
+                let fits = self.size(*size, limit!(MAX_TERMS_GROUPS), at);
                 let field = self.field(field, Wanted::Key, missing.as_ref(), at, level);
                 let ordered = self.order(order, inside, at);
                 let (field, scope) = field?;
@@ -50,7 +50,7 @@ impl Check<'_> {
                 size,
                 ..
             } => {
-                let fits = self.size(*size, "MAX_CELL_GROUPS", MAX_CELL_GROUPS, at);
+                let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
                 let (field, scope) = self.cells(field, *resolution, at, level)?;
                 fits?;
                 (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
@@ -156,8 +156,9 @@ impl Check<'_> {
         let Ok(resolution) = Resolution::try_from(resolution) else {
             let message = format!("{resolution} is no H3 resolution");
             let path = format!("{at}.resolution");
-            self.violate(path, Reason::OutOfRange, message, "use 0 to 15");
-            return None;
+            return self
+                .wrong
+                .refuse(path, Reason::OutOfRange, message, "use 0 to 15");
         };
         self.field(field, Wanted::Cell(resolution), None, at, level)
     }
@@ -167,13 +168,11 @@ impl Check<'_> {
         let path = format!("{at}.{part}");
         if count == 0 {
             let message = "there is none".to_owned();
-            self.violate(path, Reason::Missing, message, "give at least one");
-            return None;
+            return self
+                .wrong
+                .refuse(path, Reason::Missing, message, "give at least one");
         }
-        if count > MAX_RANGES {
-            self.limit(&path, "MAX_RANGES", MAX_RANGES, count);
-            return None;
-        }
+        self.at_most(&path, limit!(MAX_RANGES), count)?;
         Some(())
     }
 
@@ -193,7 +192,7 @@ impl Check<'_> {
 
     fn upside_down(&mut self, at: &str) {
         let message = "the lower end is above the upper one".to_owned();
-        self.violate(at.to_owned(), Reason::OutOfRange, message, "swap the ends");
+        self.wrong.note(at, Reason::OutOfRange, message, "swap the ends");
     }
 
     fn end(
@@ -207,7 +206,7 @@ impl Check<'_> {
         if end.is_none() {
             let message = format!("this is {}, which the field can't have", value.type_word());
             let advice = "give a finite value of the field's type";
-            self.violate(at.to_owned(), Reason::TypeMismatch, message, advice);
+            self.wrong.note(at, Reason::TypeMismatch, message, advice);
         }
         end.map(Some)
     }
@@ -223,7 +222,7 @@ impl Check<'_> {
             let planned = plan::plan_in_scope(self.layout, self.parents, self.run, filter, level.scope, &at);
             match planned {
                 Ok(planned) => return Some(planned),
-                Err(Error::InvalidQuery(violations)) => self.violations.append(violations),
+                Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),
                 Err(other) => drop(self.refused.get_or_insert(other)),
             }
             None
@@ -239,13 +238,12 @@ impl Check<'_> {
             let to = to.unwrap_or(f64::INFINITY);
             if !(from >= 0.0 && from.is_finite() && to >= 0.0) {
                 let message = "these are no distances".to_owned();
-                self.violate(
+                return self.wrong.refuse(
                     at,
                     Reason::OutOfRange,
                     message,
                     "give finite numbers of metres from 0",
                 );
-                return None;
             }
             if from > to {
                 self.upside_down(&at);
@@ -261,8 +259,9 @@ impl Check<'_> {
         if interval == 0 {
             let message = "is 0".to_owned();
             let path = format!("{at}.interval");
-            self.violate(path, Reason::OutOfRange, message, "give a width from 1");
-            return None;
+            return self
+                .wrong
+                .refuse(path, Reason::OutOfRange, message, "give a width from 1");
         }
         Some(())
     }
@@ -282,13 +281,15 @@ impl Check<'_> {
             fits = false;
             let message = format!("{interval} is no width");
             let path = format!("{at}.interval");
-            self.violate(path, Reason::OutOfRange, message, "give a positive finite number");
+            self.wrong
+                .note(path, Reason::OutOfRange, message, "give a positive finite number");
         }
         if !offset.is_finite() {
             fits = false;
             let message = format!("{offset} is no offset");
             let path = format!("{at}.offset");
-            self.violate(path, Reason::OutOfRange, message, "give a finite number");
+            self.wrong
+                .note(path, Reason::OutOfRange, message, "give a finite number");
         }
         let (field, scope) = placed.filter(|_| fits)?;
         let steps = match field.kind {

@@ -4,13 +4,12 @@ use super::field::Wanted;
 use super::{Check, Level};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
-use crate::aggregate::composite;
 use crate::aggregate::histogram::Steps;
 use crate::aggregate::node::{By, Composite, Shape, Source};
 use crate::error::{Error, Reason};
-use crate::limits::{MAX_SORTS, MAX_TERMS_GROUPS};
+use crate::limits::limit;
 use crate::page::{self, Origin};
-use crate::request::{CompositeSource, SourceKind, ValueRange};
+use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
 use crate::sort::Standing;
 
 impl Check<'_> {
@@ -25,20 +24,15 @@ impl Check<'_> {
         if level.number > 1 {
             let message = "a composite pages through all groups of a search".to_owned();
             let advice = "put it at the top, or use terms here";
-            self.violate(at.to_owned(), Reason::OutOfRange, message, advice);
-            return None;
+            return self.wrong.refuse(at, Reason::OutOfRange, message, advice);
         }
-        let fits = self.size(size, "MAX_TERMS_GROUPS", MAX_TERMS_GROUPS, at);
+        let fits = self.size(size, limit!(MAX_TERMS_GROUPS), at);
         let path = format!("{at}.sources");
         if sources.is_empty() {
             let message = "there is none".to_owned();
-            self.violate(path, Reason::Missing, message, "give 1 to 8");
-            return None;
+            return self.wrong.refuse(path, Reason::Missing, message, "give 1 to 8");
         }
-        if sources.len() > MAX_SORTS {
-            self.limit(&path, "MAX_SORTS", MAX_SORTS, sources.len());
-            return None;
-        }
+        self.at_most(&path, limit!(MAX_SORTS), sources.len())?;
         let mut scopes = Vec::with_capacity(sources.len());
         let read = sources.iter().enumerate().map(|(nth, source)| {
             let at = format!("{path}[{nth}]");
@@ -57,11 +51,12 @@ impl Check<'_> {
         if scopes.iter().any(|other| *other != scope) {
             let message = "the sources are fields of different objects".to_owned();
             let advice = "use fields of the document, or of one NESTED field";
-            self.violate(path, Reason::OutsideNestedPath, message, advice);
-            return None;
+            return self
+                .wrong
+                .refuse(path, Reason::OutsideNestedPath, message, advice);
         }
         let origin = Origin {
-            request: composite::fingerprint(self.query, at, sources),
+            request: fingerprint(format_args!("{:?}|{at}|{sources:?}", self.query)),
             design: self.design,
         };
         let after = match after {
@@ -109,13 +104,12 @@ impl Check<'_> {
         if missing.is_some() && source.include_missing {
             let message = "there is a value for missing ones, so none is missing".to_owned();
             let path = format!("{at}.include_missing");
-            self.violate(
+            return self.wrong.refuse(
                 path,
                 Reason::OutOfRange,
                 message,
                 "use one of missing and include_missing",
             );
-            return None;
         }
         let (at, open) = (format!("{at}.grouping"), ValueRange::default());
         match &source.kind {

@@ -30,7 +30,6 @@ impl Factor {
     pub(super) fn plan(
         planner: &mut Planner<'_>,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         factor: f64,
         modifier: Modifier,
@@ -40,7 +39,7 @@ impl Factor {
             let wrong = number.filter(|number| !number.is_finite());
             if let Some(number) = wrong {
                 let message = format!("{number} is not finite");
-                planner.violate(
+                planner.wrong.note(
                     format!("{at}.{name}"),
                     Reason::OutOfRange,
                     message,
@@ -49,7 +48,7 @@ impl Factor {
             }
             wrong.is_none()
         });
-        let field = planner.field(at, scope, field)?;
+        let field = planner.field(at, field)?;
         if !matches!(field.kind, FieldKind::Long | FieldKind::Double | FieldKind::Date) {
             let advice = "use a field that holds numbers, or a weight with a filter";
             planner.wrong_kind(at, field, "LONG, DOUBLE and DATE fields", advice);
