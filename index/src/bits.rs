@@ -6,7 +6,6 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINA
 use crate::allowance::{Allowance, Grant};
 use crate::limits::MAX_BLOCK_DOCUMENTS;
 
-/// A fixed-size bit set.
 #[derive(Debug)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -44,18 +43,15 @@ impl Bits {
         }
     }
 
-    /// Whether a document is in it.
     pub(crate) fn contains(&self, doc: DocId) -> bool {
         let word = self.words.get((doc >> 6) as usize);
         word.is_some_and(|word| word & (1 << (doc & 63)) != 0)
     }
 
-    /// Bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.words.as_slice())
     }
 
-    /// How many documents are in it.
     pub(crate) fn len(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }

@@ -8,7 +8,7 @@
 //! must not show a group whose head came before. Those groups, which are exactly the hits of the pages before, are
 //! gathered first, up to [`MAX_COLLAPSE_GROUPS`]; then the best of all others are kept as on the first page.
 
-mod heads;
+mod group_top_k;
 
 use std::collections::HashSet;
 use std::io;
@@ -21,15 +21,14 @@ use crate::count::Count;
 use crate::error::{AllowanceExceeded, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::{MAX_COLLAPSE_GROUPS, limit};
-use crate::profile::{Laps, Recorder};
+use crate::profile::{Recorder, Stopwatch};
 use crate::result::Access;
 use crate::run::Run;
 use crate::schema::FieldKind;
-use crate::sort::{PreparedOrder, Standing, Standings, Winner};
-use heads::{Heads, SegmentHeads};
+use crate::sort::{PreparedOrder, RawSortValue, RawSortValues, Winner};
+use group_top_k::{GroupTopK, SegmentGroupTopK};
 
 const COLLAPSING: &str = "collapsing";
-/// Strings that are looked up between two looks at the deadline.
 const STRINGS_PER_CHECK: usize = 128;
 
 /// The checked field of a collapse.
@@ -102,16 +101,15 @@ pub(crate) struct SegmentGroups {
 }
 
 impl SegmentGroups {
-    /// The group of a document.
     pub(crate) fn of(&self, doc: DocId) -> Local {
         self.column.as_ref()?.first(doc)
     }
 
     /// The groups as all segments know them.
-    pub(crate) fn values(&self, locals: &[Local], run: &Run) -> io::Result<Vec<Standings>> {
+    pub(crate) fn values(&self, locals: &[Local], run: &Run) -> io::Result<Vec<RawSortValues>> {
         let as_number = |local: &Local| {
-            let mut value = Standings::new(1, run.allowance())?;
-            value.push(local.map_or(Standing::Missing, Standing::Number));
+            let mut value = RawSortValues::new(1, run.allowance())?;
+            value.push(local.map_or(RawSortValue::Missing, RawSortValue::Number));
             Ok(value)
         };
         let mut values = locals
@@ -143,12 +141,12 @@ impl SegmentGroups {
     }
 
     /// The group here that another segment knows by its value; absent when no document of this segment is in it.
-    fn local(&self, value: &Standing) -> io::Result<Option<Local>> {
+    fn local(&self, value: &RawSortValue) -> io::Result<Option<Local>> {
         Ok(match (value, &self.strings) {
-            (Standing::Missing, _) => Some(None),
-            (Standing::Number(number), _) => Some(Some(*number)),
-            (Standing::Bytes(_), None) => None,
-            (Standing::Bytes(bytes), Some(strings)) => {
+            (RawSortValue::Missing, _) => Some(None),
+            (RawSortValue::Number(number), _) => Some(Some(*number)),
+            (RawSortValue::Bytes(_), None) => None,
+            (RawSortValue::Bytes(bytes), Some(strings)) => {
                 if strings.num_terms() == 0 {
                     return Ok(None);
                 }
@@ -189,7 +187,7 @@ impl Pass<'_> {
         &self,
         collapse: &Collapse,
         wanted: usize,
-        after: Option<&[Standing]>,
+        after: Option<&[RawSortValue]>,
         count: &mut Count,
     ) -> Result<Vec<Winner>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
@@ -198,13 +196,13 @@ impl Pass<'_> {
             Some(after) => self.passed(collapse, after)?,
             None => HashSet::new(),
         };
-        let mut heads = Heads::new(self.order, wanted);
+        let mut heads = GroupTopK::new(self.order, wanted);
         for reader in self.readers {
             self.run.check()?;
-            let mut laps = Laps::begin(self.recorder.is_some());
+            let mut stopwatch = Stopwatch::begin(self.recorder.is_some());
             let mut record = |access| {
                 if let Some(recorder) = self.recorder {
-                    recorder.segment(reader, access, laps.lap());
+                    recorder.segment(reader, access, stopwatch.lap());
                 }
             };
             let groups = collapse.open(reader).map_err(failed)?;
@@ -214,7 +212,7 @@ impl Pass<'_> {
                 if nth.is_multiple_of(STRINGS_PER_CHECK) {
                     self.run.check()?;
                 }
-                let value = value.first().unwrap_or(&Standing::Missing);
+                let value = value.first().unwrap_or(&RawSortValue::Missing);
                 local.extend(groups.local(value).map_err(unreadable)?);
             }
             let mut segment = heads.segment(order, &groups, after, local).map_err(unreadable)?;
@@ -236,7 +234,7 @@ impl Pass<'_> {
         clippy::mutable_key_type,
         reason = "only what they hold of the memory can change, which is no part of their value"
     )]
-    fn passed(&self, collapse: &Collapse, after: &[Standing]) -> Result<HashSet<Standings>, Error> {
+    fn passed(&self, collapse: &Collapse, after: &[RawSortValue]) -> Result<HashSet<RawSortValues>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
         let unreadable = |error| self.run.unreadable(error);
         let mut passed = HashSet::new();
@@ -269,7 +267,7 @@ impl Pass<'_> {
     }
 
     /// Offers every match of a segment, and counts them.
-    fn walk(&self, reader: &SegmentReader, segment: &mut SegmentHeads<'_>) -> tantivy::Result<u64> {
+    fn walk(&self, reader: &SegmentReader, segment: &mut SegmentGroupTopK<'_>) -> tantivy::Result<u64> {
         let mut visit = |docs: &[DocId], score: Score| {
             segment.offer_all(docs, score);
             Ok(())

@@ -5,10 +5,10 @@
 //! is made when it is first needed. Above [`MAX_COLUMN_CACHE_BYTES`] all of it is let go and made again.
 
 mod blocks;
-mod codes;
 mod dictionary;
-mod restarts;
+mod dictionary_restarts;
 mod strings;
+mod va_file;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,9 +24,9 @@ use tantivy::index::SegmentId;
 use tantivy::{DocId, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
-pub(crate) use codes::{CodeRange, Codes, Within};
+pub(crate) use va_file::{CodeRange, VaFile, Within};
 
-use restarts::Restarts;
+use dictionary_restarts::DictionaryRestarts;
 use strings::{Parts, Strings};
 
 use crate::execution::Execution;
@@ -111,7 +111,6 @@ impl ColumnCache {
         Arc::clone(self.segments.write().entry(id).or_default())
     }
 
-    /// Forgets segments that are gone.
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
         let lives = |id: &SegmentId| readers.iter().any(|reader| reader.segment_id() == *id);
         self.segments.write().retain(|id, _| lives(id));
@@ -125,7 +124,7 @@ pub(crate) struct NumberColumn {
     blocks: OnceLock<(Blocks, Held)>,
     /// Documents whose values were asked for one by one.
     asked: AtomicU64,
-    codes: OnceLock<Option<(Codes, Held)>>,
+    codes: OnceLock<Option<(VaFile, Held)>>,
     held: Arc<AtomicUsize>,
 }
 
@@ -149,7 +148,7 @@ impl NumberColumn {
 
     /// The codes of the column's values, once as many documents were asked for one by one as make reading the whole
     /// column worth while; `docs` more are.
-    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> tantivy::Result<Option<&Codes>> {
+    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> tantivy::Result<Option<&VaFile>> {
         if self.codes.get().is_none() {
             if self.max_doc < MIN_CODED_DOCS {
                 return Ok(None);
@@ -158,7 +157,7 @@ impl NumberColumn {
             if asked < u64::from(self.max_doc) * LOOKS_PER_CODE {
                 return Ok(None);
             }
-            let codes = Codes::new(&self.column, self.max_doc, run)?;
+            let codes = VaFile::new(&self.column, self.max_doc, run)?;
             let codes = codes.map(|codes| {
                 let held = Held::new(codes.bytes(), &self.held);
                 (codes, held)
@@ -225,14 +224,12 @@ fn each_value(column: &Column<u64>, rows: Range<u32>, mut take: impl FnMut(u32, 
     }
 }
 
-/// A column of strings.
 pub(crate) struct StringColumn {
     pub(crate) column: BytesColumn,
-    /// The ordinals of the strings.
     pub(crate) ordinals: Arc<NumberColumn>,
     /// All of them, part by part, if they are kept.
     kept: OnceLock<(Vec<Strings>, Held)>,
-    restarts: RwLock<(Restarts, Held)>,
+    restarts: RwLock<(DictionaryRestarts, Held)>,
     held: Arc<AtomicUsize>,
 }
 
@@ -249,7 +246,7 @@ impl StringColumn {
             column,
             ordinals,
             kept: OnceLock::new(),
-            restarts: RwLock::new((Restarts::default(), Held::new(0, held))),
+            restarts: RwLock::new((DictionaryRestarts::default(), Held::new(0, held))),
             held: Arc::clone(held),
         }
     }

@@ -41,7 +41,6 @@ impl Count {
         self.enough.saturating_sub(self.found)
     }
 
-    /// Adds matches of a segment.
     pub(crate) fn add(&mut self, matches: u64) {
         self.found = self.found.saturating_add(matches);
     }
@@ -51,7 +50,6 @@ impl Count {
         self.relation = Relation::AtLeast;
     }
 
-    /// The count, when one was asked for.
     pub(crate) fn total(&self) -> Option<Total> {
         self.asked.then_some(Total {
             value: self.found,

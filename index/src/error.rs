@@ -161,6 +161,18 @@ impl Error {
         }
     }
 
+    /// What `doing` something failed with on the disk.
+    pub(crate) fn io(doing: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io { doing, source }
+    }
+
+    pub(crate) fn corrupt(detail: impl Into<String>) -> Self {
+        Self::Corrupt {
+            detail: detail.into(),
+            source: None,
+        }
+    }
+
     /// A limit of the part of the request at `path`; other errors stay as they are.
     pub(crate) fn at(mut self, place: &str) -> Self {
         if let Self::LimitExceeded { path, .. } = &mut self {

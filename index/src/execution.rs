@@ -60,7 +60,6 @@ impl Execution {
         self.check().map_err(|error| self.give_up(error))
     }
 
-    /// The memory that all parts of the search may hold.
     pub(crate) fn allowance(&self) -> &Allowance {
         &self.allowance
     }

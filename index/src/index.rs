@@ -15,18 +15,16 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::analyze;
 use crate::checksum::Damage;
-use crate::columns::ColumnCache;
-use crate::cursor::Cursor;
+use crate::commit_payload::CommitPayload;
 use crate::directory::SoftDirectory;
 use crate::error::Error;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::VERIFIED_AT_OPEN_BYTES;
 use crate::merge::{MergeRoom, ReclaimingMergePolicy};
 use crate::merge_log::MergeFigures;
 use crate::misfit::{MisfitLog, MisfitReport};
+use crate::run::SegmentCaches;
 use crate::schema::{FieldKind, Schema};
-use crate::statistics::Statistics;
 
 /// The least memory that the search library's indexing thread works with.
 const MIN_WRITER_MEMORY_BYTES: usize = 15_000_000;
@@ -176,14 +174,11 @@ pub struct Index {
 pub(crate) struct Shared {
     pub(crate) physical: tantivy::Index,
     pub(crate) layout: Arc<Layout>,
-    pub(crate) parents: Arc<ParentCache>,
-    pub(crate) columns: Arc<ColumnCache>,
-    pub(crate) statistics: Arc<Statistics>,
+    pub(crate) caches: SegmentCaches,
     pub(crate) options: IndexOptions,
     pub(crate) opening: Opening,
     /// The fingerprint of its schema and label: what the values of its documents depend on beside the documents.
     pub(crate) design: u64,
-    /// Absent in memory.
     pub(crate) directory: Option<SoftDirectory>,
     pub(crate) damage: Damage,
     reader: IndexReader,
@@ -208,7 +203,6 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// One point in time.
 pub(crate) struct View {
     pub(crate) searcher: tantivy::Searcher,
     pub(crate) sequence: u64,
@@ -272,7 +266,7 @@ impl Index {
         let metas = physical
             .load_metas()
             .map_err(|error| folder::unreadable("the list of segments", error))?;
-        let cursor = Cursor::decode(metas.payload.as_deref())?;
+        let cursor = CommitPayload::decode(metas.payload.as_deref())?;
         let completeness = match (&metas.payload, &cursor.resume) {
             (None, _) => Completeness::Empty,
             (Some(_), Some(resume)) => Completeness::Partial {
@@ -293,9 +287,7 @@ impl Index {
             shared: Arc::new(Shared {
                 physical,
                 layout: Arc::new(layout),
-                parents: Arc::default(),
-                columns: Arc::default(),
-                statistics: Arc::default(),
+                caches: SegmentCaches::default(),
                 design,
                 options,
                 opening: Opening::next(),
@@ -370,7 +362,6 @@ impl Index {
     pub fn memory(&self) -> IndexMemory {
         let shared = &self.shared;
         let limit = shared.options.writer_memory();
-        let kept = shared.columns.bytes() + shared.statistics.bytes() + shared.parents.bytes();
         IndexMemory {
             documents: if shared.uncommitted.load(Ordering::Relaxed) {
                 limit as u64
@@ -379,7 +370,7 @@ impl Index {
             },
             removals: shared.removals.load(Ordering::Relaxed) as u64,
             writer_limit: limit as u64,
-            kept: kept as u64,
+            kept: shared.caches.bytes() as u64,
         }
     }
 
@@ -462,9 +453,7 @@ impl Shared {
             .reload()
             .map_err(|error| Error::engine("opening a commit for searches", error))?;
         let searcher = self.reader.searcher();
-        self.parents.retain(searcher.segment_readers());
-        self.columns.retain(searcher.segment_readers());
-        self.statistics.retain(searcher.segment_readers());
+        self.caches.retain(searcher.segment_readers());
         *self.view.write() = Arc::new(View { searcher, sequence });
         Ok(())
     }
@@ -472,10 +461,9 @@ impl Shared {
     /// Makes the last commit, which includes everything up to `sequence`, durable.
     pub(crate) fn checkpoint(&self, sequence: u64) -> Result<(), Error> {
         if let Some(directory) = &self.directory {
-            directory.checkpoint().map_err(|source| Error::Io {
-                doing: "making a checkpoint durable",
-                source,
-            })?;
+            directory
+                .checkpoint()
+                .map_err(Error::io("making a checkpoint durable"))?;
         }
         self.durable.store(sequence, Ordering::Release);
         Ok(())

@@ -47,12 +47,10 @@ impl ParentCache {
         Ok(parents)
     }
 
-    /// Bytes that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.0.lock().values().map(|parents| parents.bytes()).sum()
     }
 
-    /// Forgets segments that are gone.
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
         self.0
             .lock()

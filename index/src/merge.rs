@@ -55,7 +55,6 @@ impl fmt::Debug for MergeRoom {
     }
 }
 
-/// See the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct ReclaimingMergePolicy {
     pub(crate) segments_per_merge: usize,

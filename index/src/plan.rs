@@ -21,7 +21,6 @@ mod dis_max;
 mod doc_set;
 mod exclusion;
 mod exists;
-mod expansion;
 mod filtered;
 mod function_score;
 mod fuzzy_match;
@@ -29,6 +28,7 @@ pub(crate) mod glob;
 mod keyword_pattern;
 mod keyword_range;
 mod min_score;
+mod multi_term;
 mod nested;
 mod number;
 mod observed;
@@ -43,8 +43,8 @@ mod shape;
 mod sloppy_phrase;
 mod terms;
 mod text;
+mod two_phase;
 mod union;
-mod verify;
 mod words;
 
 use std::sync::Arc;
@@ -54,7 +54,6 @@ use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
 use tantivy::{Score, TantivyError};
 
 use crate::error::{Error, Reason, Violations};
-use crate::join::ParentCache;
 use crate::layout::{Handle, Layout};
 use crate::limits::{MAX_WEIGHT, limit};
 use crate::profile::Trace;
@@ -62,11 +61,11 @@ use crate::request::Query;
 use crate::run::Run;
 use crate::schema::ResolvedField;
 use clause::{Clause, ClauseScore};
-pub(crate) use min_score::Floor;
+pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
 use observed::Observer;
 
-pub(crate) use doc_set::Gathered;
+pub(crate) use doc_set::DocSetBuilder;
 
 /// A query, ready to run.
 pub(crate) struct Plan {
@@ -99,14 +98,8 @@ pub(crate) struct Plan {
 ///
 /// # Errors
 /// [`Error::InvalidQuery`] with every violation.
-pub(crate) fn plan(
-    layout: &Layout,
-    parents: &Arc<ParentCache>,
-    run: &Arc<Run>,
-    query: &Query,
-    path: &str,
-) -> Result<Plan, Error> {
-    let mut planner = Planner::new(layout, parents, run);
+pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<Plan, Error> {
+    let mut planner = Planner::new(layout, run);
     planner.trace = run.measured().then(Trace::default);
     let clause = planner.root(query, None, path)?;
     let (scores, constant_score) = match clause.score {
@@ -133,13 +126,12 @@ pub(crate) fn plan(
 /// As [`plan`].
 pub(crate) fn plan_in_scope(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     query: &Query,
     scope: Option<&str>,
     path: &str,
 ) -> Result<Box<dyn PhysicalQuery>, Error> {
-    let mut planner = Planner::new(layout, parents, run);
+    let mut planner = Planner::new(layout, run);
     let clause = planner.root(query, scope, path)?;
     planner.refuse_inner_hits()?;
     Ok(clause.query)
@@ -148,7 +140,6 @@ pub(crate) fn plan_in_scope(
 /// Walks a query tree. Its methods answer `None` when they found, and noted, something wrong.
 struct Planner<'a> {
     layout: &'a Layout,
-    parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
     wrong: Violations,
     /// The `nested` queries so far, one after those around it.
@@ -166,10 +157,9 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
+    fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
         Self {
             layout,
-            parents,
             run,
             wrong: Violations::default(),
             nested: Vec::new(),
@@ -450,8 +440,8 @@ fn owner(scope: Option<&str>) -> String {
 }
 
 /// Tells a scorer which scores are wanted from now on. It may pass over documents with others.
-pub(crate) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
-    words::raise_floor(scorer, floor)
+pub(crate) fn raise_min_score(scorer: &mut dyn Scorer, min_score: MinScore) -> tantivy::Result<()> {
+    words::raise_min_score(scorer, min_score)
 }
 
 #[cfg(test)]

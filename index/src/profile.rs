@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 pub(crate) use trace::{Cost, Recorder, Trace};
 
 /// Times the steps of a search, one after the other; does nothing when nobody asks.
-pub(crate) struct Laps(Option<Instant>);
+pub(crate) struct Stopwatch(Option<Instant>);
 
-impl Laps {
+impl Stopwatch {
     pub(crate) fn begin(measured: bool) -> Self {
         Self(measured.then(Instant::now))
     }

@@ -1,20 +1,43 @@
-//! What the parts of one search share while it runs: its limits, and what earlier searches have found out.
+//! The context of one search: its limits, and what earlier searches have found out of segments.
 
 use std::ops::Deref;
 use std::sync::Arc;
+
+use tantivy::SegmentReader;
 
 use crate::allowance::Allowance;
 use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
 use crate::execution::Execution;
+use crate::join::ParentCache;
 use crate::statistics::Statistics;
 
-/// The context of one search.
+/// What searches keep of segments for the next ones. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SegmentCaches {
+    columns: Arc<ColumnCache>,
+    statistics: Arc<Statistics>,
+    parents: Arc<ParentCache>,
+}
+
+impl SegmentCaches {
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.bytes() + self.statistics.bytes() + self.parents.bytes()
+    }
+
+    /// Forgets segments that are gone.
+    pub(crate) fn retain(&self, readers: &[SegmentReader]) {
+        self.columns.retain(readers);
+        self.statistics.retain(readers);
+        self.parents.retain(readers);
+    }
+}
+
+/// What the parts of one search share while it runs.
 #[derive(Debug)]
 pub(crate) struct Run {
     execution: Execution,
-    columns: Arc<ColumnCache>,
-    statistics: Arc<Statistics>,
+    caches: SegmentCaches,
 }
 
 impl Deref for Run {
@@ -29,42 +52,37 @@ impl Run {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
         Self {
             execution: Execution::new(cancellation),
-            columns: Arc::default(),
-            statistics: Arc::default(),
+            caches: SegmentCaches::default(),
         }
     }
 
-    /// The run with the memory of another.
+    /// The same with the memory of another.
     pub(crate) fn within(mut self, allowance: &Allowance) -> Self {
         self.execution.allowance = allowance.clone();
         self
     }
 
-    /// The run with the columns that earlier searches have opened.
-    pub(crate) fn with_columns(mut self, columns: Arc<ColumnCache>) -> Self {
-        self.columns = columns;
+    /// The same with what earlier searches keep.
+    pub(crate) fn with_caches(mut self, caches: SegmentCaches) -> Self {
+        self.caches = caches;
         self
     }
 
-    /// The columns of segments.
-    pub(crate) fn columns(&self) -> &ColumnCache {
-        &self.columns
-    }
-
-    /// The same run, measured or not.
+    /// The same, measured or not.
     pub(crate) fn measuring(mut self, measured: bool) -> Self {
         self.execution.measured = measured;
         self
     }
 
-    /// The run with what is known of the index's segments already.
-    pub(crate) fn knowing(mut self, statistics: Arc<Statistics>) -> Self {
-        self.statistics = statistics;
-        self
+    pub(crate) fn columns(&self) -> &ColumnCache {
+        &self.caches.columns
     }
 
-    /// What scores of texts depend on besides the document.
     pub(crate) fn statistics(&self) -> &Arc<Statistics> {
-        &self.statistics
+        &self.caches.statistics
+    }
+
+    pub(crate) fn parents(&self) -> &Arc<ParentCache> {
+        &self.caches.parents
     }
 }

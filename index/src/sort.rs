@@ -5,25 +5,25 @@
 //! order ends in the document's key, so no two documents are equal and pages don't depend on how segments lie. Scores do,
 //! in their last digit: they are sums of floats in the order of a segment's postings.
 
+mod block_max;
 mod check;
 mod column;
-mod contenders;
 mod distance;
 mod leading;
 mod nearest;
 mod objects;
 mod order;
-mod probe;
+mod per_group_top_k;
 pub(crate) mod rank;
+mod raw_value;
 mod segment;
-mod standing;
 mod top;
-mod tops;
+mod top_k;
 
+pub(crate) use block_max::Matches;
 pub(crate) use leading::Leading;
 pub(crate) use order::Order;
-pub(crate) use probe::Matches;
+pub(crate) use per_group_top_k::PerGroupTopK;
+pub(crate) use raw_value::{RawSortValue, RawSortValues};
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
-pub(crate) use standing::{Standing, Standings};
 pub(crate) use top::{SegmentTop, Top, Winner};
-pub(crate) use tops::GroupTops;

@@ -23,7 +23,6 @@ use super::keys::Keys;
 use super::node::{By, Grouping, Node, Shape, Size};
 use super::slots::Slots;
 use crate::bits::Bits;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS};
 use crate::request::{Figure, GroupOrder, GroupOrderBy};
@@ -122,7 +121,6 @@ impl Ranking {
     }
 }
 
-/// The values of a segment, with their counts so far.
 pub(super) struct SegmentValues<'a> {
     ranking: Ranking,
     keys: Keys<'a>,
@@ -233,7 +231,6 @@ struct Counted {
 }
 
 impl Candidates {
-    /// Adds a segment.
     pub(super) fn add(
         &mut self,
         segment: SegmentValues<'_>,
@@ -369,7 +366,6 @@ pub(super) struct SecondPass<'a> {
     pub(super) run: &'a Run,
     pub(super) budget: &'a mut super::budget::Budget,
     pub(super) layout: &'a Layout,
-    pub(super) parents: &'a ParentCache,
     pub(super) constant: tantivy::Score,
     pub(super) visited: u32,
 }
@@ -388,7 +384,6 @@ impl SecondPass<'_> {
         }
     }
 
-    /// Takes the documents of a segment.
     fn segment(
         &mut self,
         segment: &Counted,
@@ -401,7 +396,6 @@ impl SecondPass<'_> {
         let around = Around {
             reader: &segment.reader,
             layout: self.layout,
-            parents: self.parents,
             run: self.run,
             scope: node.scope.as_deref(),
             alone: false,

@@ -20,7 +20,6 @@ pub(super) struct Budget {
     exact: Held,
 }
 
-/// A part of it.
 struct Held {
     grant: Grant,
     bytes: usize,
@@ -68,7 +67,6 @@ impl Budget {
         self.held.release(bytes);
     }
 
-    /// The account of one aggregation.
     pub(super) fn of<'a>(&'a mut self, node: &'a Node, run: &'a Run) -> Account<'a> {
         Account {
             budget: self,
@@ -86,7 +84,6 @@ pub(super) struct Account<'a> {
 }
 
 impl Account<'_> {
-    /// Fails when the search has to stop.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         self.run.check_inside()
     }
@@ -97,7 +94,6 @@ impl Account<'_> {
         self.within(self.budget.segment_groups)
     }
 
-    /// Accounts for so many new groups.
     pub(super) fn groups(&mut self, groups: usize) -> tantivy::Result<()> {
         self.budget.groups = self.budget.groups.saturating_add(groups);
         self.within(self.budget.groups)

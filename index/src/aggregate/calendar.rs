@@ -29,7 +29,6 @@ impl Calendar {
         }
     }
 
-    /// When the interval of a time began.
     pub(super) fn begin(&self, time: i64) -> i64 {
         clamped(self.moved(time, 0))
     }

@@ -10,7 +10,6 @@ use super::column::Kind;
 use super::node::{FieldOf, Grouping, Node, Prepared, Shape};
 use super::quantiles::Percentage;
 use crate::error::{Error, Reason, Violations};
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{Limit, limit};
 use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy};
@@ -27,14 +26,12 @@ use field::Wanted;
 /// in filters.
 pub(crate) fn prepare(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     request: &SearchRequest,
     design: u64,
 ) -> Result<Prepared, Error> {
     let mut check = Check {
         layout,
-        parents,
         run,
         query: &request.query,
         design,
@@ -55,10 +52,8 @@ pub(crate) fn prepare(
 /// Gathers what is wrong. Its methods answer `None` when they noted something.
 struct Check<'a> {
     layout: &'a Layout,
-    parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
     query: &'a Query,
-    /// The fingerprint of the index's design.
     design: u64,
     wrong: Violations,
     /// The first error that is no violation.
@@ -68,7 +63,6 @@ struct Check<'a> {
 /// Where aggregations stand.
 #[derive(Clone, Copy)]
 struct Level<'s> {
-    /// 1 at the top.
     number: usize,
     /// The nested objects that they are given.
     scope: Option<&'s str>,
@@ -210,7 +204,7 @@ impl Check<'_> {
 
     fn top_hits(&mut self, size: usize, sort: &[Sort], at: &str) -> Option<Shape> {
         let fits = self.size(size, limit!(MAX_TOP_HITS), at);
-        let order = Order::new(self.layout, self.parents, self.run, sort);
+        let order = Order::new(self.layout, self.run, sort);
         let order = self.within(order, at)?;
         fits?;
         Some(Shape::TopHits {
@@ -266,9 +260,7 @@ impl Check<'_> {
     }
 }
 
-/// A field with its scope.
 type Placed = (FieldOf, Option<String>);
-/// A grouping with its scope.
 type Grouped = (Grouping, Option<String>);
 
 /// The kinds that have numbers to compare with.

@@ -15,7 +15,6 @@ use crate::result::Datum;
 use crate::result::SortValue;
 use crate::run::Run;
 
-/// What kind of values a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Long,
@@ -36,7 +35,6 @@ pub(super) enum Kind {
 pub(super) enum Raw {
     /// A number, mapped to a u64 so that the order is kept.
     Number(u64),
-    /// A string's bytes.
     Bytes(Vec<u8>),
 }
 
@@ -149,7 +147,6 @@ impl Buffer {
     }
 }
 
-/// A field on one segment.
 pub(super) struct Values {
     column: Source,
     /// What the strings behind ordinals are.

@@ -20,13 +20,12 @@ use crate::limits::{MAX_DOCUMENT_KEYS, limit};
 use crate::page;
 use crate::result::Datum;
 use crate::run::Run;
-use crate::sort::Standing;
+use crate::sort::RawSortValue;
 use source::OpenSource;
 
 /// Keys of a segment that are held beyond those of a page before the highest are dropped.
 const SPARE_KEYS: usize = 8_192;
 
-/// A composite on one segment.
 pub(super) struct SegmentComposite<'a> {
     composite: &'a Composite,
     path: &'a str,
@@ -52,7 +51,7 @@ impl<'a> SegmentComposite<'a> {
         let after = composite.after.as_ref().map(|after| {
             let positions = sources.iter().zip(after);
             positions
-                .map(|(source, standing)| source.position_of(standing))
+                .map(|(source, sort_value)| source.position_of(sort_value))
                 .collect()
         });
         Ok(Self {
@@ -293,20 +292,19 @@ impl Pages {
         })
     }
 
-    /// The token of the next page; `None` on the last one.
     pub(super) fn next_page_token(&self, composite: &Composite) -> Option<String> {
         let last = composite
             .size
             .checked_sub(1)
             .and_then(|last| self.groups.get(last));
         let last = last.filter(|_| self.groups.len() > composite.size)?;
-        let standings = last.names.iter().map(|name| match name {
-            None => Standing::Missing,
-            Some(Raw::Number(number)) => Standing::Number(*number),
-            Some(Raw::Bytes(bytes)) => Standing::Bytes(bytes.clone()),
+        let sort_values = last.names.iter().map(|name| match name {
+            None => RawSortValue::Missing,
+            Some(Raw::Number(number)) => RawSortValue::Number(*number),
+            Some(Raw::Bytes(bytes)) => RawSortValue::Bytes(bytes.clone()),
         });
-        let standings: Vec<Standing> = standings.collect();
-        Some(page::encode(composite.origin, &standings))
+        let sort_values: Vec<RawSortValue> = sort_values.collect();
+        Some(page::encode(composite.origin, &sort_values))
     }
 }
 

@@ -15,12 +15,10 @@ use crate::request::{Figure, GroupOrder, GroupOrderBy};
 use crate::result::SortValue;
 use crate::result::{AggregationResult, Datum, Group, TopHit};
 use crate::run::Run;
-use crate::sort::Standing;
+use crate::sort::RawSortValue;
 
-/// Results that are made, or groups compared, between two looks at the deadline.
 const RESULTS_PER_CHECK: usize = 64;
 
-/// Makes results.
 pub(super) struct Conclusion<'a> {
     budget: &'a mut Budget,
     run: &'a Run,
@@ -157,17 +155,17 @@ impl<'a> Conclusion<'a> {
             }
             (Shape::TopHits { order, .. }, Gathered::TopHits(all), _) => {
                 let winners = all.get(at).map_or(&[][..], Vec::as_slice);
-                let standings = winners.iter().flat_map(|winner| winner.standings.iter());
-                let bytes = standings.map(|standing| match standing {
-                    Standing::Bytes(bytes) => size_of::<SortValue>() + bytes.len(),
-                    Standing::Missing | Standing::Number(_) => size_of::<SortValue>(),
+                let sort_values = winners.iter().flat_map(|winner| winner.sort_values.iter());
+                let bytes = sort_values.map(|sort_value| match sort_value {
+                    RawSortValue::Bytes(bytes) => size_of::<SortValue>() + bytes.len(),
+                    RawSortValue::Missing | RawSortValue::Number(_) => size_of::<SortValue>(),
                 });
                 let bytes = bytes.sum::<usize>() + winners.len() * size_of::<TopHit>();
                 self.account(level.node).hold(bytes)?;
                 let hits = winners.iter().map(|winner| TopHit {
-                    key: order.document_key(&winner.standings),
+                    key: order.document_key(&winner.sort_values),
                     score: order.wants_scores().then_some(winner.score),
-                    sort_values: order.sort_values(&winner.standings),
+                    sort_values: order.sort_values(&winner.sort_values),
                 });
                 AggregationResult::TopHits(hits.collect())
             }
@@ -394,7 +392,6 @@ fn too_many(node: &Node, actual: usize) -> Error {
     )
 }
 
-/// The figure of an aggregation inside a group.
 fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> {
     let level = inside.iter().find(|level| level.node.name == name)?;
     let at = place.map_or(usize::MAX, |place| place as usize);

@@ -13,10 +13,16 @@ use crate::result::Datum;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Steps {
     /// Whole numbers, from `offset`, which is below the interval and not negative.
-    Whole { interval: i64, offset: i64 },
+    Whole {
+        interval: i64,
+        offset: i64,
+    },
     /// Numbers of which the intervals are doubles; `long` when the values are not.
-    Real { interval: f64, offset: f64, long: bool },
-    /// Times.
+    Real {
+        interval: f64,
+        offset: f64,
+        long: bool,
+    },
     Calendar(Calendar),
 }
 
@@ -84,7 +90,6 @@ impl Steps {
         (next > key).then_some(next)
     }
 
-    /// A key as it is shown.
     pub(super) fn datum(&self, key: u64) -> Datum {
         match self {
             Self::Whole { .. } => Datum::Long(i64::from_u64(key)),
@@ -103,7 +108,6 @@ fn whole_begin(number: i128, interval: i64, offset: i64) -> i128 {
 /// Which intervals are shown: those that overlap a range of real numbers, whichever numbers the field can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// The first key.
     pub(super) first: u64,
     /// The first key behind; [`OPEN`] when there is none.
     end: u128,

@@ -17,7 +17,6 @@ pub(crate) fn behind_block(doc: DocId) -> DocId {
     (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK)
 }
 
-/// Blocks between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
 /// The part of all values' width up to which blocks of this width, on average, lie in order.
 const ORDERED_WIDTH: f64 = 0.25;
@@ -32,7 +31,6 @@ pub(crate) struct Block {
     pub(crate) full: bool,
 }
 
-/// Has no value.
 const NO_DOCUMENTS: Block = Block {
     lowest: u64::MAX,
     highest: 0,
@@ -78,7 +76,6 @@ impl Block {
     }
 }
 
-/// All blocks of a column.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     blocks: Vec<Block>,
@@ -124,7 +121,6 @@ impl Blocks {
         self.ordered
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> u32 {
         self.blocks.len() as u32
     }
@@ -156,12 +152,10 @@ impl Blocks {
         onwards.get(at).copied().unwrap_or(NO_DOCUMENTS)
     }
 
-    /// The block of a document.
     pub(crate) fn of(&self, doc: DocId) -> Block {
         self.get(doc / DOCS_PER_BLOCK)
     }
 
-    /// The documents of the block `nth`.
     pub(crate) fn docs(&self, nth: u32) -> Range<DocId> {
         let from = nth.saturating_mul(DOCS_PER_BLOCK).min(self.max_doc);
         from..from.saturating_add(DOCS_PER_BLOCK).min(self.max_doc)

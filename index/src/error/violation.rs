@@ -112,7 +112,6 @@ impl Violations {
         }
     }
 
-    /// Notes a violation.
     pub(crate) fn note(
         &mut self,
         path: impl Into<String>,

@@ -12,7 +12,6 @@ use crate::analyze::inside_word;
 use crate::pace::Pace;
 use crate::run::Run;
 
-/// Marks that are put into fragments between two looks at the deadline.
 const MARKS_PER_CHECK: u32 = 512;
 /// Bytes of the longest entity that a byte becomes.
 const LONGEST_ENTITY: usize = 6;

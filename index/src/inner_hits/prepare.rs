@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::error::{Error, Reason, Violations};
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::limit;
 use crate::plan::NestedClause;
@@ -12,7 +11,6 @@ use crate::request::InnerHits;
 use crate::run::Run;
 use crate::sort::Order;
 
-/// The inner hits of a search, checked.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// The `nested` queries; one is listed after those around it.
@@ -47,7 +45,6 @@ pub(super) struct List {
 /// [`Error::InvalidQuery`] with every violation; what sorts can be refused for.
 pub(crate) fn prepare(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     clauses: Vec<NestedClause>,
     page_size: usize,
@@ -74,7 +71,7 @@ pub(crate) fn prepare(
         }
         let advice = "ask for fewer objects";
         violations.at_most(format!("{at}.size"), limit!(MAX_INNER_HITS), *size, advice);
-        match Order::of_objects(layout, parents, run, sort, &clause.path, &format!("{at}.sort")) {
+        match Order::of_objects(layout, run, sort, &clause.path, &format!("{at}.sort")) {
             Ok(order) => lists.push(List {
                 clause: nth,
                 name,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::{Score, SegmentReader, Term};
 
-use super::doc_set::Gathered;
+use super::doc_set::DocSetBuilder;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
 use crate::run::Run;
@@ -19,7 +19,6 @@ const DOCUMENTS_PER_LOOKUP: u32 = 128;
 /// The documents with one of the terms.
 #[derive(Clone, Debug)]
 pub(super) struct AnyTermQuery {
-    /// In order.
     terms: Arc<[Term]>,
     run: Arc<Run>,
 }
@@ -43,7 +42,7 @@ impl Query for AnyTermQuery {
 impl Weight for AnyTermQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let Self { terms, run } = self;
-        let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
         if let Some(first) = terms.first() {
             let index = reader.inverted_index(first.field())?;

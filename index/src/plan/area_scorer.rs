@@ -14,7 +14,7 @@ use tantivy::{
     TERMINATED,
 };
 
-use super::doc_set::Gathered;
+use super::doc_set::DocSetBuilder;
 use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::Area;
 use crate::limits::DOCUMENTS_PER_CHECK;
@@ -30,7 +30,6 @@ const GATHERED_AT_ONCE: u64 = 8_192;
 /// Comparing a document costs as much as gathering so many.
 const GATHERED_PER_COMPARED: u64 = 8;
 
-/// The documents with a point in an area.
 #[derive(Clone, Debug)]
 pub(super) struct AreaQuery {
     cells: Field,
@@ -167,8 +166,8 @@ impl Found {
         Ok(())
     }
 
-    fn gather(&self) -> tantivy::Result<Gathered> {
-        let mut gathered = Gathered::new(self.max_doc, self.run.allowance());
+    fn gather(&self) -> tantivy::Result<DocSetBuilder> {
+        let mut gathered = DocSetBuilder::new(self.max_doc, self.run.allowance());
         self.each(&self.cells.inside, |docs| {
             docs.iter().for_each(|doc| gathered.insert(*doc))
         })?;

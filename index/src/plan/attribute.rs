@@ -13,7 +13,6 @@ use super::clause::Clause;
 use super::dictionary_walk::Matcher;
 use super::glob::Form;
 use super::keyword_pattern::KeywordPattern;
-use super::keyword_range::KeywordRange;
 use super::pattern::beginning_with;
 use super::selection::Select;
 use super::terms::having;
@@ -23,7 +22,6 @@ use crate::limits::limit;
 use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, ResolvedField};
 
-/// An attribute that a clause is about.
 #[derive(Clone, Copy)]
 pub(super) struct Attribute<'a> {
     field: &'a ResolvedField,
@@ -85,7 +83,7 @@ impl<'a> Planner<'a> {
             }
             Query::Range { lower, upper, .. } => {
                 let (lower, upper) = self.attribute_bounds(attribute, lower, upper, &at)?;
-                self.attribute_range(attribute, lower, upper, weighed?)
+                self.keyword_range(field, (lower, upper), weighed?)
             }
             Query::Prefix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
@@ -103,7 +101,7 @@ impl<'a> Planner<'a> {
             _ => {
                 let lower = Bound::Included(attribute::first(name));
                 let upper = Bound::Excluded(attribute::behind(name));
-                self.attribute_range(attribute, lower, upper, weighed?)
+                self.keyword_range(field, (lower, upper), weighed?)
             }
         }
     }
@@ -198,18 +196,6 @@ impl<'a> Planner<'a> {
         Some((from, to))
     }
 
-    fn attribute_range(
-        &self,
-        of: Attribute<'_>,
-        lower: Bound<String>,
-        upper: Bound<String>,
-        weight: Score,
-    ) -> Option<Clause> {
-        let single = self.single(of.field)?;
-        let select = KeywordRange::new(single, &of.field.path, lower, upper, self.run);
-        Some(Clause::selecting(Arc::new(select), weight))
-    }
-
     fn attribute_form(&self, of: Attribute<'_>, form: Form, weight: Score) -> Option<Clause> {
         let single = self.single(of.field)?;
         let texts = attribute::first_of(of.name, AttributeType::Text);
@@ -224,7 +210,7 @@ impl<'a> Planner<'a> {
             Form::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
         };
         if matches!(matcher, Matcher::All) {
-            return self.attribute_range(of, bounds.0, bounds.1, weight);
+            return self.keyword_range(of.field, bounds, weight);
         }
         let select: Arc<dyn Select> = Arc::new(
             KeywordPattern::new(single, &of.field.path, bounds, matcher, self.run).behind(texts.len()),

@@ -15,7 +15,6 @@ use crate::request::Query;
 use crate::run::Run;
 use crate::score::single;
 
-/// The clauses of a `bool`.
 pub(super) struct Parts<'a> {
     pub(super) must: &'a [Query],
     pub(super) filter: &'a [Query],
@@ -81,7 +80,6 @@ impl Planner<'_> {
     }
 }
 
-/// The planned clauses of a `bool`.
 struct Planned {
     must: Vec<Clause>,
     filter: Vec<Clause>,

@@ -16,7 +16,6 @@ pub(super) enum ClauseScore {
     Varies,
 }
 
-/// A planned clause.
 pub(super) struct Clause {
     pub(super) query: Box<dyn Query>,
     pub(super) score: ClauseScore,
@@ -58,7 +57,6 @@ impl Clause {
         }
     }
 
-    /// The same clause.
     pub(super) fn again(&self) -> Self {
         Self {
             query: self.query.box_clone(),
@@ -67,7 +65,6 @@ impl Clause {
         }
     }
 
-    /// No document.
     pub(super) fn nothing() -> Self {
         Self {
             query: Box::new(EmptyQuery),

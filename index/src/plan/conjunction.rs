@@ -12,7 +12,6 @@ use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::unexplained;
 
-/// Candidates between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 4_096;
 
 /// What a clause is there for.

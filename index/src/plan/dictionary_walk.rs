@@ -10,13 +10,12 @@ use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::Field;
 use tantivy::{Score, SegmentReader};
 
-use super::doc_set::Gathered;
+use super::doc_set::DocSetBuilder;
 use super::glob::Glob;
 use super::keyword_range::walk_bounds;
 use crate::run::Run;
 use crate::unexplained::unexplained;
 
-/// Terms between two looks at the deadline.
 const TERMS_PER_CHECK: usize = 1_024;
 
 /// Which terms match.
@@ -70,7 +69,7 @@ impl Weight for WalkQuery {
         let index = reader.inverted_index(self.field)?;
         let (from, to) = walk_bounds(&self.bounds.0, &self.bounds.1);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
-        let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let mut unaccounted = 0;
         while let Some((term, info)) = terms.next() {
             unaccounted += 1;

@@ -1,4 +1,4 @@
-//! A set of documents of one segment that was gathered eagerly, from postings in any order.
+//! A doc set of one segment, built eagerly from postings in any order.
 
 use crate::error::AllowanceExceeded;
 use tantivy::postings::TermInfo;
@@ -13,9 +13,9 @@ use crate::bits::{Bits, BitsDocSet};
 const SPARSE: u32 = 512;
 
 /// Documents, as a list while there are few.
-pub(crate) struct Gathered {
+pub(crate) struct DocSetBuilder {
     max_doc: DocId,
-    list: Vec<DocId>,
+    list: Vec<(DocId, ())>,
     bits: Option<Bits>,
     allowance: Allowance,
     held: Grant,
@@ -23,7 +23,7 @@ pub(crate) struct Gathered {
     exceeded: Option<AllowanceExceeded>,
 }
 
-impl Gathered {
+impl DocSetBuilder {
     pub(crate) fn new(max_doc: DocId, allowance: &Allowance) -> Self {
         Self {
             max_doc,
@@ -44,11 +44,11 @@ impl Gathered {
     }
 
     fn list(&mut self, doc: DocId) -> Result<(), AllowanceExceeded> {
-        self.held.push(&mut self.list, doc)?;
+        self.held.push(&mut self.list, (doc, ()))?;
         if self.list.len() > (self.max_doc / SPARSE) as usize {
             let mut bits = Bits::within(self.max_doc, &self.allowance)?;
             let list = std::mem::take(&mut self.list);
-            list.into_iter().for_each(|doc| bits.insert(doc));
+            list.into_iter().for_each(|(doc, ())| bits.insert(doc));
             self.held.shrink_to(0);
             self.bits = Some(bits);
         }
@@ -107,14 +107,14 @@ impl Gathered {
     }
 }
 
-/// Walks a sorted list.
-struct ListDocSet {
-    list: Vec<DocId>,
-    at: usize,
-    _held: Grant,
+/// Documents in order, each once, with what is known of each.
+pub(super) struct ListDocSet<T> {
+    pub(super) list: Vec<(DocId, T)>,
+    pub(super) at: usize,
+    pub(super) _held: Grant,
 }
 
-impl DocSet for ListDocSet {
+impl<T: Send> DocSet for ListDocSet<T> {
     fn advance(&mut self) -> DocId {
         self.at = (self.at + 1).min(self.list.len());
         self.doc()
@@ -122,12 +122,12 @@ impl DocSet for ListDocSet {
 
     fn seek(&mut self, target: DocId) -> DocId {
         let rest = self.list.get(self.at..).unwrap_or_default();
-        self.at += rest.partition_point(|doc| *doc < target);
+        self.at += rest.partition_point(|(doc, _)| *doc < target);
         self.doc()
     }
 
     fn doc(&self) -> DocId {
-        self.list.get(self.at).copied().unwrap_or(TERMINATED)
+        self.list.get(self.at).map_or(TERMINATED, |(doc, _)| *doc)
     }
 
     fn size_hint(&self) -> u32 {
@@ -147,7 +147,7 @@ mod tests {
         sorted.dedup();
         for max_doc in [1_000, 31_000_000 / 1_000 * 33] {
             for target in [0, 4, 77, 513, 999] {
-                let mut gathered = Gathered::new(max_doc, &Allowance::default());
+                let mut gathered = DocSetBuilder::new(max_doc, &Allowance::default());
                 docs.iter().for_each(|doc| gathered.insert(*doc));
                 let mut scorer = gathered.into_scorer(0.5).expect("there is room");
                 assert_eq!((scorer.doc(), scorer.score(), scorer.size_hint()), (0, 0.5, 6));
@@ -163,7 +163,7 @@ mod tests {
                 );
             }
         }
-        let none = Gathered::new(0, &Allowance::default()).into_scorer(1.0);
+        let none = DocSetBuilder::new(0, &Allowance::default()).into_scorer(1.0);
         assert_eq!(none.expect("there is room").doc(), TERMINATED);
     }
 
@@ -174,7 +174,7 @@ mod tests {
             let all = allowance
                 .take(crate::limits::MAX_SEARCH_BYTES - 200)
                 .expect("all but a little");
-            let mut gathered = Gathered::new(max_doc, &allowance);
+            let mut gathered = DocSetBuilder::new(max_doc, &allowance);
             (0..1_000).for_each(|doc| gathered.insert(doc));
             assert_eq!(gathered.into_scorer(1.0).is_err(), max_doc > 1_000);
             drop(all);

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::filtered::unscored;
 use crate::unexplained::unexplained;
 use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader};
@@ -16,11 +17,7 @@ pub(super) struct ExclusionQuery(pub(super) Arc<dyn Query>);
 
 impl Query for ExclusionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let unscored = EnableScoring::Disabled {
-            schema: scoring.schema(),
-            searcher_opt: scoring.searcher(),
-        };
-        Ok(Box::new(ExclusionWeight(self.0.weight(unscored)?)))
+        Ok(Box::new(ExclusionWeight(self.0.weight(unscored(&scoring))?)))
     }
 }
 

@@ -19,8 +19,15 @@ use crate::unexplained::unexplained;
 const FEW_LEADING: u32 = 16_384;
 /// A column leads when it has so many times fewer documents.
 const CLEARLY_FEWER: u32 = 4;
-/// Blocks between two looks at the deadline.
 const LOOKS_PER_CHECK: u32 = 256;
+
+/// The same without scores.
+pub(super) fn unscored<'a>(scoring: &EnableScoring<'a>) -> EnableScoring<'a> {
+    match *scoring {
+        EnableScoring::Enabled { searcher, .. } => EnableScoring::disabled_from_searcher(searcher),
+        disabled @ EnableScoring::Disabled { .. } => disabled,
+    }
+}
 
 /// Documents that match `query`, if there is one, and that all of `selects` select.
 #[derive(Clone, Debug)]
@@ -31,10 +38,7 @@ pub(super) struct FilteredQuery {
 
 impl Query for FilteredQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let unscored = EnableScoring::Disabled {
-            schema: scoring.schema(),
-            searcher_opt: scoring.searcher(),
-        };
+        let unscored = unscored(&scoring);
         let weight = self.query.as_ref().map(|query| query.weight(unscored));
         Ok(Box::new(FilteredWeight {
             weight: weight.transpose()?,
@@ -117,7 +121,6 @@ struct FilteredScorer {
 }
 
 impl FilteredScorer {
-    /// Finds further matches.
     fn refill(&mut self) -> tantivy::Result<()> {
         self.docs.clear();
         self.at = 0;

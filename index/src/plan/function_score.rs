@@ -12,14 +12,15 @@ mod random;
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EmptyScorer, EnableScoring, Query as PhysicalQuery, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
+use tantivy::query::{EnableScoring, Query as PhysicalQuery, Scorer, Weight};
+use tantivy::{DocId, Score, SeekDangerResult, SegmentReader, TantivyError};
 
 use self::combine::Combine;
 use self::decay::Falloff;
 use self::factor::Factor;
 use super::Planner;
 use super::clause::Clause;
+use super::two_phase::{Test, Tested};
 use crate::error::Reason;
 use crate::limits::limit;
 use crate::pace::Pace;
@@ -28,7 +29,6 @@ use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::unexplained;
 
-/// Values that are computed between two looks at the deadline.
 const VALUES_PER_CHECK: u32 = 1_024;
 
 /// The value of a document of one segment; `None` where the function doesn't count for it.
@@ -215,7 +215,7 @@ impl FunctionScoreWeight {
         inner: Box<dyn Scorer>,
         reader: &SegmentReader,
         boost: Score,
-    ) -> tantivy::Result<FunctionScorer> {
+    ) -> tantivy::Result<Tested<ComputedScore>> {
         let functions = self.functions.iter().map(|function| {
             let filter = function.filter.as_ref().map(|filter| filter.scorer(reader, 1.0));
             Ok(OpenFunction {
@@ -224,23 +224,22 @@ impl FunctionScoreWeight {
                 filter: filter.transpose()?,
             })
         });
-        Ok(FunctionScorer {
-            inner,
+        let test = ComputedScore {
             functions: functions.collect::<tantivy::Result<_>>()?,
             combine: self.combine,
             min_score: self.min_score,
             boost,
-            pace: Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK),
-        })
+        };
+        let pace = Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK);
+        Ok(Tested { inner, test, pace })
     }
 }
 
 impl Weight for FunctionScoreWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         // The boost is of the computed score, not of the query's.
-        let mut scorer = self.over(self.inner.scorer(reader, 1.0)?, reader, boost)?;
-        scorer.settle();
-        Ok(Box::new(scorer))
+        let inner = self.inner.scorer(reader, 1.0)?;
+        Ok(self.over(inner, reader, boost)?.settled())
     }
 
     fn scorer_danger(
@@ -250,15 +249,12 @@ impl Weight for FunctionScoreWeight {
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let (found, inner) = self.inner.scorer_danger(reader, target, 1.0)?;
-        let mut scorer = self.over(inner, reader, boost)?;
-        let found = scorer.verified(found, target);
-        Ok((found, Box::new(scorer)))
+        Ok(self.over(inner, reader, boost)?.sort_value(found, target))
     }
 
     unexplained!();
 }
 
-/// A function on one segment.
 struct OpenFunction {
     value: Value,
     weight: f64,
@@ -280,95 +276,38 @@ impl OpenFunction {
     }
 }
 
-struct FunctionScorer {
-    inner: Box<dyn Scorer>,
+struct ComputedScore {
     functions: Vec<OpenFunction>,
     combine: Combine,
     min_score: Option<f64>,
     boost: Score,
-    pace: Pace<Arc<Run>>,
 }
 
-impl FunctionScorer {
-    fn computed(&mut self) -> f64 {
-        let doc = self.inner.doc();
-        let score = f64::from(self.inner.score());
+impl ComputedScore {
+    fn of(&mut self, scorer: &mut dyn Scorer) -> f64 {
+        let (doc, score) = (scorer.doc(), f64::from(scorer.score()));
         if self.functions.is_empty() {
             return score;
         }
         let values = self.functions.iter_mut().filter_map(|function| function.of(doc));
         self.combine.score(score, values)
     }
-
-    fn passes(&mut self) -> bool {
-        match self.min_score {
-            Some(least) => self.computed() >= least,
-            None => true,
-        }
-    }
-
-    /// Goes on to a document that scores enough, if this one doesn't. A search that has to stop finds no more: it will be
-    /// told.
-    fn settle(&mut self) -> DocId {
-        while self.inner.doc() != TERMINATED && !self.passes() {
-            if self.stops() {
-                self.inner = Box::new(EmptyScorer);
-                break;
-            }
-            self.inner.advance();
-        }
-        self.inner.doc()
-    }
-
-    fn stops(&mut self) -> bool {
-        self.pace.stops(1 + self.functions.len() as u32)
-    }
-
-    fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
-        if found == SeekDangerResult::Found && !self.passes() {
-            let bound = if self.stops() { TERMINATED } else { target + 1 };
-            return SeekDangerResult::SeekLowerBound(bound);
-        }
-        found
-    }
 }
 
-impl DocSet for FunctionScorer {
-    fn advance(&mut self) -> DocId {
-        self.inner.advance();
-        self.settle()
+impl Test for ComputedScore {
+    fn passes(&mut self, _: DocId, scorer: &mut dyn Scorer) -> bool {
+        self.min_score.is_none_or(|least| self.of(scorer) >= least)
     }
 
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.inner.doc() >= target {
-            return self.inner.doc();
-        }
-        self.inner.seek(target);
-        self.settle()
+    fn score(&mut self, scorer: &mut dyn Scorer) -> Score {
+        single(self.of(scorer) * f64::from(self.boost))
     }
 
-    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        let found = self.inner.seek_danger(target);
-        self.verified(found, target)
+    fn steps(&self) -> u32 {
+        1 + self.functions.len() as u32
     }
 
-    fn doc(&self) -> DocId {
-        self.inner.doc()
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.inner.size_hint()
-    }
-
-    /// Where scores decide, they are dear.
-    fn cost(&self) -> u64 {
-        let factor = if self.min_score.is_some() { 8 } else { 1 };
-        self.inner.cost().saturating_mul(factor)
-    }
-}
-
-impl Scorer for FunctionScorer {
-    fn score(&mut self) -> Score {
-        single(self.computed() * f64::from(self.boost))
+    fn dearness(&self) -> u64 {
+        if self.min_score.is_some() { 8 } else { 1 }
     }
 }

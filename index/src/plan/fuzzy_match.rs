@@ -7,7 +7,7 @@ use tantivy::query::Query;
 
 use super::Planner;
 use super::clause::Clause;
-use super::expansion::{Expansion, ExpansionQuery};
+use super::multi_term::{MultiTerm, MultiTermQuery};
 use super::text::Combine;
 use super::union::{Together, UnionQuery};
 use crate::analyze::{Phase, analyze};
@@ -64,9 +64,9 @@ impl Planner<'_> {
                     return self.word(single, &word);
                 }
                 let prefix = word.chars().take(fuzzy.prefix_length as usize).collect();
-                Box::new(ExpansionQuery {
+                Box::new(MultiTermQuery {
                     field: single,
-                    expansion: Expansion::Near { word, edits, prefix },
+                    multi_term: MultiTerm::Near { word, edits, prefix },
                     at: at.to_owned(),
                     run: Arc::clone(self.run),
                 })

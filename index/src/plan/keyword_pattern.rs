@@ -15,7 +15,7 @@ use tantivy::schema::Field;
 use tantivy::{SegmentReader, Term};
 
 use super::dictionary_walk::Matcher;
-use super::doc_set::Gathered;
+use super::doc_set::DocSetBuilder;
 use super::keyword_range::ordinals_between;
 use super::selection::{Opened, Select, Selection, Values};
 use crate::allowance::Allowance;
@@ -102,7 +102,6 @@ impl Finding {
 }
 
 impl Found {
-    /// Bytes that it takes.
     fn bytes(&self) -> usize {
         match self {
             Self::Few(values) => values
@@ -175,9 +174,9 @@ impl KeywordPattern {
         Ok(found.end()?)
     }
 
-    fn look_up(&self, values: &[Vec<u8>], reader: &SegmentReader) -> tantivy::Result<Gathered> {
+    fn look_up(&self, values: &[Vec<u8>], reader: &SegmentReader) -> tantivy::Result<DocSetBuilder> {
         let index = reader.inverted_index(self.field)?;
-        let mut gathered = Gathered::new(reader.max_doc(), self.run.allowance());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), self.run.allowance());
         for value in values {
             let Ok(text) = std::str::from_utf8(value) else {
                 continue;

@@ -1,4 +1,4 @@
-//! What a document has to score to be among the best.
+//! The minimum competitive score: what a document has to score to be among the best.
 
 use tantivy::Score;
 
@@ -10,13 +10,13 @@ const ROUNDING: f64 = 1e-12;
 
 /// Which scores are wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Floor {
+pub(crate) struct MinScore {
     score: Score,
     /// Whether the score itself is wanted.
     included: bool,
 }
 
-impl Floor {
+impl MinScore {
     /// This score and better ones.
     pub(crate) fn from(score: Score) -> Self {
         Self {
@@ -33,7 +33,6 @@ impl Floor {
         }
     }
 
-    /// Whether a score is wanted.
     pub(crate) fn admits(self, score: Score) -> bool {
         score > self.score || self.included && score == self.score
     }
@@ -59,12 +58,18 @@ mod tests {
             let width = f64::from(score.next_up()) - f64::from(score);
             for step in -40..=40 {
                 let sum = f64::from(score) + f64::from(step) / 16.0 * width;
-                for floor in [Floor::from(score), Floor::above(score)] {
-                    let admitted = floor.admits(sum as Score);
-                    assert!(!admitted || sum >= floor.sum(), "{sum} is lost below {floor:?}");
+                for min_score in [MinScore::from(score), MinScore::above(score)] {
+                    let admitted = min_score.admits(sum as Score);
+                    assert!(
+                        !admitted || sum >= min_score.sum(),
+                        "{sum} is lost below {min_score:?}"
+                    );
                     // What lies a good part of the width below is known to be of no use.
-                    let near = (sum - floor.sum()).abs() < width / 16.0;
-                    assert!(near || admitted == (sum >= floor.sum()), "{sum} {floor:?}");
+                    let near = (sum - min_score.sum()).abs() < width / 16.0;
+                    assert!(
+                        near || admitted == (sum >= min_score.sum()),
+                        "{sum} {min_score:?}"
+                    );
                 }
             }
         }

@@ -17,7 +17,6 @@ use crate::schema::FieldKind;
 pub(crate) struct NestedClause {
     /// Where it stands in the request.
     pub(crate) at: String,
-    /// The path of the objects.
     pub(crate) path: String,
     /// Matches the objects.
     pub(crate) child: Arc<dyn PhysicalQuery>,
@@ -75,7 +74,7 @@ impl Planner<'_> {
             child,
             parent_kind,
             score_mode,
-            parents: Arc::clone(self.parents),
+            parents: Arc::clone(self.run.parents()),
         };
         Some(match constant {
             Some(score) => Clause::constant(Box::new(join), score * weight),

@@ -12,7 +12,6 @@ use super::dictionary_walk::{Matcher, WalkQuery};
 use super::glob::{Form, Glob};
 use super::keyword_pattern::KeywordPattern;
 use super::keyword_range::KeywordRange;
-use super::selection::Select;
 use super::terms::having;
 use crate::error::Reason;
 use crate::limits::limit;
@@ -60,24 +59,28 @@ impl<'a> Planner<'a> {
         if field.kind != FieldKind::Keyword {
             return Some(self.walk(single, bounds, matcher, weight));
         }
-        let select: Arc<dyn Select> = if let Matcher::All = matcher {
-            Arc::new(KeywordRange::new(
-                single,
-                &field.path,
-                bounds.0,
-                bounds.1,
-                self.run,
-            ))
-        } else {
-            Arc::new(KeywordPattern::new(
-                single,
-                &field.path,
-                bounds,
-                matcher,
-                self.run,
-            ))
+        if let Matcher::All = matcher {
+            return self.keyword_range(field, bounds, weight);
+        }
+        let select = KeywordPattern::new(single, &field.path, bounds, matcher, self.run);
+        Some(Clause::selecting(Arc::new(select), weight))
+    }
+
+    /// The documents with a KEYWORD, or a term of an attribute, between two bounds.
+    pub(super) fn keyword_range(
+        &self,
+        field: &ResolvedField,
+        (lower, upper): (Bound<String>, Bound<String>),
+        weight: Score,
+    ) -> Option<Clause> {
+        let select = KeywordRange {
+            field: self.single(field)?,
+            path: field.path.clone(),
+            lower,
+            upper,
+            run: Arc::clone(self.run),
         };
-        Some(Clause::selecting(select, weight))
+        Some(Clause::selecting(Arc::new(select), weight))
     }
 
     /// The documents with a token between two bounds that matches.

@@ -17,8 +17,8 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINAT
 
 use super::Planner;
 use super::clause::Clause;
-use super::expansion::{Expansion, ExpansionQuery, expand};
 use super::glob::Form;
+use super::multi_term::{MultiTerm, MultiTermQuery, expand};
 use super::phrase_score::{FieldStatistics, SCALE};
 use super::scored_list::ScoreSums;
 use crate::allowance::Grant;
@@ -57,11 +57,11 @@ impl Planner<'_> {
             return Some(Clause::nothing());
         };
         let run = Arc::clone(self.run);
-        let expansion = Expansion::Prefix(prefix);
+        let multi_term = MultiTerm::Prefix(prefix);
         let query: Box<dyn Query> = if placed.is_empty() {
-            Box::new(ExpansionQuery {
+            Box::new(MultiTermQuery {
                 field: single,
-                expansion,
+                multi_term,
                 at: at.to_owned(),
                 run,
             })
@@ -73,7 +73,7 @@ impl Planner<'_> {
                 field: single,
                 whole: whole.collect(),
                 last_place: last_place as u32,
-                expansion,
+                multi_term,
                 at: at.to_owned(),
                 run,
             })
@@ -90,7 +90,7 @@ struct PhrasePrefixQuery {
     whole: Vec<(u32, Term)>,
     /// Not before the last of `whole`.
     last_place: u32,
-    expansion: Expansion,
+    multi_term: MultiTerm,
     at: String,
     run: Arc<Run>,
 }
@@ -99,7 +99,7 @@ impl Query for PhrasePrefixQuery {
     /// Scores like Lucene's phrase of several terms at a place: the inverse document frequencies of all terms, those
     /// that the last word stands for included, are added up, and each occurrence of the phrase counts.
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let last = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
+        let last = expand(&self.multi_term, self.field, &scoring, &self.at, &self.run)?;
         let similarity = match scoring {
             EnableScoring::Enabled { searcher, .. } if !last.is_empty() => {
                 let whole = self.whole.iter().map(|(_, term)| term.clone());
@@ -129,7 +129,7 @@ impl Weight for PhrasePrefixWeight {
             field,
             whole,
             last_place,
-            expansion,
+            multi_term,
             run,
             ..
         } = &self.query;
@@ -161,7 +161,7 @@ impl Weight for PhrasePrefixWeight {
             if open.docs.is_empty() {
                 break;
             }
-            expansion.each(*field, &index, run, |_, info| {
+            multi_term.each(*field, &index, run, |_, info| {
                 let mut postings =
                     index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqsAndPositions)?;
                 open.fill(&mut postings, &mut positions)
@@ -178,7 +178,6 @@ impl Weight for PhrasePrefixWeight {
 
 /// Where phrases of whole words stand.
 struct Beginnings {
-    /// The rarest first.
     words: Vec<Whole>,
     started: bool,
     pace: Pace<Arc<Run>>,

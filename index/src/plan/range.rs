@@ -10,7 +10,6 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::Planner;
 use super::clause::Clause;
 use super::dictionary_walk::Matcher;
-use super::keyword_range::KeywordRange;
 use super::number::{self, Number};
 use super::selection::{self, Opened, Select};
 use crate::error::Reason;
@@ -158,8 +157,7 @@ impl Planner<'_> {
     ) -> Option<Clause> {
         let single = self.single(field)?;
         if field.kind == FieldKind::Keyword {
-            let select = KeywordRange::new(single, &field.path, lower, upper, self.run);
-            return Some(Clause::selecting(Arc::new(select), 1.0));
+            return self.keyword_range(field, (lower, upper), 1.0);
         }
         Some(self.walk(single, (lower, upper), Matcher::All, 1.0))
     }

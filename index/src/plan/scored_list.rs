@@ -7,6 +7,7 @@ use crate::error::AllowanceExceeded;
 use tantivy::query::{EmptyScorer, Scorer};
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
+use super::doc_set::ListDocSet;
 use crate::allowance::{Allowance, Grant};
 use crate::bits::{Bits, BitsDocSet};
 
@@ -103,7 +104,7 @@ impl ScoreSums {
         if self.list.is_empty() {
             return Ok(Box::new(EmptyScorer));
         }
-        Ok(Box::new(ScoredList {
+        Ok(Box::new(ListDocSet {
             list: self.list,
             at: 0,
             _held: self.held,
@@ -111,35 +112,7 @@ impl ScoreSums {
     }
 }
 
-/// Documents in order, each once, with what it scores.
-struct ScoredList {
-    list: Vec<(DocId, Score)>,
-    at: usize,
-    _held: Grant,
-}
-
-impl DocSet for ScoredList {
-    fn advance(&mut self) -> DocId {
-        self.at = (self.at + 1).min(self.list.len());
-        self.doc()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        let rest = self.list.get(self.at..).unwrap_or_default();
-        self.at += rest.partition_point(|(doc, _)| *doc < target);
-        self.doc()
-    }
-
-    fn doc(&self) -> DocId {
-        self.list.get(self.at).map_or(TERMINATED, |(doc, _)| *doc)
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.list.len() as u32
-    }
-}
-
-impl Scorer for ScoredList {
+impl Scorer for ListDocSet<Score> {
     fn score(&mut self) -> Score {
         self.list.get(self.at).map_or(0.0, |(_, score)| *score)
     }

@@ -11,13 +11,12 @@ use tantivy::columnar::Cardinality;
 use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
-use super::doc_set::Gathered;
+use super::doc_set::DocSetBuilder;
 use crate::bits::Bits;
-use crate::columns::{CodeRange, Codes, Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
+use crate::columns::{CodeRange, Cover, DOCS_PER_BLOCK, NumberColumn, VaFile, Within, behind_block};
 use crate::run::Run;
 use crate::unexplained::unexplained;
 
-/// Blocks that are passed over between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
 
 /// What documents of one segment are selected.
@@ -29,7 +28,7 @@ pub(super) enum Opened {
     /// Those with a value.
     Values(Selection),
     /// These.
-    Documents(Gathered),
+    Documents(DocSetBuilder),
 }
 
 /// Finds out what is selected of a segment.
@@ -96,12 +95,10 @@ impl Selection {
         }
     }
 
-    /// Fails when the search has to stop.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         self.run.check_inside()
     }
 
-    /// Leaves an error where none can be returned.
     pub(super) fn leave(&self, error: TantivyError) {
         self.run.leave("reading a column", error);
     }
@@ -168,7 +165,7 @@ impl Selection {
         &self,
         docs: usize,
         range: &RangeInclusive<u64>,
-    ) -> tantivy::Result<Option<(&Codes, CodeRange)>> {
+    ) -> tantivy::Result<Option<(&VaFile, CodeRange)>> {
         let codes = self.column.codes(docs, &self.run)?;
         Ok(codes.map(|codes| (codes, codes.range(range))))
     }
@@ -219,7 +216,6 @@ impl Selection {
     }
 }
 
-/// Walks a [`Selection`].
 pub(super) struct SelectionScorer {
     selection: Selection,
     doc: DocId,

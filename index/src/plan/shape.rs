@@ -5,7 +5,6 @@ use std::ops::Bound;
 use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, Schema};
 
-/// The size of a query tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Queries, the outermost included.

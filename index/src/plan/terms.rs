@@ -12,7 +12,7 @@ use super::Planner;
 use super::any_term::AnyTermQuery;
 use super::clause::Clause;
 use super::number::Number;
-use super::verify::{Check, Verify, VerifyQuery};
+use super::two_phase::{Check, SecondPhase, TwoPhaseQuery};
 use crate::error::Reason;
 use crate::limits::limit;
 use crate::request::QueryValue;
@@ -263,7 +263,7 @@ impl Planner<'_> {
             )),
             (Some(first), Some(last)) => {
                 let approximation = Arc::from(between(first, last));
-                Box::new(VerifyQuery::new(
+                Box::new(TwoPhaseQuery::new(
                     approximation,
                     Arc::new(values(sorted)),
                     self.run,
@@ -286,7 +286,7 @@ enum Values {
     Doubles(String, Vec<f64>),
 }
 
-impl Verify for Values {
+impl SecondPhase for Values {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Check> {
         Ok(match self {
             Self::Integers(path, sorted) => {

@@ -1,11 +1,11 @@
 //! Clauses of which some have to match, whose scores make one.
 //!
 //! Like [`super::conjunction`], for documents that don't match all clauses. Where clauses match many documents, they are
-//! walked one after the other through a window of documents (`tally`, as Lucene's `BooleanScorer` does); else the clause
+//! walked one after the other through a window of documents (`window`, as Lucene's `BooleanScorer` does); else the clause
 //! that stands on the first document goes on.
 
 mod shared;
-mod tally;
+mod window;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,7 @@ use super::selection::{Opened, Select};
 use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::unexplained;
-use tally::{Part, Scoring, Tally};
+use window::{Part, Scoring, WindowScorer};
 
 /// What the scores of the matching clauses make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +154,7 @@ struct UnionWeight {
     run: Arc<Run>,
 }
 
-/// A segment's documents are tallied when clauses match one of so many on average.
+/// A segment's documents are entries when clauses match one of so many on average.
 const DENSE_SHARE: u64 = 16;
 
 impl Weight for UnionWeight {
@@ -175,7 +175,7 @@ impl Weight for UnionWeight {
         if matches.saturating_mul(DENSE_SHARE) >= u64::from(max_doc) {
             let scoring = Scoring::of(&parts, self.together);
             let needed = u32::try_from(self.needed).unwrap_or(u32::MAX);
-            let tally = Tally::new(parts, matches, needed, scoring, &self.run, max_doc);
+            let tally = WindowScorer::new(parts, matches, needed, scoring, &self.run, max_doc);
             return Ok(Box::new(tally));
         }
         let clauses = parts.into_iter().map(|part| part.into_scorer(max_doc));

@@ -3,7 +3,7 @@
 //! A word that the text repeats counts as often, in scores and towards the number that is asked for, as the clauses of
 //! Lucene's do. Scores of words add up in double precision in the order of the text, and are rounded once: they don't
 //! depend on which word was looked at first. Where only the best documents are wanted, the scorers pass over those that
-//! can't be among them (see [`raise_floor`]).
+//! can't be among them (see [`raise_min_score`]).
 
 mod all;
 mod any;
@@ -19,7 +19,7 @@ use tantivy::{Score, Searcher, SegmentReader, Term};
 use self::all::AllWords;
 use self::any::AnyWords;
 use self::cursor::Cursor;
-use super::min_score::Floor;
+use super::min_score::MinScore;
 use super::paced::HeldWeight;
 use crate::allowance::Grant;
 use crate::bm25::{Norms, average, idf};
@@ -31,12 +31,12 @@ use crate::unexplained::unexplained;
 const STEPS_PER_CHECK: u32 = 1_024;
 
 /// Tells a scorer which scores are wanted from now on. It may then pass over documents with others; it doesn't have to.
-pub(super) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
+pub(super) fn raise_min_score(scorer: &mut dyn Scorer, min_score: MinScore) -> tantivy::Result<()> {
     if let Some(all) = scorer.downcast_mut::<AllWords>() {
-        return all.raise_floor(floor);
+        return all.raise_min_score(min_score);
     }
     if let Some(any) = scorer.downcast_mut::<AnyWords>() {
-        return any.raise_floor(floor);
+        return any.raise_min_score(min_score);
     }
     Ok(())
 }

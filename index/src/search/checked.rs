@@ -5,25 +5,23 @@ use std::sync::Arc;
 use crate::collapse::Collapse;
 use crate::error::{Error, Violations};
 use crate::inner_hits;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::limit;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::request::SearchRequest;
 use crate::run::Run;
-use crate::sort::{Order, Standing};
+use crate::sort::{Order, RawSortValue};
 
 /// The plan of a request's query, and its inner hits.
 pub(super) fn planned(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     request: &SearchRequest,
 ) -> Result<(Plan, inner_hits::Prepared), Error> {
-    let mut plan = plan::plan(layout, parents, run, &request.query, "query")?;
+    let mut plan = plan::plan(layout, run, &request.query, "query")?;
     let clauses = std::mem::take(&mut plan.nested);
-    let inner_hits = inner_hits::prepare(layout, parents, run, clauses, request.page_size)?;
+    let inner_hits = inner_hits::prepare(layout, run, clauses, request.page_size)?;
     Ok((plan, inner_hits))
 }
 
@@ -55,12 +53,12 @@ pub(super) fn check_page(request: &SearchRequest) -> Result<(), Error> {
 }
 
 /// The position of a page token in the order of its request.
-pub(super) fn position(origin: Origin, order: &Order, token: &str) -> Result<Vec<Standing>, Error> {
-    let standings = page::decode(origin, token)?;
-    if !order.accepts(&standings) {
+pub(super) fn position(origin: Origin, order: &Order, token: &str) -> Result<Vec<RawSortValue>, Error> {
+    let sort_values = page::decode(origin, token)?;
+    if !order.accepts(&sort_values) {
         return Err(Error::PageTokenInvalid {
             detail: "it belongs to another order",
         });
     }
-    Ok(standings)
+    Ok(sort_values)
 }

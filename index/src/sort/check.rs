@@ -6,11 +6,10 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, NestedObjects, Source, ValueKind};
-use super::standing::Standing;
+use super::raw_value::RawSortValue;
 use crate::attribute;
 use crate::error::{Error, Reason, Violations};
 use crate::geo::GeoPoint;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{MAX_KEYWORD_BYTES, limit};
 use crate::plan;
@@ -22,7 +21,6 @@ use crate::schema::{FieldKind, ResolvedField};
 /// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
 pub(super) struct Check<'a> {
     layout: &'a Layout,
-    parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
     /// The NESTED field whose objects are sorted; absent for the documents themselves.
     scope: Option<&'a str>,
@@ -30,10 +28,9 @@ pub(super) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    pub(super) fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
+    pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
         Self {
             layout,
-            parents,
             run,
             scope: None,
             wrong: Violations::default(),
@@ -156,7 +153,7 @@ impl<'a> Check<'a> {
             None => None,
             Some(filter) => {
                 let at = format!("{at}.nested.filter");
-                match plan::plan_in_scope(self.layout, self.parents, self.run, filter, Some(scope), &at) {
+                match plan::plan_in_scope(self.layout, self.run, filter, Some(scope), &at) {
                     Ok(filter) => Some(filter),
                     Err(Error::InvalidQuery(violations)) => {
                         self.wrong.append(violations);
@@ -242,7 +239,9 @@ impl<'a> Check<'a> {
                         advice,
                     );
                 }
-                Absent::As(Standing::Bytes(attribute::query_term(name, value).1.into_bytes()))
+                Absent::As(RawSortValue::Bytes(
+                    attribute::query_term(name, value).1.into_bytes(),
+                ))
             }
         };
         let source = Source::Values {
@@ -306,13 +305,13 @@ impl<'a> Check<'a> {
         double: bool,
         value: &QueryValue,
         at: &str,
-    ) -> Option<Standing> {
+    ) -> Option<RawSortValue> {
         let number = match (kind, value) {
             (None, QueryValue::String(text)) => {
                 let advice = "shorten the value: longer ones are not indexed";
                 self.wrong
                     .at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
-                return Some(Standing::Bytes(text.clone().into_bytes()));
+                return Some(RawSortValue::Bytes(text.clone().into_bytes()));
             }
             (Some(NumberKind::Boolean), QueryValue::Boolean(flag)) => Some(flag.to_u64()),
             (Some(NumberKind::Long | NumberKind::Double), QueryValue::Integer(number))
@@ -345,7 +344,7 @@ impl<'a> Check<'a> {
             self.wrong
                 .note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
         }
-        number.map(Standing::Number)
+        number.map(RawSortValue::Number)
     }
 
     fn distance(&mut self, field: &str, points: &[GeoPoint], descending: bool, at: &str) -> Option<Key> {

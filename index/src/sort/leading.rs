@@ -2,7 +2,7 @@
 //!
 //! Orders mostly begin with one number, one string or the document's key. Then a column holds what nearly every document
 //! fails by as soon as enough better ones are known: reading it in blocks and comparing numbers spares the rest. The
-//! column also tells which values are worth looking at first (see [`super::probe`]), and whether any of a segment is.
+//! column also tells which values are worth looking at first (see [`super::block_max`]), and whether any of a segment is.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -9,11 +9,10 @@ use tantivy::query::Query as PhysicalQuery;
 
 use super::check::Check;
 use super::column::{NumberKind, Pick};
-use super::standing::Standing;
+use super::raw_value::RawSortValue;
 use crate::attribute;
 use crate::error::Error;
 use crate::geo::GeoPoint;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::request::Sort;
 use crate::run::Run;
@@ -56,7 +55,7 @@ pub(super) enum ValueKind {
 pub(super) enum Absent {
     First,
     Last,
-    As(Standing),
+    As(RawSortValue),
 }
 
 /// One key of an order.
@@ -77,16 +76,16 @@ impl Key {
     }
 
     /// Compares as the hits are ordered.
-    fn compare(&self, one: &Standing, other: &Standing) -> Ordering {
+    fn compare(&self, one: &RawSortValue, other: &RawSortValue) -> Ordering {
         let among = match (one, other) {
-            (Standing::Missing, Standing::Missing) => return Ordering::Equal,
-            (Standing::Missing, _) => return self.missing_against_value(),
-            (_, Standing::Missing) => return self.missing_against_value().reverse(),
-            (Standing::Number(one), Standing::Number(other)) => one.cmp(other),
-            (Standing::Bytes(one), Standing::Bytes(other)) => one.cmp(other),
+            (RawSortValue::Missing, RawSortValue::Missing) => return Ordering::Equal,
+            (RawSortValue::Missing, _) => return self.missing_against_value(),
+            (_, RawSortValue::Missing) => return self.missing_against_value().reverse(),
+            (RawSortValue::Number(one), RawSortValue::Number(other)) => one.cmp(other),
+            (RawSortValue::Bytes(one), RawSortValue::Bytes(other)) => one.cmp(other),
             // A key's values are of one kind; the rest only makes the order total.
-            (Standing::Number(_), Standing::Bytes(_)) => Ordering::Less,
-            (Standing::Bytes(_), Standing::Number(_)) => Ordering::Greater,
+            (RawSortValue::Number(_), RawSortValue::Bytes(_)) => Ordering::Less,
+            (RawSortValue::Bytes(_), RawSortValue::Number(_)) => Ordering::Greater,
         };
         if self.descending { among.reverse() } else { among }
     }
@@ -99,12 +98,12 @@ impl Key {
     }
 
     /// Whether a page token's value can be one of this key's.
-    fn accepts(&self, standing: &Standing) -> bool {
-        match (&self.source, standing) {
-            (Source::Score | Source::PrimaryKey, Standing::Missing) => false,
-            (_, Standing::Missing) => !matches!(self.absent, Absent::As(_)),
-            (_, Standing::Number(_)) => self.is_number(),
-            (_, Standing::Bytes(_)) => !self.is_number(),
+    fn accepts(&self, sort_value: &RawSortValue) -> bool {
+        match (&self.source, sort_value) {
+            (Source::Score | Source::PrimaryKey, RawSortValue::Missing) => false,
+            (_, RawSortValue::Missing) => !matches!(self.absent, Absent::As(_)),
+            (_, RawSortValue::Number(_)) => self.is_number(),
+            (_, RawSortValue::Bytes(_)) => !self.is_number(),
         }
     }
 
@@ -124,20 +123,20 @@ impl Key {
         }
     }
 
-    fn sort_value(&self, standing: &Standing) -> SortValue {
-        match (standing, &self.source) {
-            (Standing::Missing, _) => SortValue::Missing,
-            (Standing::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
+    fn sort_value(&self, sort_value: &RawSortValue) -> SortValue {
+        match (sort_value, &self.source) {
+            (RawSortValue::Missing, _) => SortValue::Missing,
+            (RawSortValue::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
             (
-                Standing::Bytes(term),
+                RawSortValue::Bytes(term),
                 Source::Values {
                     kind: ValueKind::Attribute(_),
                     ..
                 },
             ) => attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing),
-            (Standing::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
+            (RawSortValue::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
             (
-                Standing::Number(number),
+                RawSortValue::Number(number),
                 Source::Values {
                     kind: ValueKind::Number(kind),
                     pick: Pick::Only | Pick::Lowest | Pick::Highest,
@@ -149,7 +148,7 @@ impl Key {
                 NumberKind::Boolean => SortValue::Boolean(*number != 0),
                 NumberKind::Double => SortValue::Double(f64::from_u64(*number)),
             },
-            (Standing::Number(number), _) => SortValue::Double(f64::from_u64(*number)),
+            (RawSortValue::Number(number), _) => SortValue::Double(f64::from_u64(*number)),
         }
     }
 }
@@ -169,13 +168,8 @@ impl Order {
     ///
     /// # Errors
     /// [`Error::InvalidQuery`] with every violation; what [`crate::plan::plan_in_scope`] refuses in filters.
-    pub(crate) fn new(
-        layout: &Layout,
-        parents: &Arc<ParentCache>,
-        run: &Arc<Run>,
-        sorts: &[Sort],
-    ) -> Result<Self, Error> {
-        let mut keys = Check::new(layout, parents, run).sorts(sorts, "sort")?;
+    pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
+        let mut keys = Check::new(layout, run).sorts(sorts, "sort")?;
         let requested = keys.len();
         if sorts.is_empty() {
             keys.push(Key::new(Source::Score, true));
@@ -201,15 +195,12 @@ impl Order {
     /// As [`Order::new`].
     pub(crate) fn of_objects(
         layout: &Layout,
-        parents: &Arc<ParentCache>,
         run: &Arc<Run>,
         sorts: &[Sort],
         scope: &str,
         at: &str,
     ) -> Result<Self, Error> {
-        let mut keys = Check::new(layout, parents, run)
-            .of_objects(scope)
-            .sorts(sorts, at)?;
+        let mut keys = Check::new(layout, run).of_objects(scope).sorts(sorts, at)?;
         let requested = keys.len();
         if sorts.is_empty() {
             keys.push(Key::new(Source::Score, true));
@@ -248,7 +239,7 @@ impl Order {
         first.is_some_and(|key| key.descending && matches!(key.source, Source::Score))
     }
 
-    pub(crate) fn compare(&self, one: &[Standing], other: &[Standing]) -> Ordering {
+    pub(crate) fn compare(&self, one: &[RawSortValue], other: &[RawSortValue]) -> Ordering {
         self.keys
             .iter()
             .zip(one.iter().zip(other))
@@ -258,28 +249,28 @@ impl Order {
     }
 
     /// Whether these can be the values of a document in this order.
-    pub(crate) fn accepts(&self, standings: &[Standing]) -> bool {
-        standings.len() == self.keys.len()
+    pub(crate) fn accepts(&self, sort_values: &[RawSortValue]) -> bool {
+        sort_values.len() == self.keys.len()
             && self
                 .keys
                 .iter()
-                .zip(standings)
-                .all(|(key, standing)| key.accepts(standing))
+                .zip(sort_values)
+                .all(|(key, sort_value)| key.accepts(sort_value))
     }
 
     /// The values that the request asked for.
-    pub(crate) fn sort_values(&self, standings: &[Standing]) -> Vec<SortValue> {
-        let requested = self.keys.iter().zip(standings).take(self.requested);
+    pub(crate) fn sort_values(&self, sort_values: &[RawSortValue]) -> Vec<SortValue> {
+        let requested = self.keys.iter().zip(sort_values).take(self.requested);
         requested
-            .map(|(key, standing)| key.sort_value(standing))
+            .map(|(key, sort_value)| key.sort_value(sort_value))
             .collect()
     }
 
     /// The document's key.
-    pub(crate) fn document_key(&self, standings: &[Standing]) -> Vec<u8> {
-        match standings.get(self.primary_key) {
-            Some(Standing::Bytes(key)) => key.clone(),
-            Some(Standing::Missing | Standing::Number(_)) | None => Vec::new(),
+    pub(crate) fn document_key(&self, sort_values: &[RawSortValue]) -> Vec<u8> {
+        match sort_values.get(self.primary_key) {
+            Some(RawSortValue::Bytes(key)) => key.clone(),
+            Some(RawSortValue::Missing | RawSortValue::Number(_)) | None => Vec::new(),
         }
     }
 }

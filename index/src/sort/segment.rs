@@ -18,10 +18,9 @@ use super::nearest::Nearest;
 use super::objects::Objects;
 use super::order::{Absent, Key, Order, Source, ValueKind};
 use super::rank::{self, Rank};
-use super::standing::{Standing, Standings};
+use super::raw_value::{RawSortValue, RawSortValues};
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
-use crate::join::ParentCache;
 use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::points::Points;
@@ -40,7 +39,6 @@ pub(super) const BEHIND_SCORE: usize = 1;
 pub(crate) struct PreparedOrder<'a> {
     pub(crate) order: &'a Order,
     layout: &'a Layout,
-    parents: &'a ParentCache,
     columns: &'a ColumnCache,
     run: &'a Run,
     /// The filters of nested keys.
@@ -51,7 +49,6 @@ impl<'a> PreparedOrder<'a> {
     pub(crate) fn new(
         order: &'a Order,
         layout: &'a Layout,
-        parents: &'a ParentCache,
         run: &'a Run,
         searcher: &tantivy::Searcher,
     ) -> tantivy::Result<Self> {
@@ -63,7 +60,6 @@ impl<'a> PreparedOrder<'a> {
         Ok(Self {
             order,
             layout,
-            parents,
             columns: run.columns(),
             run,
             filters: filters.collect::<tantivy::Result<_>>()?,
@@ -242,7 +238,7 @@ impl<'a> PreparedOrder<'a> {
         let Some((root, kind)) = kinds else {
             return Ok(None);
         };
-        Objects::open(reader, self.parents, &root, &kind, filter).map(Some)
+        Objects::open(reader, self.run.parents(), &root, &kind, filter).map(Some)
     }
 }
 
@@ -265,18 +261,18 @@ impl SegmentKey<'_> {
     }
 
     /// Where a value from elsewhere stands in this segment.
-    fn rank_of(&self, standing: &Standing) -> io::Result<Rank> {
-        let value = match standing {
-            Standing::Missing => return Ok(Rank::missing(self.key.absent == Absent::First)),
-            Standing::Number(number) => *number,
-            Standing::Bytes(bytes) => self.position(bytes)?,
+    fn rank_of(&self, sort_value: &RawSortValue) -> io::Result<Rank> {
+        let value = match sort_value {
+            RawSortValue::Missing => return Ok(Rank::missing(self.key.absent == Absent::First)),
+            RawSortValue::Number(number) => *number,
+            RawSortValue::Bytes(bytes) => self.position(bytes)?,
         };
         Ok(Rank::among(value, self.key.descending))
     }
 
     fn position(&self, bytes: &[u8]) -> io::Result<u64> {
         let against_substitute = match &self.key.absent {
-            Absent::As(Standing::Bytes(substitute)) => bytes.cmp(substitute.as_slice()),
+            Absent::As(RawSortValue::Bytes(substitute)) => bytes.cmp(substitute.as_slice()),
             Absent::As(_) | Absent::First | Absent::Last => Ordering::Less,
         };
         let next = match &self.strings {
@@ -292,31 +288,31 @@ impl SegmentKey<'_> {
     }
 
     /// Adds the values behind ranks of this segment, those of the key `nth`.
-    fn standings(
+    fn sort_values(
         &self,
         nth: usize,
         documents: &[&[Rank]],
-        standings: &mut [Standings],
+        sort_values: &mut [RawSortValues],
         run: &Run,
     ) -> io::Result<()> {
         let mut ordinals = Vec::new();
-        for (place, (ranks, own)) in documents.iter().zip(standings.iter_mut()).enumerate() {
+        for (place, (ranks, own)) in documents.iter().zip(sort_values.iter_mut()).enumerate() {
             let Some(rank) = ranks.get(nth) else { continue };
             match (rank.value(self.key.descending), &self.key.absent) {
                 (Some(_), Absent::As(substitute)) if *rank == self.missing => {
-                    own.push(Standing::Missing);
-                    if let Standing::Bytes(bytes) = substitute {
+                    own.push(RawSortValue::Missing);
+                    if let RawSortValue::Bytes(bytes) = substitute {
                         own.spell(bytes)?;
                     } else {
                         own.replace(substitute.clone());
                     }
                 }
-                (None, _) => own.push(Standing::Missing),
+                (None, _) => own.push(RawSortValue::Missing),
                 (Some(position), _) if self.strings.is_some() => {
                     ordinals.extend(rank::ordinal(position).map(|ordinal| (ordinal, place)));
-                    own.push(Standing::Bytes(Vec::new()));
+                    own.push(RawSortValue::Bytes(Vec::new()));
                 }
-                (Some(number), _) => own.push(Standing::Number(number)),
+                (Some(number), _) => own.push(RawSortValue::Number(number)),
             }
         }
         let Some(strings) = &self.strings else {
@@ -329,7 +325,7 @@ impl SegmentKey<'_> {
             let mut places = part.iter().map(|(_, place)| *place);
             let mut exceeded: Option<AllowanceExceeded> = None;
             strings.each_string(&sorted, |bytes| {
-                let own = places.next().and_then(|place| standings.get_mut(place));
+                let own = places.next().and_then(|place| sort_values.get_mut(place));
                 if let (Some(own), None) = (own, exceeded) {
                     exceeded = own.spell(bytes).err();
                 }
@@ -342,7 +338,7 @@ impl SegmentKey<'_> {
     }
 }
 
-/// An order on one segment, standing on one document. Ranks are computed when they are first needed.
+/// An order on one segment, sort_value on one document. Ranks are computed when they are first needed.
 pub(crate) struct SegmentOrder<'a> {
     pub(crate) run: &'a Run,
     max_doc: DocId,
@@ -412,11 +408,11 @@ impl SegmentOrder<'_> {
     }
 
     /// Where a document of another segment, or another time, stands in this one.
-    pub(crate) fn ranks_of(&self, standings: &[Standing]) -> io::Result<Vec<Rank>> {
+    pub(crate) fn ranks_of(&self, sort_values: &[RawSortValue]) -> io::Result<Vec<Rank>> {
         self.keys
             .iter()
-            .zip(standings)
-            .map(|(key, standing)| key.rank_of(standing))
+            .zip(sort_values)
+            .map(|(key, sort_value)| key.rank_of(sort_value))
             .collect()
     }
 
@@ -435,23 +431,25 @@ impl SegmentOrder<'_> {
     /// # Errors
     /// When a column can't be read, there is no memory for the values, or the search has to stop; see
     /// [`Run::unreadable`].
-    pub(crate) fn standings(&self, documents: &[&[Rank]]) -> io::Result<Vec<Standings>> {
-        self.standings_of(0..self.keys.len(), documents)
+    pub(crate) fn sort_values(&self, documents: &[&[Rank]]) -> io::Result<Vec<RawSortValues>> {
+        self.sort_values_of(0..self.keys.len(), documents)
     }
 
-    /// [`SegmentOrder::standings`], under some of the keys.
-    pub(super) fn standings_of(
+    /// [`SegmentOrder::sort_values`], under some of the keys.
+    pub(super) fn sort_values_of(
         &self,
         keys: Range<usize>,
         documents: &[&[Rank]],
-    ) -> io::Result<Vec<Standings>> {
+    ) -> io::Result<Vec<RawSortValues>> {
         let allowance = self.run.allowance();
-        let room = documents.iter().map(|_| Standings::new(keys.len(), allowance));
-        let mut standings = room.collect::<Result<Vec<_>, _>>()?;
+        let room = documents
+            .iter()
+            .map(|_| RawSortValues::new(keys.len(), allowance));
+        let mut sort_values = room.collect::<Result<Vec<_>, _>>()?;
         let opened = self.keys.iter().enumerate();
         for (nth, key) in opened.take(keys.end).skip(keys.start) {
-            key.standings(nth, documents, &mut standings, self.run)?;
+            key.sort_values(nth, documents, &mut sort_values, self.run)?;
         }
-        Ok(standings)
+        Ok(sort_values)
     }
 }

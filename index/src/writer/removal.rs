@@ -12,7 +12,7 @@ use tantivy::{DocId, Score, SegmentReader};
 
 use crate::allowance::Allowance;
 use crate::held::Held;
-use crate::plan::Gathered;
+use crate::plan::DocSetBuilder;
 use crate::unexplained::unexplained;
 
 /// Bytes that a removal takes beside its key: itself, its counts, and its place in the library's queue.
@@ -66,7 +66,7 @@ impl Query for Removal {
 
 impl Weight for Removal {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let mut gathered = Gathered::new(reader.max_doc(), &Allowance::unbounded());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), &Allowance::unbounded());
         self.each(reader, |docs| docs.iter().for_each(|doc| gathered.insert(*doc)))?;
         Ok(gathered.into_scorer(boost)?)
     }

@@ -163,7 +163,6 @@ impl Check<'_> {
         self.field(field, Wanted::Cell(resolution), None, at, level)
     }
 
-    /// Checks how many ranges or filters there are.
     fn ranges(&mut self, count: usize, part: &str, at: &str) -> Option<()> {
         let path = format!("{at}.{part}");
         if count == 0 {
@@ -219,7 +218,7 @@ impl Check<'_> {
     ) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
         let planned = filters.iter().enumerate().map(|(nth, filter)| {
             let at = format!("{at}.filters[{nth}]");
-            let planned = plan::plan_in_scope(self.layout, self.parents, self.run, filter, level.scope, &at);
+            let planned = plan::plan_in_scope(self.layout, self.run, filter, level.scope, &at);
             match planned {
                 Ok(planned) => return Some(planned),
                 Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),

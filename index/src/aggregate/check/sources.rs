@@ -10,7 +10,7 @@ use crate::error::{Error, Reason};
 use crate::limits::limit;
 use crate::page::{self, Origin};
 use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
-use crate::sort::Standing;
+use crate::sort::RawSortValue;
 
 impl Check<'_> {
     pub(super) fn composite(
@@ -62,22 +62,22 @@ impl Check<'_> {
         let after = match after {
             None => None,
             Some(token) => {
-                let standings = page::decode(origin, token).and_then(|standings| {
-                    let fits = standings.len() == read.len()
+                let sort_values = page::decode(origin, token).and_then(|sort_values| {
+                    let fits = sort_values.len() == read.len()
                         && read
                             .iter()
-                            .zip(&standings)
+                            .zip(&sort_values)
                             .all(|(source, own)| source.accepts(own));
                     if fits {
-                        Ok(standings)
+                        Ok(sort_values)
                     } else {
                         Err(Error::PageTokenInvalid {
                             detail: "it belongs to other sources",
                         })
                     }
                 });
-                match standings {
-                    Ok(standings) => Some(standings),
+                match sort_values {
+                    Ok(sort_values) => Some(sort_values),
                     Err(error) => {
                         self.refused.get_or_insert(error);
                         return None;
@@ -147,13 +147,13 @@ impl Check<'_> {
 
 impl Source {
     /// Whether a page token's value can be one of this key's.
-    fn accepts(&self, standing: &Standing) -> bool {
+    fn accepts(&self, sort_value: &RawSortValue) -> bool {
         let strings =
             matches!(&self.by, By::Value(field) if matches!(field.kind, Kind::Keyword | Kind::Attribute));
-        match standing {
-            Standing::Missing => self.include_missing,
-            Standing::Bytes(_) => strings,
-            Standing::Number(_) => !strings,
+        match sort_value {
+            RawSortValue::Missing => self.include_missing,
+            RawSortValue::Bytes(_) => strings,
+            RawSortValue::Number(_) => !strings,
         }
     }
 }

@@ -28,7 +28,6 @@ enum Origin {
     Point(GeoPoint),
 }
 
-/// A checked decay.
 #[derive(Debug)]
 pub(super) struct Falloff {
     path: String,

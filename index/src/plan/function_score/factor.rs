@@ -12,7 +12,6 @@ use crate::schema::FieldKind;
 /// Nanoseconds of a second.
 pub(super) const SECOND: f64 = 1e9;
 
-/// A checked factor.
 #[derive(Debug)]
 pub(super) struct Factor {
     path: String,

@@ -98,7 +98,7 @@ fn walks_over_the_dictionary_end_with_the_search() {
     let model = model();
     let walk = |cancellation: Cancellation, query: &Query| {
         let run = Arc::new(Run::new(cancellation));
-        match plan(&model.layout, &model.parents, &run, query, "query") {
+        match plan(&model.layout, &run, query, "query") {
             Ok(plan) => Some(run.reason("searching", model.search(&plan).err()?)),
             Err(error) => Some(error),
         }

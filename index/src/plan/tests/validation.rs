@@ -8,7 +8,7 @@ use crate::request::{Fuzziness, Operator, QueryValue, ScoreMode};
 
 /// The paths and codes of the violations, in order.
 fn violations(query: &Query) -> Vec<(String, &'static str)> {
-    match plan(&layout(), &Arc::default(), &run(), query, "query") {
+    match plan(&layout(), &run(), query, "query") {
         Err(Error::InvalidQuery(violations)) => violations
             .listed()
             .iter()
@@ -294,7 +294,7 @@ fn numbers_and_shapes_make_sense() {
 #[test]
 fn limits_are_named() {
     let limit = |query: &Query, path: &str, limit: &str| {
-        let Err(Error::InvalidQuery(found)) = plan(&layout(), &Arc::default(), &run(), query, "query") else {
+        let Err(Error::InvalidQuery(found)) = plan(&layout(), &run(), query, "query") else {
             panic!("{limit} is not kept")
         };
         let [violation] = found.listed() else {
@@ -410,10 +410,10 @@ fn misspelled_words_have_bounds() {
 
 #[test]
 fn nodes_are_counted_over_all_trees_of_a_search() {
-    let (layout, parents, run) = (layout(), Arc::default(), run());
+    let (layout, run) = (layout(), Arc::default(), run());
     let half = Query::all(vec![Query::MatchAll; 600]);
-    assert!(plan(&layout, &parents, &run, &half, "query").is_ok());
-    let second = plan_in_scope(&layout, &parents, &run, &half, Some("tags"), "sort[0].filter");
+    assert!(plan(&layout, &run, &half, "query").is_ok());
+    let second = plan_in_scope(&layout, &run, &half, Some("tags"), "sort[0].filter");
     assert!(
         matches!(second, Err(Error::InvalidQuery(found)) if found.to_string().contains("MAX_QUERY_NODES"))
     );

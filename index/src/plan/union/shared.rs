@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tantivy::{DocId, TERMINATED};
 
-use super::tally::Part;
+use super::window::Part;
 use crate::columns::NumberColumn;
 
 /// A column of which several clauses select ranges: read once.

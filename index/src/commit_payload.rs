@@ -1,4 +1,4 @@
-//! What a commit says of itself, inside the index's own commit: documents and position are one thing.
+//! The payload of a commit, inside the index's own: documents and position are one thing.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::misfit::MisfitLog;
 
 /// The payload of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cursor {
+pub(crate) struct CommitPayload {
     /// The last change that the commit includes.
     pub(crate) sequence: u64,
     /// The misfits up to there.
@@ -17,12 +17,9 @@ pub(crate) struct Cursor {
     pub(crate) resume: Option<String>,
 }
 
-impl Cursor {
+impl CommitPayload {
     pub(crate) fn encode(&self) -> Result<String, Error> {
-        serde_json::to_string(self).map_err(|error| Error::Io {
-            doing: "writing the cursor",
-            source: error.into(),
-        })
+        serde_json::to_string(self).map_err(|error| Error::io("writing the cursor")(error.into()))
     }
 
     /// Reads a payload; an index that was never committed has none, and starts at 0.
@@ -30,9 +27,7 @@ impl Cursor {
         let Some(payload) = payload else {
             return Ok(Self::default());
         };
-        serde_json::from_str(payload).map_err(|error| Error::Corrupt {
-            detail: format!("the commit's cursor can't be read: {error}"),
-            source: None,
-        })
+        serde_json::from_str(payload)
+            .map_err(|error| Error::corrupt(format!("the commit's cursor can't be read: {error}")))
     }
 }

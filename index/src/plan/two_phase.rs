@@ -18,61 +18,63 @@ const CHECKS_PER_LOOK: u32 = 1_024;
 pub(super) type Check = Box<dyn FnMut(DocId) -> bool + Send>;
 
 /// Makes the check of a segment.
-pub(super) trait Verify: fmt::Debug + Send + Sync + 'static {
+pub(super) trait SecondPhase: fmt::Debug + Send + Sync + 'static {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Check>;
 }
 
-/// Documents that match `approximation` and pass `verify`.
+/// Documents that match `approximation` and pass `second_phase`.
 #[derive(Clone, Debug)]
-pub(super) struct VerifyQuery {
+pub(super) struct TwoPhaseQuery {
     approximation: Arc<dyn Query>,
-    verify: Arc<dyn Verify>,
+    second_phase: Arc<dyn SecondPhase>,
     run: Arc<Run>,
 }
 
-impl VerifyQuery {
-    pub(super) fn new(approximation: Arc<dyn Query>, verify: Arc<dyn Verify>, run: &Arc<Run>) -> Self {
+impl TwoPhaseQuery {
+    pub(super) fn new(
+        approximation: Arc<dyn Query>,
+        second_phase: Arc<dyn SecondPhase>,
+        run: &Arc<Run>,
+    ) -> Self {
         Self {
             approximation,
-            verify,
+            second_phase,
             run: Arc::clone(run),
         }
     }
 }
 
-impl Query for VerifyQuery {
+impl Query for TwoPhaseQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let approximation = self.approximation.weight(scoring)?;
-        Ok(Box::new(VerifyWeight {
+        Ok(Box::new(TwoPhaseWeight {
             approximation,
-            verify: Arc::clone(&self.verify),
+            second_phase: Arc::clone(&self.second_phase),
             run: Arc::clone(&self.run),
         }))
     }
 }
 
-struct VerifyWeight {
+struct TwoPhaseWeight {
     approximation: Box<dyn Weight>,
-    verify: Arc<dyn Verify>,
+    second_phase: Arc<dyn SecondPhase>,
     run: Arc<Run>,
 }
 
-impl VerifyWeight {
-    fn over(&self, inner: Box<dyn Scorer>, reader: &SegmentReader) -> tantivy::Result<VerifyScorer> {
-        Ok(VerifyScorer {
+impl TwoPhaseWeight {
+    fn over(&self, inner: Box<dyn Scorer>, reader: &SegmentReader) -> tantivy::Result<Tested<Check>> {
+        Ok(Tested {
             inner,
-            check: self.verify.open(reader)?,
+            test: self.second_phase.open(reader)?,
             pace: Pace::new(Arc::clone(&self.run), CHECKS_PER_LOOK),
         })
     }
 }
 
-impl Weight for VerifyWeight {
+impl Weight for TwoPhaseWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let inner = self.approximation.scorer(reader, boost)?;
-        let mut scorer = self.over(inner, reader)?;
-        scorer.settle();
-        Ok(Box::new(scorer))
+        Ok(self.over(inner, reader)?.settled())
     }
 
     /// Doesn't look for a first match: the other clauses of an intersection may be far ahead.
@@ -83,25 +85,69 @@ impl Weight for VerifyWeight {
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let (found, inner) = self.approximation.scorer_danger(reader, target, boost)?;
-        let mut scorer = self.over(inner, reader)?;
-        let found = scorer.verified(found, target);
-        Ok((found, Box::new(scorer)))
+        Ok(self.over(inner, reader)?.sort_value(found, target))
     }
 
     unexplained!();
 }
 
-struct VerifyScorer {
-    inner: Box<dyn Scorer>,
-    check: Check,
-    pace: Pace<Arc<Run>>,
+/// What the matches of a scorer have to pass.
+pub(super) trait Test: Send + 'static {
+    /// Whether the document passes, on which the scorer stands.
+    fn passes(&mut self, doc: DocId, scorer: &mut dyn Scorer) -> bool;
+
+    fn score(&mut self, scorer: &mut dyn Scorer) -> Score {
+        scorer.score()
+    }
+
+    /// Steps of work that a document takes.
+    fn steps(&self) -> u32;
+
+    /// How many times dearer a document is than walking to it, so that cheaper clauses lead.
+    fn dearness(&self) -> u64;
 }
 
-impl VerifyScorer {
+impl Test for Check {
+    fn passes(&mut self, doc: DocId, _: &mut dyn Scorer) -> bool {
+        self(doc)
+    }
+
+    fn steps(&self) -> u32 {
+        1
+    }
+
+    fn dearness(&self) -> u64 {
+        4
+    }
+}
+
+/// The matches of a scorer that pass a test.
+pub(super) struct Tested<T> {
+    pub(super) inner: Box<dyn Scorer>,
+    pub(super) test: T,
+    pub(super) pace: Pace<Arc<Run>>,
+}
+
+impl<T: Test> Tested<T> {
+    /// RawSortValue on the first match.
+    pub(super) fn settled(mut self) -> Box<dyn Scorer> {
+        self.settle();
+        Box::new(self)
+    }
+
+    /// Asked about one document.
+    pub(super) fn sort_value(
+        mut self,
+        found: SeekDangerResult,
+        target: DocId,
+    ) -> (SeekDangerResult, Box<dyn Scorer>) {
+        (self.verified(found, target), Box::new(self))
+    }
+
     /// Goes on to a document that passes, if this one doesn't. A search that has to stop finds no more: it will be told.
     fn settle(&mut self) -> DocId {
-        while self.inner.doc() != TERMINATED && !(self.check)(self.inner.doc()) {
-            if self.pace.stops(1) {
+        while self.inner.doc() != TERMINATED && !self.test.passes(self.inner.doc(), &mut *self.inner) {
+            if self.pace.stops(self.test.steps()) {
                 self.inner = Box::new(EmptyScorer);
                 break;
             }
@@ -111,19 +157,15 @@ impl VerifyScorer {
     }
 
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
-        if found == SeekDangerResult::Found && !(self.check)(target) {
-            let bound = if self.pace.stops(1) {
-                TERMINATED
-            } else {
-                target + 1
-            };
-            return SeekDangerResult::SeekLowerBound(bound);
+        if found == SeekDangerResult::Found && !self.test.passes(target, &mut *self.inner) {
+            let stops = self.pace.stops(self.test.steps());
+            return SeekDangerResult::SeekLowerBound(if stops { TERMINATED } else { target + 1 });
         }
         found
     }
 }
 
-impl DocSet for VerifyScorer {
+impl<T: Test> DocSet for Tested<T> {
     fn advance(&mut self) -> DocId {
         self.inner.advance();
         self.settle()
@@ -150,14 +192,13 @@ impl DocSet for VerifyScorer {
         self.inner.size_hint()
     }
 
-    /// Checking is dearer than walking, so that cheaper clauses lead.
     fn cost(&self) -> u64 {
-        self.inner.cost().saturating_mul(4)
+        self.inner.cost().saturating_mul(self.test.dearness())
     }
 }
 
-impl Scorer for VerifyScorer {
+impl<T: Test> Scorer for Tested<T> {
     fn score(&mut self) -> Score {
-        self.inner.score()
+        self.test.score(&mut *self.inner)
     }
 }

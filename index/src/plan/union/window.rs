@@ -1,4 +1,4 @@
-//! Clauses counted and summed over windows of documents.
+//! The window scorer: clauses counted and summed over windows of documents.
 //!
 //! Each clause goes through the whole window before the next one does: no order among the clauses has to be kept, and
 //! documents with the same score are taken many at a time. A column of which it is known that a block has nothing else
@@ -149,13 +149,13 @@ impl Scoring {
 
 /// What is known of a document of the window.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tallied {
+struct WindowEntry {
     count: u32,
     sum: f64,
     best: f64,
 }
 
-impl Tallied {
+impl WindowEntry {
     fn add(&mut self, score: Score) {
         let score = f64::from(score);
         self.count += 1;
@@ -165,7 +165,7 @@ impl Tallied {
 }
 
 /// The documents that enough of the clauses match.
-pub(super) struct Tally {
+pub(super) struct WindowScorer {
     parts: Vec<Part>,
     shared: Vec<Shared>,
     /// Documents of all of them, about.
@@ -178,15 +178,15 @@ pub(super) struct Tally {
     /// Documents of the next window.
     span: u32,
     /// Of each document of the window.
-    tallied: Vec<Tallied>,
-    /// Clauses that match all of the window and aren't in `tallied`.
+    entries: Vec<WindowEntry>,
+    /// Clauses that match all of the window and aren't in `entries`.
     everywhere: u32,
     /// Matches in the window, the current one at `at`.
     found: Vec<DocId>,
     at: usize,
 }
 
-impl Tally {
+impl WindowScorer {
     /// Stands on the first match. The parts have `matches` documents together.
     pub(super) fn new(
         mut parts: Vec<Part>,
@@ -196,7 +196,7 @@ impl Tally {
         run: &Arc<Run>,
         max_doc: DocId,
     ) -> Self {
-        let mut tally = Self {
+        let mut scorer = Self {
             shared: share(&mut parts),
             parts,
             matches,
@@ -206,13 +206,13 @@ impl Tally {
             max_doc,
             window: 0..0,
             span: SPAN_MIN,
-            tallied: Vec::new(),
+            entries: Vec::new(),
             everywhere: 0,
             found: Vec::new(),
             at: 0,
         };
-        tally.find(0);
-        tally
+        scorer.find(0);
+        scorer
     }
 
     /// Goes to the first match from `from` on, where a window begins. A search that has to stop finds no more: it will
@@ -226,7 +226,7 @@ impl Tally {
                 return TERMINATED;
             }
             self.span = self.span.saturating_mul(SPAN_GROWTH).min(SPAN_MAX);
-            if let Err(error) = self.run.check_inside().and_then(|()| self.tally()) {
+            if let Err(error) = self.run.check_inside().and_then(|()| self.score_window()) {
                 self.run.leave("reading a column", error);
                 self.found.clear();
                 self.window = self.max_doc..self.max_doc;
@@ -238,23 +238,23 @@ impl Tally {
     }
 
     /// Asks all clauses about the window.
-    fn tally(&mut self) -> tantivy::Result<()> {
+    fn score_window(&mut self) -> tantivy::Result<()> {
         let window = self.window.clone();
-        self.tallied.clear();
-        self.tallied.resize(window.len(), Tallied::default());
+        self.entries.clear();
+        self.entries.resize(window.len(), WindowEntry::default());
         self.everywhere = 0;
         let counts = matches!(self.scoring, Scoring::Unasked | Scoring::Each(..));
         for part in &mut self.parts {
-            let tallied = self.tallied.as_mut_slice();
+            let entries = self.entries.as_mut_slice();
             let mut add = |doc: DocId, score: Score| {
                 let place = doc.checked_sub(window.start).map(|place| place as usize);
-                let Some(tallied) = place.and_then(|place| tallied.get_mut(place)) else {
+                let Some(entry) = place.and_then(|place| entries.get_mut(place)) else {
                     return;
                 };
                 if counts {
-                    tallied.count += 1;
+                    entry.count += 1;
                 } else {
-                    tallied.add(score);
+                    entry.add(score);
                 }
             };
             match part {
@@ -305,8 +305,8 @@ impl Tally {
         }
         let needed = self.needed.saturating_sub(self.everywhere);
         let enough = window
-            .zip(&self.tallied)
-            .filter(|(_, tallied)| tallied.count >= needed);
+            .zip(&self.entries)
+            .filter(|(_, entry)| entry.count >= needed);
         self.found.extend(enough.map(|(doc, _)| doc));
         Ok(())
     }
@@ -334,7 +334,7 @@ fn blocks(window: &Range<DocId>) -> impl Iterator<Item = Range<DocId>> {
         .map(move |from| from..behind(from))
 }
 
-impl DocSet for Tally {
+impl DocSet for WindowScorer {
     fn advance(&mut self) -> DocId {
         self.at += 1;
         match self.found.get(self.at) {
@@ -373,19 +373,19 @@ impl DocSet for Tally {
     }
 }
 
-impl Scorer for Tally {
+impl Scorer for WindowScorer {
     fn score(&mut self) -> Score {
         let place = self.doc().checked_sub(self.window.start);
-        let tallied = place.and_then(|place| self.tallied.get(place as usize));
-        let tallied = tallied.copied().unwrap_or_default();
+        let entry = place.and_then(|place| self.entries.get(place as usize));
+        let entry = entry.copied().unwrap_or_default();
         match self.scoring {
             Scoring::Unasked => 0.0,
             Scoring::Each(score, together) => {
                 let score = f64::from(score);
-                let count = f64::from(tallied.count.saturating_add(self.everywhere));
+                let count = f64::from(entry.count.saturating_add(self.everywhere));
                 together.of(count * score, score.max(0.0))
             }
-            Scoring::Own(together) => together.of(tallied.sum, tallied.best),
+            Scoring::Own(together) => together.of(entry.sum, entry.best),
         }
     }
 }

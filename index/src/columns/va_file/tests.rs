@@ -48,7 +48,7 @@ fn codes_never_contradict_the_values() {
                 }
             })
             .collect();
-        let codes = Codes::new(&column(&values), values.len() as u32, &run).expect("read");
+        let codes = VaFile::new(&column(&values), values.len() as u32, &run).expect("read");
         let codes = codes.expect("one value each");
         let mut told = 0;
         for _ in 0..50 {
@@ -75,6 +75,6 @@ fn codes_never_contradict_the_values() {
 fn columns_of_several_values_have_none() {
     let values = vec![vec![1], vec![2, 3], vec![]];
     let run = Execution::new(Cancellation::none());
-    let codes = Codes::new(&column(&values), 3, &run).expect("read");
+    let codes = VaFile::new(&column(&values), 3, &run).expect("read");
     assert!(codes.is_none());
 }

@@ -1,4 +1,4 @@
-//! The best documents of several segments, while they are found.
+//! The top k documents over several segments.
 //!
 //! What an order compares last is the document's key, a string, which has to be read from a segment's dictionary. It decides
 //! only between documents that are equal up to there. So the keys of an order up to its first string are compared before any
@@ -11,34 +11,34 @@ use tantivy::Score;
 
 use super::order::Order;
 use super::rank::Rank;
+use super::raw_value::{RawSortValue, RawSortValues};
 use super::segment::SegmentOrder;
-use super::standing::{Standing, Standings};
 use super::top::{Entry, Winner};
 use crate::allowance::Grant;
 
 /// A document that made it so far.
-struct Contender {
+struct Candidate {
     /// The place of its segment among those taken.
     segment: usize,
     /// Within its segment.
     ranks: Vec<Rank>,
     score: Score,
     /// Under the keys before the first string; under all, once its strings are read.
-    standings: Standings,
+    sort_values: RawSortValues,
 }
 
 /// The first `size` documents of an order, of the segments taken so far.
-pub(super) struct Contenders<'a> {
+pub(super) struct TopK<'a> {
     order: &'a Order,
     pub(super) size: usize,
     segments: Vec<SegmentOrder<'a>>,
     /// In order.
-    kept: Vec<Contender>,
-    /// The memory of `kept` but for what their standings hold themselves.
+    kept: Vec<Candidate>,
+    /// The memory of `kept` but for what their sort_values hold themselves.
     held: Option<Grant>,
 }
 
-impl<'a> Contenders<'a> {
+impl<'a> TopK<'a> {
     pub(super) fn new(order: &'a Order, size: usize) -> Self {
         Self {
             order,
@@ -50,10 +50,10 @@ impl<'a> Contenders<'a> {
     }
 
     /// Where a document has to stand before to get in, once there are enough.
-    pub(super) fn last(&self) -> Option<&[Standing]> {
+    pub(super) fn last(&self) -> Option<&[RawSortValue]> {
         let full = self.kept.len() >= self.size;
         let last = self.kept.last().filter(|_| full);
-        last.map(|last| &*last.standings)
+        last.map(|last| &*last.sort_values)
     }
 
     /// Takes the best documents of a segment, which come in order.
@@ -64,23 +64,23 @@ impl<'a> Contenders<'a> {
         if best.is_empty() {
             return Ok(());
         }
-        let each = size_of::<Contender>() + segment.rank_bytes();
+        let each = size_of::<Candidate>() + segment.rank_bytes();
         let held = self.held.get_or_insert_with(|| segment.run.allowance().grant());
         held.grow(best.len() * each)?;
         let ranks: Vec<&[Rank]> = best.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let numbers = segment.standings_of(0..self.order.numbers(), &ranks)?;
+        let numbers = segment.sort_values_of(0..self.order.numbers(), &ranks)?;
         let nth = self.segments.len();
         self.segments.push(segment);
-        let contenders = best
+        let top_k = best
             .into_iter()
             .zip(numbers)
-            .map(|(Entry { ranks, score }, standings)| Contender {
+            .map(|(Entry { ranks, score }, sort_values)| Candidate {
                 segment: nth,
                 ranks,
                 score,
-                standings,
+                sort_values,
             });
-        self.kept.extend(contenders);
+        self.kept.extend(top_k);
         self.sort()?;
         self.kept.truncate(self.size);
         if let Some(held) = &mut self.held {
@@ -97,11 +97,11 @@ impl<'a> Contenders<'a> {
     /// The documents, in order.
     ///
     /// # Errors
-    /// As [`Contenders::take`].
+    /// As [`TopK::take`].
     pub(super) fn into_winners(mut self) -> io::Result<Vec<Winner>> {
         self.read_strings(0..self.kept.len())?;
         let winners = self.kept.into_iter().map(|each| Winner {
-            standings: each.standings,
+            sort_values: each.sort_values,
             score: each.score,
         });
         Ok(winners.collect())
@@ -110,9 +110,9 @@ impl<'a> Contenders<'a> {
     /// Brings them into order, as far as that matters for the first `size`.
     fn sort(&mut self) -> io::Result<()> {
         let (order, numbers) = (self.order, self.order.numbers());
-        let by_numbers = |one: &Contender, other: &Contender| {
-            let one = one.standings.get(..numbers).unwrap_or_default();
-            let other = other.standings.get(..numbers).unwrap_or_default();
+        let by_numbers = |one: &Candidate, other: &Candidate| {
+            let one = one.sort_values.get(..numbers).unwrap_or_default();
+            let other = other.sort_values.get(..numbers).unwrap_or_default();
             order.compare(one, other)
         };
         // It is stable: those of one segment stay in their order.
@@ -136,7 +136,7 @@ impl<'a> Contenders<'a> {
             }
             self.read_strings(run.clone())?;
             if let Some(run) = self.kept.get_mut(run) {
-                run.sort_by(|one, other| order.compare(&one.standings, &other.standings));
+                run.sort_by(|one, other| order.compare(&one.sort_values, &other.sort_values));
             }
         }
         Ok(())
@@ -146,7 +146,7 @@ impl<'a> Contenders<'a> {
     fn read_strings(&mut self, places: Range<usize>) -> io::Result<()> {
         let keys = self.order.numbers()..self.order.len();
         for (nth, segment) in self.segments.iter().enumerate() {
-            let unread = |each: &&Contender| each.segment == nth && each.standings.len() < keys.end;
+            let unread = |each: &&Candidate| each.segment == nth && each.sort_values.len() < keys.end;
             let among = self.kept.get(places.clone()).unwrap_or_default();
             let ranks: Vec<&[Rank]> = among
                 .iter()
@@ -156,11 +156,11 @@ impl<'a> Contenders<'a> {
             if ranks.is_empty() {
                 continue;
             }
-            let strings = segment.standings_of(keys.clone(), &ranks)?;
+            let strings = segment.sort_values_of(keys.clone(), &ranks)?;
             let among = self.kept.get_mut(places.clone()).unwrap_or_default();
             let unread = among.iter_mut().filter(|each| unread(&&**each));
             for (each, strings) in unread.zip(strings) {
-                each.standings.extend(strings);
+                each.sort_values.extend(strings);
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A byte for each document of a column, which tells about where its value lies.
+//! A VA file: a byte for each document of a column, which tells about where its value lies.
 //!
 //! Filters look at the values of documents that lie far apart: each costs a wait for memory, and eight bytes of a cache
 //! line are used. A byte a document is read eight times closer together, needs no look-up of which documents have a
@@ -17,16 +17,15 @@ use crate::execution::Execution;
 
 /// The code of documents without a value.
 const NO_VALUE: u8 = 0;
-/// Codes of documents with one: 1 to this.
+/// VaFile of documents with one: 1 to this.
 const MAX_CODE: usize = u8::MAX as usize;
 /// Values that are looked at to choose the codes.
 const SAMPLE: u32 = 16_384;
-/// Values between two looks at the deadline.
 const VALUES_PER_CHECK: u32 = 65_536;
 
 /// The codes of a column of which each document has at most one value.
 #[derive(Debug)]
-pub(crate) struct Codes {
+pub(crate) struct VaFile {
     /// By document.
     codes: Vec<u8>,
     /// Code `n` stands for the values from the `n - 1`st on, up to the next; the first for lower ones, too.
@@ -46,7 +45,6 @@ pub(crate) struct CodeRange {
     last_whole: u16,
 }
 
-/// Whether a value lies in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Within {
     No,
@@ -55,7 +53,7 @@ pub(crate) enum Within {
     Yes,
 }
 
-impl Codes {
+impl VaFile {
     /// Reads the whole column; `None` when documents may have several values.
     pub(super) fn new(
         column: &Column<u64>,
@@ -89,7 +87,6 @@ impl Codes {
         Ok(Some(made))
     }
 
-    /// Takes note of a document's value.
     fn take(&mut self, doc: DocId, value: u64) {
         let code = self.code_of(value);
         if let Some(of_doc) = self.codes.get_mut(doc as usize) {
@@ -106,12 +103,10 @@ impl Codes {
         code.clamp(1, MAX_CODE) as u8
     }
 
-    /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.codes.len() + size_of_val(self.lowest.as_slice()) + size_of_val(self.spans.as_slice())
     }
 
-    /// The codes of the values in a range.
     pub(crate) fn range(&self, values: &RangeInclusive<u64>) -> CodeRange {
         let (first, last) = (self.code_of(*values.start()), self.code_of(*values.end()));
         let span = |code: u8| {
@@ -130,7 +125,6 @@ impl Codes {
         }
     }
 
-    /// Whether the value of a document lies in a range.
     #[inline]
     pub(crate) fn within(&self, doc: DocId, range: CodeRange) -> Within {
         let code = self.codes.get(doc as usize).copied().unwrap_or(NO_VALUE);

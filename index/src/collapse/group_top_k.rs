@@ -1,4 +1,4 @@
-//! The best document of each group, for the groups whose best are the best (see [`crate::collapse`]).
+//! The top k groups, each by its best document (see [`crate::collapse`]).
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,17 +9,17 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Score};
 use super::{Local, SegmentGroups};
 use crate::allowance::Grant;
 use crate::sort::rank::Rank;
-use crate::sort::{Leading, Order, PreparedOrder, SegmentOrder, Standing, Standings, Winner};
+use crate::sort::{Leading, Order, PreparedOrder, RawSortValue, RawSortValues, SegmentOrder, Winner};
 
 /// Keeps the heads of the first `size` groups of an order.
-pub(crate) struct Heads<'a> {
+pub(crate) struct GroupTopK<'a> {
     order: &'a Order,
     size: usize,
     /// In order, each with its group.
-    heads: Vec<(Winner, Standings)>,
+    heads: Vec<(Winner, RawSortValues)>,
 }
 
-impl<'a> Heads<'a> {
+impl<'a> GroupTopK<'a> {
     pub(crate) fn new(order: &PreparedOrder<'a>, size: usize) -> Self {
         Self {
             order: order.order,
@@ -33,18 +33,18 @@ impl<'a> Heads<'a> {
         &self,
         order: SegmentOrder<'s>,
         groups: &'s SegmentGroups,
-        after: Option<&[Standing]>,
+        after: Option<&[RawSortValue]>,
         passed: HashSet<Local>,
-    ) -> io::Result<SegmentHeads<'s>> {
+    ) -> io::Result<SegmentGroupTopK<'s>> {
         let after = after.map(|after| order.ranks_of(after)).transpose()?;
         let full = self.heads.len() >= self.size;
         let last = self.heads.last().filter(|_| full);
         let before = last
-            .map(|(last, _)| order.ranks_of(&last.standings))
+            .map(|(last, _)| order.ranks_of(&last.sort_values))
             .transpose()?;
         let each = 2 * (size_of::<Vec<Rank>>() + order.rank_bytes()) + size_of::<(Head, Local, Winner)>();
         let kept = order.run.allowance().take(order.at_most(self.size) * each)?;
-        Ok(SegmentHeads {
+        Ok(SegmentGroupTopK {
             order,
             groups,
             size: self.size,
@@ -58,8 +58,8 @@ impl<'a> Heads<'a> {
     }
 
     /// Ends a segment: the heads of its groups meet those of the others.
-    pub(crate) fn take(&mut self, segment: SegmentHeads<'_>) -> io::Result<()> {
-        let SegmentHeads {
+    pub(crate) fn take(&mut self, segment: SegmentGroupTopK<'_>) -> io::Result<()> {
+        let SegmentGroupTopK {
             order, groups, held, ..
         } = segment;
         if held.is_empty() {
@@ -68,16 +68,16 @@ impl<'a> Heads<'a> {
         let ranks: Vec<&[Rank]> = held.keys().map(Vec::as_slice).collect();
         let locals: Vec<Local> = held.values().map(|head| head.group).collect();
         let winners = order
-            .standings(&ranks)?
+            .sort_values(&ranks)?
             .into_iter()
             .zip(held.values())
-            .map(|(standings, head)| Winner {
-                standings,
+            .map(|(sort_values, head)| Winner {
+                sort_values,
                 score: head.score,
             });
         self.heads.extend(winners.zip(groups.values(&locals, order.run)?));
         self.heads
-            .sort_by(|(one, _), (other, _)| self.order.compare(&one.standings, &other.standings));
+            .sort_by(|(one, _), (other, _)| self.order.compare(&one.sort_values, &other.sort_values));
         let mut seen = HashSet::new();
         let first: Vec<bool> = self
             .heads
@@ -90,7 +90,6 @@ impl<'a> Heads<'a> {
         Ok(())
     }
 
-    /// The heads, in order.
     pub(crate) fn into_winners(self) -> Vec<Winner> {
         self.heads.into_iter().map(|(winner, _)| winner).collect()
     }
@@ -102,7 +101,7 @@ struct Head {
 }
 
 /// The heads of one segment's groups.
-pub(crate) struct SegmentHeads<'a> {
+pub(crate) struct SegmentGroupTopK<'a> {
     order: SegmentOrder<'a>,
     groups: &'a SegmentGroups,
     size: usize,
@@ -120,7 +119,7 @@ pub(crate) struct SegmentHeads<'a> {
     _kept: Grant,
 }
 
-impl SegmentHeads<'_> {
+impl SegmentGroupTopK<'_> {
     /// Whether no document of the segment can get in.
     pub(crate) fn beaten(&self) -> bool {
         let edge = self.order.leading.as_ref().and_then(Leading::edge);

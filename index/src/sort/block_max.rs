@@ -1,4 +1,4 @@
-//! Which documents of a segment to look at first: those in the blocks with the best values of the leading key.
+//! Block-max pruning: documents in the blocks with the best values of the leading key come first.
 //!
 //! The newest ten of millions: documents mostly lie by age, so walking them makes each one better than all before, and
 //! nothing can be passed over. But the best value of each block of documents is known (see [`crate::columns`]), of any

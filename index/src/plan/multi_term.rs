@@ -1,4 +1,4 @@
-//! Documents with any of the terms that a word stands for: those that begin with it, or are spelled much like it.
+//! Multi-term queries: documents with any of the terms that a word stands for, which begin with it or are spelled much like it.
 //!
 //! The terms are gathered from the dictionaries of all segments before the search, so that a document's score depends on
 //! the whole index and not on its segment. There are at most [`MAX_EXPANSIONS`] of them: nothing is left out silently.
@@ -13,7 +13,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
 
-use super::doc_set::Gathered;
+use super::doc_set::DocSetBuilder;
 use super::keyword_range::walk_bounds;
 use super::pattern::beginning_with;
 use super::phrase_score::{FieldStatistics, SCALE};
@@ -34,7 +34,6 @@ const BYTES_PER_TERM: usize = 2 * (size_of::<Bm25Weight>() + 2 * size_of::<Vec<u
 const MAX_AUTOMATON_BYTES: usize = 8 << 20;
 /// The table of a state.
 const STATE_BYTES: usize = 256 * size_of::<u32>();
-/// Terms between two looks at the deadline.
 const TERMS_PER_CHECK: u32 = 64;
 
 /// About how large the automaton is that accepts what is up to `edits` from a word.
@@ -50,12 +49,11 @@ fn automaton_bytes(word: &str, edits: u8) -> usize {
 
 /// Which terms a word stands for.
 #[derive(Clone, Debug)]
-pub(super) enum Expansion {
+pub(super) enum MultiTerm {
     /// Those that begin with it.
     Prefix(String),
     /// Those that differ from it by few edits.
     Near {
-        /// The word.
         word: String,
         /// How many edits, at most 2.
         edits: u8,
@@ -64,7 +62,7 @@ pub(super) enum Expansion {
     },
 }
 
-impl Expansion {
+impl MultiTerm {
     /// Gives each term of a dictionary that the word stands for to `found`, in the dictionary's order.
     pub(super) fn each(
         &self,
@@ -123,9 +121,9 @@ impl Expansion {
     }
 }
 
-/// The terms of all segments that `expansion` stands for, at most [`MAX_EXPANSIONS`]; how many documents have each.
+/// The terms of all segments that `multi_term` stands for, at most [`MAX_EXPANSIONS`]; how many documents have each.
 pub(super) fn expand(
-    expansion: &Expansion,
+    multi_term: &MultiTerm,
     field: Field,
     scoring: &EnableScoring<'_>,
     at: &str,
@@ -138,7 +136,7 @@ pub(super) fn expand(
     for reader in searcher.segment_readers() {
         run.check_inside()?;
         let index = reader.inverted_index(field)?;
-        expansion.each(field, &index, run, |term, info| {
+        multi_term.each(field, &index, run, |term, info| {
             let documents = u64::from(info.doc_freq);
             if let Some(known) = terms.get_mut(term) {
                 *known += documents;
@@ -164,17 +162,17 @@ pub(super) fn expand(
 /// the most frequent of them (so that a rare misspelling doesn't win by being rare), divided by one more than the
 /// number of edits.
 #[derive(Clone, Debug)]
-pub(super) struct ExpansionQuery {
+pub(super) struct MultiTermQuery {
     pub(super) field: Field,
-    pub(super) expansion: Expansion,
+    pub(super) multi_term: MultiTerm,
     /// The clause, for the error.
     pub(super) at: String,
     pub(super) run: Arc<Run>,
 }
 
-impl Query for ExpansionQuery {
+impl Query for MultiTermQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let terms = expand(&self.expansion, self.field, &scoring, &self.at, &self.run)?;
+        let terms = expand(&self.multi_term, self.field, &scoring, &self.at, &self.run)?;
         let mut held = self.run.allowance().grant();
         let similarities = match scoring {
             EnableScoring::Enabled { searcher, .. } => {
@@ -185,7 +183,7 @@ impl Query for ExpansionQuery {
             }
             EnableScoring::Disabled { .. } => None,
         };
-        Ok(Box::new(ExpansionWeight {
+        Ok(Box::new(MultiTermWeight {
             query: self.clone(),
             similarities,
             _held: held,
@@ -193,7 +191,7 @@ impl Query for ExpansionQuery {
     }
 }
 
-impl ExpansionQuery {
+impl MultiTermQuery {
     fn similarities(
         &self,
         terms: &BTreeMap<Vec<u8>, u64>,
@@ -205,16 +203,16 @@ impl ExpansionQuery {
         // Each weight has a table of norms, which equal frequencies share.
         let mut of_frequency: BTreeMap<u64, Bm25Weight> = BTreeMap::new();
         let mut weight = |term: &[u8], frequency: u64| {
-            let frequency = match self.expansion {
-                Expansion::Prefix(_) => frequency,
-                Expansion::Near { .. } => most,
+            let frequency = match self.multi_term {
+                MultiTerm::Prefix(_) => frequency,
+                MultiTerm::Near { .. } => most,
             };
             // The library insists that no term is in more documents than there are.
             let frequency = frequency.min(documents);
             of_frequency
                 .entry(frequency)
                 .or_insert_with(|| Bm25Weight::for_one_term_without_explain(frequency, documents, average))
-                .boost_by(self.expansion.nearness(term) * SCALE)
+                .boost_by(self.multi_term.nearness(term) * SCALE)
         };
         Ok(terms
             .iter()
@@ -223,24 +221,24 @@ impl ExpansionQuery {
     }
 }
 
-struct ExpansionWeight {
-    query: ExpansionQuery,
+struct MultiTermWeight {
+    query: MultiTermQuery,
     similarities: Option<BTreeMap<Vec<u8>, Bm25Weight>>,
     _held: Grant,
 }
 
-impl Weight for ExpansionWeight {
+impl Weight for MultiTermWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let ExpansionQuery {
+        let MultiTermQuery {
             field,
-            expansion,
+            multi_term,
             run,
             ..
         } = &self.query;
         let index = reader.inverted_index(*field)?;
         let Some(similarities) = &self.similarities else {
-            let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
-            expansion.each(*field, &index, run, |_, info| {
+            let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
+            multi_term.each(*field, &index, run, |_, info| {
                 run.check_inside()?;
                 gathered.insert_term(&index, info, |_| true)
             })?;
@@ -249,7 +247,7 @@ impl Weight for ExpansionWeight {
         let norms = reader.fieldnorms_readers().get_field(*field)?;
         let mut sums = ScoreSums::new(reader.max_doc(), run.allowance());
         let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
-        expansion.each(*field, &index, run, |term, info| {
+        multi_term.each(*field, &index, run, |term, info| {
             let Some(similarity) = similarities.get(term) else {
                 return Ok(());
             };

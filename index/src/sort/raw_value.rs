@@ -1,4 +1,4 @@
-//! Where a document stands under one key of an order, comparable across segments and restarts; and under several.
+//! Raw sort values of a document: comparable across segments and restarts.
 
 use crate::error::AllowanceExceeded;
 use std::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use crate::allowance::{Allowance, Grant};
 
 /// A document's value under one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Standing {
+pub(crate) enum RawSortValue {
     /// It has none.
     Missing,
     /// A number, mapped to a u64 so that the order is kept.
@@ -19,18 +19,18 @@ pub(crate) enum Standing {
 
 /// Where a document stands under several keys, in the memory of its search.
 #[derive(Debug)]
-pub(crate) struct Standings {
-    values: Vec<Standing>,
+pub(crate) struct RawSortValues {
+    values: Vec<RawSortValue>,
     held: Grant,
 }
 
-impl Standings {
+impl RawSortValues {
     /// Room for so many keys.
     ///
     /// # Errors
     /// [`AllowanceExceeded`].
     pub(crate) fn new(keys: usize, allowance: &Allowance) -> Result<Self, AllowanceExceeded> {
-        let bytes = size_of::<Self>() + keys * size_of::<Standing>();
+        let bytes = size_of::<Self>() + keys * size_of::<RawSortValue>();
         Ok(Self {
             held: allowance.take(bytes)?,
             values: Vec::with_capacity(keys),
@@ -38,14 +38,14 @@ impl Standings {
     }
 
     /// Adds where it stands under the next key.
-    pub(crate) fn push(&mut self, standing: Standing) {
-        self.values.push(standing);
+    pub(crate) fn push(&mut self, sort_value: RawSortValue) {
+        self.values.push(sort_value);
     }
 
     /// Makes where it stands under the key that was added last this number, or nothing.
-    pub(super) fn replace(&mut self, standing: Standing) {
+    pub(super) fn replace(&mut self, sort_value: RawSortValue) {
         if let Some(last) = self.values.last_mut() {
-            *last = standing;
+            *last = sort_value;
         }
     }
 
@@ -56,7 +56,7 @@ impl Standings {
     pub(crate) fn spell(&mut self, bytes: &[u8]) -> Result<(), AllowanceExceeded> {
         self.held.grow(bytes.len())?;
         if let Some(last) = self.values.last_mut() {
-            *last = Standing::Bytes(bytes.to_vec());
+            *last = RawSortValue::Bytes(bytes.to_vec());
         }
         Ok(())
     }
@@ -73,24 +73,24 @@ impl Standings {
     }
 }
 
-impl PartialEq for Standings {
+impl PartialEq for RawSortValues {
     fn eq(&self, other: &Self) -> bool {
         self.values == other.values
     }
 }
 
-impl Eq for Standings {}
+impl Eq for RawSortValues {}
 
-impl Hash for Standings {
+impl Hash for RawSortValues {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.values.hash(state);
     }
 }
 
-impl Deref for Standings {
-    type Target = [Standing];
+impl Deref for RawSortValues {
+    type Target = [RawSortValue];
 
-    fn deref(&self) -> &[Standing] {
+    fn deref(&self) -> &[RawSortValue] {
         &self.values
     }
 }

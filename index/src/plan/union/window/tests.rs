@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::cancel::Cancellation;
-use crate::plan::doc_set::Gathered;
+use crate::plan::doc_set::DocSetBuilder;
 
 /// Documents with a score each.
 struct Listed {
@@ -45,7 +45,7 @@ fn sample(random: &mut fastrand::Rng, max_doc: DocId, alike: bool) -> Sample {
     let share = [0.001, 0.02, 0.5, 0.97][random.usize(..4)];
     let docs: Vec<DocId> = (0..max_doc).filter(|_| random.f64() < share).collect();
     if alike || random.bool() {
-        let mut gathered = Gathered::new(max_doc, &crate::allowance::Allowance::default());
+        let mut gathered = DocSetBuilder::new(max_doc, &crate::allowance::Allowance::default());
         docs.iter().for_each(|doc| gathered.insert(*doc));
         let part = Part::constant(gathered.into_scorer(score).expect("there is room"), score);
         return (part, docs.into_iter().map(|doc| (doc, score)).collect());
@@ -63,13 +63,13 @@ fn expected(
     max_doc: DocId,
 ) -> Vec<(DocId, Score)> {
     let scores = |doc: DocId| clauses.iter().filter_map(move |clause| clause.get(&doc).copied());
-    let tallied = |doc: DocId| {
+    let entries = |doc: DocId| {
         let sum: f64 = scores(doc).map(f64::from).sum();
         let best = scores(doc).map(f64::from).fold(0.0, f64::max);
         (doc, together.of(sum, best))
     };
     let enough = (0..max_doc).filter(|doc| scores(*doc).count() >= needed as usize);
-    enough.map(tallied).collect()
+    enough.map(entries).collect()
 }
 
 #[test]
@@ -84,30 +84,30 @@ fn windows_find_what_is_counted_document_by_document() {
         let together = [Together::Sum, Together::Best(0.25)][random.usize(..2)];
         let scoring = Scoring::of(&parts, Some(together));
         let run = Arc::new(Run::new(Cancellation::none()));
-        let mut tally = Tally::new(parts, 1_000, needed, scoring, &run, max_doc);
+        let mut scorer = WindowScorer::new(parts, 1_000, needed, scoring, &run, max_doc);
         let expected = expected(&clauses, needed, together, max_doc);
         let mut from = 0;
         loop {
             let place = expected.partition_point(|(doc, _)| *doc < from);
             let Some((doc, score)) = expected.get(place) else {
-                assert_eq!(tally.doc(), TERMINATED);
+                assert_eq!(scorer.doc(), TERMINATED);
                 break;
             };
-            assert_eq!((tally.doc(), tally.score()), (*doc, *score));
+            assert_eq!((scorer.doc(), scorer.score()), (*doc, *score));
             from = if random.u8(..20) == 0 {
                 doc + random.u32(1..6_000)
             } else {
                 doc + 1
             };
             let next = if from == doc + 1 {
-                tally.advance()
+                scorer.advance()
             } else {
-                tally.seek(from)
+                scorer.seek(from)
             };
-            assert_eq!(next, tally.doc());
+            assert_eq!(next, scorer.doc());
         }
         assert_eq!(
-            (tally.advance(), tally.seek(TERMINATED)),
+            (scorer.advance(), scorer.seek(TERMINATED)),
             (TERMINATED, TERMINATED)
         );
     }
@@ -118,10 +118,10 @@ fn a_cancelled_tally_ends_and_says_why() {
     let cancellation = Cancellation::none();
     let run = Arc::new(Run::new(cancellation.clone()));
     let parts = vec![Part::Everything(1.0)];
-    let mut tally = Tally::new(parts, 100_000, 1, Scoring::Unasked, &run, 100_000);
-    assert_eq!(tally.advance(), 1);
+    let mut scorer = WindowScorer::new(parts, 100_000, 1, Scoring::Unasked, &run, 100_000);
+    assert_eq!(scorer.advance(), 1);
     cancellation.cancel();
-    let left = std::iter::from_fn(|| Some(tally.advance())).take_while(|doc| *doc != TERMINATED);
-    assert_eq!(left.count() as u32, SPAN_MIN - 2, "the window that was tallied");
+    let left = std::iter::from_fn(|| Some(scorer.advance())).take_while(|doc| *doc != TERMINATED);
+    assert_eq!(left.count() as u32, SPAN_MIN - 2, "the window that was entries");
     assert!(matches!(run.outcome(), Err(crate::error::Error::Cancelled)));
 }

@@ -1,4 +1,4 @@
-//! The best documents of each of many groups.
+//! The top k documents of each of many groups.
 
 use std::collections::BinaryHeap;
 use std::io;
@@ -11,7 +11,7 @@ use super::segment::SegmentOrder;
 use super::top::{Entry, Winner};
 
 /// The best documents of each group on one segment.
-pub(crate) struct GroupTops<'a> {
+pub(crate) struct PerGroupTopK<'a> {
     order: SegmentOrder<'a>,
     size: usize,
     /// What `order` stands on.
@@ -22,7 +22,7 @@ pub(crate) struct GroupTops<'a> {
     entries: usize,
 }
 
-impl<'a> GroupTops<'a> {
+impl<'a> PerGroupTopK<'a> {
     pub(crate) fn new(order: SegmentOrder<'a>, size: usize) -> Self {
         Self {
             order,
@@ -77,12 +77,12 @@ impl<'a> GroupTops<'a> {
         let counts: Vec<usize> = self.heaps.iter().map(BinaryHeap::len).collect();
         let entries: Vec<Entry> = self.heaps.into_iter().flat_map(BinaryHeap::into_vec).collect();
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let standings = self.order.standings(&ranks)?;
-        let mut winners = standings
+        let sort_values = self.order.sort_values(&ranks)?;
+        let mut winners = sort_values
             .into_iter()
             .zip(&entries)
-            .map(|(standings, entry)| Winner {
-                standings,
+            .map(|(sort_values, entry)| Winner {
+                sort_values,
                 score: entry.score,
             });
         Ok(counts
@@ -96,7 +96,7 @@ impl Order {
     /// Adds documents to the first `size` of a group.
     pub(crate) fn keep_first(&self, kept: &mut Vec<Winner>, more: Vec<Winner>, size: usize) {
         kept.extend(more);
-        kept.sort_by(|one, other| self.compare(&one.standings, &other.standings));
+        kept.sort_by(|one, other| self.compare(&one.sort_values, &other.sort_values));
         kept.truncate(size);
     }
 }

@@ -4,8 +4,8 @@ use super::*;
 use crate::columns::testing::column;
 
 /// Goes through the whole dictionary, however few strings are wanted.
-fn whole(column: &BytesColumn) -> Restarts {
-    let mut restarts = Restarts::default();
+fn whole(column: &BytesColumn) -> DictionaryRestarts {
+    let mut restarts = DictionaryRestarts::default();
     while !restarts.ended {
         restarts.want(column.num_terms(), column).expect("read");
     }
@@ -52,7 +52,7 @@ fn every_string_is_the_dictionarys() {
 fn it_begins_when_it_is_worth_while_and_goes_on_by_stretches() {
     let strings = (0..3 * STRINGS_PER_STRETCH).map(|nth| format!("{nth:08}").into_bytes());
     let column = column(&strings.collect());
-    let mut restarts = Restarts::default();
+    let mut restarts = DictionaryRestarts::default();
     let mut asked = 0;
     while restarts.known() == 0 {
         restarts.want(20, &column).expect("read");

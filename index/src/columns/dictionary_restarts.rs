@@ -1,4 +1,4 @@
-//! Where to begin to decode, every few strings of a dictionary.
+//! Restart points of a dictionary: where to begin to decode, every few strings.
 //!
 //! The library decodes half a block of a dictionary for the string behind an ordinal: 1 to 2 µs for keys of 32 bytes, twice
 //! twenty times for a page. Remembering every sixteenth string and where the next begins makes that a tenth, for some 3
@@ -22,7 +22,7 @@ const STRINGS_PER_LOOKUP: u64 = 64;
 
 /// The strings of a dictionary, as far as it was gone through.
 #[derive(Debug, Default)]
-pub(super) struct Restarts {
+pub(super) struct DictionaryRestarts {
     /// Strings that the library was asked for.
     asked: u64,
     reading: Option<Reading>,
@@ -39,9 +39,7 @@ struct Reading {
     strings: Vec<u8>,
     /// Stands on the last string that was read.
     last: Cursor,
-    /// Its string.
     string: Vec<u8>,
-    /// How many strings were read.
     read: u64,
 }
 
@@ -62,7 +60,7 @@ struct Cursor {
     end: u32,
 }
 
-impl Restarts {
+impl DictionaryRestarts {
     /// Takes note that `count` strings of `column` are wanted, and goes on if that is worth while. How many bytes more
     /// are held now.
     pub(super) fn want(&mut self, count: usize, column: &BytesColumn) -> io::Result<usize> {
