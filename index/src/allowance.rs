@@ -56,9 +56,6 @@ impl Allowance {
     }
 
     /// Takes `bytes` until the grant is dropped.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`] when fewer are left.
     pub(crate) fn take(&self, bytes: usize) -> Result<Grant, AllowanceExceeded> {
         self.reserve(bytes)?;
         Ok(Grant {
@@ -160,9 +157,6 @@ impl Grant {
     }
 
     /// Another grant of the same allowance, of `bytes`.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`] when fewer are left.
     pub(crate) fn beside(&self, bytes: usize) -> Result<Self, AllowanceExceeded> {
         self.of.take(bytes)
     }

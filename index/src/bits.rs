@@ -25,9 +25,6 @@ impl Bits {
     }
 
     /// An empty set in the memory of a search.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(crate) fn within(max_doc: DocId, allowance: &Allowance) -> Result<Self, AllowanceExceeded> {
         let held = allowance.take((max_doc as usize).div_ceil(64) * size_of::<u64>())?;
         Ok(Self {

@@ -18,7 +18,7 @@ use tantivy::query::Weight;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use crate::count::Count;
-use crate::error::{AllowanceExceeded, Error, Reason, Violations};
+use crate::error::{AllowanceExceeded, Checker, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::{MAX_COLLAPSE_GROUPS, limit};
 use crate::profile::{Recorder, Stopwatch};
@@ -40,9 +40,6 @@ pub(crate) struct Collapse {
 
 impl Collapse {
     /// Checks the field of a collapse.
-    ///
-    /// # Errors
-    /// [`Error::InvalidQuery`].
     pub(crate) fn new(layout: &Layout, name: &str) -> Result<Self, Error> {
         let mut wrong = Violations::default();
         let checked = Self::checked(layout, name, &mut wrong);

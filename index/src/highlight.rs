@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 use crate::allowance::{Allowance, Grant};
 use crate::cancel::Cancellation;
 use crate::document::{FieldValue, Object};
-use crate::error::{Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::limits::{MAX_ARRAY_ELEMENTS, MAX_HIGHLIGHT_FIELDS, MAX_NESTED_ROWS, MAX_TEXT_BYTES, limit};
 use crate::request::Query;
 use crate::run::Run;
@@ -236,12 +236,8 @@ fn check(highlight: &Highlight) -> Violations {
         ("number_of_fragments", limit!(MAX_HIGHLIGHT_FRAGMENTS), fragments),
     ];
     for (path, limit, actual) in limits {
-        violations.at_most(
-            format!("highlight.{path}"),
-            limit,
-            actual,
-            "stay within the limit",
-        );
+        let advice = "stay within the limit";
+        violations.at_most(format!("highlight.{path}"), limit, actual, advice);
     }
     let numbers = [
         ("fields", fields),
@@ -250,12 +246,8 @@ fn check(highlight: &Highlight) -> Violations {
     ];
     for (path, _) in numbers.into_iter().filter(|(_, number)| *number == 0) {
         let message = "there is nothing to show";
-        violations.note(
-            format!("highlight.{path}"),
-            Reason::Missing,
-            message,
-            "give at least 1",
-        );
+        let advice = "give at least 1";
+        violations.note(format!("highlight.{path}"), Reason::Missing, message, advice);
     }
     violations
 }

@@ -53,13 +53,13 @@ use tantivy::query::{AllQuery, Query as PhysicalQuery, Scorer, TermQuery};
 use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
 use tantivy::{Score, TantivyError};
 
-use crate::error::{Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::layout::{Handle, Layout};
 use crate::limits::{MAX_WEIGHT, limit};
 use crate::profile::Trace;
 use crate::request::Query;
 use crate::run::Run;
-use crate::schema::ResolvedField;
+use crate::schema::{ResolvedField, owner};
 use clause::{Clause, ClauseScore};
 pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
@@ -121,9 +121,6 @@ pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -
 }
 
 /// Plans a query on the objects of the NESTED field `scope`, or on the documents themselves when there is none.
-///
-/// # Errors
-/// As [`plan`].
 pub(crate) fn plan_in_scope(
     layout: &Layout,
     run: &Arc<Run>,
@@ -156,6 +153,12 @@ struct Planner<'a> {
     many: bool,
 }
 
+impl Checker for Planner<'_> {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
+}
+
 impl<'a> Planner<'a> {
     fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
         Self {
@@ -174,10 +177,8 @@ impl<'a> Planner<'a> {
     fn root(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Result<Clause, Error> {
         let shape = shape::measure(query);
         let nodes = self.run.planned(shape.nodes);
-        self.wrong
-            .at_most(path, limit!(MAX_QUERY_NODES), nodes, "split the search");
-        self.wrong
-            .at_most(path, limit!(MAX_QUERY_DEPTH), shape.depth, "flatten the query");
+        self.at_most(path, limit!(MAX_QUERY_NODES), nodes, "split the search");
+        self.at_most(path, limit!(MAX_QUERY_DEPTH), shape.depth, "flatten the query");
         self.fine()?;
         self.scope = scope.map(str::to_owned);
         self.many = shape.nodes >= observed::MANY_NODES;
@@ -362,7 +363,7 @@ impl<'a> Planner<'a> {
             owner(field.scope.as_deref()),
             owner(self.scope.as_deref())
         );
-        self.wrong.refuse(at, Reason::OutsideNestedPath, message, advice)
+        self.refuse(at, Reason::OutsideNestedPath, message, advice)
     }
 
     /// The physical field of a field that has one of its own.
@@ -378,12 +379,8 @@ impl<'a> Planner<'a> {
             return self.weights_fit(at, f64::from(weight)).then_some(weight + 0.0);
         }
         let message = format!("the weight {weight} is not a finite number from 0");
-        self.wrong.refuse(
-            format!("{at}.weight"),
-            Reason::OutOfRange,
-            message,
-            "give a weight from 0, or none",
-        )
+        let advice = "give a weight from 0, or none";
+        self.refuse(format!("{at}.weight"), Reason::OutOfRange, message, advice)
     }
 
     /// Whether a weight and those around it don't multiply to more than [`MAX_WEIGHT`]; if they do, that is noted.
@@ -401,7 +398,7 @@ impl<'a> Planner<'a> {
             "with the weights around it, it multiplies to {product:e}, above the limit MAX_WEIGHT of {MAX_WEIGHT:e}"
         );
         let advice = "only the ratios of weights matter: divide all of them by the largest";
-        self.wrong.note(format!("{at}.weight"), reason, message, advice);
+        self.note(format!("{at}.weight"), reason, message, advice);
         false
     }
 
@@ -427,16 +424,8 @@ impl<'a> Planner<'a> {
             field.path,
             field.kind.word()
         );
-        self.wrong
-            .note(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+        self.note(format!("{at}.field"), Reason::TypeMismatch, message, advice);
     }
-}
-
-fn owner(scope: Option<&str>) -> String {
-    scope.map_or_else(
-        || "the document itself".to_owned(),
-        |path| format!("the objects of `{path}`"),
-    )
 }
 
 /// Tells a scorer which scores are wanted from now on. It may pass over documents with others.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::error::{Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::limits::{Limit, limit};
 
 pub use analyzer::Analyzer;
@@ -214,6 +214,14 @@ pub struct ResolvedField {
     pub scope: Option<String>,
 }
 
+/// Whose fields those of a scope are, for messages.
+pub(crate) fn owner(scope: Option<&str>) -> String {
+    scope.map_or_else(
+        || "the document itself".to_owned(),
+        |path| format!("the objects of `{path}`"),
+    )
+}
+
 /// The checked schema of an index.
 #[derive(Clone, Debug)]
 pub struct Schema {
@@ -232,7 +240,7 @@ impl Schema {
         let mut check = Check::default();
         check.level(&fields, None, 0);
         check.keys(&fields);
-        check.at_most("fields", limit!(MAX_FIELDS), check.resolved.len());
+        check.within_limit("fields", limit!(MAX_FIELDS), check.resolved.len());
         if !check.wrong.is_empty() {
             return Err(Error::InvalidSchema(check.wrong));
         }
@@ -351,23 +359,25 @@ struct Check {
     wrong: Violations,
 }
 
+impl Checker for Check {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
+}
+
 impl Check {
-    fn at_most(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
-        self.wrong.at_most(path, limit, actual, "stay within the limit")
+    fn within_limit(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
+        self.at_most(path, limit, actual, "stay within the limit")
     }
 
     fn level(&mut self, fields: &[Field], scope: Option<&str>, depth: usize) {
         if fields.is_empty() {
             let path = scope.unwrap_or("fields").to_owned();
-            self.wrong.note(
-                path,
-                Reason::Missing,
-                "there are no fields",
-                "declare at least one field",
-            );
+            let advice = "declare at least one field";
+            self.note(path, Reason::Missing, "there are no fields", advice);
         }
         if let Some(scope) = scope {
-            self.at_most(scope, limit!(MAX_NESTED_FIELDS), fields.len());
+            self.within_limit(scope, limit!(MAX_NESTED_FIELDS), fields.len());
         }
         for field in fields {
             let path = scope.map_or_else(|| field.name.clone(), |scope| format!("{scope}.{}", field.name));
@@ -383,7 +393,7 @@ impl Check {
             .any(|field| matches!(field.kind, FieldKind::Nested(_)));
         for (nth, field) in fields.iter().filter(|field| field.key).enumerate() {
             if nth > 0 || nested {
-                self.wrong.note(
+                self.note(
                     &field.name,
                     Reason::TypeMismatch,
                     "a schema without NESTED fields may have one field that is the key, others none",
@@ -396,20 +406,14 @@ impl Check {
     fn field(&mut self, field: &Field, path: &str, scope: Option<&str>, depth: usize) {
         self.kind(path, &field.kind);
         if field.column_only && field.kind != FieldKind::Long {
-            self.wrong.note(
-                path,
-                Reason::TypeMismatch,
-                "column_only is for LONG fields",
-                "leave it out: other types choose by themselves",
-            );
+            let message = "column_only is for LONG fields";
+            let advice = "leave it out: other types choose by themselves";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
         if field.key && (field.kind != FieldKind::Keyword || field.array || scope.is_some()) {
-            self.wrong.note(
-                path,
-                Reason::TypeMismatch,
-                "the key is a single KEYWORD of the document itself",
-                "leave `key` out: the field then has values of its own",
-            );
+            let message = "the key is a single KEYWORD of the document itself";
+            let advice = "leave `key` out: the field then has values of its own";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
         self.add(path, &field.kind, field, scope);
         for (name, kind) in &field.sub_fields {
@@ -418,18 +422,15 @@ impl Check {
             self.kind(&sub, kind);
             let inside = |kind: &FieldKind| matches!(kind, FieldKind::Nested(_) | FieldKind::Attributes);
             if inside(&field.kind) || inside(kind) {
-                self.wrong.note(
-                    &sub,
-                    Reason::TypeMismatch,
-                    "a sub-field neither is nor belongs to a NESTED field or attributes",
-                    "declare the field inside the NESTED field, or beside the attributes",
-                );
+                let message = "a sub-field neither is nor belongs to a NESTED field or attributes";
+                let advice = "declare the field inside the NESTED field, or beside the attributes";
+                self.note(&sub, Reason::TypeMismatch, message, advice);
                 continue;
             }
             self.add(&sub, kind, field, scope);
         }
         if let FieldKind::Nested(fields) = &field.kind {
-            let shallow = self.at_most(path, limit!(MAX_NESTED_LEVELS), depth + 1);
+            let shallow = self.within_limit(path, limit!(MAX_NESTED_LEVELS), depth + 1);
             if shallow.is_some() {
                 self.level(fields, Some(path), depth + 1);
             }
@@ -442,12 +443,8 @@ impl Check {
             .insert(path.to_owned(), self.resolved.len())
             .is_some()
         {
-            self.wrong.note(
-                path,
-                Reason::InvalidName,
-                "two fields have this path",
-                "give each field and sub-field a name of its own",
-            );
+            let advice = "give each field and sub-field a name of its own";
+            self.note(path, Reason::InvalidName, "two fields have this path", advice);
         }
         self.resolved.push(ResolvedField {
             path: path.to_owned(),
@@ -463,14 +460,11 @@ impl Check {
         let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
         if !letters || !first {
-            self.wrong.note(
-                path,
-                Reason::InvalidName,
-                "a field name starts with a letter and consists of letters, digits and underscores",
-                "rename the field",
-            );
+            let message = "a field name starts with a letter and consists of letters, digits and underscores";
+            let advice = "rename the field";
+            self.note(path, Reason::InvalidName, message, advice);
         }
-        self.at_most(path, limit!(MAX_FIELD_NAME_BYTES), name.len());
+        self.within_limit(path, limit!(MAX_FIELD_NAME_BYTES), name.len());
     }
 
     fn kind(&mut self, path: &str, kind: &FieldKind) {
@@ -490,7 +484,7 @@ impl Check {
             }
         };
         if wrong {
-            self.wrong.note(
+            self.note(
                 path,
                 Reason::OutOfRange,
                 "the analyzer's parameters are out of range",
@@ -503,12 +497,9 @@ impl Check {
         let stems =
             !matches!(**inside, Analyzer::Fuzzy { .. } | Analyzer::Stemmed(_)) && !inside.is_case_sensitive();
         if !stems {
-            self.wrong.note(
-                path,
-                Reason::TypeMismatch,
-                "stems are taken of whole words in lower case, once",
-                "take the stems of single_word, split, min_word or max_word without case_sensitive",
-            );
+            let message = "stems are taken of whole words in lower case, once";
+            let advice = "take the stems of single_word, split, min_word or max_word without case_sensitive";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
     }
 }

@@ -245,7 +245,6 @@ struct Pass<'a> {
     scores: bool,
     /// Whether the order begins with the best score.
     best_score_first: bool,
-    /// How many documents are kept.
     wanted: usize,
     run: &'a Run,
     /// Notes what was done, if somebody asked.

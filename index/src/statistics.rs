@@ -54,7 +54,6 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// The texts of a field.
     pub(crate) fn texts(&self, searcher: &Searcher, field: Field) -> tantivy::Result<Texts> {
         let mut all = Texts::default();
         for reader in searcher.segment_readers() {
@@ -77,7 +76,6 @@ impl Statistics {
         self.bounds.get(reader, word)
     }
 
-    /// Bytes of the bounds of words that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bounds.bytes()
     }
@@ -170,7 +168,6 @@ impl Statistics {
         Ok(count)
     }
 
-    /// The deleted documents of a segment, in order.
     fn deleted(&self, reader: &SegmentReader) -> Arc<Vec<DocId>> {
         let key = state(reader);
         if let Some(deleted) = self.deleted.lock().get(&key) {

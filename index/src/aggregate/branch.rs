@@ -181,6 +181,10 @@ pub(super) struct FigureValues {
 }
 
 /// What an aggregation keeps of a segment, by the numbers of the groups around.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each aggregation of a request"
+)]
 pub(super) enum Work<'a> {
     Figures(Figures, Box<FigureValues>),
     TopHits {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::column::Kind;
 use super::node::{FieldOf, Grouping, Node, Prepared, Shape};
 use super::quantiles::Percentage;
-use crate::error::{Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::{Limit, limit};
 use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy};
@@ -68,9 +68,15 @@ struct Level<'s> {
     scope: Option<&'s str>,
 }
 
+impl Checker for Check<'_> {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
+}
+
 impl Check<'_> {
-    fn at_most(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
-        self.wrong.at_most(path, limit, actual, "ask for less at once")
+    fn within_limit(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
+        self.at_most(path, limit, actual, "ask for less at once")
     }
 
     fn level(&mut self, aggregations: &[(String, Aggregation)], at: &str, level: Level<'_>) -> Vec<Node> {
@@ -80,9 +86,9 @@ impl Check<'_> {
         let groupings = aggregations.iter().filter(|(_, own)| own.is_grouping()).count();
         let figures = aggregations.len() - groupings;
         let fits = self
-            .at_most(at, limit!(MAX_AGGREGATION_LEVELS), level.number)
-            .and_then(|()| self.at_most(at, limit!(MAX_FIGURES), figures))
-            .and_then(|()| self.at_most(at, limit!(MAX_GROUPINGS), groupings));
+            .within_limit(at, limit!(MAX_AGGREGATION_LEVELS), level.number)
+            .and_then(|()| self.within_limit(at, limit!(MAX_FIGURES), figures))
+            .and_then(|()| self.within_limit(at, limit!(MAX_GROUPINGS), groupings));
         if fits.is_none() {
             return Vec::new();
         }
@@ -178,23 +184,17 @@ impl Check<'_> {
         let field = self.field(field, Wanted::Number, missing, at, level);
         let at = format!("{at}.percentages");
         if percentages.is_empty() {
-            let message = "there is no percentage".to_owned();
-            return self.wrong.refuse(
-                at,
-                Reason::Missing,
-                message,
-                "give one to 20, for example 50 and 99",
-            );
+            let advice = "give one to 20, for example 50 and 99";
+            return self.refuse(at, Reason::Missing, "there is no percentage", advice);
         }
-        self.at_most(&at, limit!(MAX_PERCENTAGES), percentages.len())?;
+        self.within_limit(&at, limit!(MAX_PERCENTAGES), percentages.len())?;
         let mut fits = true;
         for (nth, percentage) in percentages.iter().enumerate() {
             if !(0.0..=100.0).contains(percentage) {
                 fits = false;
                 let message = format!("{percentage} is no percentage");
                 let at = format!("{at}[{nth}]");
-                self.wrong
-                    .note(at, Reason::OutOfRange, message, "give a number from 0 to 100");
+                self.note(at, Reason::OutOfRange, message, "give a number from 0 to 100");
             }
         }
         let (field, scope) = field.filter(|_| fits)?;
@@ -225,18 +225,15 @@ impl Check<'_> {
 
     fn size(&mut self, size: usize, limit: Limit, at: &str) -> Option<()> {
         let path = format!("{at}.size");
-        self.at_most(&path, limit, size)?;
+        self.within_limit(&path, limit, size)?;
         if size == 0 {
-            let message = "is 0".to_owned();
-            return self
-                .wrong
-                .refuse(path, Reason::OutOfRange, message, "ask for at least one");
+            return self.refuse(path, Reason::OutOfRange, "is 0", "ask for at least one");
         }
         Some(())
     }
 
     fn order(&mut self, order: &[GroupOrder], inside: &[(String, Aggregation)], at: &str) -> Option<()> {
-        self.at_most(&format!("{at}.order"), limit!(MAX_GROUP_ORDERS), order.len())?;
+        self.within_limit(&format!("{at}.order"), limit!(MAX_GROUP_ORDERS), order.len())?;
         let mut known = Some(());
         for (nth, key) in order.iter().enumerate() {
             let GroupOrderBy::Aggregation(name) = &key.by else {
@@ -248,12 +245,10 @@ impl Check<'_> {
             });
             if !single {
                 known = None;
-                self.wrong.note(
-                    format!("{at}.order[{nth}].aggregation"),
-                    Reason::Missing,
-                    format!("there is no aggregation `{name}` of one figure inside the groups"),
-                    "name an avg, max, min, sum, count or distinct_count of this grouping",
-                );
+                let at = format!("{at}.order[{nth}].aggregation");
+                let message = format!("there is no aggregation `{name}` of one figure inside the groups");
+                let advice = "name an avg, max, min, sum, count or distinct_count of this grouping";
+                self.note(at, Reason::Missing, message, advice);
             }
         }
         known

@@ -112,58 +112,7 @@ impl Violations {
         }
     }
 
-    pub(crate) fn note(
-        &mut self,
-        path: impl Into<String>,
-        reason: Reason,
-        message: impl Into<String>,
-        advice: impl Into<String>,
-    ) {
-        self.push(Violation {
-            path: path.into(),
-            reason,
-            message: message.into(),
-            advice: advice.into(),
-        });
-    }
-
-    /// [`Violations::note`] for a part of the request that then is nothing.
-    pub(crate) fn refuse<T>(
-        &mut self,
-        path: impl Into<String>,
-        reason: Reason,
-        message: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Option<T> {
-        self.note(path, reason, message, advice);
-        None
-    }
-
-    /// Notes it when `actual` is above a limit.
-    pub(crate) fn at_most(
-        &mut self,
-        path: impl Into<String>,
-        Limit { name: limit, max }: Limit,
-        actual: usize,
-        advice: impl Into<String>,
-    ) -> Option<()> {
-        let actual = actual as u64;
-        if actual <= max {
-            return Some(());
-        }
-        let message = format!("{actual} is above the limit {limit} of {max}");
-        self.refuse(
-            path,
-            Reason::LimitExceeded { limit, max, actual },
-            message,
-            advice,
-        )
-    }
-
     /// The checked part of the request, if nothing was wrong.
-    ///
-    /// # Errors
-    /// [`Error::InvalidQuery`].
     pub(crate) fn or<T>(self, checked: T) -> Result<T, Error> {
         if self.is_empty() {
             Ok(checked)
@@ -199,6 +148,65 @@ impl Violations {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.listed.is_empty()
+    }
+}
+
+/// What checks a part of a request, or a schema, and notes all that is wrong.
+pub(crate) trait Checker {
+    fn violations(&mut self) -> &mut Violations;
+
+    fn note(
+        &mut self,
+        path: impl Into<String>,
+        reason: Reason,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        self.violations().push(Violation {
+            path: path.into(),
+            reason,
+            message: message.into(),
+            advice: advice.into(),
+        });
+    }
+
+    /// [`Checker::note`] for a part of the request that then is nothing.
+    fn refuse<T>(
+        &mut self,
+        path: impl Into<String>,
+        reason: Reason,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Option<T> {
+        self.note(path, reason, message, advice);
+        None
+    }
+
+    /// Notes it when `actual` is above a limit.
+    fn at_most(
+        &mut self,
+        path: impl Into<String>,
+        Limit { name: limit, max }: Limit,
+        actual: usize,
+        advice: impl Into<String>,
+    ) -> Option<()> {
+        let actual = actual as u64;
+        if actual <= max {
+            return Some(());
+        }
+        let message = format!("{actual} is above the limit {limit} of {max}");
+        self.refuse(
+            path,
+            Reason::LimitExceeded { limit, max, actual },
+            message,
+            advice,
+        )
+    }
+}
+
+impl Checker for Violations {
+    fn violations(&mut self) -> &mut Violations {
+        self
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Planner;
 use super::area_scorer::AreaQuery;
 use super::clause::Clause;
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::geo::{Area, BoundingBox, Circle, GeoError, GeoPoint, Polygon};
 use crate::layout::Handle;
 use crate::limits::{MAX_DISTANCE_METERS, limit};
@@ -22,8 +22,7 @@ impl<'a> Planner<'a> {
         if meters > MAX_DISTANCE_METERS && meters.is_finite() {
             let actual = meters.ceil() as usize;
             let advice = "leave the clause out: the circle is the globe";
-            self.wrong
-                .at_most(&distance_at, limit!(MAX_DISTANCE_METERS), actual, advice)?;
+            self.at_most(&distance_at, limit!(MAX_DISTANCE_METERS), actual, advice)?;
         }
         let circle = self.shape(&distance_at, Circle::new(center, meters));
         self.area(field?, Area::Circle(circle?))
@@ -48,8 +47,7 @@ impl<'a> Planner<'a> {
         let field = self.point_field(at, field);
         let vertices_at = format!("{at}.vertices");
         let advice = "use fewer vertices, or several polygons";
-        self.wrong
-            .at_most(&vertices_at, limit!(MAX_POLYGON_VERTICES), vertices.len(), advice)?;
+        self.at_most(&vertices_at, limit!(MAX_POLYGON_VERTICES), vertices.len(), advice)?;
         let polygon = self.shape(&vertices_at, Polygon::new(vertices));
         self.area(field?, Area::Polygon(polygon?))
     }
@@ -66,9 +64,7 @@ impl<'a> Planner<'a> {
     fn shape<T>(&mut self, at: &str, shape: Result<T, GeoError>) -> Option<T> {
         match shape {
             Ok(shape) => Some(shape),
-            Err(error) => self
-                .wrong
-                .refuse(at, Reason::OutOfRange, error.to_string(), "correct the shape"),
+            Err(error) => self.refuse(at, Reason::OutOfRange, error.to_string(), "correct the shape"),
         }
     }
 

@@ -17,7 +17,7 @@ use super::pattern::beginning_with;
 use super::selection::Select;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::limits::limit;
 use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, ResolvedField};
@@ -65,9 +65,7 @@ impl<'a> Planner<'a> {
         if name.is_empty() && !matches!(query, Query::Exists { .. }) {
             let message = format!("`{path}` is {}, and no attribute is named", field.kind.word());
             let advice = format!("name one: `{path}.color`");
-            return self
-                .wrong
-                .refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+            return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
         }
         let attribute = Attribute { field, name };
         match query {
@@ -118,8 +116,7 @@ impl<'a> Planner<'a> {
             QueryValue::String(text) => self.fits(at, text),
             QueryValue::Double(number) if !number.is_finite() => {
                 let message = "the double is not finite";
-                self.wrong
-                    .refuse(at, Reason::OutOfRange, message, "use a finite number")
+                self.refuse(at, Reason::OutOfRange, message, "use a finite number")
             }
             _ => Some(()),
         }
@@ -134,15 +131,11 @@ impl<'a> Planner<'a> {
     ) -> Option<Clause> {
         let at = format!("{at}.values");
         if values.is_empty() {
-            return self.wrong.refuse(
-                at,
-                Reason::Missing,
-                "there are no values",
-                "give at least one value",
-            );
+            let advice = "give at least one value";
+            return self.refuse(at, Reason::Missing, "there are no values", advice);
         }
         let advice = "split the values over several clauses";
-        self.wrong.at_most(&at, limit!(MAX_TERMS), values.len(), advice)?;
+        self.at_most(&at, limit!(MAX_TERMS), values.len(), advice)?;
         let terms: Vec<Option<Term>> = values
             .iter()
             .enumerate()
@@ -169,9 +162,7 @@ impl<'a> Planner<'a> {
         }
         let Some(of_type) = types.first().copied() else {
             let advice = "give a lower or an upper bound, or use exists";
-            return self
-                .wrong
-                .refuse(at, Reason::Missing, "the range has no bound", advice);
+            return self.refuse(at, Reason::Missing, "the range has no bound", advice);
         };
         let ranged = matches!(
             of_type,
@@ -180,7 +171,7 @@ impl<'a> Planner<'a> {
         if !ranged || types.iter().any(|other| *other != of_type) {
             let message = "the bounds are not two numbers, two times or two strings";
             let advice = "give bounds of one of these types: a range matches values of that type";
-            return self.wrong.refuse(at, Reason::TypeMismatch, message, advice);
+            return self.refuse(at, Reason::TypeMismatch, message, advice);
         }
         let term = |value: &QueryValue| attribute::query_term(of.name, value).1;
         let (from, to) = (lower.as_ref().map(term), upper.as_ref().map(term));

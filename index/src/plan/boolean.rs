@@ -10,7 +10,7 @@ use super::conjunction::{ConjunctionQuery, Role};
 use super::exclusion::ExclusionQuery;
 use super::filtered::FilteredQuery;
 use super::union::{Together, UnionQuery};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::request::Query;
 use crate::run::Run;
 use crate::score::single;
@@ -69,12 +69,8 @@ impl Planner<'_> {
         if minimum as usize > count {
             let message = format!("{minimum} clauses of `should` are to match, but there are {count}");
             let advice = "lower minimum_should_match, leave it out, or add clauses to should";
-            return self.wrong.refuse(
-                format!("{at}.minimum_should_match"),
-                Reason::OutOfRange,
-                message,
-                advice,
-            );
+            let at = format!("{at}.minimum_should_match");
+            return self.refuse(at, Reason::OutOfRange, message, advice);
         }
         Some(minimum as usize)
     }

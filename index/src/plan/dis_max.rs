@@ -5,7 +5,7 @@ use tantivy::query::BooleanQuery;
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
 use super::union::{Together, UnionQuery};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::request::Query;
 
 impl Planner<'_> {
@@ -21,17 +21,12 @@ impl Planner<'_> {
         if !fine {
             let message = format!("{tie_breaker} is not a number from 0 to 1");
             let advice = "give 0 for the best score alone, 1 for the sum of all";
-            self.wrong
-                .note(format!("{at}.tie_breaker"), Reason::OutOfRange, message, advice);
+            self.note(format!("{at}.tie_breaker"), Reason::OutOfRange, message, advice);
         }
         if queries.is_empty() {
             let message = "there are no queries";
-            return self.wrong.refuse(
-                format!("{at}.queries"),
-                Reason::Missing,
-                message,
-                "give at least one query",
-            );
+            let advice = "give at least one query";
+            return self.refuse(format!("{at}.queries"), Reason::Missing, message, advice);
         }
         let at = format!("{at}.queries");
         let clauses = self.weighing(weighed, |inside| inside.clauses(queries, &at))?;

@@ -21,7 +21,7 @@ use self::factor::Factor;
 use super::Planner;
 use super::clause::Clause;
 use super::two_phase::{Test, Tested};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::limits::limit;
 use crate::pace::Pace;
 use crate::request::{Function, FunctionScore, ScoreFunction};
@@ -62,8 +62,7 @@ impl Planner<'_> {
         let count = scored.functions.len();
         let advice = "leave functions out, or put some into a function_score inside this one";
         let functions_at = format!("{at}.functions");
-        self.wrong
-            .at_most(functions_at, limit!(MAX_SCORE_FUNCTIONS), count, advice)?;
+        self.at_most(functions_at, limit!(MAX_SCORE_FUNCTIONS), count, advice)?;
         let min = self.score_end(at, "min_score", scored.min_score);
         let max = self.score_end(at, "max_score", scored.max_score);
         // The score that is computed is finite, and only that is multiplied by the weights around.
@@ -99,8 +98,7 @@ impl Planner<'_> {
             Some(bound) if !(bound.is_finite() && bound >= 0.0) => {
                 let message = format!("{bound} is not a finite number from 0");
                 let advice = "scores are never negative: give a number from 0, or leave it out";
-                self.wrong
-                    .refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
+                self.refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
             }
             bound => Some(bound),
         }
@@ -148,8 +146,7 @@ impl Planner<'_> {
         }
         let message = format!("{number} is not a finite number from 0");
         let advice = "give a number from 0, or leave it out";
-        self.wrong
-            .refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
+        self.refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
     }
 }
 

@@ -11,7 +11,7 @@ use super::multi_term::{MultiTerm, MultiTermQuery};
 use super::text::Combine;
 use super::union::{Together, UnionQuery};
 use crate::analyze::{Phase, analyze};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::limits::{MAX_FUZZY_EDITS, limit};
 use crate::request::{Fuzziness, Operator};
 use crate::schema::FieldKind;
@@ -23,10 +23,6 @@ pub(super) struct Fuzzy {
 }
 
 impl Planner<'_> {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one clause, each checked on its own"
-    )]
     pub(super) fn match_fuzzy(
         &mut self,
         at: &str,
@@ -50,12 +46,8 @@ impl Planner<'_> {
                 .collect(),
             _ => vec![text.to_owned()],
         };
-        self.wrong.at_most(
-            format!("{at}.text"),
-            limit!(MAX_FUZZY_WORDS),
-            words.len(),
-            "shorten the text, or match it without fuzziness",
-        )?;
+        let advice = "shorten the text, or match it without fuzziness";
+        self.at_most(format!("{at}.text"), limit!(MAX_FUZZY_WORDS), words.len(), advice)?;
         let mut clauses: Vec<Box<dyn Query>> = words
             .into_iter()
             .map(|word| -> Box<dyn Query> {
@@ -101,8 +93,7 @@ impl Planner<'_> {
             Fuzziness::Edits(edits) if edits > MAX_FUZZY_EDITS => {
                 let message = format!("{edits} edits are more than {MAX_FUZZY_EDITS}");
                 let advice = "allow at most 2 edits, or search a TEXT sub-field with the fuzzy analyzer";
-                self.wrong
-                    .refuse(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice)
+                self.refuse(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice)
             }
             Fuzziness::Edits(_) | Fuzziness::Auto => Some(()),
         }

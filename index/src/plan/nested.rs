@@ -6,11 +6,11 @@ use tantivy::query::{EmptyQuery, Query as PhysicalQuery};
 
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
-use crate::error::{Error, Reason};
+use crate::error::{Checker, Error, Reason};
 use crate::join::JoinQuery;
 use crate::request::InnerHits;
 use crate::request::{Query, ScoreMode};
-use crate::schema::FieldKind;
+use crate::schema::{FieldKind, owner};
 
 /// A `nested` query, as inner hits look at it.
 #[derive(Debug)]
@@ -88,8 +88,7 @@ impl Planner<'_> {
         let paths: Vec<String> = asked.map(|clause| format!("{}.inner_hits", clause.at)).collect();
         for path in paths {
             let message = "the objects that a filter matches are not shown with hits";
-            self.wrong
-                .note(path, Reason::OutsideNestedPath, message, "leave it out here");
+            self.note(path, Reason::OutsideNestedPath, message, "leave it out here");
         }
         self.fine()
     }
@@ -99,28 +98,20 @@ impl Planner<'_> {
         let at = format!("{at}.path");
         let Some(field) = self.layout.schema.resolve(path) else {
             let message = format!("there is no field `{path}`");
-            return self.wrong.refuse(
-                at,
-                Reason::UnknownField,
-                message,
-                "use the full path of a NESTED field",
-            );
+            let advice = "use the full path of a NESTED field";
+            return self.refuse(at, Reason::UnknownField, message, advice);
         };
         if !matches!(field.kind, FieldKind::Nested(_)) {
             let message = format!("`{path}` is {}, not NESTED", field.kind.word());
-            return self.wrong.refuse(
-                at,
-                Reason::TypeMismatch,
-                message,
-                "query the field without a nested query",
-            );
+            let advice = "query the field without a nested query";
+            return self.refuse(at, Reason::TypeMismatch, message, advice);
         }
         let scope = self.scope.as_deref();
         let inside = |scope| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.'));
         if !scope.is_none_or(inside) {
-            let message = format!("`{path}` is not inside {}", super::owner(scope));
+            let message = format!("`{path}` is not inside {}", owner(scope));
             let advice = "put this nested query beside the other, not into it";
-            return self.wrong.refuse(at, Reason::OutsideNestedPath, message, advice);
+            return self.refuse(at, Reason::OutsideNestedPath, message, advice);
         }
         Some(())
     }

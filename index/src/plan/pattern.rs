@@ -13,7 +13,7 @@ use super::glob::{Form, Glob};
 use super::keyword_pattern::KeywordPattern;
 use super::keyword_range::KeywordRange;
 use super::terms::having;
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::limits::limit;
 use crate::schema::{FieldKind, ResolvedField};
 
@@ -116,35 +116,24 @@ impl<'a> Planner<'a> {
 
     pub(super) fn affix(&mut self, at: &str, affix: &str) -> Option<()> {
         if affix.is_empty() {
-            return self.wrong.refuse(
-                at,
-                Reason::Missing,
-                "there are no characters",
-                "use exists to find any value",
-            );
+            let advice = "use exists to find any value";
+            return self.refuse(at, Reason::Missing, "there are no characters", advice);
         }
-        self.wrong
-            .at_most(at, limit!(MAX_AFFIX_BYTES), affix.len(), "shorten it")?;
+        self.at_most(at, limit!(MAX_AFFIX_BYTES), affix.len(), "shorten it")?;
         Some(())
     }
 
     pub(super) fn glob(&mut self, at: &str, pattern: &str) -> Option<Glob> {
         let chars = pattern.chars().count();
         if chars == 0 {
-            return self.wrong.refuse(
-                at,
-                Reason::Missing,
-                "the pattern is empty",
-                "use term to find empty strings",
-            );
+            let advice = "use term to find empty strings";
+            return self.refuse(at, Reason::Missing, "the pattern is empty", advice);
         }
-        self.wrong
-            .at_most(at, limit!(MAX_WILDCARD_CHARS), chars, "shorten the pattern")?;
+        self.at_most(at, limit!(MAX_WILDCARD_CHARS), chars, "shorten the pattern")?;
         let glob = Glob::new(pattern);
         if glob.is_none() {
             let advice = r"write `\\` for a backslash";
-            self.wrong
-                .note(at, Reason::OutOfRange, "the pattern ends in an escape", advice);
+            self.note(at, Reason::OutOfRange, "the pattern ends in an escape", advice);
         }
         glob
     }

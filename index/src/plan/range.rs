@@ -12,7 +12,7 @@ use super::clause::Clause;
 use super::dictionary_walk::Matcher;
 use super::number::{self, Number};
 use super::selection::{self, Opened, Select};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::request::QueryValue;
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField};
@@ -28,9 +28,7 @@ impl Planner<'_> {
         let field = self.field(at, field)?;
         if (lower, upper) == (&Bound::Unbounded, &Bound::Unbounded) {
             let advice = "give a lower or an upper bound, or use exists";
-            return self
-                .wrong
-                .refuse(at, Reason::Missing, "the range has no bound", advice);
+            return self.refuse(at, Reason::Missing, "the range has no bound", advice);
         }
         let lower_at = format!(
             "{at}.{}",
@@ -125,9 +123,7 @@ impl Planner<'_> {
         };
         if compare(from, to) == Ordering::Greater {
             let message = "the lower bound is above the upper bound";
-            return self
-                .wrong
-                .refuse(at, Reason::OutOfRange, message, "exchange the bounds");
+            return self.refuse(at, Reason::OutOfRange, message, "exchange the bounds");
         }
         Some(())
     }

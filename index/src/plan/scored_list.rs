@@ -5,7 +5,7 @@
 
 use crate::error::AllowanceExceeded;
 use tantivy::query::{EmptyScorer, Scorer};
-use tantivy::{DocId, DocSet, Score, TERMINATED};
+use tantivy::{DocId, DocSet, Score};
 
 use super::doc_set::ListDocSet;
 use crate::allowance::{Allowance, Grant};
@@ -51,9 +51,6 @@ impl ScoreSums {
     }
 
     /// Adds to the score of a document.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(super) fn add(&mut self, doc: DocId, score: Score) -> Result<(), AllowanceExceeded> {
         if let Some(each) = &mut self.each {
             each.add(doc, score);
@@ -78,9 +75,6 @@ impl ScoreSums {
     }
 
     /// The documents in order, each once, with what it scores.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(super) fn into_scorer(mut self) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
         if let Some(EachScore { docs, scores }) = self.each {
             return Ok(Box::new(EachScoreScorer {
@@ -152,6 +146,8 @@ impl Scorer for EachScoreScorer {
 
 #[cfg(test)]
 mod tests {
+    use tantivy::TERMINATED;
+
     use super::*;
 
     fn scorer(max_doc: DocId, scores: &[(DocId, Score)]) -> Box<dyn Scorer> {

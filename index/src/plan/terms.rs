@@ -13,7 +13,7 @@ use super::any_term::AnyTermQuery;
 use super::clause::Clause;
 use super::number::Number;
 use super::two_phase::{Check, SecondPhase, TwoPhaseQuery};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::limits::limit;
 use crate::request::QueryValue;
 use crate::schema::{FieldKind, ResolvedField};
@@ -69,19 +69,11 @@ impl Planner<'_> {
         let field = self.field(at, field)?;
         let values_at = format!("{at}.values");
         if values.is_empty() {
-            return self.wrong.refuse(
-                values_at,
-                Reason::Missing,
-                "there are no values",
-                "give at least one value",
-            );
+            let advice = "give at least one value";
+            return self.refuse(values_at, Reason::Missing, "there are no values", advice);
         }
-        self.wrong.at_most(
-            &values_at,
-            limit!(MAX_TERMS),
-            values.len(),
-            "split the values over several clauses",
-        )?;
+        let advice = "split the values over several clauses";
+        self.at_most(&values_at, limit!(MAX_TERMS), values.len(), advice)?;
         let (mut terms, mut integers, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
         let mut fine = true;
         for (nth, value) in values.iter().enumerate() {
@@ -184,12 +176,8 @@ impl Planner<'_> {
         }
         let number = Number::of(value);
         if number.is_none() {
-            self.wrong.note(
-                at,
-                Reason::OutOfRange,
-                "the double is not finite",
-                "use a finite number",
-            );
+            let advice = "use a finite number";
+            self.note(at, Reason::OutOfRange, "the double is not finite", advice);
         }
         number
     }
@@ -201,15 +189,13 @@ impl Planner<'_> {
             field.kind.word(),
             value.type_word()
         );
-        self.wrong
-            .note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
+        self.note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
     }
 
     /// Checks that a string could be a value.
     pub(super) fn fits(&mut self, at: &str, text: &str) -> Option<()> {
         let advice = "shorten the value: longer ones are not indexed";
-        self.wrong
-            .at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
+        self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
         Some(())
     }
 

@@ -18,7 +18,7 @@ use super::terms::having;
 use super::union::{Together, UnionQuery};
 use super::words::WordsQuery;
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::limits::limit;
 use crate::request::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
@@ -84,8 +84,7 @@ impl<'a> Planner<'a> {
         let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let advice = "use match with the operator AND to find tokens anywhere";
-        self.wrong
-            .at_most(format!("{at}.slop"), limit!(MAX_SLOP), slop as usize, advice)?;
+        self.at_most(format!("{at}.slop"), limit!(MAX_SLOP), slop as usize, advice)?;
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
@@ -188,22 +187,16 @@ impl<'a> Planner<'a> {
     pub(super) fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
         let at = format!("{at}.text");
         if text.is_empty() {
-            return self.wrong.refuse(
-                at,
-                Reason::Missing,
-                "the text is empty",
-                "give a text, or use exists",
-            );
+            let advice = "give a text, or use exists";
+            return self.refuse(at, Reason::Missing, "the text is empty", advice);
         }
-        self.wrong
-            .at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")?;
+        self.at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")?;
         Some(())
     }
 
     pub(super) fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
         let advice = "shorten the text";
-        self.wrong
-            .at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)?;
+        self.at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)?;
         Some(())
     }
 
@@ -214,21 +207,13 @@ impl<'a> Planner<'a> {
             (Operator::Or, Some(1..)) => combine.minimum.map(|minimum| minimum as usize),
             (Operator::Or, Some(0)) => {
                 let message = "a match without a matching token is none";
-                self.wrong.refuse(
-                    at,
-                    Reason::OutOfRange,
-                    message,
-                    "give at least 1, or leave it out",
-                )
+                let advice = "give at least 1, or leave it out";
+                self.refuse(at, Reason::OutOfRange, message, advice)
             }
             (Operator::And, Some(_)) => {
                 let message = "with the operator AND every token has to match";
-                self.wrong.refuse(
-                    at,
-                    Reason::TypeMismatch,
-                    message,
-                    "leave it out, or use the operator OR",
-                )
+                let advice = "leave it out, or use the operator OR";
+                self.refuse(at, Reason::TypeMismatch, message, advice)
             }
         }
     }

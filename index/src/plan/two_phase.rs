@@ -11,7 +11,6 @@ use crate::pace::Pace;
 use crate::run::Run;
 use crate::unexplained::unexplained;
 
-/// Checks between two looks at the deadline.
 const CHECKS_PER_LOOK: u32 = 1_024;
 
 /// Whether a document of one segment passes.

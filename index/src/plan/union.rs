@@ -175,8 +175,8 @@ impl Weight for UnionWeight {
         if matches.saturating_mul(DENSE_SHARE) >= u64::from(max_doc) {
             let scoring = Scoring::of(&parts, self.together);
             let needed = u32::try_from(self.needed).unwrap_or(u32::MAX);
-            let tally = WindowScorer::new(parts, matches, needed, scoring, &self.run, max_doc);
-            return Ok(Box::new(tally));
+            let scorer = WindowScorer::new(parts, matches, needed, scoring, &self.run, max_doc);
+            return Ok(Box::new(scorer));
         }
         let clauses = parts.into_iter().map(|part| part.into_scorer(max_doc));
         let clauses: Vec<_> = clauses.collect::<tantivy::Result<_>>()?;
@@ -201,7 +201,6 @@ impl Weight for UnionWeight {
     unexplained!();
 }
 
-/// Documents between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 1_024;
 
 struct UnionScorer {

@@ -27,7 +27,6 @@ use crate::pace::Pace;
 use crate::run::Run;
 use crate::unexplained::unexplained;
 
-/// Documents that are passed over between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 1_024;
 
 /// Tells a scorer which scores are wanted from now on. It may then pass over documents with others; it doesn't have to.
@@ -71,7 +70,6 @@ impl WordsQuery {
         }
     }
 
-    /// The memory of the cursors on a segment.
     fn held(&self) -> Result<Grant, AllowanceExceeded> {
         let cursors: u32 = self.words.iter().map(|(_, count)| *count).sum();
         self.run.allowance().take(cursors as usize * size_of::<Cursor>())

@@ -13,7 +13,6 @@ const MAX_CHARS: usize = 200;
 /// Values and tokens that are listed; further ones are counted.
 const MAX_LISTED: usize = 8;
 
-/// What a clause looks for.
 pub(super) fn describe(query: &Query, layout: &Layout) -> String {
     let mut text = words(query, layout);
     if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {

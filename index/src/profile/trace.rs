@@ -17,7 +17,6 @@ use crate::result::{Access, ProfileNode, ProfiledSegment};
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     clauses: Vec<Traced>,
-    /// The one that is being planned.
     inside: Option<usize>,
 }
 
@@ -36,7 +35,6 @@ pub(crate) struct Open {
 }
 
 impl Trace {
-    /// Begins a clause.
     pub(crate) fn begin(&mut self, query: &Query, layout: &Layout) -> Open {
         let (kind, description) = (query.kind(), describe(query, layout));
         let open = Open {
@@ -96,7 +94,6 @@ impl Traced {
 #[derive(Debug, Default)]
 pub(crate) struct Cost(Mutex<Vec<Opening>>);
 
-/// A clause on one segment.
 #[derive(Debug)]
 struct Opening {
     segment: SegmentId,

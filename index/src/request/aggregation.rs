@@ -4,13 +4,15 @@ use super::{CalendarUnit, Query, QueryValue, Sort, TimeZone};
 use crate::geo::GeoPoint;
 
 /// One figure or grouping over the documents that match.
+#[expect(
+    missing_docs,
+    reason = "fields and aggregations inside are what their names say"
+)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Aggregation {
     /// A figure over the values of a field; each value of an array counts.
     Figure {
-        /// The field.
         field: String,
-        /// Which figure.
         figure: Figure,
         /// The value of documents without one; absent leaves them out.
         missing: Option<QueryValue>,
@@ -27,10 +29,7 @@ pub enum Aggregation {
     },
     /// The point in the middle: the direction of the sum of all points, as directions from the centre of the globe. Each
     /// point of an array counts.
-    GeoCentroid {
-        /// The GEO_POINT field.
-        field: String,
-    },
+    GeoCentroid { field: String },
     /// The first documents in an order of their own.
     TopHits {
         /// How many, 1 to [`crate::limits::MAX_TOP_HITS`].
@@ -50,7 +49,6 @@ pub enum Aggregation {
         order: Vec<GroupOrder>,
         /// The value of documents without one; absent leaves them out.
         missing: Option<QueryValue>,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
     /// A group for each range, in their order, empty ones too. A document is in every range that holds one of its values.
@@ -59,7 +57,6 @@ pub enum Aggregation {
         field: String,
         /// The ranges, 1 to [`crate::limits::MAX_RANGES`].
         ranges: Vec<ValueRange>,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
     /// A group for each filter, in their order, empty ones too. Inside a grouping of nested objects the filters are about
@@ -67,18 +64,15 @@ pub enum Aggregation {
     Filters {
         /// The filters, 1 to [`crate::limits::MAX_RANGES`].
         filters: Vec<Query>,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
     /// A group for each range of distances, in their order, empty ones too. The nearest point of a document counts.
     GeoDistance {
-        /// The GEO_POINT field.
         field: String,
         /// Where distances are measured from.
         origin: GeoPoint,
         /// The ranges in metres, lower end included and upper end not, 1 to [`crate::limits::MAX_RANGES`].
         ranges: Vec<(Option<f64>, Option<f64>)>,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
     /// A group for each interval of a number.
@@ -97,16 +91,13 @@ pub enum Aggregation {
         bounds: ValueRange,
         /// The order of the groups; empty is by key ascending.
         order: Vec<GroupOrder>,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
     /// A group for each interval of time.
     DateHistogram {
-        /// The DATE field.
         field: String,
         /// How many units wide a group is, from 1.
         interval: u32,
-        /// The unit.
         unit: CalendarUnit,
         /// The zone in which days, and what is longer, begin.
         time_zone: TimeZone,
@@ -120,18 +111,15 @@ pub enum Aggregation {
         bounds: ValueRange,
         /// The order of the groups; empty is by key ascending.
         order: Vec<GroupOrder>,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
     /// A group for each H3 cell with a point of the document, the fullest first.
     GeoCell {
-        /// The GEO_POINT field.
         field: String,
         /// The H3 resolution, 0 to 15.
         resolution: u8,
         /// How many cells, 1 to [`crate::limits::MAX_CELL_GROUPS`].
         size: usize,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
     /// A group for each combination of several keys, in the order of the keys, by pages: as many as there are. Not inside
@@ -143,7 +131,6 @@ pub enum Aggregation {
         size: usize,
         /// The token of the page before.
         after: Option<String>,
-        /// Aggregations inside each group.
         aggregations: Vec<(String, Aggregation)>,
     },
 }

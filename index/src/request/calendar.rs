@@ -7,25 +7,20 @@ use std::str::FromStr;
 const FURTHEST: i32 = 18 * 3_600;
 
 /// A unit of time.
+#[expect(missing_docs, reason = "units that need no words")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalendarUnit {
-    /// Milliseconds.
     Millisecond,
-    /// Seconds.
     Second,
-    /// Minutes.
     Minute,
-    /// Hours.
     Hour,
     /// Days from midnight.
     Day,
     /// Weeks from Monday.
     Week,
-    /// Months.
     Month,
     /// Quarters of a year.
     Quarter,
-    /// Years.
     Year,
 }
 

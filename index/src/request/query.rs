@@ -119,6 +119,10 @@ pub enum ScoreMode {
 /// Weights multiply a clause's score. `Bool` follows Elasticsearch: without `must` and `filter` at least one of
 /// `should` has to match, with them none has to, and `minimum_should_match` overrides either; only `must_not`
 /// matches everything else; entirely empty matches everything.
+#[expect(
+    missing_docs,
+    reason = "what the variants say of their fields is all there is to say"
+)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Query {
     /// Every document, with score 1.
@@ -126,84 +130,56 @@ pub enum Query {
     /// The field has exactly this value; on TEXT, any one token is exactly this. Scores the weight, on TEXT times the
     /// token's BM25 score.
     Term {
-        /// The field.
         field: String,
-        /// The value.
         value: QueryValue,
-        /// The clause's weight.
         weight: f32,
     },
     /// The field has any of these values. Scores the weight.
     Terms {
-        /// The field.
         field: String,
-        /// The values.
         values: Vec<QueryValue>,
-        /// The clause's weight.
         weight: f32,
     },
     /// The field has a value between two bounds. Scores 1.
     Range {
-        /// The field.
         field: String,
-        /// The lower end.
         lower: Bound<QueryValue>,
-        /// The upper end.
         upper: Bound<QueryValue>,
     },
     /// A KEYWORD, or a token of a TEXT, begins with this. Scores the weight.
     Prefix {
-        /// The field.
         field: String,
-        /// The beginning.
         value: String,
-        /// The clause's weight.
         weight: f32,
     },
     /// A KEYWORD, or a token of a TEXT, ends with this. Scores the weight.
     Suffix {
-        /// The field.
         field: String,
-        /// The end.
         value: String,
-        /// The clause's weight.
         weight: f32,
     },
     /// A KEYWORD, or a token of a TEXT, matches the pattern: `*` any run, `?` any one character, `\` escapes. `*` alone
     /// is [`Query::Exists`]. Scores the weight.
     Wildcard {
-        /// The field.
         field: String,
-        /// The pattern.
         pattern: String,
-        /// The clause's weight.
         weight: f32,
     },
     /// The field has any value (for NESTED: any object). Scores 1.
-    Exists {
-        /// The field.
-        field: String,
-    },
+    Exists { field: String },
     /// A TEXT has the tokens of this text. On a KEYWORD the whole text is the token.
     Match {
-        /// The field.
         field: String,
-        /// The text.
         text: String,
-        /// Any token or every token.
         operator: Operator,
         /// With `Or`: how many tokens have to match, at least one.
         minimum_should_match: Option<u32>,
-        /// The clause's weight.
         weight: f32,
     },
     /// Like `Match`, but words that are spelled much like those of the text count too. Nearer ones score more.
     MatchFuzzy {
-        /// The field.
         field: String,
-        /// The text.
         text: String,
-        /// Any token or every token.
         operator: Operator,
         /// With `Or`: how many tokens have to match, at least one.
         minimum_should_match: Option<u32>,
@@ -211,29 +187,22 @@ pub enum Query {
         fuzziness: Fuzziness,
         /// How many characters at its beginning have to be the same.
         prefix_length: u32,
-        /// The clause's weight.
         weight: f32,
     },
     /// A TEXT has the tokens of this text one after the other. On fields of min_word and max_word they are looked up
     /// character by character: no text that contains the phrase is missed.
     MatchPhrase {
-        /// The field.
         field: String,
-        /// The text.
         text: String,
         /// By how many positions in all the tokens may be apart.
         slop: u32,
-        /// The clause's weight.
         weight: f32,
     },
     /// Like `MatchPhrase`, the last token being a prefix. Scores as if the phrase had been written with each token that
     /// the last one begins, at once. A KEYWORD begins with the text.
     MatchPhrasePrefix {
-        /// The field.
         field: String,
-        /// The text.
         text: String,
-        /// The clause's weight.
         weight: f32,
     },
     /// Clauses combined.
@@ -251,22 +220,18 @@ pub enum Query {
     },
     /// One object of a NESTED field matches the query. Fields are addressed by their full paths.
     Nested {
-        /// The path of the NESTED field.
         path: String,
         /// What one object has to match.
         query: Box<Query>,
         /// What the document scores.
         score_mode: ScoreMode,
-        /// The clause's weight.
         weight: f32,
         /// Whether hits tell which objects matched.
         inner_hits: Option<InnerHits>,
     },
     /// A point of the field is within a distance of a centre, the boundary included. Scores 1.
     GeoDistance {
-        /// The field.
         field: String,
-        /// The centre.
         center: GeoPoint,
         /// The distance, in metres.
         distance_meters: f64,
@@ -274,45 +239,29 @@ pub enum Query {
     /// A point of the field is inside a box, the boundary included. West of its left side means that the box crosses
     /// the antimeridian. Scores 1.
     GeoBoundingBox {
-        /// The north-western corner.
         field: String,
-        /// The north-western corner.
         top_left: GeoPoint,
-        /// The south-eastern corner.
         bottom_right: GeoPoint,
     },
     /// A point of the field is inside a polygon, its edges being straight in latitude and longitude. Scores 1.
     GeoPolygon {
-        /// The field.
         field: String,
         /// The vertices; the last is joined to the first.
         vertices: Vec<GeoPoint>,
     },
     /// What the filter matches, with the weight as the score.
-    ConstScore {
-        /// The filter.
-        filter: Box<Query>,
-        /// The score.
-        weight: f32,
-    },
+    ConstScore { filter: Box<Query>, weight: f32 },
     /// A query whose score is computed by functions.
     FunctionScore(Box<FunctionScore>),
     /// What one of several queries matches, with the best of their scores.
     DisMax {
-        /// The queries.
         queries: Vec<Query>,
         /// What part of the other queries' scores is added: from 0 to 1.
         tie_breaker: f64,
-        /// The clause's weight.
         weight: f32,
     },
     /// What another query matches, with its score times a weight: for queries that have none of their own.
-    Weighted {
-        /// The query.
-        query: Box<Query>,
-        /// The weight.
-        weight: f32,
-    },
+    Weighted { query: Box<Query>, weight: f32 },
 }
 
 impl Query {

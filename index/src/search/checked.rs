@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::collapse::Collapse;
-use crate::error::{Error, Violations};
+use crate::error::{Checker, Error, Violations};
 use crate::inner_hits;
 use crate::layout::Layout;
 use crate::limits::limit;
@@ -25,7 +25,6 @@ pub(super) fn planned(
     Ok((plan, inner_hits))
 }
 
-/// The checked collapse of a request, if it has one.
 pub(super) fn collapse(layout: &Layout, request: &SearchRequest) -> Result<Option<Collapse>, Error> {
     let field = request.collapse.as_deref();
     field.map(|field| Collapse::new(layout, field)).transpose()

@@ -28,14 +28,12 @@ const WIDENING: usize = 4;
 const MATCHES_PER_MIXED_BLOCK: u64 = 8;
 /// Matches in a block above which it is quicker to look for documents with a good value, and see which of them match.
 const DENSE_BLOCK: u64 = 64;
-/// Blocks between two looks at the deadline.
 const BLOCKS_PER_CHECK: usize = 64;
 
 /// The matches of a segment, from any document on: they can be begun anew.
 pub(crate) struct Matches<'a> {
     pub(crate) weight: &'a dyn Weight,
     pub(crate) reader: &'a SegmentReader,
-    /// The score of each.
     pub(crate) score: Score,
 }
 

@@ -8,7 +8,7 @@ use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, NestedObjects, Source, ValueKind};
 use super::raw_value::RawSortValue;
 use crate::attribute;
-use crate::error::{Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::geo::GeoPoint;
 use crate::layout::Layout;
 use crate::limits::{MAX_KEYWORD_BYTES, limit};
@@ -16,7 +16,7 @@ use crate::plan;
 use crate::request::QueryValue;
 use crate::request::{ArrayMode, Missing, NestedSort, Sort};
 use crate::run::Run;
-use crate::schema::{FieldKind, ResolvedField};
+use crate::schema::{FieldKind, ResolvedField, owner};
 
 /// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
 pub(super) struct Check<'a> {
@@ -25,6 +25,12 @@ pub(super) struct Check<'a> {
     /// The NESTED field whose objects are sorted; absent for the documents themselves.
     scope: Option<&'a str>,
     wrong: Violations,
+}
+
+impl Checker for Check<'_> {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
 }
 
 impl<'a> Check<'a> {
@@ -45,9 +51,7 @@ impl<'a> Check<'a> {
 
     /// The keys of sorts, which stand at `at` in the request.
     pub(super) fn sorts(mut self, sorts: &[Sort], at: &str) -> Result<Vec<Key>, Error> {
-        let fits = self
-            .wrong
-            .at_most(at, limit!(MAX_SORTS), sorts.len(), "name fewer keys");
+        let fits = self.at_most(at, limit!(MAX_SORTS), sorts.len(), "name fewer keys");
         if fits.is_none() {
             return Err(Error::InvalidQuery(self.wrong));
         }
@@ -62,12 +66,10 @@ impl<'a> Check<'a> {
         match sort {
             Sort::Score { ascending } => Ok(Some(Key::new(Source::Score, !ascending))),
             Sort::PrimaryKey { .. } if self.scope.is_some() => {
-                self.wrong.note(
-                    format!("{at}.primary_key"),
-                    Reason::OutsideNestedPath,
-                    "nested objects have no key of their own",
-                    "leave it out: ties end in the order of the objects",
-                );
+                let at = format!("{at}.primary_key");
+                let message = "nested objects have no key of their own";
+                let advice = "leave it out: ties end in the order of the objects";
+                self.note(at, Reason::OutsideNestedPath, message, advice);
                 Ok(None)
             }
             Sort::PrimaryKey { descending } => Ok(Some(Key::new(Source::PrimaryKey, *descending))),
@@ -124,20 +126,15 @@ impl<'a> Check<'a> {
                 let scope = self.scope.unwrap_or_default();
                 let message = format!("objects of `{scope}` are sorted by their own fields");
                 let advice = format!("use a field directly inside `{scope}`, without nested");
-                self.wrong
-                    .note(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
+                self.note(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
             }
             return Ok(inside.then_some(None));
         }
         let Some(scope) = &field.scope else {
             if nested.is_some() {
                 let message = format!("`{}` is not inside a NESTED field", field.path);
-                self.wrong.note(
-                    format!("{at}.nested"),
-                    Reason::OutsideNestedPath,
-                    message,
-                    "leave it out",
-                );
+                let advice = "leave it out";
+                self.note(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
                 return Ok(None);
             }
             return Ok(Some(None));
@@ -145,8 +142,7 @@ impl<'a> Check<'a> {
         let Some(nested) = nested.filter(|nested| nested.path == *scope) else {
             let message = format!("`{}` is a field of the objects of `{scope}`", field.path);
             let advice = format!("give a nested sort with the path `{scope}`");
-            self.wrong
-                .note(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
+            self.note(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
             return Ok(None);
         };
         let filter = match &nested.filter {
@@ -184,12 +180,8 @@ impl<'a> Check<'a> {
                     field.path,
                     field.kind.word()
                 );
-                return self.wrong.refuse(
-                    format!("{at}.mode"),
-                    Reason::TypeMismatch,
-                    message,
-                    "use MIN or MAX",
-                );
+                let advice = "use MIN or MAX";
+                return self.refuse(format!("{at}.mode"), Reason::TypeMismatch, message, advice);
             }
             Some(ArrayMode::Avg) => Pick::Mean,
             Some(ArrayMode::Sum) => Pick::Sum,
@@ -219,9 +211,7 @@ impl<'a> Check<'a> {
         if name.is_empty() {
             let message = format!("`{}` is {}, which have no order", field.path, field.kind.word());
             let advice = format!("sort by one of them: `{}.color`", field.path);
-            return self
-                .wrong
-                .refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+            return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
         }
         let absent = match missing {
             Missing::First => Absent::First,
@@ -232,12 +222,8 @@ impl<'a> Check<'a> {
                 if text || !finite {
                     let message = "the value is none that an attribute can have";
                     let advice = "give a finite number, or a shorter text";
-                    return self.wrong.refuse(
-                        format!("{at}.missing.value"),
-                        Reason::OutOfRange,
-                        message,
-                        advice,
-                    );
+                    let at = format!("{at}.missing.value");
+                    return self.refuse(at, Reason::OutOfRange, message, advice);
                 }
                 Absent::As(RawSortValue::Bytes(
                     attribute::query_term(name, value).1.into_bytes(),
@@ -275,9 +261,7 @@ impl<'a> Check<'a> {
                     _ => "sort by a field inside it",
                 };
                 let message = format!("`{}` is {}, which has no order", field.path, field.kind.word());
-                return self
-                    .wrong
-                    .refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+                return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
             }
         };
         let double = kind == Some(NumberKind::Double) || matches!(pick, Some(Pick::Mean | Pick::Sum));
@@ -309,8 +293,7 @@ impl<'a> Check<'a> {
         let number = match (kind, value) {
             (None, QueryValue::String(text)) => {
                 let advice = "shorten the value: longer ones are not indexed";
-                self.wrong
-                    .at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
+                self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
                 return Some(RawSortValue::Bytes(text.clone().into_bytes()));
             }
             (Some(NumberKind::Boolean), QueryValue::Boolean(flag)) => Some(flag.to_u64()),
@@ -341,53 +324,36 @@ impl<'a> Check<'a> {
                 field.path,
                 value.type_word()
             );
-            self.wrong
-                .note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
+            self.note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
         }
         number.map(RawSortValue::Number)
     }
 
     fn distance(&mut self, field: &str, points: &[GeoPoint], descending: bool, at: &str) -> Option<Key> {
         let field = self.field(field, at)?;
-        let mut fine = true;
-        if field.kind != FieldKind::GeoPoint {
+        let fits = if field.kind != FieldKind::GeoPoint {
             let message = format!("`{}` is {}, which has no distance", field.path, field.kind.word());
-            self.wrong.note(
-                format!("{at}.field"),
-                Reason::TypeMismatch,
-                message,
-                "use a GEO_POINT field",
-            );
-            fine = false;
+            let advice = "use a GEO_POINT field";
+            self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice)
         } else if field.scope.as_deref() != self.scope {
-            let owner = |scope: Option<&str>| match scope {
-                Some(path) => format!("the objects of `{path}`"),
-                None => "the document itself".to_owned(),
-            };
             let message = format!("`{}` is a field of {}", field.path, owner(field.scope.as_deref()));
             let advice = format!("sort by a GEO_POINT of {}", owner(self.scope));
-            self.wrong
-                .note(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
-            fine = false;
-        }
-        if points.is_empty() {
-            let at = format!("{at}.points");
-            self.wrong.note(
-                at,
-                Reason::Missing,
-                "there are no points",
-                "give at least one point",
-            );
-            fine = false;
-        }
+            self.refuse(format!("{at}.field"), Reason::OutsideNestedPath, message, advice)
+        } else {
+            Some(())
+        };
         let at = format!("{at}.points");
-        let few = self
-            .wrong
-            .at_most(at, limit!(MAX_SORT_POINTS), points.len(), "give fewer points");
+        let some = if points.is_empty() {
+            let advice = "give at least one point";
+            self.refuse(at, Reason::Missing, "there are no points", advice)
+        } else {
+            self.at_most(at, limit!(MAX_SORT_POINTS), points.len(), "give fewer points")
+        };
+        fits.and(some)?;
         let source = Source::Distance {
             path: field.path.clone(),
             points: points.to_vec(),
         };
-        few.filter(|()| fine).map(|()| Key::new(source, descending))
+        Some(Key::new(source, descending))
     }
 }

@@ -14,7 +14,6 @@ pub(super) trait Values {
     fn value(&mut self, doc: DocId, score: Score) -> Option<u64>;
 }
 
-/// A segment whose documents have no value.
 pub(super) struct Nothing;
 
 impl Values for Nothing {
@@ -23,7 +22,6 @@ impl Values for Nothing {
     }
 }
 
-/// The score.
 pub(super) struct Scores;
 
 impl Values for Scores {
@@ -36,7 +34,6 @@ impl Values for Scores {
 /// Which of several values counts, or what they make together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
-    /// There is only one.
     Only,
     Lowest,
     Highest,
@@ -53,7 +50,6 @@ pub(super) enum NumberKind {
     Date,
 }
 
-/// A column with at most one value a document.
 struct Single(Column<u64>);
 
 impl Values for Single {
@@ -62,7 +58,6 @@ impl Values for Single {
     }
 }
 
-/// A column of which several values make one.
 struct Several {
     column: Column<u64>,
     objects: Option<Objects>,
@@ -159,7 +154,6 @@ impl Doubles {
     }
 }
 
-/// The numbers of a field.
 pub(super) fn numbers(
     column: Column<u64>,
     kind: NumberKind,

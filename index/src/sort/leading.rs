@@ -87,7 +87,6 @@ impl Leading {
         }
     }
 
-    /// The rank of a value of the column.
     fn rank(&self, value: u64) -> Rank {
         let position = if self.ordinals {
             rank::of_ordinal(value)
@@ -109,7 +108,6 @@ impl Leading {
         })
     }
 
-    /// Whether the highest value comes first.
     pub(super) fn descending(&self) -> bool {
         self.descending
     }

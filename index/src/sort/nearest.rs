@@ -97,7 +97,6 @@ impl Nearest {
         }
     }
 
-    /// The documents of some cells.
     fn gather(&self, cells: &[Cells], reader: &SegmentReader, run: &Run) -> tantivy::Result<Box<dyn Scorer>> {
         let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let (mut pace, mut postings) = (Pace::new(run, DOCUMENTS_PER_CHECK), None);

@@ -190,9 +190,6 @@ impl Order {
 
     /// Checks the sorts, which stand at `at`, of the objects of the NESTED field `scope`; none means by score. Objects may
     /// be equal: they have no key of their own.
-    ///
-    /// # Errors
-    /// As [`Order::new`].
     pub(crate) fn of_objects(
         layout: &Layout,
         run: &Arc<Run>,
@@ -223,7 +220,6 @@ impl Order {
         self.keys.iter().position(differs)
     }
 
-    /// How many keys there are.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
@@ -266,7 +262,6 @@ impl Order {
             .collect()
     }
 
-    /// The document's key.
     pub(crate) fn document_key(&self, sort_values: &[RawSortValue]) -> Vec<u8> {
         match sort_values.get(self.primary_key) {
             Some(RawSortValue::Bytes(key)) => key.clone(),

@@ -33,7 +33,6 @@ impl<'a> PerGroupTopK<'a> {
         }
     }
 
-    /// How many documents are held.
     pub(crate) fn entries(&self) -> usize {
         self.entries
     }

@@ -26,9 +26,6 @@ pub(crate) struct RawSortValues {
 
 impl RawSortValues {
     /// Room for so many keys.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(crate) fn new(keys: usize, allowance: &Allowance) -> Result<Self, AllowanceExceeded> {
         let bytes = size_of::<Self>() + keys * size_of::<RawSortValue>();
         Ok(Self {
@@ -50,9 +47,6 @@ impl RawSortValues {
     }
 
     /// Makes where it stands under the key that was added last a string.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(crate) fn spell(&mut self, bytes: &[u8]) -> Result<(), AllowanceExceeded> {
         self.held.grow(bytes.len())?;
         if let Some(last) = self.values.last_mut() {

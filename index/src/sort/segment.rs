@@ -26,7 +26,6 @@ use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::points::Points;
 use crate::run::Run;
 
-/// Strings that are read between two looks at the deadline.
 const STRINGS_PER_CHECK: usize = 512;
 
 /// How many columns' worth of work the objects of a document are.
@@ -242,7 +241,6 @@ impl<'a> PreparedOrder<'a> {
     }
 }
 
-/// One key on one segment.
 struct SegmentKey<'a> {
     key: &'a Key,
     values: Box<dyn Values>,
@@ -393,7 +391,6 @@ impl SegmentOrder<'_> {
         Ordering::Equal
     }
 
-    /// All ranks of the document.
     pub(crate) fn ranks(&mut self) -> &[Rank] {
         self.rank(self.keys.len().saturating_sub(1));
         &self.ranks

@@ -42,7 +42,6 @@ impl<'a> Top<'a> {
         }
     }
 
-    /// Begins a segment.
     pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTop<'a>> {
         let after = self
             .after
@@ -120,7 +119,6 @@ impl Ord for Entry {
     }
 }
 
-/// The best documents of one segment.
 pub(crate) struct SegmentTop<'a> {
     pub(super) order: SegmentOrder<'a>,
     pub(super) size: usize,
@@ -132,7 +130,6 @@ pub(crate) struct SegmentTop<'a> {
     heap: BinaryHeap<Entry>,
     /// Room for a block of documents.
     ranked: Vec<(Rank, DocId)>,
-    /// The memory of the heap.
     _held: Grant,
 }
 

@@ -32,7 +32,6 @@ pub(super) struct TopK<'a> {
     order: &'a Order,
     pub(super) size: usize,
     segments: Vec<SegmentOrder<'a>>,
-    /// In order.
     kept: Vec<Candidate>,
     /// The memory of `kept` but for what their sort_values hold themselves.
     held: Option<Grant>,
@@ -95,9 +94,6 @@ impl<'a> TopK<'a> {
     }
 
     /// The documents, in order.
-    ///
-    /// # Errors
-    /// As [`TopK::take`].
     pub(super) fn into_winners(mut self) -> io::Result<Vec<Winner>> {
         self.read_strings(0..self.kept.len())?;
         let winners = self.kept.into_iter().map(|each| Winner {

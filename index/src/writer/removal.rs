@@ -18,7 +18,6 @@ use crate::unexplained::unexplained;
 /// Bytes that a removal takes beside its key: itself, its counts, and its place in the library's queue.
 const REMOVAL_BYTES: usize = 128;
 
-/// The documents with a key.
 #[derive(Clone, Debug)]
 pub(super) struct Removal(Arc<Key>);
 
@@ -39,7 +38,6 @@ impl Removal {
         }))
     }
 
-    /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.0.key.len() + REMOVAL_BYTES
     }

@@ -8,7 +8,7 @@ use crate::aggregate::column::{Kind, Raw};
 use crate::aggregate::node::FieldOf;
 use crate::aggregate::step::inside;
 use crate::attribute;
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::limits::limit;
 use crate::request::QueryValue;
 use crate::schema::{FieldKind, ResolvedField};
@@ -80,21 +80,15 @@ impl<'a> Check<'a> {
         let field = self.resolve(name, at, level)?;
         let Some(kind) = wanted.kind(&field.kind) else {
             let message = format!("`{name}` is {}, which this can't aggregate", field.kind.word());
-            return self.wrong.refuse(
-                format!("{at}.field"),
-                Reason::TypeMismatch,
-                message,
-                wanted.advice(),
-            );
+            let at = format!("{at}.field");
+            return self.refuse(at, Reason::TypeMismatch, message, wanted.advice());
         };
         let (path, scope) = (field.path.clone(), field.scope.clone());
         let attribute = (kind == Kind::Attribute).then(|| name.get(path.len() + 1..).unwrap_or_default());
         if attribute.is_some_and(str::is_empty) {
             let message = format!("`{name}` are all attributes");
             let advice = format!("aggregate one of them: `{name}.color`");
-            return self
-                .wrong
-                .refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+            return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
         }
         let missing = match missing {
             None => None,
@@ -123,19 +117,15 @@ impl<'a> Check<'a> {
             to.unwrap_or_default(),
             level.scope.unwrap_or_default()
         );
-        self.wrong.refuse(
-            path,
-            Reason::OutsideNestedPath,
-            message,
-            "aggregate it beside this grouping, not inside",
-        )
+        let advice = "aggregate it beside this grouping, not inside";
+        self.refuse(path, Reason::OutsideNestedPath, message, advice)
     }
 
     /// The value of documents without one.
     fn stand_in(&mut self, value: &QueryValue, kind: Kind, attribute: Option<&str>, at: &str) -> Option<Raw> {
         let path = format!("{at}.missing");
         if let (Kind::Keyword | Kind::Attribute, QueryValue::String(text)) = (kind, value) {
-            self.at_most(&path, limit!(MAX_KEYWORD_BYTES), text.len())?;
+            self.within_limit(&path, limit!(MAX_KEYWORD_BYTES), text.len())?;
         }
         let number = match (kind, value) {
             (Kind::Keyword, QueryValue::String(text)) => {
@@ -157,12 +147,8 @@ impl<'a> Check<'a> {
         };
         if number.is_none() {
             let message = format!("this is {}, which the field can't have", value.type_word());
-            self.wrong.note(
-                path,
-                Reason::TypeMismatch,
-                message,
-                "give a value of the field's type",
-            );
+            let advice = "give a value of the field's type";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
         number.map(Raw::Number)
     }

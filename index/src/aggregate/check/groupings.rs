@@ -9,7 +9,7 @@ use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
-use crate::error::{Error, Reason};
+use crate::error::{Checker, Error, Reason};
 use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
 use crate::request::{Aggregation, Query, QueryValue, ValueRange};
@@ -156,9 +156,7 @@ impl Check<'_> {
         let Ok(resolution) = Resolution::try_from(resolution) else {
             let message = format!("{resolution} is no H3 resolution");
             let path = format!("{at}.resolution");
-            return self
-                .wrong
-                .refuse(path, Reason::OutOfRange, message, "use 0 to 15");
+            return self.refuse(path, Reason::OutOfRange, message, "use 0 to 15");
         };
         self.field(field, Wanted::Cell(resolution), None, at, level)
     }
@@ -166,12 +164,9 @@ impl Check<'_> {
     fn ranges(&mut self, count: usize, part: &str, at: &str) -> Option<()> {
         let path = format!("{at}.{part}");
         if count == 0 {
-            let message = "there is none".to_owned();
-            return self
-                .wrong
-                .refuse(path, Reason::Missing, message, "give at least one");
+            return self.refuse(path, Reason::Missing, "there is none", "give at least one");
         }
-        self.at_most(&path, limit!(MAX_RANGES), count)?;
+        self.within_limit(&path, limit!(MAX_RANGES), count)?;
         Some(())
     }
 
@@ -190,8 +185,8 @@ impl Check<'_> {
     }
 
     fn upside_down(&mut self, at: &str) {
-        let message = "the lower end is above the upper one".to_owned();
-        self.wrong.note(at, Reason::OutOfRange, message, "swap the ends");
+        let message = "the lower end is above the upper one";
+        self.note(at, Reason::OutOfRange, message, "swap the ends");
     }
 
     fn end(
@@ -205,7 +200,7 @@ impl Check<'_> {
         if end.is_none() {
             let message = format!("this is {}, which the field can't have", value.type_word());
             let advice = "give a finite value of the field's type";
-            self.wrong.note(at, Reason::TypeMismatch, message, advice);
+            self.note(at, Reason::TypeMismatch, message, advice);
         }
         end.map(Some)
     }
@@ -236,13 +231,8 @@ impl Check<'_> {
             let from = from.unwrap_or(0.0);
             let to = to.unwrap_or(f64::INFINITY);
             if !(from >= 0.0 && from.is_finite() && to >= 0.0) {
-                let message = "these are no distances".to_owned();
-                return self.wrong.refuse(
-                    at,
-                    Reason::OutOfRange,
-                    message,
-                    "give finite numbers of metres from 0",
-                );
+                let advice = "give finite numbers of metres from 0";
+                return self.refuse(at, Reason::OutOfRange, "these are no distances", advice);
             }
             if from > to {
                 self.upside_down(&at);
@@ -256,11 +246,8 @@ impl Check<'_> {
 
     pub(super) fn interval(&mut self, interval: u32, at: &str) -> Option<()> {
         if interval == 0 {
-            let message = "is 0".to_owned();
             let path = format!("{at}.interval");
-            return self
-                .wrong
-                .refuse(path, Reason::OutOfRange, message, "give a width from 1");
+            return self.refuse(path, Reason::OutOfRange, "is 0", "give a width from 1");
         }
         Some(())
     }
@@ -280,15 +267,13 @@ impl Check<'_> {
             fits = false;
             let message = format!("{interval} is no width");
             let path = format!("{at}.interval");
-            self.wrong
-                .note(path, Reason::OutOfRange, message, "give a positive finite number");
+            self.note(path, Reason::OutOfRange, message, "give a positive finite number");
         }
         if !offset.is_finite() {
             fits = false;
             let message = format!("{offset} is no offset");
             let path = format!("{at}.offset");
-            self.wrong
-                .note(path, Reason::OutOfRange, message, "give a finite number");
+            self.note(path, Reason::OutOfRange, message, "give a finite number");
         }
         let (field, scope) = placed.filter(|_| fits)?;
         let steps = match field.kind {

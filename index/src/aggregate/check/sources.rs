@@ -6,7 +6,7 @@ use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::Steps;
 use crate::aggregate::node::{By, Composite, Shape, Source};
-use crate::error::{Error, Reason};
+use crate::error::{Checker, Error, Reason};
 use crate::limits::limit;
 use crate::page::{self, Origin};
 use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
@@ -22,17 +22,16 @@ impl Check<'_> {
         level: Level<'_>,
     ) -> Option<(Shape, Option<String>)> {
         if level.number > 1 {
-            let message = "a composite pages through all groups of a search".to_owned();
+            let message = "a composite pages through all groups of a search";
             let advice = "put it at the top, or use terms here";
-            return self.wrong.refuse(at, Reason::OutOfRange, message, advice);
+            return self.refuse(at, Reason::OutOfRange, message, advice);
         }
         let fits = self.size(size, limit!(MAX_TERMS_GROUPS), at);
         let path = format!("{at}.sources");
         if sources.is_empty() {
-            let message = "there is none".to_owned();
-            return self.wrong.refuse(path, Reason::Missing, message, "give 1 to 8");
+            return self.refuse(path, Reason::Missing, "there is none", "give 1 to 8");
         }
-        self.at_most(&path, limit!(MAX_SORTS), sources.len())?;
+        self.within_limit(&path, limit!(MAX_SORTS), sources.len())?;
         let mut scopes = Vec::with_capacity(sources.len());
         let read = sources.iter().enumerate().map(|(nth, source)| {
             let at = format!("{path}[{nth}]");
@@ -49,11 +48,9 @@ impl Check<'_> {
         fits?;
         let scope = scopes.first().cloned().flatten();
         if scopes.iter().any(|other| *other != scope) {
-            let message = "the sources are fields of different objects".to_owned();
+            let message = "the sources are fields of different objects";
             let advice = "use fields of the document, or of one NESTED field";
-            return self
-                .wrong
-                .refuse(path, Reason::OutsideNestedPath, message, advice);
+            return self.refuse(path, Reason::OutsideNestedPath, message, advice);
         }
         let origin = Origin {
             request: fingerprint(format_args!("{:?}|{at}|{sources:?}", self.query)),
@@ -104,12 +101,8 @@ impl Check<'_> {
         if missing.is_some() && source.include_missing {
             let message = "there is a value for missing ones, so none is missing".to_owned();
             let path = format!("{at}.include_missing");
-            return self.wrong.refuse(
-                path,
-                Reason::OutOfRange,
-                message,
-                "use one of missing and include_missing",
-            );
+            let advice = "use one of missing and include_missing";
+            return self.refuse(path, Reason::OutOfRange, message, advice);
         }
         let (at, open) = (format!("{at}.grouping"), ValueRange::default());
         match &source.kind {

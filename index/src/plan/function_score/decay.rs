@@ -9,7 +9,7 @@ use tantivy::{DocId, SegmentReader};
 
 use super::factor::SECOND;
 use super::{Formula, Value};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::geo::GeoPoint;
 use crate::plan::Planner;
 use crate::plan::number::Number;
@@ -59,12 +59,8 @@ impl Falloff {
         for (name, number, fine, wanted) in ranges {
             if !fine {
                 let message = format!("{number} is not {wanted}");
-                planner.wrong.note(
-                    format!("{at}.{name}"),
-                    Reason::OutOfRange,
-                    message,
-                    format!("give {wanted}"),
-                );
+                let advice = format!("give {wanted}");
+                planner.note(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
             }
         }
         let field = planner.field(at, &decay.field)?;
@@ -120,9 +116,7 @@ fn origin(
         (FieldKind::Long | FieldKind::Double | FieldKind::Date, DecayOrigin::Point(_)) => {
             let message = format!("`{}` is {}, the origin is a point", field.path, field.kind.word());
             let advice = "give a value as the origin";
-            planner
-                .wrong
-                .refuse(format!("{at}.point"), Reason::TypeMismatch, message, advice)
+            planner.refuse(format!("{at}.point"), Reason::TypeMismatch, message, advice)
         }
         _ => {
             let wanted = "LONG, DOUBLE, DATE and GEO_POINT fields";

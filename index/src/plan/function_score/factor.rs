@@ -4,7 +4,7 @@ use tantivy::columnar::Column;
 use tantivy::{DocId, SegmentReader};
 
 use super::{Formula, Value};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::plan::Planner;
 use crate::request::Modifier;
 use crate::schema::FieldKind;
@@ -38,12 +38,8 @@ impl Factor {
             let wrong = number.filter(|number| !number.is_finite());
             if let Some(number) = wrong {
                 let message = format!("{number} is not finite");
-                planner.wrong.note(
-                    format!("{at}.{name}"),
-                    Reason::OutOfRange,
-                    message,
-                    "use a finite number",
-                );
+                let advice = "use a finite number";
+                planner.note(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
             }
             wrong.is_none()
         });

@@ -123,13 +123,8 @@ fn fields_belong_to_a_nested_path() {
         "query.nested.path",
         "UNKNOWN_FIELD",
     );
-    let Err(Error::InvalidQuery(found)) = plan(
-        &layout(),
-        &Arc::default(),
-        &run(),
-        &Query::term("tags.tag", "a"),
-        "query",
-    ) else {
+    let Err(Error::InvalidQuery(found)) = plan(&layout(), &run(), &Query::term("tags.tag", "a"), "query")
+    else {
         panic!("accepted")
     };
     assert!(
@@ -141,16 +136,7 @@ fn fields_belong_to_a_nested_path() {
 #[test]
 fn scopes_of_sorts_are_planned_like_nested_queries() {
     let layout = layout();
-    let plan = |query: &Query| {
-        plan_in_scope(
-            &layout,
-            &Arc::default(),
-            &run(),
-            query,
-            Some("tags"),
-            "sort[0].filter",
-        )
-    };
+    let plan = |query: &Query| plan_in_scope(&layout, &run(), query, Some("tags"), "sort[0].filter");
     assert!(plan(&Query::term("tags.tag", "a")).is_ok());
     let Err(Error::InvalidQuery(found)) = plan(&Query::term("brand", "a")) else {
         panic!("accepted")
@@ -410,7 +396,7 @@ fn misspelled_words_have_bounds() {
 
 #[test]
 fn nodes_are_counted_over_all_trees_of_a_search() {
-    let (layout, run) = (layout(), Arc::default(), run());
+    let (layout, run) = (layout(), run());
     let half = Query::all(vec![Query::MatchAll; 600]);
     assert!(plan(&layout, &run, &half, "query").is_ok());
     let second = plan_in_scope(&layout, &run, &half, Some("tags"), "sort[0].filter");

@@ -30,7 +30,6 @@ impl Shared {
         }
     }
 
-    /// Hands out the documents with a value in the range, each once.
     pub(super) fn select(&self, range: &RangeInclusive<u64>, mut found: impl FnMut(DocId)) {
         let mut last = TERMINATED;
         for (doc, value) in self.docs.iter().zip(&self.values) {

@@ -23,7 +23,6 @@ const SPAN_MAX: u32 = 4_096;
 /// How many times larger the next window is.
 const SPAN_GROWTH: u32 = 4;
 
-/// A clause in one segment.
 pub(super) enum Part {
     /// All documents, each with this score.
     Everything(Score),
@@ -33,7 +32,6 @@ pub(super) enum Part {
         score: Score,
         /// Which column that other clauses select from, too.
         shared: Option<usize>,
-        /// Those of a block.
         docs: Vec<DocId>,
     },
     /// Documents with the same score.
