@@ -4,7 +4,7 @@
 //! here and returns any error; the search then answers with what is here.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tantivy::TantivyError;
@@ -25,6 +25,8 @@ pub(crate) struct Execution {
     planned_nodes: AtomicUsize,
     pub(crate) measured: bool,
     failure: Mutex<Option<Error>>,
+    /// Whether a part has left an error: the others have nothing to go on for.
+    left: AtomicBool,
 }
 
 impl Execution {
@@ -37,6 +39,7 @@ impl Execution {
             planned_nodes: AtomicUsize::new(0),
             measured: false,
             failure: Mutex::new(None),
+            left: AtomicBool::new(false),
         }
     }
 
@@ -55,8 +58,11 @@ impl Execution {
         })
     }
 
-    /// [`Execution::check`] for inside the search library.
+    /// [`Execution::check`] for inside the search library. Fails, too, when a part has left an error.
     pub(crate) fn check_inside(&self) -> tantivy::Result<()> {
+        if self.left.load(Ordering::Relaxed) {
+            return Err(TantivyError::InternalError("another part has failed".to_owned()));
+        }
         self.check().map_err(|error| self.give_up(error))
     }
 
@@ -95,8 +101,9 @@ impl Execution {
         TantivyError::InternalError(text)
     }
 
-    /// Leaves an error where none can be returned; [`Execution::outcome`] tells of it.
+    /// Leaves an error where none can be returned; [`Execution::outcome`] tells of it, and the search stops.
     pub(crate) fn leave(&self, doing: &'static str, error: TantivyError) {
+        self.left.store(true, Ordering::Relaxed);
         self.failure
             .lock()
             .get_or_insert_with(|| Error::engine(doing, error));
@@ -121,5 +128,30 @@ impl Execution {
             .lock()
             .take()
             .unwrap_or_else(|| Error::engine(doing, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MAX_SEARCH_BYTES;
+
+    #[test]
+    fn a_search_stops_when_a_part_has_left_an_error() {
+        let execution = Execution::new(Cancellation::none());
+        assert!(execution.check_inside().is_ok());
+        let exceeded = execution
+            .allowance()
+            .take(MAX_SEARCH_BYTES + 1)
+            .expect_err("too many");
+        execution.leave("testing", exceeded.into());
+        assert!(execution.check_inside().is_err());
+        assert!(matches!(
+            execution.outcome(),
+            Err(Error::LimitExceeded {
+                limit: "MAX_SEARCH_BYTES",
+                ..
+            })
+        ));
     }
 }
