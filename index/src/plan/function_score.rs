@@ -250,7 +250,7 @@ impl Weight for FunctionScoreWeight {
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let (found, inner) = self.inner.scorer_danger(reader, target, 1.0)?;
-        Ok(self.over(inner, reader, boost)?.sort_value(found, target))
+        Ok(self.over(inner, reader, boost)?.standing(found, target))
     }
 
     unexplained!();

@@ -84,7 +84,7 @@ impl Weight for TwoPhaseWeight {
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let (found, inner) = self.approximation.scorer_danger(reader, target, boost)?;
-        Ok(self.over(inner, reader)?.sort_value(found, target))
+        Ok(self.over(inner, reader)?.standing(found, target))
     }
 
     unexplained!();
@@ -128,14 +128,14 @@ pub(super) struct Tested<T> {
 }
 
 impl<T: Test> Tested<T> {
-    /// RawSortValue on the first match.
+    /// Standing on the first match.
     pub(super) fn settled(mut self) -> Box<dyn Scorer> {
         self.settle();
         Box::new(self)
     }
 
     /// Asked about one document.
-    pub(super) fn sort_value(
+    pub(super) fn standing(
         mut self,
         found: SeekDangerResult,
         target: DocId,

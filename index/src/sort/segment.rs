@@ -336,7 +336,7 @@ impl SegmentKey<'_> {
     }
 }
 
-/// An order on one segment, sort_value on one document. Ranks are computed when they are first needed.
+/// An order on one segment, standing on one document. Ranks are computed when they are first needed.
 pub(crate) struct SegmentOrder<'a> {
     pub(crate) run: &'a Run,
     max_doc: DocId,
