@@ -14,26 +14,7 @@
 //! document match; groups count objects then. Inside such a grouping aggregations are about the same objects, about
 //! objects inside them or around them, or about the document itself, each of which is taken once a group. Objects of two
 //! NESTED fields beside each other can't be mixed.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `aggregation`, `result` | what is asked, what is answered |
-//! | `check` | what makes a request's aggregations invalid |
-//! | `node` | aggregations that can run |
-//! | `walk` | what the walk over all matches gives documents to |
-//! | `branch` | one aggregation on one segment |
-//! | `step` | from documents to their objects and back |
-//! | `column` | the values of a block of documents |
-//! | `keys`, `slots` | the groups of a block of documents, and their numbers |
-//! | `ranges`, `histogram`, `calendar` | groups that are made of values |
-//! | `composite` | groups of several keys, by pages |
-//! | `breadth_first` | groups that are chosen before anything inside them is aggregated |
-//! | `numbers`, `sum`, `distinct`, `sketch`, `quantiles`, `centroid` | figures while they grow |
-//! | `budget` | what all aggregations of a request may hold |
-//! | `gathered` | groups and figures over all segments |
-//! | `conclude` | from what was gathered to results: order, size, what is left out |
 
-mod aggregation;
 mod branch;
 mod breadth_first;
 mod budget;
@@ -51,18 +32,11 @@ mod node;
 mod numbers;
 mod quantiles;
 mod ranges;
-mod result;
 mod sketch;
 mod slots;
 mod step;
 mod sum;
 mod walk;
-
-pub use aggregation::{
-    Aggregation, CompositeSource, Figure, GroupOrder, GroupOrderBy, SourceKind, ValueRange,
-};
-pub use calendar::{CalendarUnit, NoTimeZone, TimeZone};
-pub use result::{AggregationResult, Datum, Group, TopHit};
 
 pub(crate) use check::prepare;
 pub(crate) use walk::{SegmentWalk, Walk};

@@ -6,13 +6,10 @@
 //! [`AllowanceExceeded`] converts into the errors of the search library and of input and output, so that `?` carries it
 //! out of their traits; [`Error::engine`] and [`Error::reading`] turn it back.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tantivy::TantivyError;
-
-use crate::error::Error;
+use crate::error::AllowanceExceeded;
 use crate::limits::MAX_SEARCH_BYTES;
 
 /// Bytes that a grant takes ahead at most when it grows, so that small growth seldom comes to the shared counter.
@@ -59,9 +56,6 @@ impl Allowance {
     }
 
     /// Takes `bytes` until the grant is dropped.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`] when fewer are left.
     pub(crate) fn take(&self, bytes: usize) -> Result<Grant, AllowanceExceeded> {
         self.reserve(bytes)?;
         Ok(Grant {
@@ -94,7 +88,7 @@ impl Allowance {
                 Ok(())
             }
             Err(before) => Err(AllowanceExceeded {
-                actual: before.saturating_add(bytes) as u64,
+                actual: before.saturating_add(bytes),
             }),
         }
     }
@@ -163,9 +157,6 @@ impl Grant {
     }
 
     /// Another grant of the same allowance, of `bytes`.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`] when fewer are left.
     pub(crate) fn beside(&self, bytes: usize) -> Result<Self, AllowanceExceeded> {
         self.of.take(bytes)
     }
@@ -190,53 +181,12 @@ impl Drop for Grant {
     }
 }
 
-/// A search would hold more than [`MAX_SEARCH_BYTES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the search would hold {actual} bytes, {MAX_SEARCH_BYTES} are allowed")]
-pub(crate) struct AllowanceExceeded {
-    actual: u64,
-}
-
-impl AllowanceExceeded {
-    /// The error for the part of the request at `path`.
-    pub(crate) fn at(self, path: &str) -> Error {
-        Error::LimitExceeded {
-            path: path.to_owned(),
-            limit: "MAX_SEARCH_BYTES",
-            max: MAX_SEARCH_BYTES as u64,
-            actual: self.actual,
-            advice: "narrow the query, repeat fewer words in it, skip fewer hits, sort or aggregate by shorter or fewer \
-                     values, or ask for the parts in several searches",
-        }
-    }
-
-    /// What an error of input and output carries.
-    pub(crate) fn carried_by(error: &io::Error) -> Option<Self> {
-        error.get_ref()?.downcast_ref().copied()
-    }
-}
-
-impl From<AllowanceExceeded> for Error {
-    fn from(exceeded: AllowanceExceeded) -> Self {
-        exceeded.at("search")
-    }
-}
-
-impl From<AllowanceExceeded> for io::Error {
-    fn from(exceeded: AllowanceExceeded) -> Self {
-        Self::other(exceeded)
-    }
-}
-
-impl From<AllowanceExceeded> for TantivyError {
-    fn from(exceeded: AllowanceExceeded) -> Self {
-        io::Error::from(exceeded).into()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+    use crate::error::Error;
 
     fn is_refused(error: &Error) -> bool {
         let Error::LimitExceeded { limit, max, .. } = error else {

@@ -11,8 +11,8 @@
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use crate::document::FieldValue;
-use crate::query::QueryValue;
-use crate::sort::SortValue;
+use crate::request::QueryValue;
+use crate::result::SortValue;
 
 /// Between an attribute's name and its values: no name has it.
 const AFTER_NAME: char = '\0';

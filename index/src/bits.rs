@@ -1,11 +1,11 @@
 //! A set of documents of one segment, a bit each.
 
+use crate::error::AllowanceExceeded;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use crate::allowance::{Allowance, Grant};
 use crate::limits::MAX_BLOCK_DOCUMENTS;
 
-/// A fixed-size bit set.
 #[derive(Debug)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -25,9 +25,6 @@ impl Bits {
     }
 
     /// An empty set in the memory of a search.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(crate) fn within(max_doc: DocId, allowance: &Allowance) -> Result<Self, AllowanceExceeded> {
         let held = allowance.take((max_doc as usize).div_ceil(64) * size_of::<u64>())?;
         Ok(Self {
@@ -43,18 +40,15 @@ impl Bits {
         }
     }
 
-    /// Whether a document is in it.
     pub(crate) fn contains(&self, doc: DocId) -> bool {
         let word = self.words.get((doc >> 6) as usize);
         word.is_some_and(|word| word & (1 << (doc & 63)) != 0)
     }
 
-    /// Bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.words.as_slice())
     }
 
-    /// How many documents are in it.
     pub(crate) fn len(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }

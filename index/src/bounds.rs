@@ -31,7 +31,6 @@ const SLACK: Score = 1.000_01;
 pub(crate) struct Bounds {
     blocks: Vec<Block>,
     highest: Score,
-    /// The highest frequency.
     frequency: u32,
 }
 
@@ -39,9 +38,7 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     last: DocId,
-    /// The highest density.
     density: Score,
-    /// The highest frequency.
     frequency: u32,
     /// The code of the shortest text.
     shortest: u8,
@@ -100,7 +97,6 @@ struct Kept {
 }
 
 impl BoundsCache {
-    /// The bounds of a word in a segment.
     pub(crate) fn get(&self, reader: &SegmentReader, word: &Term) -> tantivy::Result<Arc<Bounds>> {
         let key = (reader.segment_id(), word.clone());
         if let Some(bounds) = self.0.lock().words.get(&key) {
@@ -117,12 +113,10 @@ impl BoundsCache {
         Ok(bounds)
     }
 
-    /// Bytes of all bounds that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.0.lock().bytes
     }
 
-    /// Forgets the bounds of segments that are gone.
     pub(crate) fn retain(&self, alive: impl Fn(&SegmentId) -> bool) {
         let mut kept = self.0.lock();
         kept.words.retain(|(segment, _), _| alive(segment));
@@ -167,7 +161,6 @@ impl Ceiling {
         ceiling
     }
 
-    /// What a document scores at most.
     pub(crate) fn highest(&self) -> Score {
         self.highest
     }
@@ -185,7 +178,6 @@ impl Ceiling {
         (self.block, block.map_or(TERMINATED, |block| block.last))
     }
 
-    /// The code of the shortest text of the block.
     pub(crate) fn shortest(&self) -> u8 {
         let block = self.bounds.blocks.get(self.at);
         block.map_or(u8::MAX, |block| block.shortest)

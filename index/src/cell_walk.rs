@@ -13,7 +13,6 @@ use tantivy::{DocId, InvertedIndexReader};
 use crate::geo::{Cell, Level, Region, Relation};
 use crate::run::Run;
 
-/// Cells that are walked between two looks at the deadline.
 const CELLS_PER_CHECK: usize = 1_024;
 
 /// The cells of a segment that an area touches, as the lists of their documents.

@@ -40,10 +40,7 @@ impl Damage {
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.0.get() {
             None => Ok(()),
-            Some(detail) => Err(Error::Corrupt {
-                detail: detail.clone(),
-                source: None,
-            }),
+            Some(detail) => Err(Error::corrupt(detail.clone())),
         }
     }
 }

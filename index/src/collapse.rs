@@ -8,6 +8,8 @@
 //! must not show a group whose head came before. Those groups, which are exactly the hits of the pages before, are
 //! gathered first, up to [`MAX_COLLAPSE_GROUPS`]; then the best of all others are kept as on the first page.
 
+mod group_top_k;
+
 use std::collections::HashSet;
 use std::io;
 
@@ -15,18 +17,18 @@ use tantivy::columnar::{BytesColumn, Column, ColumnType, TermOrdHit};
 use tantivy::query::Weight;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use crate::allowance::AllowanceExceeded;
 use crate::count::Count;
-use crate::error::{Error, Reason, Violation, Violations};
+use crate::error::{AllowanceExceeded, Checker, Error, Reason, Violations};
 use crate::layout::Layout;
-use crate::limits::MAX_COLLAPSE_GROUPS;
-use crate::profile::{Access, Laps, Recorder};
+use crate::limits::{MAX_COLLAPSE_GROUPS, limit};
+use crate::profile::{Recorder, Stopwatch};
+use crate::result::Access;
 use crate::run::Run;
 use crate::schema::FieldKind;
-use crate::sort::{Heads, PreparedOrder, SegmentHeads, Standing, Standings, Winner};
+use crate::sort::{PreparedOrder, RawSortValue, RawSortValues, Winner};
+use group_top_k::{GroupTopK, SegmentGroupTopK};
 
 const COLLAPSING: &str = "collapsing";
-/// Strings that are looked up between two looks at the deadline.
 const STRINGS_PER_CHECK: usize = 128;
 
 /// The checked field of a collapse.
@@ -38,57 +40,33 @@ pub(crate) struct Collapse {
 
 impl Collapse {
     /// Checks the field of a collapse.
-    ///
-    /// # Errors
-    /// [`Error::InvalidQuery`].
     pub(crate) fn new(layout: &Layout, name: &str) -> Result<Self, Error> {
-        let wrong = |reason, message: String, advice: &str| {
-            let mut violations = Violations::default();
-            violations.push(Violation {
-                path: "collapse.field".to_owned(),
-                reason,
-                message,
-                advice: advice.to_owned(),
-            });
-            Err(Error::InvalidQuery(violations))
-        };
-        let Some(field) = layout.schema.resolve(name) else {
-            let advice = "use a field of the index's schema, by its full path";
-            return wrong(
-                Reason::UnknownField,
-                format!("there is no field `{name}`"),
-                advice,
-            );
-        };
+        let mut wrong = Violations::default();
+        let checked = Self::checked(layout, name, &mut wrong);
+        checked.ok_or(Error::InvalidQuery(wrong))
+    }
+
+    fn checked(layout: &Layout, name: &str, wrong: &mut Violations) -> Option<Self> {
+        let at = "collapse.field";
+        let field = layout.schema.require(name, at, wrong)?;
         if let Some(scope) = &field.scope {
             let message = format!("`{name}` is a field of the objects of `{scope}`");
-            return wrong(
-                Reason::OutsideNestedPath,
-                message,
-                "use a field of the document itself",
-            );
+            let advice = "use a field of the document itself";
+            return wrong.refuse(at, Reason::OutsideNestedPath, message, advice);
         }
         let strings = field.kind == FieldKind::Keyword;
         if !strings && !matches!(field.kind, FieldKind::Long | FieldKind::Double) {
-            let message = format!(
-                "`{name}` is {}, but hits collapse by KEYWORD, LONG or DOUBLE",
-                field.kind.word()
-            );
-            return wrong(
-                Reason::TypeMismatch,
-                message,
-                "use a field of one of these types, or a KEYWORD sub-field",
-            );
+            let kind = field.kind.word();
+            let message = format!("`{name}` is {kind}, but hits collapse by KEYWORD, LONG or DOUBLE");
+            let advice = "use a field of one of these types, or a KEYWORD sub-field";
+            return wrong.refuse(at, Reason::TypeMismatch, message, advice);
         }
         if field.array {
             let message = format!("`{name}` is an array: a document would be in several groups");
-            return wrong(
-                Reason::TypeMismatch,
-                message,
-                "use a field with one value a document",
-            );
+            let advice = "use a field with one value a document";
+            return wrong.refuse(at, Reason::TypeMismatch, message, advice);
         }
-        Ok(Self {
+        Some(Self {
             path: field.path.clone(),
             strings,
         })
@@ -120,16 +98,15 @@ pub(crate) struct SegmentGroups {
 }
 
 impl SegmentGroups {
-    /// The group of a document.
     pub(crate) fn of(&self, doc: DocId) -> Local {
         self.column.as_ref()?.first(doc)
     }
 
     /// The groups as all segments know them.
-    pub(crate) fn values(&self, locals: &[Local], run: &Run) -> io::Result<Vec<Standings>> {
+    pub(crate) fn values(&self, locals: &[Local], run: &Run) -> io::Result<Vec<RawSortValues>> {
         let as_number = |local: &Local| {
-            let mut value = Standings::new(1, run.allowance())?;
-            value.push(local.map_or(Standing::Missing, Standing::Number));
+            let mut value = RawSortValues::new(1, run.allowance())?;
+            value.push(local.map_or(RawSortValue::Missing, RawSortValue::Number));
             Ok(value)
         };
         let mut values = locals
@@ -161,12 +138,12 @@ impl SegmentGroups {
     }
 
     /// The group here that another segment knows by its value; absent when no document of this segment is in it.
-    fn local(&self, value: &Standing) -> io::Result<Option<Local>> {
+    fn local(&self, value: &RawSortValue) -> io::Result<Option<Local>> {
         Ok(match (value, &self.strings) {
-            (Standing::Missing, _) => Some(None),
-            (Standing::Number(number), _) => Some(Some(*number)),
-            (Standing::Bytes(_), None) => None,
-            (Standing::Bytes(bytes), Some(strings)) => {
+            (RawSortValue::Missing, _) => Some(None),
+            (RawSortValue::Number(number), _) => Some(Some(*number)),
+            (RawSortValue::Bytes(_), None) => None,
+            (RawSortValue::Bytes(bytes), Some(strings)) => {
                 if strings.num_terms() == 0 {
                     return Ok(None);
                 }
@@ -207,7 +184,7 @@ impl Pass<'_> {
         &self,
         collapse: &Collapse,
         wanted: usize,
-        after: Option<&[Standing]>,
+        after: Option<&[RawSortValue]>,
         count: &mut Count,
     ) -> Result<Vec<Winner>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
@@ -216,13 +193,13 @@ impl Pass<'_> {
             Some(after) => self.passed(collapse, after)?,
             None => HashSet::new(),
         };
-        let mut heads = Heads::new(self.order, wanted);
+        let mut heads = GroupTopK::new(self.order, wanted);
         for reader in self.readers {
             self.run.check()?;
-            let mut laps = Laps::begin(self.recorder.is_some());
+            let mut stopwatch = Stopwatch::begin(self.recorder.is_some());
             let mut record = |access| {
                 if let Some(recorder) = self.recorder {
-                    recorder.segment(reader, access, laps.lap());
+                    recorder.segment(reader, access, stopwatch.lap());
                 }
             };
             let groups = collapse.open(reader).map_err(failed)?;
@@ -232,7 +209,7 @@ impl Pass<'_> {
                 if nth.is_multiple_of(STRINGS_PER_CHECK) {
                     self.run.check()?;
                 }
-                let value = value.first().unwrap_or(&Standing::Missing);
+                let value = value.first().unwrap_or(&RawSortValue::Missing);
                 local.extend(groups.local(value).map_err(unreadable)?);
             }
             let mut segment = heads.segment(order, &groups, after, local).map_err(unreadable)?;
@@ -254,7 +231,7 @@ impl Pass<'_> {
         clippy::mutable_key_type,
         reason = "only what they hold of the memory can change, which is no part of their value"
     )]
-    fn passed(&self, collapse: &Collapse, after: &[Standing]) -> Result<HashSet<Standings>, Error> {
+    fn passed(&self, collapse: &Collapse, after: &[RawSortValue]) -> Result<HashSet<RawSortValues>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
         let unreadable = |error| self.run.unreadable(error);
         let mut passed = HashSet::new();
@@ -287,7 +264,7 @@ impl Pass<'_> {
     }
 
     /// Offers every match of a segment, and counts them.
-    fn walk(&self, reader: &SegmentReader, segment: &mut SegmentHeads<'_>) -> tantivy::Result<u64> {
+    fn walk(&self, reader: &SegmentReader, segment: &mut SegmentGroupTopK<'_>) -> tantivy::Result<u64> {
         let mut visit = |docs: &[DocId], score: Score| {
             segment.offer_all(docs, score);
             Ok(())
@@ -342,11 +319,10 @@ impl Pass<'_> {
 }
 
 fn too_deep(actual: usize) -> Error {
-    Error::LimitExceeded {
-        path: "page_token".to_owned(),
-        limit: "MAX_COLLAPSE_GROUPS",
-        max: MAX_COLLAPSE_GROUPS as u64,
-        actual: actual as u64,
-        advice: "narrow the query, or follow the groups by a composite aggregation",
-    }
+    Error::limit(
+        "page_token",
+        limit!(MAX_COLLAPSE_GROUPS),
+        actual,
+        "narrow the query, or follow the groups by a composite aggregation",
+    )
 }

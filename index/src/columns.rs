@@ -3,20 +3,12 @@
 //!
 //! A segment's columns never change, deletes included, so all of it is good for as long as the segment lives. Everything
 //! is made when it is first needed. Above [`MAX_COLUMN_CACHE_BYTES`] all of it is let go and made again.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `blocks` | lowest and highest values, block by block |
-//! | `codes` | about where the value of each document lies |
-//! | `dictionary` | how the strings of a dictionary lie in the file |
-//! | `restarts` | every few strings of a dictionary |
-//! | `strings` | strings of a dictionary, many of them searched at once |
 
 mod blocks;
-mod codes;
 mod dictionary;
-mod restarts;
+mod dictionary_restarts;
 mod strings;
+mod va_file;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,15 +24,15 @@ use tantivy::index::SegmentId;
 use tantivy::{DocId, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
-pub(crate) use codes::{CodeRange, Codes, Within};
+pub(crate) use va_file::{CodeRange, VaFile, Within};
 
-use restarts::Restarts;
+use dictionary_restarts::DictionaryRestarts;
 use strings::{Parts, Strings};
 
+use crate::execution::Execution;
 use crate::held::Held;
 use crate::layout::string_column;
 use crate::limits::{MAX_COLUMN_CACHE_BYTES, MAX_KEPT_STRINGS_BYTES};
-use crate::run::Run;
 
 /// Documents of a segment from which on its columns get codes: the values of fewer stay in the processor's caches.
 const MIN_CODED_DOCS: u32 = 65_536;
@@ -119,7 +111,6 @@ impl ColumnCache {
         Arc::clone(self.segments.write().entry(id).or_default())
     }
 
-    /// Forgets segments that are gone.
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
         let lives = |id: &SegmentId| readers.iter().any(|reader| reader.segment_id() == *id);
         self.segments.write().retain(|id, _| lives(id));
@@ -133,7 +124,7 @@ pub(crate) struct NumberColumn {
     blocks: OnceLock<(Blocks, Held)>,
     /// Documents whose values were asked for one by one.
     asked: AtomicU64,
-    codes: OnceLock<Option<(Codes, Held)>>,
+    codes: OnceLock<Option<(VaFile, Held)>>,
     held: Arc<AtomicUsize>,
 }
 
@@ -157,7 +148,7 @@ impl NumberColumn {
 
     /// The codes of the column's values, once as many documents were asked for one by one as make reading the whole
     /// column worth while; `docs` more are.
-    pub(crate) fn codes(&self, docs: usize, run: &Run) -> tantivy::Result<Option<&Codes>> {
+    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> tantivy::Result<Option<&VaFile>> {
         if self.codes.get().is_none() {
             if self.max_doc < MIN_CODED_DOCS {
                 return Ok(None);
@@ -166,7 +157,7 @@ impl NumberColumn {
             if asked < u64::from(self.max_doc) * LOOKS_PER_CODE {
                 return Ok(None);
             }
-            let codes = Codes::new(&self.column, self.max_doc, run)?;
+            let codes = VaFile::new(&self.column, self.max_doc, run)?;
             let codes = codes.map(|codes| {
                 let held = Held::new(codes.bytes(), &self.held);
                 (codes, held)
@@ -196,7 +187,7 @@ impl NumberColumn {
     }
 
     /// The column's blocks. The first call reads the whole column.
-    pub(crate) fn blocks(&self, run: &Run) -> tantivy::Result<&Blocks> {
+    pub(crate) fn blocks(&self, run: &Execution) -> tantivy::Result<&Blocks> {
         if self.blocks.get().is_none() {
             let blocks = Blocks::new(&self.column, self.max_doc, run)?;
             let held = Held::new(blocks.bytes(), &self.held);
@@ -233,14 +224,12 @@ fn each_value(column: &Column<u64>, rows: Range<u32>, mut take: impl FnMut(u32, 
     }
 }
 
-/// A column of strings.
 pub(crate) struct StringColumn {
     pub(crate) column: BytesColumn,
-    /// The ordinals of the strings.
     pub(crate) ordinals: Arc<NumberColumn>,
     /// All of them, part by part, if they are kept.
     kept: OnceLock<(Vec<Strings>, Held)>,
-    restarts: RwLock<(Restarts, Held)>,
+    restarts: RwLock<(DictionaryRestarts, Held)>,
     held: Arc<AtomicUsize>,
 }
 
@@ -257,7 +246,7 @@ impl StringColumn {
             column,
             ordinals,
             kept: OnceLock::new(),
-            restarts: RwLock::new((Restarts::default(), Held::new(0, held))),
+            restarts: RwLock::new((DictionaryRestarts::default(), Held::new(0, held))),
             held: Arc::clone(held),
         }
     }
@@ -293,7 +282,7 @@ impl StringColumn {
         among: Range<u64>,
         from: Option<&[u8]>,
         literal: &[u8],
-        run: &Run,
+        run: &Execution,
         fits: impl Fn(&[u8]) -> bool,
         mut found: impl FnMut(u64, &[u8]),
     ) -> tantivy::Result<()> {

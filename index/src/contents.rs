@@ -32,7 +32,7 @@ impl Searcher {
             let mut blocks: Vec<(Vec<u8>, Held)> = Vec::new();
             for (key, held) in segment.alive(reader) {
                 let Some(key) = key else {
-                    return Err(contradiction("a document has no key"));
+                    return Err(Error::corrupt("a document has no key"));
                 };
                 match blocks.last_mut() {
                     Some((last, block)) if *last == key && !self.is_root(block) => block.push(held),
@@ -41,7 +41,7 @@ impl Searcher {
             }
             for (key, block) in blocks {
                 if contents.insert(key, block).is_some() {
-                    return Err(contradiction("two documents have one key"));
+                    return Err(Error::corrupt("two documents have one key"));
                 }
             }
         }
@@ -52,13 +52,6 @@ impl Searcher {
     fn is_root(&self, block: &[Vec<String>]) -> bool {
         let root = held_term(KIND_FIELD, ROOT_KIND.as_bytes(), 1, &[]);
         self.layout().kind.is_none() || block.last().is_some_and(|held| held.contains(&root))
-    }
-}
-
-fn contradiction(detail: &str) -> Error {
-    Error::Corrupt {
-        detail: detail.to_owned(),
-        source: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! How many documents match, counted as far as a request asks.
 
-use crate::request::{Relation, Total, TotalRequest};
+use crate::request::TotalRequest;
+use crate::result::{Relation, Total};
 
 /// A count that grows segment by segment.
 #[derive(Debug)]
@@ -40,7 +41,6 @@ impl Count {
         self.enough.saturating_sub(self.found)
     }
 
-    /// Adds matches of a segment.
     pub(crate) fn add(&mut self, matches: u64) {
         self.found = self.found.saturating_add(matches);
     }
@@ -50,7 +50,6 @@ impl Count {
         self.relation = Relation::AtLeast;
     }
 
-    /// The count, when one was asked for.
     pub(crate) fn total(&self) -> Option<Total> {
         self.asked.then_some(Total {
             value: self.found,

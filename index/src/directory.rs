@@ -68,12 +68,10 @@ impl SoftDirectory {
         })
     }
 
-    /// The folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What is known of damage.
     pub(crate) fn damage(&self) -> &Damage {
         &self.damage
     }
@@ -90,7 +88,6 @@ impl SoftDirectory {
         })
     }
 
-    /// How long a file is.
     pub(crate) fn bytes(&self, path: &Path) -> io::Result<u64> {
         Ok(std::fs::metadata(self.root.join(path))?.len())
     }
@@ -103,7 +100,6 @@ impl SoftDirectory {
         })
     }
 
-    /// The merges since the opening.
     pub(crate) fn merges(&self) -> MergeFigures {
         self.merges.figures()
     }

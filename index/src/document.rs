@@ -42,46 +42,24 @@ impl FieldValue {
     }
 }
 
-impl From<&str> for FieldValue {
-    fn from(value: &str) -> Self {
-        Self::String(value.into())
-    }
+macro_rules! from {
+    ($($type:ty => $variant:ident,)*) => {
+        $(impl From<$type> for FieldValue {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        })*
+    };
 }
 
-impl From<String> for FieldValue {
-    fn from(value: String) -> Self {
-        Self::String(value.into())
-    }
-}
-
-impl From<i64> for FieldValue {
-    fn from(value: i64) -> Self {
-        Self::Long(value)
-    }
-}
-
-impl From<f64> for FieldValue {
-    fn from(value: f64) -> Self {
-        Self::Double(value)
-    }
-}
-
-impl From<bool> for FieldValue {
-    fn from(value: bool) -> Self {
-        Self::Boolean(value)
-    }
-}
-
-impl From<GeoPoint> for FieldValue {
-    fn from(value: GeoPoint) -> Self {
-        Self::GeoPoint(value)
-    }
-}
-
-impl From<Vec<Object>> for FieldValue {
-    fn from(value: Vec<Object>) -> Self {
-        Self::Objects(value)
-    }
+from! {
+    &str => String,
+    String => String,
+    i64 => Long,
+    f64 => Double,
+    bool => Boolean,
+    GeoPoint => GeoPoint,
+    Vec<Object> => Objects,
 }
 
 /// Fields with their values, in the order they were set. A field without values doesn't exist. Names of up to 23 bytes and single

@@ -1,162 +1,15 @@
 //! What can go wrong, as types: each with a stable code, its cause, and what to do about it.
 
-use std::fmt;
+mod violation;
+
 use std::io;
 
-use crate::allowance::AllowanceExceeded;
-use crate::limits::MAX_VIOLATIONS;
+use tantivy::TantivyError;
 
-/// Why one part of a request or a schema was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The schema has no such field.
-    UnknownField,
-    /// The value or the query doesn't suit the field's type.
-    TypeMismatch,
-    /// A field inside a NESTED field was used outside a `nested` query on its path, or the other way round.
-    OutsideNestedPath,
-    /// Something that must be there is missing or empty.
-    Missing,
-    /// A number out of its range, a bound the wrong way round, or a shape that is none.
-    OutOfRange,
-    /// A name that isn't allowed, or is taken.
-    InvalidName,
-    /// More than a limit allows.
-    LimitExceeded {
-        /// The limit's name.
-        limit: &'static str,
-        /// What is allowed.
-        max: u64,
-        /// What was asked for.
-        actual: u64,
-    },
-}
+use crate::limits::{Limit, MAX_SEARCH_BYTES, limit};
 
-impl Reason {
-    /// The reason in UPPER_SNAKE_CASE.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::UnknownField => "UNKNOWN_FIELD",
-            Self::TypeMismatch => "TYPE_MISMATCH",
-            Self::OutsideNestedPath => "OUTSIDE_NESTED_PATH",
-            Self::Missing => "MISSING",
-            Self::OutOfRange => "OUT_OF_RANGE",
-            Self::InvalidName => "INVALID_NAME",
-            Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
-        }
-    }
-}
-
-/// One thing that is wrong with a request or a schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// Where: `query.bool.must[1].range.field`, `sort[0].field.mode`, `page_size`.
-    pub path: String,
-    /// What kind of mistake.
-    pub reason: Reason,
-    /// What was wrong and what was expected.
-    pub message: String,
-    /// What to do about it.
-    pub advice: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}: {} ({}); {}",
-            self.path,
-            self.message,
-            self.reason.code(),
-            self.advice
-        )
-    }
-}
-
-/// All that is wrong with a request or a schema: never empty, listed up to [`MAX_VIOLATIONS`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Violations {
-    listed: Vec<Violation>,
-    unlisted: usize,
-}
-
-impl Violations {
-    /// The violations, in the order of the request.
-    #[must_use]
-    pub fn listed(&self) -> &[Violation] {
-        &self.listed
-    }
-
-    /// How many more there were than are listed.
-    #[must_use]
-    pub fn unlisted(&self) -> usize {
-        self.unlisted
-    }
-
-    /// Gives violations other advice, where `better` has some: for those who know more than the index.
-    pub fn advise(&mut self, better: impl Fn(&Violation) -> Option<String>) {
-        for violation in &mut self.listed {
-            if let Some(advice) = better(violation) {
-                violation.advice = advice;
-            }
-        }
-    }
-
-    /// Moves violations below the path `from` below `to`: for those who put a query around the one they were given.
-    pub fn lift(&mut self, from: &str, to: &str) {
-        for violation in &mut self.listed {
-            if let Some(rest) = violation.path.strip_prefix(from) {
-                violation.path = format!("{to}{rest}");
-            }
-        }
-    }
-
-    pub(crate) fn push(&mut self, violation: Violation) {
-        if self.listed.len() < MAX_VIOLATIONS {
-            self.listed.push(violation);
-        } else {
-            self.unlisted += 1;
-        }
-    }
-
-    /// Adds the violations of another part of the request.
-    pub(crate) fn append(&mut self, other: Self) {
-        other
-            .listed
-            .into_iter()
-            .for_each(|violation| self.push(violation));
-        self.unlisted += other.unlisted;
-    }
-
-    /// The same violations, of a part of the request that stands at `place`.
-    pub(crate) fn under(mut self, place: &str) -> Self {
-        for violation in &mut self.listed {
-            violation.path = format!("{place}.{}", violation.path);
-        }
-        self
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.listed.is_empty()
-    }
-}
-
-impl fmt::Display for Violations {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, violation) in self.listed.iter().enumerate() {
-            if at > 0 {
-                out.write_str("; ")?;
-            }
-            write!(out, "{violation}")?;
-        }
-        if self.unlisted > 0 {
-            write!(out, "; and {} more", self.unlisted)?;
-        }
-        Ok(())
-    }
-}
+pub(crate) use violation::Checker;
+pub use violation::{Reason, Violation, Violations};
 
 /// What the index answers when it can't do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -298,7 +151,29 @@ impl Error {
         }
     }
 
-    /// A failure of the search library, sorted into what it means here.
+    /// A limit that the data passes: what was asked for at `path` would be `actual`, as far as counted.
+    pub(crate) fn limit(path: &str, limit: Limit, actual: usize, advice: &'static str) -> Self {
+        Self::LimitExceeded {
+            path: path.to_owned(),
+            limit: limit.name,
+            max: limit.max,
+            actual: actual as u64,
+            advice,
+        }
+    }
+
+    /// What `doing` something failed with on the disk.
+    pub(crate) fn io(doing: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io { doing, source }
+    }
+
+    pub(crate) fn corrupt(detail: impl Into<String>) -> Self {
+        Self::Corrupt {
+            detail: detail.into(),
+            source: None,
+        }
+    }
+
     /// A limit of the part of the request at `path`; other errors stay as they are.
     pub(crate) fn at(mut self, place: &str) -> Self {
         if let Self::LimitExceeded { path, .. } = &mut self {
@@ -307,6 +182,7 @@ impl Error {
         self
     }
 
+    /// A failure of the search library, sorted into what it means here.
     pub(crate) fn engine(doing: &'static str, source: tantivy::TantivyError) -> Self {
         use tantivy::TantivyError;
         use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
@@ -337,5 +213,44 @@ impl Error {
             Some(exceeded) => exceeded.into(),
             None => Self::Io { doing, source },
         }
+    }
+}
+
+/// A search would hold more than [`MAX_SEARCH_BYTES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the search would hold {actual} bytes, {MAX_SEARCH_BYTES} are allowed")]
+pub(crate) struct AllowanceExceeded {
+    pub(crate) actual: usize,
+}
+
+impl AllowanceExceeded {
+    /// The error for the part of the request at `path`.
+    pub(crate) fn at(self, path: &str) -> Error {
+        let advice = "narrow the query, repeat fewer words in it, skip fewer hits, sort or aggregate by shorter or \
+                      fewer values, or ask for the parts in several searches";
+        Error::limit(path, limit!(MAX_SEARCH_BYTES), self.actual, advice)
+    }
+
+    /// What an error of input and output carries.
+    fn carried_by(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl From<AllowanceExceeded> for Error {
+    fn from(exceeded: AllowanceExceeded) -> Self {
+        exceeded.at("search")
+    }
+}
+
+impl From<AllowanceExceeded> for io::Error {
+    fn from(exceeded: AllowanceExceeded) -> Self {
+        Self::other(exceeded)
+    }
+}
+
+impl From<AllowanceExceeded> for TantivyError {
+    fn from(exceeded: AllowanceExceeded) -> Self {
+        io::Error::from(exceeded).into()
     }
 }

@@ -2,13 +2,6 @@
 //!
 //! The earth is a sphere here: distances are great-circle distances on a sphere of [`EARTH_RADIUS_METERS`]. Points are
 //! kept at 1e-7 degrees (11 mm at the equator), so all comparisons of coordinates are exact.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | [`area`] | circle, box or polygon, as one type |
-//! | `circle`, `bounding_box`, `polygon` | which points each kind of area contains, and how it relates to a patch |
-//! | `grid` | the cells under which an index stores points |
-//! | `stretch` | longitudes, rectangles of them, and how those relate to an area |
 
 pub mod area;
 mod bounding_box;

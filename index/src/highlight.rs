@@ -18,12 +18,6 @@
 //! A fragment holds as many marks as fit into `fragment_size` characters, at least one, and is filled up with what stands
 //! around them, preferably whole words. Fragments of a field never overlap. If there are more than wanted, the best are
 //! taken: those with the most weight of different words, then with the most marks, then the first.
-//!
-//! | module | what it does |
-//! |---|---|
-//! | `seek` | from the query tree to what is looked for in a field |
-//! | `tokens` | the tokens of a field's texts, and which of them are found |
-//! | `fragment` | cuts texts around marks |
 
 mod fragment;
 mod seek;
@@ -37,12 +31,9 @@ use parking_lot::Mutex;
 use crate::allowance::{Allowance, Grant};
 use crate::cancel::Cancellation;
 use crate::document::{FieldValue, Object};
-use crate::error::{Error, Reason, Violation, Violations};
-use crate::limits::{
-    MAX_ARRAY_ELEMENTS, MAX_FRAGMENT_CHARS, MAX_HIGHLIGHT_FIELDS, MAX_HIGHLIGHT_FRAGMENTS, MAX_NESTED_ROWS,
-    MAX_TAG_BYTES, MAX_TEXT_BYTES,
-};
-use crate::query::Query;
+use crate::error::{Checker, Error, Reason, Violations};
+use crate::limits::{MAX_ARRAY_ELEMENTS, MAX_HIGHLIGHT_FIELDS, MAX_NESTED_ROWS, MAX_TEXT_BYTES, limit};
+use crate::request::Query;
 use crate::run::Run;
 use crate::schema::{Analyzer, Field, FieldKind, Schema};
 use fragment::Best;
@@ -156,38 +147,32 @@ impl Highlighter {
         let mut violations = check(&highlight);
         let mut fields = Vec::new();
         for (nth, path) in highlight.fields.iter().enumerate().take(MAX_HIGHLIGHT_FIELDS) {
-            match schema.resolve(path).map(|field| &field.kind) {
+            let at = format!("highlight.fields[{nth}]");
+            match schema
+                .require(path, &at, &mut violations)
+                .map(|field| &field.kind)
+            {
                 Some(FieldKind::Text(analyzer)) => fields.push(Highlighted {
                     path: path.clone(),
                     analyzer: analyzer.clone(),
                     steps: steps(schema.fields(), path),
                     seeks: seek::seeks(query, path, analyzer),
                 }),
-                Some(other) => violations.push(Violation {
-                    path: format!("highlight.fields[{nth}]"),
-                    reason: Reason::TypeMismatch,
-                    message: format!("`{path}` is {}, but highlights are for TEXT fields", other.word()),
-                    advice: "name a TEXT field, or a TEXT sub-field".to_owned(),
-                }),
-                None => violations.push(Violation {
-                    path: format!("highlight.fields[{nth}]"),
-                    reason: Reason::UnknownField,
-                    message: format!("there is no field `{path}`"),
-                    advice: "use a field of the index's schema, by its full path".to_owned(),
-                }),
+                Some(other) => {
+                    let message = format!("`{path}` is {}, but highlights are for TEXT fields", other.word());
+                    let advice = "name a TEXT field, or a TEXT sub-field";
+                    violations.note(at, Reason::TypeMismatch, message, advice);
+                }
+                None => {}
             }
         }
-        if violations.is_empty() {
-            let allowance = Allowance::default();
-            Ok(Self {
-                highlight,
-                fields,
-                shown: Arc::new(Mutex::new(allowance.grant())),
-                allowance,
-            })
-        } else {
-            Err(Error::InvalidQuery(violations))
-        }
+        let allowance = Allowance::default();
+        violations.or(Self {
+            highlight,
+            fields,
+            shown: Arc::new(Mutex::new(allowance.grant())),
+            allowance,
+        })
     }
 
     /// The fragments of a document's fields; fields without a mark are left out.
@@ -241,50 +226,28 @@ impl Highlighter {
 /// Checks everything but the fields' names.
 fn check(highlight: &Highlight) -> Violations {
     let mut violations = Violations::default();
-    let mut limit = |path: &str, limit, max: usize, actual: usize| {
-        if actual > max {
-            violations.push(Violation {
-                path: format!("highlight.{path}"),
-                reason: Reason::LimitExceeded {
-                    limit,
-                    max: max as u64,
-                    actual: actual as u64,
-                },
-                message: format!("{actual} is above the limit {limit} of {max}"),
-                advice: "stay within the limit".to_owned(),
-            });
-        }
-    };
-    let fields = highlight.fields.len();
-    limit("fields", "MAX_HIGHLIGHT_FIELDS", MAX_HIGHLIGHT_FIELDS, fields);
-    limit("pre_tag", "MAX_TAG_BYTES", MAX_TAG_BYTES, highlight.pre_tag.len());
-    limit(
-        "post_tag",
-        "MAX_TAG_BYTES",
-        MAX_TAG_BYTES,
-        highlight.post_tag.len(),
-    );
-    let chars = highlight.fragment_size;
-    limit("fragment_size", "MAX_FRAGMENT_CHARS", MAX_FRAGMENT_CHARS, chars);
+    let (fields, chars) = (highlight.fields.len(), highlight.fragment_size);
     let fragments = highlight.number_of_fragments.saturating_mul(fields.max(1));
-    limit(
-        "number_of_fragments",
-        "MAX_HIGHLIGHT_FRAGMENTS",
-        MAX_HIGHLIGHT_FRAGMENTS,
-        fragments,
-    );
+    let limits = [
+        ("fields", limit!(MAX_HIGHLIGHT_FIELDS), fields),
+        ("pre_tag", limit!(MAX_TAG_BYTES), highlight.pre_tag.len()),
+        ("post_tag", limit!(MAX_TAG_BYTES), highlight.post_tag.len()),
+        ("fragment_size", limit!(MAX_FRAGMENT_CHARS), chars),
+        ("number_of_fragments", limit!(MAX_HIGHLIGHT_FRAGMENTS), fragments),
+    ];
+    for (path, limit, actual) in limits {
+        let advice = "stay within the limit";
+        violations.at_most(format!("highlight.{path}"), limit, actual, advice);
+    }
     let numbers = [
         ("fields", fields),
         ("fragment_size", chars),
         ("number_of_fragments", highlight.number_of_fragments),
     ];
     for (path, _) in numbers.into_iter().filter(|(_, number)| *number == 0) {
-        violations.push(Violation {
-            path: format!("highlight.{path}"),
-            reason: Reason::Missing,
-            message: "there is nothing to show".to_owned(),
-            advice: "give at least 1".to_owned(),
-        });
+        let message = "there is nothing to show";
+        let advice = "give at least 1";
+        violations.note(format!("highlight.{path}"), Reason::Missing, message, advice);
     }
     violations
 }

@@ -15,50 +15,19 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::analyze;
 use crate::checksum::Damage;
-use crate::columns::ColumnCache;
-use crate::cursor::Cursor;
+use crate::commit_payload::CommitPayload;
 use crate::directory::SoftDirectory;
 use crate::error::Error;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::VERIFIED_AT_OPEN_BYTES;
-use crate::merge::ReclaimingMergePolicy;
+use crate::merge::{MergeRoom, ReclaimingMergePolicy};
 use crate::merge_log::MergeFigures;
 use crate::misfit::{MisfitLog, MisfitReport};
+use crate::run::SegmentCaches;
 use crate::schema::{FieldKind, Schema};
-use crate::search::Searcher;
-use crate::statistics::Statistics;
-use crate::writer::IndexWriter;
 
 /// The least memory that the search library's indexing thread works with.
 const MIN_WRITER_MEMORY_BYTES: usize = 15_000_000;
-
-/// Says whether a merge may take about so many bytes more of the device; it is asked again later when it may not.
-#[derive(Clone)]
-pub struct MergeRoom(Arc<dyn Fn(u64) -> bool + Send + Sync>);
-
-impl MergeRoom {
-    /// Room as `grants` says.
-    pub fn new(grants: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(grants))
-    }
-
-    pub(crate) fn grants(&self, bytes: u64) -> bool {
-        (self.0)(bytes)
-    }
-}
-
-impl Default for MergeRoom {
-    fn default() -> Self {
-        Self::new(|_| true)
-    }
-}
-
-impl std::fmt::Debug for MergeRoom {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("MergeRoom").finish_non_exhaustive()
-    }
-}
 
 /// Says whether an index that is being opened isn't wanted any more.
 #[derive(Clone)]
@@ -102,7 +71,7 @@ impl Opening {
 #[derive(Clone, Debug)]
 pub struct IndexOptions {
     /// Bytes of memory for documents that aren't committed; above, they are written to a segment early. At least 15 MB.
-    /// And as many for removals that aren't applied: [`IndexWriter::is_full`].
+    /// And as many for removals that aren't applied: [`crate::IndexWriter::is_full`].
     pub writer_memory_bytes: usize,
     /// Bytes of files that are compared with their checksums while the index is opened, besides the lists of deleted
     /// documents; the others are for [`Index::verify_slowly`]. All are after two processes that ended early.
@@ -159,7 +128,7 @@ pub struct Kept {
 pub enum Completeness {
     /// Nothing was ever committed.
     Empty,
-    /// Some of it: [`IndexWriter::commit_partial`].
+    /// Some of it: [`crate::IndexWriter::commit_partial`].
     Partial {
         /// Where to go on, as whoever fills the index has put it.
         resume: String,
@@ -205,14 +174,11 @@ pub struct Index {
 pub(crate) struct Shared {
     pub(crate) physical: tantivy::Index,
     pub(crate) layout: Arc<Layout>,
-    pub(crate) parents: Arc<ParentCache>,
-    pub(crate) columns: Arc<ColumnCache>,
-    pub(crate) statistics: Arc<Statistics>,
+    pub(crate) caches: SegmentCaches,
     pub(crate) options: IndexOptions,
     pub(crate) opening: Opening,
     /// The fingerprint of its schema and label: what the values of its documents depend on beside the documents.
     pub(crate) design: u64,
-    /// Absent in memory.
     pub(crate) directory: Option<SoftDirectory>,
     pub(crate) damage: Damage,
     reader: IndexReader,
@@ -237,7 +203,6 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// One point in time.
 pub(crate) struct View {
     pub(crate) searcher: tantivy::Searcher,
     pub(crate) sequence: u64,
@@ -301,7 +266,7 @@ impl Index {
         let metas = physical
             .load_metas()
             .map_err(|error| folder::unreadable("the list of segments", error))?;
-        let cursor = Cursor::decode(metas.payload.as_deref())?;
+        let cursor = CommitPayload::decode(metas.payload.as_deref())?;
         let completeness = match (&metas.payload, &cursor.resume) {
             (None, _) => Completeness::Empty,
             (Some(_), Some(resume)) => Completeness::Partial {
@@ -322,9 +287,7 @@ impl Index {
             shared: Arc::new(Shared {
                 physical,
                 layout: Arc::new(layout),
-                parents: Arc::default(),
-                columns: Arc::default(),
-                statistics: Arc::default(),
+                caches: SegmentCaches::default(),
                 design,
                 options,
                 opening: Opening::next(),
@@ -353,20 +316,6 @@ impl Index {
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.shared.layout.schema
-    }
-
-    /// The writer; there is one at a time.
-    ///
-    /// # Errors
-    /// [`Error::WriterBusy`] while there is one, also in another process; [`Error::WriterFailed`] after one failed.
-    pub fn writer(&self) -> Result<IndexWriter, Error> {
-        IndexWriter::new(Arc::clone(&self.shared))
-    }
-
-    /// A view of the last commit, which later commits don't change.
-    #[must_use]
-    pub fn searcher(&self) -> Searcher {
-        Searcher::new(Arc::clone(&self.shared), self.shared.view())
     }
 
     /// The last change that searches see.
@@ -413,7 +362,6 @@ impl Index {
     pub fn memory(&self) -> IndexMemory {
         let shared = &self.shared;
         let limit = shared.options.writer_memory();
-        let kept = shared.columns.bytes() + shared.statistics.bytes() + shared.parents.bytes();
         IndexMemory {
             documents: if shared.uncommitted.load(Ordering::Relaxed) {
                 limit as u64
@@ -422,7 +370,7 @@ impl Index {
             },
             removals: shared.removals.load(Ordering::Relaxed) as u64,
             writer_limit: limit as u64,
-            kept: kept as u64,
+            kept: shared.caches.bytes() as u64,
         }
     }
 
@@ -505,9 +453,7 @@ impl Shared {
             .reload()
             .map_err(|error| Error::engine("opening a commit for searches", error))?;
         let searcher = self.reader.searcher();
-        self.parents.retain(searcher.segment_readers());
-        self.columns.retain(searcher.segment_readers());
-        self.statistics.retain(searcher.segment_readers());
+        self.caches.retain(searcher.segment_readers());
         *self.view.write() = Arc::new(View { searcher, sequence });
         Ok(())
     }
@@ -515,10 +461,9 @@ impl Shared {
     /// Makes the last commit, which includes everything up to `sequence`, durable.
     pub(crate) fn checkpoint(&self, sequence: u64) -> Result<(), Error> {
         if let Some(directory) = &self.directory {
-            directory.checkpoint().map_err(|source| Error::Io {
-                doing: "making a checkpoint durable",
-                source,
-            })?;
+            directory
+                .checkpoint()
+                .map_err(Error::io("making a checkpoint durable"))?;
         }
         self.durable.store(sequence, Ordering::Release);
         Ok(())

@@ -6,18 +6,18 @@
 //! Lucene's `ToParentBlockJoinQuery`.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tantivy::index::SegmentId;
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
 use crate::bits::Bits;
-use crate::query::ScoreMode;
+use crate::request::ScoreMode;
 use crate::score::single;
+use crate::unexplained::unexplained;
 
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
 /// entry is good for as long as the segment lives.
@@ -47,12 +47,10 @@ impl ParentCache {
         Ok(parents)
     }
 
-    /// Bytes that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.0.lock().values().map(|parents| parents.bytes()).sum()
     }
 
-    /// Forgets segments that are gone.
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
         self.0
             .lock()
@@ -61,7 +59,7 @@ impl ParentCache {
 }
 
 /// The parents of the objects that `child` matches.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct JoinQuery {
     /// Matches objects only, never parents.
     pub(crate) child: Arc<dyn Query>,
@@ -69,12 +67,6 @@ pub(crate) struct JoinQuery {
     pub(crate) parent_kind: Term,
     pub(crate) score_mode: ScoreMode,
     pub(crate) parents: Arc<ParentCache>,
-}
-
-impl fmt::Debug for JoinQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Join({:?}, {:?})", self.score_mode, self.child)
-    }
 }
 
 impl Query for JoinQuery {
@@ -96,10 +88,6 @@ impl Query for JoinQuery {
             score_mode,
             parents: Arc::clone(&self.parents),
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.child.query_terms(visitor);
     }
 }
 
@@ -125,15 +113,7 @@ impl Weight for JoinWeight {
         Ok(Box::new(scorer))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(TantivyError::InvalidArgument(format!(
-                "document {doc} does not match"
-            )));
-        }
-        Ok(Explanation::new("block join", scorer.score()))
-    }
+    unexplained!();
 }
 
 struct JoinScorer {

@@ -177,7 +177,6 @@ impl Layout {
         }
     }
 
-    /// The physical side of the field at `path`.
     pub(crate) fn handle(&self, path: &str) -> Option<Handle> {
         self.handles.get(path).copied()
     }

@@ -29,51 +29,20 @@
 //! # }
 //! ```
 //!
-//! # Modules
-//! | module | what it does |
+//! # Modules, by layers
+//! A module uses those of its own row and of the rows above it; no two rows need each other.
+//!
+//! | layer | modules |
 //! |---|---|
-//! | [`schema`] | fields, their types, and the fingerprint of it all |
-//! | [`document`] | documents, and the operations on them |
-//! | [`index`] | opens an index and hands out its writer and its searchers |
-//! | [`writer`] | applies changes, commits them, makes them durable |
-//! | [`misfit`] | counts the values that don't fit their field |
-//! | [`query`] | the query tree |
-//! | [`request`] | a whole search, and what it finds |
-//! | [`search`] | runs a search on one commit |
-//! | [`sort`] | the order of hits |
-//! | [`aggregate`] | figures and groups over all matches |
-//! | [`inner_hits`] | which objects of a hit matched |
-//! | [`contents`] | everything that is held of each document |
-//! | [`page`] | page tokens |
-//! | [`profile`] | how a search was planned, and what it cost |
-//! | [`cancel`] | when a search has to stop |
-//! | [`analyze`] | how texts become tokens |
-//! | [`highlight`] | which words of a text made it match, in fragments |
-//! | [`geo`] | points, areas and the cells that cover them |
-//! | [`limits`] | every bound, in one place |
-//! | [`error`] | what can go wrong |
-//! | `layout` | how documents lie in the search library |
-//! | `plan` | from the query tree to the search library |
-//! | `points`, `cell_walk` | the points of documents, and the cells of the grid that an area touches |
-//! | `join`, `bits` | documents of which a nested object matches |
-//! | `attribute` | values under names that no schema knows |
-//! | `columns`, `held` | what searches keep of the columns of segments, and how many bytes that are |
-//! | `bm25`, `statistics` | scores of texts, and what they depend on besides the document |
-//! | `score` | scores in single precision |
-//! | `bounds` | how high the documents of a word can score |
-//! | `allowance` | the memory that one search may hold |
-//! | `run`, `pace` | what the parts of one search share, and how they look whether it has to stop |
-//! | `phrase` | where a phrase occurs in a text |
-//! | `checksum` | whether files hold what was written into them |
-//! | `directory` | commits that are visible at once and durable at checkpoints |
-//! | `collapse` | of the matches with the same value of a field, the best |
-//! | `count` | how many documents match, as far as that is asked |
-//! | `edit_distance` | how many edits make one word of another |
-//! | `cursor` | what a commit says of itself |
-//! | `merge`, `merge_log` | which segments are merged, and when; how many merges there were |
-//! | `priority` | merges leave the cores to searches |
+//! | errors and bounds | [`error`] what can go wrong; [`limits`] every bound; [`cancel`], `allowance`, `execution`, `held` when a search stops and what it may hold |
+//! | values | [`geo`] points, areas and their cells; [`schema`], [`document`] fields and what is in them; [`request`], [`result`] what is asked and answered; [`misfit`] values that don't fit; `attribute` values that no schema knows |
+//! | texts | [`analyze`] how texts become tokens; `edit_distance`, `phrase` how words and phrases match; `bm25`, `score` how they score |
+//! | on disk | `layout` how documents lie in the search library; `checksum`, `directory`, `commit_payload` what a commit is, and when it is durable; `merge`, `merge_log`, `priority` merges and their place behind searches |
+//! | what searches share | `columns`, `statistics`, `bounds`, `points` what is known of segments; `bits` sets of documents; `run`, `pace`, `unexplained` the context of one search, and what the library asks of it; `join` documents of which a nested object matches; `cell_walk` the cells that an area touches |
+//! | planning | `profile` what clauses cost; `plan` from the query tree to the search library |
+//! | collecting | `sort` the order of hits; `count` how many match; `collapse` one hit a value; `inner_hits` the objects that matched; `page` page tokens; `aggregate` figures and groups; [`highlight`] which words made a text match |
+//! | the index | [`index`] opens it; [`writer`] applies changes, commits them, makes them durable; [`search`] runs searches on one commit; [`contents`] everything that is held of each document |
 
-pub mod aggregate;
 pub mod analyze;
 pub mod cancel;
 pub mod contents;
@@ -82,18 +51,15 @@ pub mod error;
 pub mod geo;
 pub mod highlight;
 pub mod index;
-pub mod inner_hits;
 pub mod limits;
 pub mod misfit;
-pub mod page;
-pub mod profile;
-pub mod query;
 pub mod request;
+pub mod result;
 pub mod schema;
 pub mod search;
-pub mod sort;
 pub mod writer;
 
+mod aggregate;
 mod allowance;
 mod attribute;
 mod bits;
@@ -103,48 +69,49 @@ mod cell_walk;
 mod checksum;
 mod collapse;
 mod columns;
+mod commit_payload;
 mod count;
-mod cursor;
 mod directory;
 mod edit_distance;
+mod execution;
 mod held;
+mod inner_hits;
 mod join;
 mod layout;
 mod merge;
 mod merge_log;
 mod pace;
+mod page;
 mod phrase;
 mod plan;
 mod points;
 mod priority;
+mod profile;
 mod run;
 mod score;
+mod sort;
 mod statistics;
+mod unexplained;
 
-pub use aggregate::{
-    Aggregation, AggregationResult, CalendarUnit, CompositeSource, Datum, Figure, Group, GroupOrder,
-    GroupOrderBy, SourceKind, TimeZone, TopHit, ValueRange,
-};
 pub use cancel::Cancellation;
 pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};
 pub use geo::GeoPoint;
 pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
-pub use index::{
-    Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept, MergeRoom, Opening, StopOpening,
-};
-pub use inner_hits::{InnerHit, InnerHitList, InnerHits};
+pub use index::{Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept, Opening, StopOpening};
+pub use merge::MergeRoom;
 pub use merge_log::MergeFigures;
 pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};
-pub use profile::{Access, Profile, ProfileNode, ProfiledSegment};
-pub use query::{
-    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
-    Fuzziness, Modifier, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
-};
 pub use request::{
-    ArrayMode, Hit, Missing, NestedSort, Relation, SearchRequest, SearchResult, Sort, Total, TotalRequest,
+    Aggregation, ArrayMode, CalendarUnit, CombineMode, CompositeSource, Decay, DecayOrigin, DecayShape,
+    DistanceMode, Figure, Function, FunctionScore, FunctionScoreMode, Fuzziness, GroupOrder, GroupOrderBy,
+    InnerHits, Missing, Modifier, NestedSort, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
+    SearchRequest, Sort, SourceKind, TimeZone, TotalRequest, ValueRange, query,
+};
+pub use result::{
+    Access, AggregationResult, Datum, Group, Hit, InnerHit, InnerHitList, Profile, ProfileNode,
+    ProfiledSegment, Relation, SearchResult, SortValue, TopHit, Total,
 };
 pub use schema::{Analyzer, Field, FieldKind, ResolvedField, Schema};
 pub use search::Searcher;
-pub use sort::SortValue;
 pub use writer::IndexWriter;

@@ -1,5 +1,24 @@
 //! Every bound of the index, in one place. Values are Tablestore's where it has one, never lower.
 
+/// A limit, as errors name it.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    pub(crate) name: &'static str,
+    pub(crate) max: u64,
+}
+
+/// The limit that a constant of [`crate::limits`] sets.
+macro_rules! limit {
+    ($name:ident) => {
+        $crate::limits::Limit {
+            name: stringify!($name),
+            max: $crate::limits::$name as u64,
+        }
+    };
+}
+
+pub(crate) use limit;
+
 /// Bytes of a document key. Tablestore: the primary key's total length.
 pub const MAX_KEY_BYTES: usize = 1_000;
 /// Bytes of one KEYWORD value.

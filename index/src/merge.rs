@@ -4,14 +4,13 @@
 //! an index under updates grows for ever. This one rewrites any segment, however big, a third of which is deleted.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{MergeCandidate, MergePolicy};
-
-use crate::index::MergeRoom;
 
 /// Segments of one tier that are merged together, and how many times further each tier reaches than the one below.
 const SEGMENTS_PER_MERGE: usize = 8;
@@ -29,7 +28,33 @@ const RECLAIM_AT: f64 = 1.0 / 3.0;
 /// Smaller segments aren't worth a rewrite of their own: the next merge of their level takes them.
 const SMALLEST_RECLAIMED: u32 = 1_000;
 
-/// See the module's documentation.
+/// Says whether a merge may take about so many bytes more of the device; it is asked again later when it may not.
+#[derive(Clone)]
+pub struct MergeRoom(Arc<dyn Fn(u64) -> bool + Send + Sync>);
+
+impl MergeRoom {
+    /// Room as `grants` says.
+    pub fn new(grants: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(grants))
+    }
+
+    pub(crate) fn grants(&self, bytes: u64) -> bool {
+        (self.0)(bytes)
+    }
+}
+
+impl Default for MergeRoom {
+    fn default() -> Self {
+        Self::new(|_| true)
+    }
+}
+
+impl fmt::Debug for MergeRoom {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("MergeRoom").finish_non_exhaustive()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct ReclaimingMergePolicy {
     pub(crate) segments_per_merge: usize,

@@ -47,7 +47,6 @@ impl<R: Deref<Target = Run>> Pace<R> {
         self.step(steps).is_err()
     }
 
-    /// The search.
     pub(crate) fn run(&self) -> &Run {
         &self.run
     }

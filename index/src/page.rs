@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
 use crate::limits::{MAX_KEY_BYTES, MAX_KEYWORD_BYTES, MAX_PAGE_TOKEN_CHARS, MAX_SORTS};
-use crate::sort::Standing;
+use crate::sort::RawSortValue;
 
 /// 1 was that of tokens whose document keys were other bytes, 2 that of tokens without a design.
 const FORMAT: u8 = 3;
@@ -38,26 +38,24 @@ const _: () = assert!(
 /// What a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The fingerprint of query and order.
     pub(crate) request: u64,
-    /// The fingerprint of the index's design.
     pub(crate) design: u64,
 }
 
 /// The token of a position.
-pub(crate) fn encode(origin: Origin, standings: &[Standing]) -> String {
+pub(crate) fn encode(origin: Origin, sort_values: &[RawSortValue]) -> String {
     let mut bytes = vec![FORMAT];
     bytes.extend(origin.request.to_le_bytes());
     bytes.extend(origin.design.to_le_bytes());
-    bytes.push(standings.len() as u8);
-    for standing in standings {
-        match standing {
-            Standing::Missing => bytes.push(MISSING),
-            Standing::Number(number) => {
+    bytes.push(sort_values.len() as u8);
+    for sort_value in sort_values {
+        match sort_value {
+            RawSortValue::Missing => bytes.push(MISSING),
+            RawSortValue::Number(number) => {
                 bytes.push(NUMBER);
                 bytes.extend(number.to_le_bytes());
             }
-            Standing::Bytes(string) => {
+            RawSortValue::Bytes(string) => {
                 bytes.push(BYTES);
                 bytes.extend((string.len() as u32).to_le_bytes());
                 bytes.extend(string);
@@ -72,7 +70,7 @@ pub(crate) fn encode(origin: Origin, standings: &[Standing]) -> String {
 ///
 /// # Errors
 /// [`Error::PageTokenInvalid`] for anything that [`encode`] didn't make for this request.
-pub(crate) fn decode(origin: Origin, token: &str) -> Result<Vec<Standing>, Error> {
+pub(crate) fn decode(origin: Origin, token: &str) -> Result<Vec<RawSortValue>, Error> {
     let invalid = |detail| Error::PageTokenInvalid { detail };
     if token.len() > MAX_PAGE_TOKEN_CHARS {
         return Err(invalid("it is too long"));
@@ -96,28 +94,31 @@ pub(crate) fn decode(origin: Origin, token: &str) -> Result<Vec<Standing>, Error
     if rest.number() != Some(origin.design) {
         return Err(invalid("the index has been redesigned since it was given"));
     }
-    rest.standings().ok_or_else(|| invalid("its content is damaged"))
+    rest.sort_values()
+        .ok_or_else(|| invalid("its content is damaged"))
 }
 
 /// Bytes that are not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn standings(&mut self) -> Option<Vec<Standing>> {
+    fn sort_values(&mut self) -> Option<Vec<RawSortValue>> {
         let count = self.byte()?;
-        let standings = (0..count).map(|_| self.standing()).collect::<Option<Vec<_>>>()?;
-        self.0.is_empty().then_some(standings)
+        let sort_values = (0..count)
+            .map(|_| self.sort_value())
+            .collect::<Option<Vec<_>>>()?;
+        self.0.is_empty().then_some(sort_values)
     }
 
-    fn standing(&mut self) -> Option<Standing> {
+    fn sort_value(&mut self) -> Option<RawSortValue> {
         match self.byte()? {
-            MISSING => Some(Standing::Missing),
-            NUMBER => self.number().map(Standing::Number),
+            MISSING => Some(RawSortValue::Missing),
+            NUMBER => self.number().map(RawSortValue::Number),
             BYTES => {
                 let length = u32::from_le_bytes(self.chunk()?);
                 let (string, rest) = self.0.split_at_checked(length as usize)?;
                 self.0 = rest;
-                Some(Standing::Bytes(string.to_vec()))
+                Some(RawSortValue::Bytes(string.to_vec()))
             }
             _ => None,
         }
@@ -147,12 +148,12 @@ mod tests {
         design: 5,
     };
 
-    fn position() -> Vec<Standing> {
+    fn position() -> Vec<RawSortValue> {
         vec![
-            Standing::Missing,
-            Standing::Number(u64::MAX),
-            Standing::Bytes(Vec::new()),
-            Standing::Bytes(vec![0, 255, 7]),
+            RawSortValue::Missing,
+            RawSortValue::Number(u64::MAX),
+            RawSortValue::Bytes(Vec::new()),
+            RawSortValue::Bytes(vec![0, 255, 7]),
         ]
     }
 

@@ -8,70 +8,30 @@
 //! # Scores
 //! Clauses that score the same for every document are wrapped in a constant, so that nothing is computed for them, and
 //! the plan says whether scores can differ at all: if not, the order by score is the order by key.
-//!
-//! | module | what it plans or runs |
-//! |---|---|
-//! | `clause` | a planned clause and how it scores |
-//! | `shape` | how large a query tree is |
-//! | `number` | exact comparison of numbers of different types |
-//! | `terms` | `term`, `terms` |
-//! | `any_term` | documents with any of many terms |
-//! | `range` | `range` |
-//! | `exists` | `exists` |
-//! | `pattern`, `glob` | `prefix`, `suffix`, `wildcard`, and how a pattern matches |
-//! | `text` | `match`, `match_phrase` |
-//! | `fuzzy_match` | `match` with fuzziness |
-//! | `phrase_prefix` | `match_phrase_prefix` |
-//! | `expansion` | documents with any of the terms that a word stands for |
-//! | `scored_list` | documents that were gathered with their scores |
-//! | `boolean` | `bool` |
-//! | `measured` | clauses whose cost is noted |
-//! | `dis_max` | `dis_max`, and weights of queries that have none |
-//! | `floor` | which scores are among the best |
-//! | `function_score` | `function_score` |
-//! | `nested` | `nested` |
-//! | `area` | `geo_distance`, `geo_bounding_box`, `geo_polygon` |
-//! | `words` | documents with words of a text, scored; the best of them first |
-//! | `conjunction`, `union` | documents that all, or some, of several clauses match, with exact sums of scores |
-//! | `phrase_score` | what makes the library's scores those of words |
-//! | `paced` | the library's weights, in the memory of a search |
-//! | `exclusion` | documents that a `must_not` excludes |
-//! | `gathered` | a set of documents that was gathered eagerly |
-//! | `verify` | documents of another query that pass a check |
-//! | `attribute` | clauses on attributes |
-//! | `checked` | clauses of large trees, which look whether they have to stop |
-//! | `selection` | documents of which a column has certain values |
-//! | `filtered` | documents of a query of which columns have certain values |
-//! | `keyword_range` | documents with a KEYWORD between two others |
-//! | `keyword_pattern` | documents with a KEYWORD that a pattern matches |
-//! | `dictionary_walk` | documents with a token that a pattern matches |
-//! | `area_scorer` | documents with a point in an area |
-//! | `sloppy_phrase` | documents with tokens near each other |
 
 mod any_term;
 mod area;
 mod area_scorer;
 mod attribute;
 mod boolean;
-mod checked;
 mod clause;
 mod conjunction;
 mod dictionary_walk;
 mod dis_max;
+mod doc_set;
 mod exclusion;
 mod exists;
-mod expansion;
 mod filtered;
-mod floor;
 mod function_score;
 mod fuzzy_match;
-mod gathered;
 pub(crate) mod glob;
 mod keyword_pattern;
 mod keyword_range;
-mod measured;
+mod min_score;
+mod multi_term;
 mod nested;
 mod number;
+mod observed;
 mod paced;
 mod pattern;
 mod phrase_prefix;
@@ -83,30 +43,29 @@ mod shape;
 mod sloppy_phrase;
 mod terms;
 mod text;
+mod two_phase;
 mod union;
-mod verify;
 mod words;
 
 use std::sync::Arc;
 
 use tantivy::query::{AllQuery, Query as PhysicalQuery, Scorer, TermQuery};
 use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
-use tantivy::{DocId, Score, TantivyError};
+use tantivy::{Score, TantivyError};
 
-use crate::error::{Error, Reason, Violation, Violations};
-use crate::join::ParentCache;
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::layout::{Handle, Layout};
-use crate::limits::{MAX_QUERY_DEPTH, MAX_QUERY_NODES, MAX_WEIGHT};
+use crate::limits::{MAX_WEIGHT, limit};
 use crate::profile::Trace;
-use crate::query::Query;
+use crate::request::Query;
 use crate::run::Run;
-use crate::schema::ResolvedField;
-use checked::CheckedQuery;
+use crate::schema::{ResolvedField, owner};
 use clause::{Clause, ClauseScore};
-pub(crate) use floor::Floor;
+pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
+use observed::Observer;
 
-pub(crate) use gathered::Gathered;
+pub(crate) use doc_set::DocSetBuilder;
 
 /// A query, ready to run.
 pub(crate) struct Plan {
@@ -139,14 +98,8 @@ pub(crate) struct Plan {
 ///
 /// # Errors
 /// [`Error::InvalidQuery`] with every violation.
-pub(crate) fn plan(
-    layout: &Layout,
-    parents: &Arc<ParentCache>,
-    run: &Arc<Run>,
-    query: &Query,
-    path: &str,
-) -> Result<Plan, Error> {
-    let mut planner = Planner::new(layout, parents, run);
+pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<Plan, Error> {
+    let mut planner = Planner::new(layout, run);
     planner.trace = run.measured().then(Trace::default);
     let clause = planner.root(query, None, path)?;
     let (scores, constant_score) = match clause.score {
@@ -168,18 +121,14 @@ pub(crate) fn plan(
 }
 
 /// Plans a query on the objects of the NESTED field `scope`, or on the documents themselves when there is none.
-///
-/// # Errors
-/// As [`plan`].
 pub(crate) fn plan_in_scope(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     query: &Query,
     scope: Option<&str>,
     path: &str,
 ) -> Result<Box<dyn PhysicalQuery>, Error> {
-    let mut planner = Planner::new(layout, parents, run);
+    let mut planner = Planner::new(layout, run);
     let clause = planner.root(query, scope, path)?;
     planner.refuse_inner_hits()?;
     Ok(clause.query)
@@ -188,9 +137,8 @@ pub(crate) fn plan_in_scope(
 /// Walks a query tree. Its methods answer `None` when they found, and noted, something wrong.
 struct Planner<'a> {
     layout: &'a Layout,
-    parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
-    violations: Violations,
+    wrong: Violations,
     /// The `nested` queries so far, one after those around it.
     nested: Vec<NestedClause>,
     /// Which of them is being planned.
@@ -199,21 +147,29 @@ struct Planner<'a> {
     /// What scores of the clause that is being planned are multiplied by at most: by the clauses around it, from any of
     /// them on.
     weights: f64,
+    /// The NESTED field whose objects are meant; absent for the documents themselves.
+    scope: Option<String>,
     /// Whether the tree has so many clauses that each has to look whether the search has to stop.
     many: bool,
 }
 
+impl Checker for Planner<'_> {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
+}
+
 impl<'a> Planner<'a> {
-    fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
+    fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
         Self {
             layout,
-            parents,
             run,
-            violations: Violations::default(),
+            wrong: Violations::default(),
             nested: Vec::new(),
             inside: None,
             trace: None,
             weights: 1.0,
+            scope: None,
             many: false,
         }
     }
@@ -221,27 +177,12 @@ impl<'a> Planner<'a> {
     fn root(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Result<Clause, Error> {
         let shape = shape::measure(query);
         let nodes = self.run.planned(shape.nodes);
-        if nodes > MAX_QUERY_NODES {
-            self.limit(
-                path.to_owned(),
-                "MAX_QUERY_NODES",
-                MAX_QUERY_NODES,
-                nodes,
-                "split the search",
-            );
-        }
-        if shape.depth > MAX_QUERY_DEPTH {
-            self.limit(
-                path.to_owned(),
-                "MAX_QUERY_DEPTH",
-                MAX_QUERY_DEPTH,
-                shape.depth,
-                "flatten the query",
-            );
-        }
+        self.at_most(path, limit!(MAX_QUERY_NODES), nodes, "split the search");
+        self.at_most(path, limit!(MAX_QUERY_DEPTH), shape.depth, "flatten the query");
         self.fine()?;
-        self.many = shape.nodes >= checked::MANY_NODES;
-        let clause = self.clause(query, scope, path);
+        self.scope = scope.map(str::to_owned);
+        self.many = shape.nodes >= observed::MANY_NODES;
+        let clause = self.clause(query, path);
         self.run.check()?;
         self.fine()?;
         // A defect, which says nothing about the files.
@@ -255,63 +196,47 @@ impl<'a> Planner<'a> {
 
     /// Fails when something wrong was noted.
     fn fine(&mut self) -> Result<(), Error> {
-        if self.violations.is_empty() {
+        if self.wrong.is_empty() {
             return Ok(());
         }
-        Err(Error::InvalidQuery(std::mem::take(&mut self.violations)))
+        Err(Error::InvalidQuery(std::mem::take(&mut self.wrong)))
     }
 
     /// Plans a clause; `None` also when the search has to stop.
-    fn clause(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
+    fn clause(&mut self, query: &Query, path: &str) -> Option<Clause> {
         self.run.check().ok()?;
-        let clause = self.measured(query, scope, path)?;
-        Some(if self.many {
-            Clause {
-                query: Box::new(CheckedQuery::new(clause.query, self.run)),
-                ..clause
-            }
-        } else {
-            clause
-        })
-    }
-
-    /// Plans a clause, and measures it if that is asked for.
-    fn measured(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
         let layout = self.layout;
-        let Some(open) = self.trace.as_mut().map(|trace| trace.begin(query, layout)) else {
-            return self.unmeasured(query, scope, path);
+        let open = self.trace.as_mut().map(|trace| trace.begin(query, layout));
+        let clause = self.unobserved(query, path);
+        let observer = Observer {
+            cost: open.and_then(|open| Some(self.trace.as_mut()?.end(open))),
+            run: self.many.then(|| Arc::clone(self.run)),
         };
-        let clause = self.unmeasured(query, scope, path);
-        let cost = self.trace.as_mut()?.end(open);
-        clause.map(|clause| measured::clause(clause, &cost))
+        clause.map(|clause| observer.observe(clause))
     }
 
-    fn unmeasured(&mut self, query: &Query, scope: Option<&str>, path: &str) -> Option<Clause> {
+    fn unobserved(&mut self, query: &Query, path: &str) -> Option<Clause> {
         if let Some(attribute) = self.attribute(query) {
-            return self.attribute_clause(query, attribute, scope, path);
+            return self.attribute_clause(query, attribute, path);
         }
-        let at = |kind: &str| format!("{path}.{kind}");
+        let at = &*format!("{path}.{}", query.kind());
         match query {
-            Query::MatchAll => Some(self.everything(scope, 1.0)),
-            Query::Term { field, value, weight } => self.term(&at("term"), scope, field, value, *weight),
+            Query::MatchAll => Some(self.everything(1.0)),
+            Query::Term { field, value, weight } => self.term(at, field, value, *weight),
             Query::Terms {
                 field,
                 values,
                 weight,
-            } => self.terms(&at("terms"), scope, field, values, *weight),
-            Query::Range { field, lower, upper } => self.range(&at("range"), scope, field, lower, upper),
-            Query::Prefix { field, value, weight } => {
-                self.prefix(&at("prefix"), scope, field, value, *weight)
-            }
-            Query::Suffix { field, value, weight } => {
-                self.suffix(&at("suffix"), scope, field, value, *weight)
-            }
+            } => self.terms(at, field, values, *weight),
+            Query::Range { field, lower, upper } => self.range(at, field, lower, upper),
+            Query::Prefix { field, value, weight } => self.prefix(at, field, value, *weight),
+            Query::Suffix { field, value, weight } => self.suffix(at, field, value, *weight),
             Query::Wildcard {
                 field,
                 pattern,
                 weight,
-            } => self.wildcard(&at("wildcard"), scope, field, pattern, *weight),
-            Query::Exists { field } => self.exists(&at("exists"), scope, field),
+            } => self.wildcard(at, field, pattern, *weight),
+            Query::Exists { field } => self.exists(at, field),
             Query::Match {
                 field,
                 text,
@@ -323,16 +248,16 @@ impl<'a> Planner<'a> {
                     operator: *operator,
                     minimum: *minimum_should_match,
                 };
-                self.match_text(&at("match"), scope, field, text, combine, *weight)
+                self.match_text(at, field, text, combine, *weight)
             }
             Query::MatchPhrase {
                 field,
                 text,
                 slop,
                 weight,
-            } => self.match_phrase(&at("match_phrase"), scope, field, text, *slop, *weight),
+            } => self.match_phrase(at, field, text, *slop, *weight),
             Query::MatchPhrasePrefix { field, text, weight } => {
-                self.match_phrase_prefix(&at("match_phrase_prefix"), scope, field, text, *weight)
+                self.match_phrase_prefix(at, field, text, *weight)
             }
             Query::MatchFuzzy {
                 field,
@@ -351,7 +276,7 @@ impl<'a> Planner<'a> {
                     fuzziness: *fuzziness,
                     prefix_length: *prefix_length,
                 };
-                self.match_fuzzy(&at("match"), scope, field, text, &combine, &fuzzy, *weight)
+                self.match_fuzzy(at, field, text, &combine, &fuzzy, *weight)
             }
             Query::Bool {
                 must,
@@ -367,7 +292,7 @@ impl<'a> Planner<'a> {
                     must_not,
                     minimum: *minimum_should_match,
                 };
-                self.boolean(&at("bool"), scope, &parts)
+                self.boolean(at, &parts)
             }
             Query::Nested {
                 path: nested,
@@ -383,41 +308,38 @@ impl<'a> Planner<'a> {
                     weight: *weight,
                     inner_hits: inner_hits.as_ref(),
                 };
-                self.nested(&at("nested"), scope, &asked)
+                self.nested(at, &asked)
             }
             Query::GeoDistance {
                 field,
                 center,
                 distance_meters,
-            } => self.geo_distance(&at("geo_distance"), scope, field, *center, *distance_meters),
+            } => self.geo_distance(at, field, *center, *distance_meters),
             Query::GeoBoundingBox {
                 field,
                 top_left,
                 bottom_right,
-            } => self.geo_bounding_box(&at("geo_bounding_box"), scope, field, *top_left, *bottom_right),
-            Query::GeoPolygon { field, vertices } => {
-                self.geo_polygon(&at("geo_polygon"), scope, field, vertices)
-            }
+            } => self.geo_bounding_box(at, field, *top_left, *bottom_right),
+            Query::GeoPolygon { field, vertices } => self.geo_polygon(at, field, vertices),
             Query::ConstScore { filter, weight } => {
-                let at = at("const_score");
-                let weighed = self.weight(&at, *weight);
-                let filter = self.clause(filter, scope, &format!("{at}.filter"))?;
+                let weighed = self.weight(at, *weight);
+                let filter = self.clause(filter, &format!("{at}.filter"))?;
                 weighed.map(|weight| Clause::constant(filter.query, weight))
             }
-            Query::FunctionScore(scored) => self.function_score(&at("function_score"), scope, scored),
+            Query::FunctionScore(scored) => self.function_score(at, scored),
             Query::DisMax {
                 queries,
                 tie_breaker,
                 weight,
-            } => self.dis_max(&at("dis_max"), scope, queries, *tie_breaker, *weight),
+            } => self.dis_max(at, queries, *tie_breaker, *weight),
             // The weight belongs to the query inside, on the wire too.
-            Query::Weighted { query, weight } => self.weighted(path, scope, query, *weight),
+            Query::Weighted { query, weight } => self.weighted(path, query, *weight),
         }
     }
 
     /// All documents of the scope.
-    fn everything(&self, scope: Option<&str>, score: Score) -> Clause {
-        let query: Box<dyn PhysicalQuery> = match self.layout.kind_term(scope) {
+    fn everything(&self, score: Score) -> Clause {
+        let query: Box<dyn PhysicalQuery> = match self.layout.kind_term(self.scope.as_deref()) {
             Some(kind) => Box::new(TermQuery::new(kind, IndexRecordOption::Basic)),
             None => Box::new(AllQuery),
         };
@@ -425,19 +347,11 @@ impl<'a> Planner<'a> {
     }
 
     /// The field of a clause, if it can be used in this scope.
-    fn field(&mut self, at: &str, scope: Option<&str>, name: &str) -> Option<&'a ResolvedField> {
+    fn field(&mut self, at: &str, name: &str) -> Option<&'a ResolvedField> {
         let at = format!("{at}.field");
-        let Some(field) = self.layout.schema.resolve(name) else {
-            let message = format!("there is no field `{name}`");
-            self.violate(
-                at,
-                Reason::UnknownField,
-                message,
-                "use a field of the index's schema, by its full path",
-            );
-            return None;
-        };
-        if field.scope.as_deref() == scope {
+        let layout = self.layout;
+        let field = layout.schema.require(name, &at, &mut self.wrong)?;
+        if field.scope == self.scope {
             return Some(field);
         }
         let advice = match &field.scope {
@@ -447,10 +361,9 @@ impl<'a> Planner<'a> {
         let message = format!(
             "`{name}` is a field of {}, not of {}",
             owner(field.scope.as_deref()),
-            owner(scope)
+            owner(self.scope.as_deref())
         );
-        self.violate(at, Reason::OutsideNestedPath, message, advice);
-        None
+        self.refuse(at, Reason::OutsideNestedPath, message, advice)
     }
 
     /// The physical field of a field that has one of its own.
@@ -466,13 +379,8 @@ impl<'a> Planner<'a> {
             return self.weights_fit(at, f64::from(weight)).then_some(weight + 0.0);
         }
         let message = format!("the weight {weight} is not a finite number from 0");
-        self.violate(
-            format!("{at}.weight"),
-            Reason::OutOfRange,
-            message,
-            "give a weight from 0, or none",
-        );
-        None
+        let advice = "give a weight from 0, or none";
+        self.refuse(format!("{at}.weight"), Reason::OutOfRange, message, advice)
     }
 
     /// Whether a weight and those around it don't multiply to more than [`MAX_WEIGHT`]; if they do, that is noted.
@@ -490,7 +398,7 @@ impl<'a> Planner<'a> {
             "with the weights around it, it multiplies to {product:e}, above the limit MAX_WEIGHT of {MAX_WEIGHT:e}"
         );
         let advice = "only the ratios of weights matter: divide all of them by the largest";
-        self.violate(format!("{at}.weight"), reason, message, advice);
+        self.note(format!("{at}.weight"), reason, message, advice);
         false
     }
 
@@ -516,54 +424,13 @@ impl<'a> Planner<'a> {
             field.path,
             field.kind.word()
         );
-        self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+        self.note(format!("{at}.field"), Reason::TypeMismatch, message, advice);
     }
-
-    fn violate(
-        &mut self,
-        path: String,
-        reason: Reason,
-        message: impl Into<String>,
-        advice: impl Into<String>,
-    ) {
-        self.violations.push(Violation {
-            path,
-            reason,
-            message: message.into(),
-            advice: advice.into(),
-        });
-    }
-
-    fn limit(&mut self, path: String, limit: &'static str, max: usize, actual: usize, advice: &str) {
-        let reason = Reason::LimitExceeded {
-            limit,
-            max: max as u64,
-            actual: actual as u64,
-        };
-        self.violate(
-            path,
-            reason,
-            format!("{actual} is above the limit {limit} of {max}"),
-            advice,
-        );
-    }
-}
-
-fn owner(scope: Option<&str>) -> String {
-    scope.map_or_else(
-        || "the document itself".to_owned(),
-        |path| format!("the objects of `{path}`"),
-    )
 }
 
 /// Tells a scorer which scores are wanted from now on. It may pass over documents with others.
-pub(crate) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
-    words::raise_floor(scorer, floor)
-}
-
-/// What a scorer answers when it is asked to explain a document that it doesn't match.
-pub(crate) fn no_match(doc: DocId) -> TantivyError {
-    TantivyError::InvalidArgument(format!("document {doc} does not match"))
+pub(crate) fn raise_min_score(scorer: &mut dyn Scorer, min_score: MinScore) -> tantivy::Result<()> {
+    words::raise_min_score(scorer, min_score)
 }
 
 #[cfg(test)]

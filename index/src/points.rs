@@ -30,7 +30,6 @@ impl Points {
         self.latitudes.get_cardinality() != Cardinality::Multivalued
     }
 
-    /// The points of a document.
     pub(crate) fn of(&self, doc: DocId) -> impl Iterator<Item = GeoPoint> + '_ {
         self.latitudes
             .values_for_doc(doc)

@@ -1,100 +1,29 @@
-//! A whole search: the query, the order of its hits, the page, and what comes back.
+//! Search requests: the query, the order of its hits, the page, the aggregations.
+//!
+//! A query may order its inner hits, an order may filter objects by a query, and an aggregation has both: these values need
+//! each other, and nothing of what runs them.
+
+mod aggregation;
+mod calendar;
+mod class;
+mod inner_hits;
+pub mod query;
+mod sort;
 
 use std::fmt;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::aggregate::{Aggregation, AggregationResult};
-use crate::geo::GeoPoint;
-use crate::inner_hits::InnerHitList;
-use crate::profile::Profile;
-use crate::query::{Query, QueryValue};
-use crate::sort::SortValue;
-
-/// Which value of an array sorts a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArrayMode {
-    /// The lowest.
-    Min,
-    /// The highest.
-    Max,
-    /// The mean, as a double.
-    Avg,
-    /// The sum, as a double.
-    Sum,
-}
-
-/// Where documents without a value are sorted.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Missing {
-    /// Before all others, in either direction.
-    First,
-    /// After all others, in either direction.
-    #[default]
-    Last,
-    /// As if they had this value.
-    Value(QueryValue),
-}
-
-/// Which nested objects a sort by one of their fields looks at.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NestedSort {
-    /// The path of the NESTED field.
-    pub path: String,
-    /// Only objects that match this; all when absent.
-    pub filter: Option<Query>,
-}
-
-/// One key of the order of hits.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Sort {
-    /// By a field's value.
-    Field {
-        /// The field: KEYWORD, LONG, DOUBLE, BOOLEAN or DATE.
-        field: String,
-        /// Highest first.
-        descending: bool,
-        /// Which value of several; when absent, `Min` ascending and `Max` descending.
-        mode: Option<ArrayMode>,
-        /// Where documents without a value go.
-        missing: Missing,
-        /// For a field inside a NESTED field: the objects to look at.
-        nested: Option<NestedSort>,
-    },
-    /// By score, highest first unless ascending.
-    Score {
-        /// Lowest first.
-        ascending: bool,
-    },
-    /// By the document's key.
-    PrimaryKey {
-        /// Highest first.
-        descending: bool,
-    },
-    /// By the distance of the field's nearest point to the nearest of some points.
-    GeoDistance {
-        /// The field.
-        field: String,
-        /// The points.
-        points: Vec<GeoPoint>,
-        /// Farthest first.
-        descending: bool,
-    },
-}
-
-impl Sort {
-    /// A [`Sort::Field`] with everything else at its default.
-    #[must_use]
-    pub fn field(field: impl Into<String>, descending: bool) -> Self {
-        Self::Field {
-            field: field.into(),
-            descending,
-            mode: None,
-            missing: Missing::Last,
-            nested: None,
-        }
-    }
-}
+pub use aggregation::{
+    Aggregation, CompositeSource, Figure, GroupOrder, GroupOrderBy, SourceKind, ValueRange,
+};
+pub use calendar::{CalendarUnit, NoTimeZone, TimeZone};
+pub use inner_hits::InnerHits;
+pub use query::{
+    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
+    Fuzziness, Modifier, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
+};
+pub use sort::{ArrayMode, Missing, NestedSort, Sort};
 
 /// Whether, and how exactly, all matches are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,67 +131,25 @@ impl SearchRequest {
     /// A number that is the same for equal queries with equal orders: what a page token belongs to.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        struct Feed(Xxh3);
-        impl fmt::Write for Feed {
-            fn write_str(&mut self, text: &str) -> fmt::Result {
-                self.0.update(text.as_bytes());
-                Ok(())
-            }
+        let spelt = format_args!("{:?}|{:?}", self.query, self.sort);
+        match &self.collapse {
+            Some(field) => fingerprint(format_args!("{spelt}|{field:?}")),
+            None => fingerprint(spelt),
         }
-        let mut feed = Feed(Xxh3::new());
-        // Debug of these types is a complete and unambiguous spelling; writing to a hash can't fail.
-        let _ = fmt::write(&mut feed, format_args!("{:?}|{:?}", self.query, self.sort));
-        if let Some(field) = &self.collapse {
-            let _ = fmt::write(&mut feed, format_args!("|{field:?}"));
-        }
-        feed.0.digest()
     }
 }
 
-/// One found document.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
-    /// The document's key.
-    pub key: Vec<u8>,
-    /// Its score, when the order asks for scores.
-    pub score: Option<f32>,
-    /// What it was sorted by, one value for each [`Sort`] of the request.
-    pub sort_values: Vec<SortValue>,
-    /// The objects that `nested` queries with [`crate::InnerHits`] matched, by the lists' names.
-    pub inner_hits: Vec<(String, InnerHitList)>,
-}
-
-/// How a total relates to the true number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// It is the number.
-    Equal,
-    /// There are at least so many.
-    AtLeast,
-}
-
-/// How many documents match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Total {
-    /// The number.
-    pub value: u64,
-    /// How exact it is.
-    pub relation: Relation,
-}
-
-/// What a search found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SearchResult {
-    /// The page.
-    pub hits: Vec<Hit>,
-    /// The token of the next page; absent on the last one.
-    pub next_page_token: Option<String>,
-    /// How many match, when asked for.
-    pub total: Option<Total>,
-    /// The aggregations that were asked for, in the order of the request.
-    pub aggregations: Vec<(String, AggregationResult)>,
-    /// The sequence that the view includes.
-    pub sequence: u64,
-    /// How the search ran, if that was asked for.
-    pub profile: Option<Profile>,
+/// A number that is the same for the same text. Debug of the types of a request is a complete and unambiguous spelling.
+pub(crate) fn fingerprint(text: fmt::Arguments<'_>) -> u64 {
+    struct Feed(Xxh3);
+    impl fmt::Write for Feed {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.update(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut feed = Feed(Xxh3::new());
+    // Writing to a hash can't fail.
+    let _ = fmt::write(&mut feed, text);
+    feed.0.digest()
 }

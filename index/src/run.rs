@@ -1,196 +1,88 @@
-//! What the parts of one search share while it runs: when to stop, what they may still do, and why they gave up.
-//!
-//! The search library's traits return its own error type. A part that gives up for a reason of ours leaves the reason
-//! here and returns any error; the search then answers with what is here.
+//! The context of one search: its limits, and what earlier searches have found out of segments.
 
-use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-use tantivy::TantivyError;
+use tantivy::SegmentReader;
 
 use crate::allowance::Allowance;
 use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
-use crate::error::Error;
-use crate::limits::MAX_KEPT_MATCHES_BYTES;
+use crate::execution::Execution;
+use crate::join::ParentCache;
 use crate::statistics::Statistics;
 
-/// The shared state of one search.
+/// What searches keep of segments for the next ones. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SegmentCaches {
+    columns: Arc<ColumnCache>,
+    statistics: Arc<Statistics>,
+    parents: Arc<ParentCache>,
+}
+
+impl SegmentCaches {
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.bytes() + self.statistics.bytes() + self.parents.bytes()
+    }
+
+    /// Forgets segments that are gone.
+    pub(crate) fn retain(&self, readers: &[SegmentReader]) {
+        self.columns.retain(readers);
+        self.statistics.retain(readers);
+        self.parents.retain(readers);
+    }
+}
+
+/// What the parts of one search share while it runs.
 #[derive(Debug)]
 pub(crate) struct Run {
-    cancellation: Cancellation,
-    allowance: Allowance,
-    columns: Arc<ColumnCache>,
-    /// Values and words that patterns have looked at.
-    walked: AtomicU64,
-    kept_matches: AtomicUsize,
-    planned_nodes: AtomicUsize,
-    measured: bool,
-    failure: Mutex<Option<Error>>,
-    /// Whether a part has left an error: the others have nothing to go on for.
-    left: AtomicBool,
-    statistics: Arc<Statistics>,
+    execution: Execution,
+    caches: SegmentCaches,
+}
+
+impl Deref for Run {
+    type Target = Execution;
+
+    fn deref(&self) -> &Execution {
+        &self.execution
+    }
 }
 
 impl Run {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
         Self {
-            cancellation,
-            kept_matches: AtomicUsize::new(0),
-            allowance: Allowance::default(),
-            columns: Arc::default(),
-            walked: AtomicU64::new(0),
-            planned_nodes: AtomicUsize::new(0),
-            measured: false,
-            failure: Mutex::new(None),
-            left: AtomicBool::new(false),
-            statistics: Arc::default(),
+            execution: Execution::new(cancellation),
+            caches: SegmentCaches::default(),
         }
     }
 
-    /// The run with the memory of another.
+    /// The same with the memory of another.
     pub(crate) fn within(mut self, allowance: &Allowance) -> Self {
-        self.allowance = allowance.clone();
+        self.execution.allowance = allowance.clone();
         self
     }
 
-    /// The run with the columns that earlier searches have opened.
-    pub(crate) fn with_columns(mut self, columns: Arc<ColumnCache>) -> Self {
-        self.columns = columns;
+    /// The same with what earlier searches keep.
+    pub(crate) fn with_caches(mut self, caches: SegmentCaches) -> Self {
+        self.caches = caches;
         self
     }
 
-    /// The columns of segments.
-    pub(crate) fn columns(&self) -> &ColumnCache {
-        &self.columns
-    }
-
-    /// The same run, measured or not.
+    /// The same, measured or not.
     pub(crate) fn measuring(mut self, measured: bool) -> Self {
-        self.measured = measured;
+        self.execution.measured = measured;
         self
     }
 
-    /// Whether the search tells what its clauses cost.
-    pub(crate) fn measured(&self) -> bool {
-        self.measured
+    pub(crate) fn columns(&self) -> &ColumnCache {
+        &self.caches.columns
     }
 
-    /// The run with what is known of the index's segments already.
-    pub(crate) fn knowing(mut self, statistics: Arc<Statistics>) -> Self {
-        self.statistics = statistics;
-        self
-    }
-
-    /// What scores of texts depend on besides the document.
     pub(crate) fn statistics(&self) -> &Arc<Statistics> {
-        &self.statistics
+        &self.caches.statistics
     }
 
-    /// Fails when the search has to stop.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        self.cancellation.check().map_err(|error| match error {
-            Error::DeadlineExceeded { .. } => Error::DeadlineExceeded {
-                walked: self.walked.load(Ordering::Relaxed),
-            },
-            other => other,
-        })
-    }
-
-    /// [`Run::check`] for inside the search library. Fails, too, when a part has left an error.
-    pub(crate) fn check_inside(&self) -> tantivy::Result<()> {
-        if self.left.load(Ordering::Relaxed) {
-            return Err(TantivyError::InternalError("another part has failed".to_owned()));
-        }
-        self.check().map_err(|error| self.give_up(error))
-    }
-
-    /// The memory that all parts of the search may hold.
-    pub(crate) fn allowance(&self) -> &Allowance {
-        &self.allowance
-    }
-
-    /// [`Run::check`] for inside of reading.
-    pub(crate) fn check_reading(&self) -> io::Result<()> {
-        self.check_inside().map_err(io::Error::other)
-    }
-
-    /// Accounts for `nodes` of a query tree; how many there are in this search so far.
-    pub(crate) fn planned(&self, nodes: usize) -> usize {
-        self.planned_nodes
-            .fetch_add(nodes, Ordering::Relaxed)
-            .saturating_add(nodes)
-    }
-
-    /// Accounts for so many terms of a dictionary that a pattern looks at, and fails when the search has to stop.
-    pub(crate) fn walked(&self, terms: usize) -> tantivy::Result<()> {
-        self.walked.fetch_add(terms as u64, Ordering::Relaxed);
-        self.check_inside()
-    }
-
-    /// Whether so many bytes of what patterns have found may be kept until the search ends.
-    pub(crate) fn may_keep_matches(&self, bytes: usize) -> bool {
-        let before = self.kept_matches.fetch_add(bytes, Ordering::Relaxed);
-        before.saturating_add(bytes) <= MAX_KEPT_MATCHES_BYTES
-    }
-
-    /// Leaves the reason here (the first one counts) and returns an error to unwind with.
-    pub(crate) fn give_up(&self, error: Error) -> TantivyError {
-        let text = error.to_string();
-        self.failure.lock().get_or_insert(error);
-        TantivyError::InternalError(text)
-    }
-
-    /// Leaves an error where none can be returned; [`Run::outcome`] tells of it, and the search stops.
-    pub(crate) fn leave(&self, doing: &'static str, error: TantivyError) {
-        self.left.store(true, Ordering::Relaxed);
-        self.failure
-            .lock()
-            .get_or_insert_with(|| Error::engine(doing, error));
-    }
-
-    /// Fails when a part gave up that had no way to say so.
-    pub(crate) fn outcome(&self) -> Result<(), Error> {
-        self.failure.lock().take().map_or(Ok(()), Err)
-    }
-
-    /// The reason why values of documents couldn't be read.
-    pub(crate) fn unreadable(&self, source: io::Error) -> Error {
-        self.failure
-            .lock()
-            .take()
-            .unwrap_or_else(|| Error::reading("reading the columns of a segment", source))
-    }
-
-    /// The reason of an error from inside.
-    pub(crate) fn reason(&self, doing: &'static str, error: TantivyError) -> Error {
-        self.failure
-            .lock()
-            .take()
-            .unwrap_or_else(|| Error::engine(doing, error))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::limits::MAX_SEARCH_BYTES;
-
-    #[test]
-    fn a_search_stops_when_a_part_has_left_an_error() {
-        let run = Run::new(Cancellation::none());
-        assert!(run.check_inside().is_ok());
-        let exceeded = run.allowance().take(MAX_SEARCH_BYTES + 1).expect_err("too many");
-        run.leave("testing", exceeded.into());
-        assert!(run.check_inside().is_err());
-        assert!(matches!(
-            run.outcome(),
-            Err(Error::LimitExceeded {
-                limit: "MAX_SEARCH_BYTES",
-                ..
-            })
-        ));
+    pub(crate) fn parents(&self) -> &Arc<ParentCache> {
+        &self.caches.parents
     }
 }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::error::{Error, Reason, Violation, Violations};
-use crate::limits::{MAX_FIELD_NAME_BYTES, MAX_FIELDS, MAX_NESTED_FIELDS, MAX_NESTED_LEVELS};
+use crate::error::{Checker, Error, Reason, Violations};
+use crate::limits::{Limit, limit};
 
 pub use analyzer::Analyzer;
 pub use change::{AnalyzerChange, drop_field, set_analyzer};
@@ -214,6 +214,14 @@ pub struct ResolvedField {
     pub scope: Option<String>,
 }
 
+/// Whose fields those of a scope are, for messages.
+pub(crate) fn owner(scope: Option<&str>) -> String {
+    scope.map_or_else(
+        || "the document itself".to_owned(),
+        |path| format!("the objects of `{path}`"),
+    )
+}
+
 /// The checked schema of an index.
 #[derive(Clone, Debug)]
 pub struct Schema {
@@ -232,12 +240,9 @@ impl Schema {
         let mut check = Check::default();
         check.level(&fields, None, 0);
         check.keys(&fields);
-        if check.resolved.len() > MAX_FIELDS {
-            let actual = check.resolved.len();
-            check.limit("fields", "MAX_FIELDS", MAX_FIELDS, actual);
-        }
-        if !check.violations.is_empty() {
-            return Err(Error::InvalidSchema(check.violations));
+        check.within_limit("fields", limit!(MAX_FIELDS), check.resolved.len());
+        if !check.wrong.is_empty() {
+            return Err(Error::InvalidSchema(check.wrong));
         }
         Ok(Self {
             fields,
@@ -267,6 +272,22 @@ impl Schema {
             let mut heads = dots.filter_map(|at| path.get(..at)).filter_map(declared);
             heads.find(|field| field.kind == FieldKind::Attributes)
         })
+    }
+
+    /// [`Schema::resolve`] for the part of a request at `at`, which is wrong without the field.
+    pub(crate) fn require(
+        &self,
+        path: &str,
+        at: impl Into<String>,
+        wrong: &mut Violations,
+    ) -> Option<&ResolvedField> {
+        let field = self.resolve(path);
+        if field.is_none() {
+            let message = format!("there is no field `{path}`");
+            let advice = "use a field of the index's schema, by its full path";
+            wrong.note(at, Reason::UnknownField, message, advice);
+        }
+        field
     }
 
     /// The field whose value is the document's key, if there is one; see [`Field::key`].
@@ -335,27 +356,28 @@ fn hash_kind(kind: &FieldKind, hash: &mut Xxh3) {
 struct Check {
     resolved: Vec<ResolvedField>,
     by_path: HashMap<String, usize>,
-    violations: Violations,
+    wrong: Violations,
+}
+
+impl Checker for Check {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
 }
 
 impl Check {
+    fn within_limit(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
+        self.at_most(path, limit, actual, "stay within the limit")
+    }
+
     fn level(&mut self, fields: &[Field], scope: Option<&str>, depth: usize) {
         if fields.is_empty() {
             let path = scope.unwrap_or("fields").to_owned();
-            self.violate(
-                path,
-                Reason::Missing,
-                "there are no fields",
-                "declare at least one field",
-            );
+            let advice = "declare at least one field";
+            self.note(path, Reason::Missing, "there are no fields", advice);
         }
-        if scope.is_some() && fields.len() > MAX_NESTED_FIELDS {
-            self.limit(
-                scope.unwrap_or_default(),
-                "MAX_NESTED_FIELDS",
-                MAX_NESTED_FIELDS,
-                fields.len(),
-            );
+        if let Some(scope) = scope {
+            self.within_limit(scope, limit!(MAX_NESTED_FIELDS), fields.len());
         }
         for field in fields {
             let path = scope.map_or_else(|| field.name.clone(), |scope| format!("{scope}.{}", field.name));
@@ -371,8 +393,8 @@ impl Check {
             .any(|field| matches!(field.kind, FieldKind::Nested(_)));
         for (nth, field) in fields.iter().filter(|field| field.key).enumerate() {
             if nth > 0 || nested {
-                self.violate(
-                    field.name.clone(),
+                self.note(
+                    &field.name,
                     Reason::TypeMismatch,
                     "a schema without NESTED fields may have one field that is the key, others none",
                     "leave `key` out: the field then has values of its own",
@@ -384,20 +406,14 @@ impl Check {
     fn field(&mut self, field: &Field, path: &str, scope: Option<&str>, depth: usize) {
         self.kind(path, &field.kind);
         if field.column_only && field.kind != FieldKind::Long {
-            self.violate(
-                path.to_owned(),
-                Reason::TypeMismatch,
-                "column_only is for LONG fields",
-                "leave it out: other types choose by themselves",
-            );
+            let message = "column_only is for LONG fields";
+            let advice = "leave it out: other types choose by themselves";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
         if field.key && (field.kind != FieldKind::Keyword || field.array || scope.is_some()) {
-            self.violate(
-                path.to_owned(),
-                Reason::TypeMismatch,
-                "the key is a single KEYWORD of the document itself",
-                "leave `key` out: the field then has values of its own",
-            );
+            let message = "the key is a single KEYWORD of the document itself";
+            let advice = "leave `key` out: the field then has values of its own";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
         self.add(path, &field.kind, field, scope);
         for (name, kind) in &field.sub_fields {
@@ -406,22 +422,18 @@ impl Check {
             self.kind(&sub, kind);
             let inside = |kind: &FieldKind| matches!(kind, FieldKind::Nested(_) | FieldKind::Attributes);
             if inside(&field.kind) || inside(kind) {
-                self.violate(
-                    sub.clone(),
-                    Reason::TypeMismatch,
-                    "a sub-field neither is nor belongs to a NESTED field or attributes",
-                    "declare the field inside the NESTED field, or beside the attributes",
-                );
+                let message = "a sub-field neither is nor belongs to a NESTED field or attributes";
+                let advice = "declare the field inside the NESTED field, or beside the attributes";
+                self.note(&sub, Reason::TypeMismatch, message, advice);
                 continue;
             }
             self.add(&sub, kind, field, scope);
         }
         if let FieldKind::Nested(fields) = &field.kind {
-            if depth + 1 > MAX_NESTED_LEVELS {
-                self.limit(path, "MAX_NESTED_LEVELS", MAX_NESTED_LEVELS, depth + 1);
-                return;
+            let shallow = self.within_limit(path, limit!(MAX_NESTED_LEVELS), depth + 1);
+            if shallow.is_some() {
+                self.level(fields, Some(path), depth + 1);
             }
-            self.level(fields, Some(path), depth + 1);
         }
     }
 
@@ -431,12 +443,8 @@ impl Check {
             .insert(path.to_owned(), self.resolved.len())
             .is_some()
         {
-            self.violate(
-                path.to_owned(),
-                Reason::InvalidName,
-                "two fields have this path",
-                "give each field and sub-field a name of its own",
-            );
+            let advice = "give each field and sub-field a name of its own";
+            self.note(path, Reason::InvalidName, "two fields have this path", advice);
         }
         self.resolved.push(ResolvedField {
             path: path.to_owned(),
@@ -452,16 +460,11 @@ impl Check {
         let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
         if !letters || !first {
-            self.violate(
-                path.to_owned(),
-                Reason::InvalidName,
-                "a field name starts with a letter and consists of letters, digits and underscores",
-                "rename the field",
-            );
+            let message = "a field name starts with a letter and consists of letters, digits and underscores";
+            let advice = "rename the field";
+            self.note(path, Reason::InvalidName, message, advice);
         }
-        if name.len() > MAX_FIELD_NAME_BYTES {
-            self.limit(path, "MAX_FIELD_NAME_BYTES", MAX_FIELD_NAME_BYTES, name.len());
-        }
+        self.within_limit(path, limit!(MAX_FIELD_NAME_BYTES), name.len());
     }
 
     fn kind(&mut self, path: &str, kind: &FieldKind) {
@@ -481,8 +484,8 @@ impl Check {
             }
         };
         if wrong {
-            self.violate(
-                path.to_owned(),
+            self.note(
+                path,
                 Reason::OutOfRange,
                 "the analyzer's parameters are out of range",
                 "fuzzy needs 1 <= min_chars <= max_chars <= 7, split needs a delimiter that isn't empty",
@@ -494,35 +497,10 @@ impl Check {
         let stems =
             !matches!(**inside, Analyzer::Fuzzy { .. } | Analyzer::Stemmed(_)) && !inside.is_case_sensitive();
         if !stems {
-            self.violate(
-                path.to_owned(),
-                Reason::TypeMismatch,
-                "stems are taken of whole words in lower case, once",
-                "take the stems of single_word, split, min_word or max_word without case_sensitive",
-            );
+            let message = "stems are taken of whole words in lower case, once";
+            let advice = "take the stems of single_word, split, min_word or max_word without case_sensitive";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
-    }
-
-    fn limit(&mut self, path: &str, limit: &'static str, max: usize, actual: usize) {
-        self.violations.push(Violation {
-            path: path.to_owned(),
-            reason: Reason::LimitExceeded {
-                limit,
-                max: max as u64,
-                actual: actual as u64,
-            },
-            message: format!("{actual} is above the limit {limit} of {max}"),
-            advice: "stay within the limit".to_owned(),
-        });
-    }
-
-    fn violate(&mut self, path: String, reason: Reason, message: &str, advice: &str) {
-        self.violations.push(Violation {
-            path,
-            reason,
-            message: message.to_owned(),
-            advice: advice.to_owned(),
-        });
     }
 }
 

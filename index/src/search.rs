@@ -10,15 +10,16 @@ use crate::cancel::Cancellation;
 use crate::collapse::{self, Collapse};
 use crate::count::Count;
 use crate::error::Error;
-use crate::index::{Opening, Shared, View};
+use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
 use crate::layout::Layout;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
-use crate::profile::{Access, Laps, Profile, Recorder};
-use crate::request::{Hit, SearchRequest, SearchResult, TotalRequest};
+use crate::profile::{Recorder, Stopwatch};
+use crate::request::{SearchRequest, TotalRequest};
+use crate::result::{Access, Hit, Profile, SearchResult};
 use crate::run::Run;
-use crate::sort::{Matches, Order, PreparedOrder, SegmentTop, Standing, Top, Winner};
+use crate::sort::{Matches, Order, PreparedOrder, RawSortValue, SegmentTop, Top, Winner};
 
 mod checked;
 
@@ -40,11 +41,18 @@ pub struct Searcher {
     view: Arc<View>,
 }
 
-impl Searcher {
-    pub(crate) fn new(shared: Arc<Shared>, view: Arc<View>) -> Self {
-        Self { shared, view }
+impl Index {
+    /// A view of the last commit, which later commits don't change.
+    #[must_use]
+    pub fn searcher(&self) -> Searcher {
+        Searcher {
+            shared: Arc::clone(&self.shared),
+            view: self.shared.view(),
+        }
     }
+}
 
+impl Searcher {
     /// What the view goes through.
     pub(crate) fn segments(&self) -> &[SegmentReader] {
         self.view.searcher.segment_readers()
@@ -102,21 +110,19 @@ impl Searcher {
         request: &SearchRequest,
         cancellation: &Cancellation,
     ) -> Result<SearchResult, Error> {
-        let run = Run::new(cancellation.clone())
-            .with_columns(Arc::clone(&self.shared.columns))
-            .knowing(Arc::clone(&self.shared.statistics));
+        let run = Run::new(cancellation.clone()).with_caches(self.shared.caches.clone());
         let run = Arc::new(run.measuring(request.profile));
-        let mut laps = Laps::begin(request.profile);
+        let mut stopwatch = Stopwatch::begin(request.profile);
         run.check()?;
-        let Shared { layout, parents, .. } = &*self.shared;
+        let Shared { layout, .. } = &*self.shared;
         let ((((plan, inner_hits), order), collapse), prepared) = together(
             together(
-                planned(layout, parents, &run, request),
-                Order::new(layout, parents, &run, &request.sort),
+                planned(layout, &run, request),
+                Order::new(layout, &run, &request.sort),
             ),
             together(
                 together(check_page(request), collapse(layout, request)),
-                aggregate::prepare(layout, parents, &run, request, self.shared.design),
+                aggregate::prepare(layout, &run, request, self.shared.design),
             ),
         )
         .map(|(both, ((_, collapse), prepared))| ((both, collapse), prepared))?;
@@ -136,7 +142,7 @@ impl Searcher {
             request.skip + request.page_size + 1
         };
         let mut profile = Profile {
-            plan: laps.lap(),
+            plan: stopwatch.lap(),
             ..Profile::default()
         };
         let recorder = request.profile.then(Recorder::default);
@@ -146,11 +152,11 @@ impl Searcher {
         let searcher = &self.view.searcher;
         let constant = plan.constant_score;
         let mut aggregations =
-            aggregate::Walk::new(&prepared, layout, parents, searcher, &run, constant).map_err(failed)?;
+            aggregate::Walk::new(&prepared, layout, searcher, &run, constant).map_err(failed)?;
         if wanted > 0 || count.open() > 0 || !prepared.is_empty() {
             let search = Pass {
                 searcher: &self.view.searcher,
-                order: PreparedOrder::new(&order, layout, parents, &run, &self.view.searcher)
+                order: PreparedOrder::new(&order, layout, &run, &self.view.searcher)
                     .map_err(|error| run.reason(SEARCHING, error))?,
                 scores: plan.scores && (order.wants_scores() || prepared.wants_scores()),
                 best_score_first: order.begins_with_best_score(),
@@ -182,45 +188,37 @@ impl Searcher {
             };
         }
 
-        profile.search = laps.lap();
+        profile.search = stopwatch.lap();
         let aggregations = aggregations.conclude()?;
 
         run.outcome()?;
-        profile.aggregate = laps.lap();
+        profile.aggregate = stopwatch.lap();
         let more = winners.len() == wanted && wanted > 0;
         if more {
             winners.pop();
         }
         let last = winners.last().filter(|_| more);
-        let next_page_token = last.map(|last| page::encode(origin, &last.standings));
+        let next_page_token = last.map(|last| page::encode(origin, &last.sort_values));
         let mut held = run.allowance().grant();
         let hits = winners.into_iter().skip(request.skip).map(|winner| {
             let hit = Hit {
-                key: order.document_key(&winner.standings),
+                key: order.document_key(&winner.sort_values),
                 score: order.wants_scores().then_some(winner.score),
-                sort_values: order.sort_values(&winner.standings),
+                sort_values: order.sort_values(&winner.sort_values),
                 inner_hits: Vec::new(),
             };
-            held.absorb(winner.standings.into_held());
+            held.absorb(winner.sort_values.into_held());
             hit
         });
         let mut hits: Vec<Hit> = hits.collect();
         let keys: Vec<&[u8]> = hits.iter().map(|hit| hit.key.as_slice()).collect();
-        let lists = inner_hits::collect(
-            &inner_hits,
-            layout,
-            parents,
-            &self.view.searcher,
-            &keys,
-            &run,
-            &mut held,
-        )?;
+        let lists = inner_hits::collect(&inner_hits, layout, &self.view.searcher, &keys, &run, &mut held)?;
         for (hit, lists) in hits.iter_mut().zip(lists) {
             hit.inner_hits = lists;
         }
         // What ended quietly since, or before: an answer is whole, or an error.
         run.outcome()?;
-        profile.inner_hits = laps.lap();
+        profile.inner_hits = stopwatch.lap();
         let profile = plan.trace.zip(recorder).map(|(trace, recorder)| Profile {
             query: trace.tree(None),
             segments: recorder.segments(&trace),
@@ -247,7 +245,6 @@ struct Pass<'a> {
     scores: bool,
     /// Whether the order begins with the best score.
     best_score_first: bool,
-    /// How many documents are kept.
     wanted: usize,
     run: &'a Run,
     /// Notes what was done, if somebody asked.
@@ -266,13 +263,13 @@ impl<'a> Pass<'a> {
         let weight = self.weight()?;
         for reader in self.readers()? {
             self.run.check()?;
-            let mut laps = Laps::begin(self.recorder.is_some());
+            let mut stopwatch = Stopwatch::begin(self.recorder.is_some());
             let own = aggregations
                 .segment(reader)
                 .map_err(|error| self.run.reason(SEARCHING, error))?;
             let access = self.segment(&*weight, reader, top, count, own)?;
             if let Some(recorder) = self.recorder {
-                recorder.segment(reader, access, laps.lap());
+                recorder.segment(reader, access, stopwatch.lap());
             }
         }
         Ok(())
@@ -282,7 +279,7 @@ impl<'a> Pass<'a> {
     fn collapsed(
         &self,
         collapse: &Collapse,
-        after: Option<&[Standing]>,
+        after: Option<&[RawSortValue]>,
         count: &mut Count,
     ) -> Result<Vec<Winner>, Error> {
         let (weight, readers) = (self.weight()?, self.readers()?);
@@ -348,18 +345,18 @@ impl<'a> Pass<'a> {
                 found = true;
                 scorer = weight.scorer(reader, 1.0).map_err(failed)?;
             }
-            let takers = Takers {
+            let sinks = Sinks {
                 best: (!found).then_some(&mut best),
                 aggregations: Some(&mut own),
             };
-            let matches = self.walk(scorer, reader, takers).map_err(failed)?;
+            let matches = self.walk(scorer, reader, sinks).map_err(failed)?;
             own.end().map_err(failed)?;
             count.add(matches);
             access = Access::AllMatches(matches);
         } else if walks {
             let scorer = weight.scorer(reader, 1.0).map_err(failed)?;
             let matches = self
-                .walk(scorer, reader, Takers::only(&mut best))
+                .walk(scorer, reader, Sinks::only(&mut best))
                 .map_err(failed)?;
             count.add(matches);
             access = Access::AllMatches(matches);
@@ -415,12 +412,12 @@ impl<'a> Pass<'a> {
     ) -> tantivy::Result<Access> {
         let mut scorer = weight.scorer(reader, 1.0)?;
         if self.scores {
-            let takers = Takers::only(best);
-            return self.scored(scorer, reader, takers, false).map(Access::AllMatches);
+            let sinks = Sinks::only(best);
+            return self.scored(scorer, reader, sinks, false).map(Access::AllMatches);
         }
         if !self.probed(&mut scorer, weight, reader, best)? {
-            let takers = Takers::only(best);
-            return self.unscored(scorer, reader, takers).map(Access::AllMatches);
+            let sinks = Sinks::only(best);
+            return self.unscored(scorer, reader, sinks).map(Access::AllMatches);
         }
         Ok(Access::BestValues)
     }
@@ -459,12 +456,12 @@ impl<'a> Pass<'a> {
         &self,
         scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        takers: Takers<'_, '_, '_>,
+        sinks: Sinks<'_, '_, '_>,
     ) -> tantivy::Result<u64> {
         if self.scores {
-            self.scored(scorer, reader, takers, true)
+            self.scored(scorer, reader, sinks, true)
         } else {
-            self.unscored(scorer, reader, takers)
+            self.unscored(scorer, reader, sinks)
         }
     }
 
@@ -473,13 +470,13 @@ impl<'a> Pass<'a> {
         &self,
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        mut takers: Takers<'_, '_, '_>,
+        mut sinks: Sinks<'_, '_, '_>,
         counts: bool,
     ) -> tantivy::Result<u64> {
         // Most documents score less than the worst that is kept; those that score the same may still get in.
-        let floor_of = |best: &SegmentTop<'_>, doc| {
+        let min_score_of = |best: &SegmentTop<'_>, doc| {
             if self.best_score_first {
-                best.floor(doc, self.run)
+                best.min_score(doc, self.run)
             } else {
                 Ok(None)
             }
@@ -489,8 +486,8 @@ impl<'a> Pass<'a> {
         let mut told = None;
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
-        let mut floor = match takers.best.as_deref() {
-            Some(best) => floor_of(best, doc)?,
+        let mut min_score = match sinks.best.as_deref() {
+            Some(best) => min_score_of(best, doc)?,
             None => None,
         };
         while doc != TERMINATED {
@@ -501,13 +498,13 @@ impl<'a> Pass<'a> {
             if !reader.is_deleted(doc) {
                 matches += 1;
                 let score = scorer.score();
-                if let Some(best) = takers.best.as_deref_mut()
-                    && floor.is_none_or(|floor| floor.admits(score))
+                if let Some(best) = sinks.best.as_deref_mut()
+                    && min_score.is_none_or(|min_score| min_score.admits(score))
                 {
                     best.offer(doc, score);
-                    floor = floor_of(best, doc)?;
+                    min_score = min_score_of(best, doc)?;
                 }
-                if let Some(aggregations) = takers.aggregations.as_deref_mut() {
+                if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
                     docs.push(doc);
                     scores.push(score);
                     if docs.len() == COLLECT_BLOCK_BUFFER_LEN {
@@ -517,15 +514,15 @@ impl<'a> Pass<'a> {
                     }
                 }
             }
-            if !counts && floor != told {
-                told = floor;
-                if let Some(floor) = floor {
-                    plan::raise_floor(&mut *scorer, floor)?;
+            if !counts && min_score != told {
+                told = min_score;
+                if let Some(min_score) = min_score {
+                    plan::raise_min_score(&mut *scorer, min_score)?;
                 }
             }
             doc = scorer.advance();
         }
-        if let Some(aggregations) = takers.aggregations.as_deref_mut() {
+        if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
             aggregations.take(&docs, &scores)?;
         }
         Ok(matches)
@@ -535,7 +532,7 @@ impl<'a> Pass<'a> {
         &self,
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        mut takers: Takers<'_, '_, '_>,
+        mut sinks: Sinks<'_, '_, '_>,
     ) -> tantivy::Result<u64> {
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
         let per_check = self.documents_per_check();
@@ -550,10 +547,10 @@ impl<'a> Pass<'a> {
                 docs = &alive;
             }
             matches += docs.len() as u64;
-            if let Some(best) = takers.best.as_deref_mut() {
+            if let Some(best) = sinks.best.as_deref_mut() {
                 best.offer_all(docs, self.plan.constant_score);
             }
-            if let Some(aggregations) = takers.aggregations.as_deref_mut() {
+            if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
                 aggregations.take(docs, &[])?;
             }
             if filled < buffer.len() {
@@ -569,12 +566,12 @@ impl<'a> Pass<'a> {
 }
 
 /// Those that take the matches of a segment.
-struct Takers<'t, 'b, 'w> {
+struct Sinks<'t, 'b, 'w> {
     best: Option<&'t mut SegmentTop<'b>>,
     aggregations: Option<&'t mut SegmentWalk<'w>>,
 }
 
-impl<'t, 'b> Takers<'t, 'b, '_> {
+impl<'t, 'b> Sinks<'t, 'b, '_> {
     /// Only the page.
     fn only(best: &'t mut SegmentTop<'b>) -> Self {
         Self {

@@ -4,64 +4,26 @@
 //! Only the few that a segment contributes get their strings, and are then compared with those of other segments. Every
 //! order ends in the document's key, so no two documents are equal and pages don't depend on how segments lie. Scores do,
 //! in their last digit: they are sums of floats in the order of a segment's postings.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `order` | the checked order of a request |
-//! | `check` | what makes a request's sorts invalid |
-//! | `standing` | where a document stands under one key, across segments |
-//! | `rank` | the same within one segment, as a number |
-//! | `column` | reads the values of a document from a segment's columns |
-//! | `objects` | the nested objects of a document |
-//! | `segment` | the keys of an order, opened on a segment |
-//! | `leading` | the key that decides most comparisons, read in blocks |
-//! | `distance`, `nearest` | distances, and the nearest documents by the cells around a point |
-//! | `top` | the best documents |
-//! | `heads` | the best documents of the best groups |
-//! | `tops` | the best documents of each of many groups |
-//! | `probe` | which documents to look at first |
 
+mod block_max;
 mod check;
 mod column;
-mod contenders;
 mod distance;
-mod heads;
 mod leading;
 mod nearest;
 mod objects;
 mod order;
-mod probe;
+mod per_group_top_k;
 pub(crate) mod rank;
+mod raw_value;
 mod segment;
-mod standing;
 mod top;
-mod tops;
+mod top_k;
 
-pub(crate) use heads::{Heads, SegmentHeads};
+pub(crate) use block_max::Matches;
+pub(crate) use leading::Leading;
 pub(crate) use order::Order;
-pub(crate) use probe::Matches;
+pub(crate) use per_group_top_k::PerGroupTopK;
+pub(crate) use raw_value::{RawSortValue, RawSortValues};
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
-pub(crate) use standing::{Standing, Standings};
 pub(crate) use top::{SegmentTop, Top, Winner};
-pub(crate) use tops::GroupTops;
-
-/// A value that a hit was sorted by.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SortValue {
-    /// The document has no value.
-    Missing,
-    /// Of a LONG.
-    Long(i64),
-    /// Of a DOUBLE, the mean or sum of numbers, a score, or a distance in metres.
-    Double(f64),
-    /// Of a BOOLEAN.
-    Boolean(bool),
-    /// Of a DATE: nanoseconds since the Unix epoch.
-    Date(i64),
-    /// Of a KEYWORD.
-    String(String),
-    /// Of an attribute.
-    Bytes(Vec<u8>),
-    /// The document's key.
-    Key(Vec<u8>),
-}

@@ -79,7 +79,6 @@ impl Words {
 }
 
 impl Statistics {
-    /// The texts of a field.
     pub(crate) fn texts(&self, searcher: &Searcher, field: Field) -> tantivy::Result<Texts> {
         let mut all = Texts::default();
         for reader in searcher.segment_readers() {
@@ -102,7 +101,6 @@ impl Statistics {
         self.bounds.get(reader, word)
     }
 
-    /// Bytes of the bounds of words that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bounds.bytes()
     }
@@ -191,7 +189,6 @@ impl Statistics {
         Ok(count)
     }
 
-    /// The deleted documents of a segment, in order.
     fn deleted(&self, reader: &SegmentReader) -> Arc<Vec<DocId>> {
         let key = state(reader);
         if let Some(deleted) = self.deleted.lock().get(&key) {

@@ -1,7 +1,7 @@
 //! The sole writer of an index.
 
 mod block;
-mod parcel;
+mod boxed_document;
 mod removal;
 
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use std::time::Duration;
 use tantivy::TantivyError;
 use tantivy::indexer::IndexWriterOptions;
 
-use self::parcel::Parcel;
+use self::boxed_document::BoxedDocument;
 use self::removal::Removal;
-use crate::cursor::Cursor;
+use crate::commit_payload::CommitPayload;
 use crate::document::Operation;
 use crate::error::Error;
-use crate::index::{Completeness, Shared};
-use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS};
+use crate::index::{Completeness, Index, Shared};
+use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS, limit};
 use crate::merge::ReclaimingMergePolicy;
 use crate::misfit::MisfitLog;
 
@@ -46,7 +46,7 @@ const MERGE_THREADS: usize = 2;
 pub struct IndexWriter {
     shared: Arc<Shared>,
     /// Absent only while closing.
-    physical: Option<tantivy::IndexWriter<Parcel>>,
+    physical: Option<tantivy::IndexWriter<BoxedDocument>>,
     /// Whether there are changes that no commit includes.
     pending: bool,
     committed: u64,
@@ -69,8 +69,18 @@ impl std::fmt::Debug for IndexWriter {
     }
 }
 
+impl Index {
+    /// The writer; there is one at a time.
+    ///
+    /// # Errors
+    /// [`Error::WriterBusy`] while there is one, also in another process; [`Error::WriterFailed`] after one failed.
+    pub fn writer(&self) -> Result<IndexWriter, Error> {
+        IndexWriter::new(Arc::clone(&self.shared))
+    }
+}
+
 impl IndexWriter {
-    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
+    fn new(shared: Arc<Shared>) -> Result<Self, Error> {
         check_failed(&shared)?;
         if shared.has_writer.swap(true, Ordering::AcqRel) {
             return Err(Error::WriterBusy);
@@ -81,7 +91,8 @@ impl IndexWriter {
             .num_merge_threads(MERGE_THREADS)
             .memory_budget_per_thread(shared.options.writer_memory())
             .build();
-        let physical: tantivy::IndexWriter<Parcel> = match shared.physical.writer_with_options(options) {
+        let physical: tantivy::IndexWriter<BoxedDocument> = match shared.physical.writer_with_options(options)
+        {
             Ok(physical) => physical,
             Err(error) => {
                 shared.has_writer.store(false, Ordering::Release);
@@ -129,13 +140,12 @@ impl IndexWriter {
     pub fn apply(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if operations.len() > MAX_OPERATIONS {
-            return Err(Error::LimitExceeded {
-                path: "operations".to_owned(),
-                limit: "MAX_OPERATIONS",
-                max: MAX_OPERATIONS as u64,
-                actual: operations.len() as u64,
-                advice: "apply the changes in several calls",
-            });
+            return Err(Error::limit(
+                "operations",
+                limit!(MAX_OPERATIONS),
+                operations.len(),
+                "apply the changes in several calls",
+            ));
         }
         let text = self.shared.layout.key_is_text();
         operations
@@ -193,19 +203,19 @@ impl IndexWriter {
         if !self.pending && sequence == self.committed && completeness == self.shared.completeness() {
             return Ok(());
         }
-        self.write_cursor(sequence, &completeness)?;
+        self.write_payload(sequence, &completeness)?;
         self.pending = false;
         self.shared.uncommitted.store(false, Ordering::Relaxed);
         self.removed = 0;
         self.committed = sequence;
         *self.shared.completeness.lock() = completeness;
         *self.shared.misfits.lock() = self.misfits.clone();
-        self.shared.refresh(sequence).map_err(|error| self.failed(error))
+        self.refresh()
     }
 
     /// Commits what was applied, and how far that is.
-    fn write_cursor(&mut self, sequence: u64, completeness: &Completeness) -> Result<(), Error> {
-        let cursor = Cursor {
+    fn write_payload(&mut self, sequence: u64, completeness: &Completeness) -> Result<(), Error> {
+        let payload = CommitPayload {
             sequence,
             misfits: self.misfits.persisted(),
             resume: match completeness {
@@ -215,7 +225,7 @@ impl IndexWriter {
         }
         .encode()?;
         let committed = self.physical()?.prepare_commit().and_then(|mut prepared| {
-            prepared.set_payload(&cursor);
+            prepared.set_payload(&payload);
             prepared.commit()
         });
         committed.map_err(|error| self.fail("committing", error))?;
@@ -237,10 +247,7 @@ impl IndexWriter {
         self.shared
             .checkpoint(self.committed)
             .map_err(|error| self.failed(error))?;
-        // Merges since the last commit: let go of the files that they replaced.
-        self.shared
-            .refresh(self.committed)
-            .map_err(|error| self.failed(error))
+        self.refresh()
     }
 
     /// The last change that a commit includes.
@@ -294,11 +301,10 @@ impl IndexWriter {
             resting.store(false, Ordering::Release);
         } else if consolidates && (!resting.swap(true, Ordering::AcqRel) || stopped) {
             // The library looks for merges when it commits, and after each merge: not again when there was no room then.
-            self.write_cursor(self.committed, &self.shared.completeness())?;
+            self.write_payload(self.committed, &self.shared.completeness())?;
         }
         if self.segments() != segments.len() {
-            let refreshed = self.shared.refresh(self.committed);
-            refreshed.map_err(|error| self.failed(error))?;
+            self.refresh()?;
         }
         Ok(consolidates)
     }
@@ -325,9 +331,7 @@ impl IndexWriter {
                 }
             }
         }
-        self.shared
-            .refresh(self.committed)
-            .map_err(|error| self.failed(error))
+        self.refresh()
     }
 
     /// Waits for merges under way and makes the last commit durable. Changes that weren't committed are given up.
@@ -345,9 +349,7 @@ impl IndexWriter {
             .checkpoint(self.committed)
             .map_err(|error| self.failed(error))?;
         self.shared.ends_well();
-        self.shared
-            .refresh(self.committed)
-            .map_err(|error| self.failed(error))
+        self.refresh()
     }
 
     /// Removes a document and its nested objects: all of them carry the key.
@@ -360,10 +362,16 @@ impl IndexWriter {
             .map_err(|error| self.fail("taking a delete in", error))
     }
 
-    fn physical(&mut self) -> Result<&mut tantivy::IndexWriter<Parcel>, Error> {
+    fn physical(&mut self) -> Result<&mut tantivy::IndexWriter<BoxedDocument>, Error> {
         self.physical.as_mut().ok_or_else(|| Error::WriterFailed {
             detail: "it is closed".to_owned(),
         })
+    }
+
+    /// Lets searches see the last commit, and lets go of the files that merges since have replaced.
+    fn refresh(&self) -> Result<(), Error> {
+        let refreshed = self.shared.refresh(self.committed);
+        refreshed.map_err(|error| self.failed(error))
     }
 
     fn fail(&self, doing: &'static str, error: TantivyError) -> Error {

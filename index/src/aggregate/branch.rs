@@ -5,11 +5,10 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
-use super::Figure;
 use super::breadth_first::{SegmentValues, depth_first_values};
 use super::budget::{Account, Budget};
 use super::centroid::{self, Centroid};
-use super::column::{Buffer, Kind, Values};
+use super::column::{Block, Buffer, Kind, Values};
 use super::composite::SegmentComposite;
 use super::distinct::{Different, SegmentDifferent};
 use super::keys::Keys;
@@ -19,11 +18,11 @@ use super::quantiles::Quantiles;
 use super::slots::Slots;
 use super::step::Step;
 use super::sum::ExactSum;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::DOCUMENTS_PER_CHECK;
+use crate::request::Figure;
 use crate::run::Run;
-use crate::sort::{GroupTops, PreparedOrder, Winner};
+use crate::sort::{PerGroupTopK, PreparedOrder, Winner};
 
 /// An aggregation that is ready for the segments of one searcher.
 pub(super) struct Armed<'a> {
@@ -39,23 +38,16 @@ impl<'a> Armed<'a> {
     pub(super) fn all(
         nodes: &'a [Node],
         layout: &'a Layout,
-        parents: &'a ParentCache,
         run: &'a Run,
         searcher: &Searcher,
     ) -> tantivy::Result<Vec<Self>> {
         nodes
             .iter()
-            .map(|node| Self::new(node, layout, parents, run, searcher))
+            .map(|node| Self::new(node, layout, run, searcher))
             .collect()
     }
 
-    fn new(
-        node: &'a Node,
-        layout: &'a Layout,
-        parents: &'a ParentCache,
-        run: &'a Run,
-        searcher: &Searcher,
-    ) -> tantivy::Result<Self> {
+    fn new(node: &'a Node, layout: &'a Layout, run: &'a Run, searcher: &Searcher) -> tantivy::Result<Self> {
         let filters = match &node.shape {
             Shape::Groups(grouping) => match &grouping.by {
                 By::Filters(filters) => filters.as_slice(),
@@ -67,14 +59,14 @@ impl<'a> Armed<'a> {
             .iter()
             .map(|filter| filter.weight(EnableScoring::disabled_from_searcher(searcher)));
         let order = match &node.shape {
-            Shape::TopHits { order, .. } => Some(PreparedOrder::new(order, layout, parents, run, searcher)?),
+            Shape::TopHits { order, .. } => Some(PreparedOrder::new(order, layout, run, searcher)?),
             _ => None,
         };
         Ok(Self {
             node,
             filters: filters.collect::<tantivy::Result<_>>()?,
             order,
-            inside: Self::all(&node.inside, layout, parents, run, searcher)?,
+            inside: Self::all(&node.inside, layout, run, searcher)?,
             breadth_first: false,
         })
     }
@@ -121,7 +113,6 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// What an aggregation holds.
     pub(super) fn account<'c>(&'c mut self, node: &'c Node) -> Account<'c> {
         self.budget.of(node, self.run)
     }
@@ -140,12 +131,10 @@ pub(super) struct Scored {
 }
 
 impl Scored {
-    /// Bytes that they take.
     pub(super) fn bytes(&self) -> usize {
         self.docs.capacity() * (size_of::<DocId>() + size_of::<Score>())
     }
 
-    /// Adds the documents of a block.
     pub(super) fn extend(
         &mut self,
         docs: &[DocId],
@@ -166,7 +155,6 @@ impl Scored {
     }
 }
 
-/// An aggregation on one segment.
 pub(super) struct Branch<'a> {
     pub(super) node: &'a Node,
     step: Step,
@@ -174,32 +162,33 @@ pub(super) struct Branch<'a> {
     pub(super) work: Work<'a>,
 }
 
-/// What an aggregation keeps of a segment, by the numbers of the groups around.
-pub(super) enum Work<'a> {
+/// The figures of a segment, by the numbers of the groups around.
+pub(super) enum Figures {
     Numbers {
-        values: Values,
         kind: Kind,
         figure: Figure,
         numbers: Vec<Numbers>,
-        room: Buffer,
     },
-    Different {
-        values: Values,
-        different: SegmentDifferent,
-        room: Buffer,
-    },
-    Quantiles {
-        values: Values,
-        quantiles: Vec<Quantiles>,
-        room: Buffer,
-    },
-    Centroids {
-        values: Values,
-        centroids: Vec<Centroid>,
-        room: Buffer,
-    },
+    Different(SegmentDifferent),
+    Quantiles(Vec<Quantiles>),
+    Centroids(Vec<Centroid>),
+}
+
+/// What figures are made of.
+pub(super) struct FigureValues {
+    pub(super) values: Values,
+    room: Buffer,
+}
+
+/// What an aggregation keeps of a segment, by the numbers of the groups around.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each aggregation of a request"
+)]
+pub(super) enum Work<'a> {
+    Figures(Figures, Box<FigureValues>),
     TopHits {
-        tops: GroupTops<'a>,
+        tops: PerGroupTopK<'a>,
         /// Hits that are accounted for.
         known: usize,
     },
@@ -208,7 +197,6 @@ pub(super) enum Work<'a> {
     Composite(Box<SegmentComposite<'a>>),
 }
 
-/// The groups of a segment.
 pub(super) struct Groups<'a> {
     pub(super) keys: Keys<'a>,
     pub(super) slots: Slots,
@@ -226,7 +214,6 @@ pub(super) struct Groups<'a> {
 pub(super) struct Around<'s> {
     pub(super) reader: &'s SegmentReader,
     pub(super) layout: &'s Layout,
-    pub(super) parents: &'s ParentCache,
     pub(super) run: &'s Run,
     /// The nested objects that they are given.
     pub(super) scope: Option<&'s str>,
@@ -260,37 +247,26 @@ impl<'a> Branch<'a> {
             ..around
         };
         let work = match &node.shape {
-            Shape::Figure { field, figure } => {
+            Shape::Figure { field, .. } | Shape::Percentiles { field, .. } | Shape::Centroid { field } => {
                 let values = Values::open(reader, field, around.run)?;
-                if *figure == Figure::DistinctCount {
-                    Work::Different {
-                        different: SegmentDifferent::new(&values, around.alone, around.run)?,
-                        values,
-                        room: Buffer::default(),
+                let figures = match &node.shape {
+                    Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => {
+                        Figures::Different(SegmentDifferent::new(&values, around.alone, around.run)?)
                     }
-                } else {
-                    Work::Numbers {
-                        values,
+                    Shape::Figure { figure, .. } => Figures::Numbers {
                         kind: field.kind,
                         figure: *figure,
                         numbers: Vec::new(),
-                        room: Buffer::default(),
-                    }
-                }
+                    },
+                    Shape::Percentiles { .. } => Figures::Quantiles(Vec::new()),
+                    _ => Figures::Centroids(Vec::new()),
+                };
+                let room = Buffer::default();
+                Work::Figures(figures, Box::new(FigureValues { values, room }))
             }
-            Shape::Percentiles { field, .. } => Work::Quantiles {
-                values: Values::open(reader, field, around.run)?,
-                quantiles: Vec::new(),
-                room: Buffer::default(),
-            },
-            Shape::Centroid { field } => Work::Centroids {
-                values: Values::open(reader, field, around.run)?,
-                centroids: Vec::new(),
-                room: Buffer::default(),
-            },
             Shape::TopHits { size, .. } => match &armed.order {
                 Some(order) => Work::TopHits {
-                    tops: GroupTops::new(order.open(reader, true)?, *size),
+                    tops: PerGroupTopK::new(order.open(reader, true)?, *size),
                     known: 0,
                 },
                 None => {
@@ -320,7 +296,7 @@ impl<'a> Branch<'a> {
         };
         Ok(Self {
             node,
-            step: Step::open(reader, around.layout, around.parents, around.scope, scope)?,
+            step: Step::open(reader, around.layout, around.run.parents(), around.scope, scope)?,
             stepped: Buffer::default(),
             work,
         })
@@ -361,68 +337,11 @@ impl Work<'_> {
         context: &mut Context<'_>,
     ) -> tantivy::Result<()> {
         match self {
-            Self::Numbers {
-                values,
-                kind,
-                figure,
-                numbers,
-                room,
-            } => {
-                if numbers.len() < groups {
-                    numbers.resize(groups, Numbers::default());
-                }
+            Self::Figures(figures, of) => {
+                let FigureValues { values, room } = &mut **of;
                 let block = values.read(docs, slots, false, room);
                 context.visit(block.values.len())?;
-                let widened = numbers::add(numbers, block, *kind, *figure);
-                if widened > 0 {
-                    context
-                        .account(node)
-                        .hold_for_segment(widened * ExactSum::WIDE_BYTES)?;
-                }
-                room.trim();
-                Ok(())
-            }
-            Self::Different {
-                values,
-                different,
-                room,
-            } => {
-                let block = values.read(docs, slots, false, room);
-                context.visit(block.values.len())?;
-                different.take(block, groups, values, &mut context.account(node))?;
-                room.trim();
-                Ok(())
-            }
-            Self::Quantiles {
-                values,
-                quantiles,
-                room,
-            } => {
-                if quantiles.len() < groups {
-                    quantiles.resize_with(groups, Quantiles::default);
-                }
-                let block = values.read(docs, slots, false, room);
-                context.visit(block.values.len())?;
-                let account = &mut context.account(node);
-                for (value, slot) in block.values.iter().zip(block.slots) {
-                    if let Some(quantiles) = quantiles.get_mut(*slot as usize) {
-                        quantiles.push(*value, account)?;
-                    }
-                }
-                room.trim();
-                Ok(())
-            }
-            Self::Centroids {
-                values,
-                centroids,
-                room,
-            } => {
-                if centroids.len() < groups {
-                    centroids.resize(groups, Centroid::default());
-                }
-                let block = values.read(docs, slots, false, room);
-                context.visit(block.values.len())?;
-                centroid::add(centroids, block);
+                figures.take(block, groups, values, &mut context.account(node))?;
                 room.trim();
                 Ok(())
             }
@@ -440,6 +359,50 @@ impl Work<'_> {
                 Ok(())
             }
         }
+    }
+}
+
+impl Figures {
+    fn take(
+        &mut self,
+        block: Block<'_>,
+        groups: usize,
+        values: &Values,
+        account: &mut Account<'_>,
+    ) -> tantivy::Result<()> {
+        match self {
+            Self::Numbers {
+                kind,
+                figure,
+                numbers,
+            } => {
+                if numbers.len() < groups {
+                    numbers.resize(groups, Numbers::default());
+                }
+                let widened = numbers::add(numbers, block, *kind, *figure);
+                if widened > 0 {
+                    account.hold_for_segment(widened * ExactSum::WIDE_BYTES)?;
+                }
+            }
+            Self::Different(different) => different.take(block, groups, values, account)?,
+            Self::Quantiles(quantiles) => {
+                if quantiles.len() < groups {
+                    quantiles.resize_with(groups, Quantiles::default);
+                }
+                for (value, slot) in block.values.iter().zip(block.slots) {
+                    if let Some(quantiles) = quantiles.get_mut(*slot as usize) {
+                        quantiles.push(*value, account)?;
+                    }
+                }
+            }
+            Self::Centroids(centroids) => {
+                if centroids.len() < groups {
+                    centroids.resize(groups, Centroid::default());
+                }
+                centroid::add(centroids, block);
+            }
+        }
+        Ok(())
     }
 }
 

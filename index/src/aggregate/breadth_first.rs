@@ -22,11 +22,10 @@ use super::gathered::GatheredGroups;
 use super::keys::Keys;
 use super::node::{By, Grouping, Node, Shape, Size};
 use super::slots::Slots;
-use super::{Figure, GroupOrder, GroupOrderBy};
 use crate::bits::Bits;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_KEYWORD_BYTES, MAX_TERMS_GROUPS};
+use crate::request::{Figure, GroupOrder, GroupOrderBy};
 use crate::run::Run;
 
 /// Values that a segment counts at a time: as many as a hash table of 2¹⁸ places takes.
@@ -124,7 +123,6 @@ impl Ranking {
     }
 }
 
-/// The values of a segment, with their counts so far.
 pub(super) struct SegmentValues<'a> {
     ranking: Ranking,
     keys: Keys<'a>,
@@ -235,7 +233,6 @@ struct Counted {
 }
 
 impl Candidates {
-    /// Adds a segment.
     pub(super) fn add(
         &mut self,
         segment: SegmentValues<'_>,
@@ -381,7 +378,6 @@ pub(super) struct SecondPass<'a> {
     pub(super) run: &'a Run,
     pub(super) budget: &'a mut super::budget::Budget,
     pub(super) layout: &'a Layout,
-    pub(super) parents: &'a ParentCache,
     pub(super) constant: tantivy::Score,
     pub(super) visited: u32,
 }
@@ -400,7 +396,6 @@ impl SecondPass<'_> {
         }
     }
 
-    /// Takes the documents of a segment.
     fn segment(
         &mut self,
         segment: &Counted,
@@ -413,7 +408,6 @@ impl SecondPass<'_> {
         let around = Around {
             reader: &segment.reader,
             layout: self.layout,
-            parents: self.parents,
             run: self.run,
             scope: node.scope.as_deref(),
             alone: false,

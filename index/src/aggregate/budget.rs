@@ -1,9 +1,9 @@
 //! What all aggregations of a request may hold.
 
 use super::node::Node;
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
-use crate::error::Error;
-use crate::limits::{MAX_AGGREGATION_GROUPS, MAX_EXACT_BYTES};
+use crate::allowance::{Allowance, Grant};
+use crate::error::{AllowanceExceeded, Error};
+use crate::limits::{MAX_AGGREGATION_GROUPS, MAX_EXACT_BYTES, limit};
 use crate::run::Run;
 
 /// Bytes that a segment holds up to which there is room for what only saves time.
@@ -20,7 +20,6 @@ pub(super) struct Budget {
     exact: Held,
 }
 
-/// A part of it.
 struct Held {
     grant: Grant,
     bytes: usize,
@@ -68,7 +67,6 @@ impl Budget {
         self.held.release(bytes);
     }
 
-    /// The account of one aggregation.
     pub(super) fn of<'a>(&'a mut self, node: &'a Node, run: &'a Run) -> Account<'a> {
         Account {
             budget: self,
@@ -86,7 +84,6 @@ pub(super) struct Account<'a> {
 }
 
 impl Account<'_> {
-    /// Fails when the search has to stop.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         self.run.check_inside()
     }
@@ -97,7 +94,6 @@ impl Account<'_> {
         self.within(self.budget.segment_groups)
     }
 
-    /// Accounts for so many new groups.
     pub(super) fn groups(&mut self, groups: usize) -> tantivy::Result<()> {
         self.budget.groups = self.budget.groups.saturating_add(groups);
         self.within(self.budget.groups)
@@ -112,14 +108,13 @@ impl Account<'_> {
         if groups <= MAX_AGGREGATION_GROUPS {
             return Ok(());
         }
-        Err(self.run.give_up(Error::LimitExceeded {
-            path: self.node.path.clone(),
-            limit: "MAX_AGGREGATION_GROUPS",
-            max: MAX_AGGREGATION_GROUPS as u64,
-            actual: groups as u64,
-            advice: "narrow the query, group by a field with fewer different values, or page through the groups of a \
+        Err(self.run.give_up(Error::limit(
+            &self.node.path,
+            limit!(MAX_AGGREGATION_GROUPS),
+            groups,
+            "narrow the query, group by a field with fewer different values, or page through the groups of a \
                      composite",
-        }))
+        )))
     }
 
     /// Holds bytes until the request is answered.
@@ -184,10 +179,10 @@ pub(super) fn table_bytes<T>(entries: usize) -> usize {
 #[cfg(test)]
 pub(super) mod testing {
     use super::*;
-    use crate::aggregate::Figure;
     use crate::aggregate::column::Kind;
     use crate::aggregate::node::{FieldOf, Shape};
     use crate::cancel::Cancellation;
+    use crate::request::Figure;
 
     /// Gives the account of a search that holds nothing yet.
     pub(in crate::aggregate) fn with_account(take: impl FnOnce(&mut Account<'_>)) {

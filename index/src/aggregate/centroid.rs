@@ -34,7 +34,6 @@ impl Centroid {
         }
     }
 
-    /// How many points there are.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -51,7 +50,6 @@ impl Centroid {
     }
 }
 
-/// Adds a block of points to the centroids of its groups.
 pub(super) fn add(centroids: &mut [Centroid], block: Block<'_>) {
     for (number, slot) in block.values.iter().zip(block.slots) {
         if let Some(centroid) = centroids.get_mut(*slot as usize) {

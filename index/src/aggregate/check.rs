@@ -9,14 +9,11 @@ use std::sync::Arc;
 use super::column::Kind;
 use super::node::{FieldOf, Grouping, Node, Prepared, Shape};
 use super::quantiles::Percentage;
-use super::{Aggregation, Figure, GroupOrder, GroupOrderBy};
-use crate::error::{Error, Reason, Violation, Violations};
-use crate::join::ParentCache;
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::layout::Layout;
-use crate::limits::{
-    MAX_AGGREGATION_LEVELS, MAX_FIGURES, MAX_GROUP_ORDERS, MAX_GROUPINGS, MAX_PERCENTAGES, MAX_TOP_HITS,
-};
-use crate::query::{Query, QueryValue};
+use crate::limits::{Limit, limit};
+use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy};
+use crate::request::{Query, QueryValue};
 use crate::request::{SearchRequest, Sort};
 use crate::run::Run;
 use crate::sort::Order;
@@ -29,18 +26,16 @@ use field::Wanted;
 /// in filters.
 pub(crate) fn prepare(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     request: &SearchRequest,
     design: u64,
 ) -> Result<Prepared, Error> {
     let mut check = Check {
         layout,
-        parents,
         run,
         query: &request.query,
         design,
-        violations: Violations::default(),
+        wrong: Violations::default(),
         refused: None,
     };
     let top = Level {
@@ -50,20 +45,17 @@ pub(crate) fn prepare(
     let nodes = check.level(&request.aggregations, "aggregations", top);
     match check.refused {
         Some(refused) => Err(refused),
-        None if check.violations.is_empty() => Ok(Prepared { nodes }),
-        None => Err(Error::InvalidQuery(check.violations)),
+        None => check.wrong.or(Prepared { nodes }),
     }
 }
 
 /// Gathers what is wrong. Its methods answer `None` when they noted something.
 struct Check<'a> {
     layout: &'a Layout,
-    parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
     query: &'a Query,
-    /// The fingerprint of the index's design.
     design: u64,
-    violations: Violations,
+    wrong: Violations,
     /// The first error that is no violation.
     refused: Option<Error>,
 }
@@ -71,29 +63,33 @@ struct Check<'a> {
 /// Where aggregations stand.
 #[derive(Clone, Copy)]
 struct Level<'s> {
-    /// 1 at the top.
     number: usize,
     /// The nested objects that they are given.
     scope: Option<&'s str>,
 }
 
+impl Checker for Check<'_> {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
+}
+
 impl Check<'_> {
+    fn within_limit(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
+        self.at_most(path, limit, actual, "ask for less at once")
+    }
+
     fn level(&mut self, aggregations: &[(String, Aggregation)], at: &str, level: Level<'_>) -> Vec<Node> {
         if aggregations.is_empty() {
             return Vec::new();
         }
-        if level.number > MAX_AGGREGATION_LEVELS {
-            self.limit(at, "MAX_AGGREGATION_LEVELS", MAX_AGGREGATION_LEVELS, level.number);
-            return Vec::new();
-        }
         let groupings = aggregations.iter().filter(|(_, own)| own.is_grouping()).count();
         let figures = aggregations.len() - groupings;
-        if figures > MAX_FIGURES {
-            self.limit(at, "MAX_FIGURES", MAX_FIGURES, figures);
-            return Vec::new();
-        }
-        if groupings > MAX_GROUPINGS {
-            self.limit(at, "MAX_GROUPINGS", MAX_GROUPINGS, groupings);
+        let fits = self
+            .within_limit(at, limit!(MAX_AGGREGATION_LEVELS), level.number)
+            .and_then(|()| self.within_limit(at, limit!(MAX_FIGURES), figures))
+            .and_then(|()| self.within_limit(at, limit!(MAX_GROUPINGS), groupings));
+        if fits.is_none() {
             return Vec::new();
         }
         aggregations
@@ -188,26 +184,17 @@ impl Check<'_> {
         let field = self.field(field, Wanted::Number, missing, at, level);
         let at = format!("{at}.percentages");
         if percentages.is_empty() {
-            let message = "there is no percentage".to_owned();
-            self.violate(
-                at,
-                Reason::Missing,
-                message,
-                "give one to 20, for example 50 and 99",
-            );
-            return None;
+            let advice = "give one to 20, for example 50 and 99";
+            return self.refuse(at, Reason::Missing, "there is no percentage", advice);
         }
-        if percentages.len() > MAX_PERCENTAGES {
-            self.limit(&at, "MAX_PERCENTAGES", MAX_PERCENTAGES, percentages.len());
-            return None;
-        }
+        self.within_limit(&at, limit!(MAX_PERCENTAGES), percentages.len())?;
         let mut fits = true;
         for (nth, percentage) in percentages.iter().enumerate() {
             if !(0.0..=100.0).contains(percentage) {
                 fits = false;
                 let message = format!("{percentage} is no percentage");
                 let at = format!("{at}[{nth}]");
-                self.violate(at, Reason::OutOfRange, message, "give a number from 0 to 100");
+                self.note(at, Reason::OutOfRange, message, "give a number from 0 to 100");
             }
         }
         let (field, scope) = field.filter(|_| fits)?;
@@ -216,8 +203,8 @@ impl Check<'_> {
     }
 
     fn top_hits(&mut self, size: usize, sort: &[Sort], at: &str) -> Option<Shape> {
-        let fits = self.size(size, "MAX_TOP_HITS", MAX_TOP_HITS, at);
-        let order = Order::new(self.layout, self.parents, self.run, sort);
+        let fits = self.size(size, limit!(MAX_TOP_HITS), at);
+        let order = Order::new(self.layout, self.run, sort);
         let order = self.within(order, at)?;
         fits?;
         Some(Shape::TopHits {
@@ -230,32 +217,23 @@ impl Check<'_> {
     fn within<T>(&mut self, result: Result<T, Error>, at: &str) -> Option<T> {
         match result {
             Ok(answer) => return Some(answer),
-            Err(Error::InvalidQuery(violations)) => self.violations.append(violations.under(at)),
+            Err(Error::InvalidQuery(violations)) => self.wrong.append(violations.under(at)),
             Err(other) => drop(self.refused.get_or_insert(other)),
         }
         None
     }
 
-    fn size(&mut self, size: usize, limit: &'static str, max: usize, at: &str) -> Option<()> {
+    fn size(&mut self, size: usize, limit: Limit, at: &str) -> Option<()> {
         let path = format!("{at}.size");
-        if size > max {
-            self.limit(&path, limit, max, size);
-            return None;
-        }
+        self.within_limit(&path, limit, size)?;
         if size == 0 {
-            let message = "is 0".to_owned();
-            self.violate(path, Reason::OutOfRange, message, "ask for at least one");
-            return None;
+            return self.refuse(path, Reason::OutOfRange, "is 0", "ask for at least one");
         }
         Some(())
     }
 
     fn order(&mut self, order: &[GroupOrder], inside: &[(String, Aggregation)], at: &str) -> Option<()> {
-        if order.len() > MAX_GROUP_ORDERS {
-            let at = format!("{at}.order");
-            self.limit(&at, "MAX_GROUP_ORDERS", MAX_GROUP_ORDERS, order.len());
-            return None;
-        }
+        self.within_limit(&format!("{at}.order"), limit!(MAX_GROUP_ORDERS), order.len())?;
         let mut known = Some(());
         for (nth, key) in order.iter().enumerate() {
             let GroupOrderBy::Aggregation(name) = &key.by else {
@@ -267,40 +245,17 @@ impl Check<'_> {
             });
             if !single {
                 known = None;
-                self.violate(
-                    format!("{at}.order[{nth}].aggregation"),
-                    Reason::Missing,
-                    format!("there is no aggregation `{name}` of one figure inside the groups"),
-                    "name an avg, max, min, sum, count or distinct_count of this grouping",
-                );
+                let at = format!("{at}.order[{nth}].aggregation");
+                let message = format!("there is no aggregation `{name}` of one figure inside the groups");
+                let advice = "name an avg, max, min, sum, count or distinct_count of this grouping";
+                self.note(at, Reason::Missing, message, advice);
             }
         }
         known
     }
-
-    fn limit(&mut self, path: &str, limit: &'static str, max: usize, actual: usize) {
-        let reason = Reason::LimitExceeded {
-            limit,
-            max: max as u64,
-            actual: actual as u64,
-        };
-        let message = format!("{actual} is above the limit {limit} of {max}");
-        self.violate(path.to_owned(), reason, message, "ask for less at once");
-    }
-
-    fn violate(&mut self, path: String, reason: Reason, message: String, advice: &str) {
-        self.violations.push(Violation {
-            path,
-            reason,
-            message,
-            advice: advice.to_owned(),
-        });
-    }
 }
 
-/// A field with its scope.
 type Placed = (FieldOf, Option<String>);
-/// A grouping with its scope.
 type Grouped = (Grouping, Option<String>);
 
 /// The kinds that have numbers to compare with.

@@ -6,16 +6,15 @@ use h3o::{LatLng, Resolution};
 use tantivy::columnar::{BytesColumn, Cardinality, Column, MonotonicallyMappableToU64, TermOrdHit};
 use tantivy::{DocId, SegmentReader};
 
-use super::Datum;
 use super::node::FieldOf;
 use crate::attribute;
 use crate::columns::StringColumn;
 use crate::geo::GeoPoint;
-use crate::layout::{latitude_column, longitude_column};
+use crate::points::Points;
+use crate::result::Datum;
+use crate::result::SortValue;
 use crate::run::Run;
-use crate::sort::SortValue;
 
-/// What kind of values a field has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Long,
@@ -36,7 +35,6 @@ pub(super) enum Kind {
 pub(super) enum Raw {
     /// A number, mapped to a u64 so that the order is kept.
     Number(u64),
-    /// A string's bytes.
     Bytes(Vec<u8>),
 }
 
@@ -149,7 +147,6 @@ impl Buffer {
     }
 }
 
-/// A field on one segment.
 pub(super) struct Values {
     column: Source,
     /// What the strings behind ordinals are.
@@ -424,30 +421,4 @@ pub(super) fn point_of_number(number: u64) -> GeoPoint {
         ((number >> 32) as u32).cast_signed(),
         (number as u32).cast_signed(),
     )
-}
-
-/// The points of a field on one segment.
-pub(super) struct Points {
-    latitudes: Column<i64>,
-    longitudes: Column<i64>,
-}
-
-impl Points {
-    pub(super) fn open(reader: &SegmentReader, path: &str) -> tantivy::Result<Option<Self>> {
-        let columns = reader.fast_fields();
-        let latitudes = columns.column_opt::<i64>(&latitude_column(path))?;
-        let longitudes = columns.column_opt::<i64>(&longitude_column(path))?;
-        Ok(latitudes.zip(longitudes).map(|(latitudes, longitudes)| Self {
-            latitudes,
-            longitudes,
-        }))
-    }
-
-    pub(super) fn of(&self, doc: DocId) -> impl Iterator<Item = GeoPoint> + '_ {
-        let pairs = self
-            .latitudes
-            .values_for_doc(doc)
-            .zip(self.longitudes.values_for_doc(doc));
-        pairs.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
-    }
 }

@@ -7,25 +7,21 @@
 
 mod source;
 
-use std::fmt;
-
 use rustc_hash::FxHashMap;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader, TERMINATED};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::branch::{Branch, Context, inside_bytes};
 use super::budget::Account;
 use super::column::Raw;
 use super::gathered::Gathered;
 use super::node::{Composite, Node};
-use super::{CompositeSource, Datum};
 use crate::bits::Bits;
 use crate::error::Error;
-use crate::limits::MAX_DOCUMENT_KEYS;
+use crate::limits::{MAX_DOCUMENT_KEYS, limit};
 use crate::page;
-use crate::query::Query;
+use crate::result::Datum;
 use crate::run::Run;
-use crate::sort::Standing;
+use crate::sort::RawSortValue;
 use source::OpenSource;
 
 /// Keys of a segment that are held beyond those of a page before the highest are dropped.
@@ -33,22 +29,6 @@ const SPARE_KEYS: usize = 8_192;
 /// Names that are read before they are accounted for.
 const NAMES_PER_CHECK: usize = 256;
 
-/// A number that is the same for the pages of one composite of one query.
-pub(super) fn fingerprint(query: &Query, path: &str, sources: &[CompositeSource]) -> u64 {
-    struct Feed(Xxh3);
-    impl fmt::Write for Feed {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.update(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut feed = Feed(Xxh3::new());
-    // Debug of these types is a complete and unambiguous spelling; writing to a hash can't fail.
-    let _ = fmt::write(&mut feed, format_args!("{query:?}|{path}|{sources:?}"));
-    feed.0.digest()
-}
-
-/// A composite on one segment.
 pub(super) struct SegmentComposite<'a> {
     composite: &'a Composite,
     path: &'a str,
@@ -74,7 +54,7 @@ impl<'a> SegmentComposite<'a> {
         let after = composite.after.as_ref().map(|after| {
             let positions = sources.iter().zip(after);
             positions
-                .map(|(source, standing)| source.position_of(standing))
+                .map(|(source, sort_value)| source.position_of(sort_value))
                 .collect()
         });
         Ok(Self {
@@ -160,13 +140,12 @@ impl<'a> SegmentComposite<'a> {
                 }
                 let combinations = own.iter().map(Vec::len).fold(1, usize::saturating_mul);
                 if combinations > MAX_DOCUMENT_KEYS {
-                    return Err(context.run.give_up(Error::LimitExceeded {
-                        path: self.path.to_owned(),
-                        limit: "MAX_DOCUMENT_KEYS",
-                        max: MAX_DOCUMENT_KEYS as u64,
-                        actual: combinations as u64,
-                        advice: "use fewer sources that are arrays",
-                    }));
+                    return Err(context.run.give_up(Error::limit(
+                        self.path,
+                        limit!(MAX_DOCUMENT_KEYS),
+                        combinations,
+                        "use fewer sources that are arrays",
+                    )));
                 }
                 context.visit(combinations)?;
                 combine(own, &mut combination, &mut |positions| {
@@ -336,20 +315,19 @@ impl Pages {
         })
     }
 
-    /// The token of the next page; `None` on the last one.
     pub(super) fn next_page_token(&self, composite: &Composite) -> Option<String> {
         let last = composite
             .size
             .checked_sub(1)
             .and_then(|last| self.groups.get(last));
         let last = last.filter(|_| self.groups.len() > composite.size)?;
-        let standings = last.names.iter().map(|name| match name {
-            None => Standing::Missing,
-            Some(Raw::Number(number)) => Standing::Number(*number),
-            Some(Raw::Bytes(bytes)) => Standing::Bytes(bytes.clone()),
+        let sort_values = last.names.iter().map(|name| match name {
+            None => RawSortValue::Missing,
+            Some(Raw::Number(number)) => RawSortValue::Number(*number),
+            Some(Raw::Bytes(bytes)) => RawSortValue::Bytes(bytes.clone()),
         });
-        let standings: Vec<Standing> = standings.collect();
-        Some(page::encode(composite.origin, &standings))
+        let sort_values: Vec<RawSortValue> = sort_values.collect();
+        Some(page::encode(composite.origin, &sort_values))
     }
 }
 

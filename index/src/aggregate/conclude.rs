@@ -9,15 +9,16 @@ use super::column::{Kind, Raw};
 use super::gathered::{Gathered, GatheredGroups};
 use super::node::{By, Grouping, Node, Shape, Size};
 use super::numbers::Numbers;
-use super::{AggregationResult, Datum, Figure, Group, GroupOrder, GroupOrderBy, TopHit};
 use crate::error::Error;
+use crate::limits::limit;
+use crate::request::{Figure, GroupOrder, GroupOrderBy};
+use crate::result::SortValue;
+use crate::result::{AggregationResult, Datum, Group, TopHit};
 use crate::run::Run;
-use crate::sort::{SortValue, Standing};
+use crate::sort::RawSortValue;
 
-/// Results that are made, or groups compared, between two looks at the deadline.
 const RESULTS_PER_CHECK: usize = 64;
 
-/// Makes results.
 pub(super) struct Conclusion<'a> {
     budget: &'a mut Budget,
     run: &'a Run,
@@ -154,17 +155,17 @@ impl<'a> Conclusion<'a> {
             }
             (Shape::TopHits { order, .. }, Gathered::TopHits(all), _) => {
                 let winners = all.get(at).map_or(&[][..], Vec::as_slice);
-                let standings = winners.iter().flat_map(|winner| winner.standings.iter());
-                let bytes = standings.map(|standing| match standing {
-                    Standing::Bytes(bytes) => size_of::<SortValue>() + bytes.len(),
-                    Standing::Missing | Standing::Number(_) => size_of::<SortValue>(),
+                let sort_values = winners.iter().flat_map(|winner| winner.sort_values.iter());
+                let bytes = sort_values.map(|sort_value| match sort_value {
+                    RawSortValue::Bytes(bytes) => size_of::<SortValue>() + bytes.len(),
+                    RawSortValue::Missing | RawSortValue::Number(_) => size_of::<SortValue>(),
                 });
                 let bytes = bytes.sum::<usize>() + winners.len() * size_of::<TopHit>();
                 self.account(level.node).hold(bytes)?;
                 let hits = winners.iter().map(|winner| TopHit {
-                    key: order.document_key(&winner.standings),
+                    key: order.document_key(&winner.sort_values),
                     score: order.wants_scores().then_some(winner.score),
-                    sort_values: order.sort_values(&winner.standings),
+                    sort_values: order.sort_values(&winner.sort_values),
                 });
                 AggregationResult::TopHits(hits.collect())
             }
@@ -233,7 +234,7 @@ impl<'a> Conclusion<'a> {
         }
         match grouping.size {
             Size::All(most) if candidates.len() > most => {
-                return Err(self.run.give_up(too_many(node, most, candidates.len())));
+                return Err(self.run.give_up(too_many(node, candidates.len())));
             }
             _ => {}
         }
@@ -285,7 +286,7 @@ impl<'a> Conclusion<'a> {
                 });
             }
             if filled.len() > most {
-                return Err(self.run.give_up(too_many(node, most, filled.len())));
+                return Err(self.run.give_up(too_many(node, filled.len())));
             }
             next = steps.next(key).filter(|next| bounds.hold(*next));
         }
@@ -382,17 +383,15 @@ fn each(own: impl Iterator<Item = Candidate>, every: usize) -> Vec<Candidate> {
         .collect()
 }
 
-fn too_many(node: &Node, most: usize, actual: usize) -> Error {
-    Error::LimitExceeded {
-        path: node.path.clone(),
-        limit: "MAX_HISTOGRAM_GROUPS",
-        max: most as u64,
-        actual: actual as u64,
-        advice: "use a wider interval, or bounds that lie closer together",
-    }
+fn too_many(node: &Node, actual: usize) -> Error {
+    Error::limit(
+        &node.path,
+        limit!(MAX_HISTOGRAM_GROUPS),
+        actual,
+        "use a wider interval, or bounds that lie closer together",
+    )
 }
 
-/// The figure of an aggregation inside a group.
 fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> {
     let level = inside.iter().find(|level| level.node.name == name)?;
     let at = place.map_or(usize::MAX, |place| place as usize);

@@ -16,7 +16,6 @@ const MAX_PENDING: usize = 400_000;
 const MIN_PENDING: usize = 200;
 /// Parts in which pending values are sorted, so that none takes long.
 const PENDING_PARTS: u64 = 128;
-/// Values that are taken between two looks at the deadline.
 const VALUES_PER_CHECK: usize = DOCUMENTS_PER_CHECK as usize;
 
 /// Different values: numbers themselves, or the 128-bit hashes of strings.
@@ -114,7 +113,6 @@ fn hash(value: u128) -> u64 {
     xxh3_64(&value.to_le_bytes())
 }
 
-/// The different values of each group on one segment.
 #[derive(Default)]
 pub(super) struct SegmentDifferent {
     /// Ordinals of the segment that were not looked up yet, with their groups.
@@ -187,7 +185,6 @@ impl SegmentDifferent {
         Ok(())
     }
 
-    /// The different values of each group.
     pub(super) fn end(
         mut self,
         values: &Values,

@@ -3,8 +3,7 @@
 use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
 
-use super::Figure;
-use super::branch::{Branch, Context, Groups, Work, inside_bytes};
+use super::branch::{Branch, Context, Figures, Groups, Work, inside_bytes};
 use super::breadth_first::{Candidates, depth_first_values};
 use super::budget::Account;
 use super::centroid::Centroid;
@@ -15,9 +14,9 @@ use super::node::{Node, Shape};
 use super::numbers::Numbers;
 use super::quantiles::Quantiles;
 use super::sum::ExactSum;
+use crate::request::Figure;
 use crate::sort::Winner;
 
-/// Groups that are gone through between two looks at the deadline.
 const GROUPS_PER_CHECK: usize = 1_024;
 
 /// What one aggregation has gathered so far, by the numbers of the groups around it.
@@ -66,83 +65,40 @@ impl Gathered {
         context: &mut Context<'_>,
     ) -> tantivy::Result<()> {
         let node = branch.node;
+        let (run, account) = (context.run, &mut context.account(node));
         match (self, branch.work) {
-            (Self::Numbers(all), Work::Numbers { numbers, .. }) => {
-                all.resize(groups.max(all.len()), Numbers::default());
-                for (nth, (numbers, place)) in numbers.iter().zip(places).enumerate() {
-                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
-                        context.run.check_inside()?;
+            (Self::Numbers(all), Work::Figures(Figures::Numbers { numbers, .. }, _)) => {
+                merge(all, groups, numbers, places, account, |own, numbers, account| {
+                    if own.merge(&numbers) {
+                        account.hold(ExactSum::WIDE_BYTES)?;
                     }
-                    if let Some(own) = all.get_mut(*place as usize)
-                        && own.merge(numbers)
-                    {
-                        context.account(node).hold(ExactSum::WIDE_BYTES)?;
-                    }
-                }
-                Ok(())
+                    Ok(())
+                })
             }
-            (
-                Self::Different(all),
-                Work::Different {
-                    values, different, ..
-                },
-            ) => {
-                all.resize_with(groups.max(all.len()), Different::default);
-                let account = &mut context.account(node);
-                let different = different.end(&values, account)?;
-                for (nth, (different, place)) in different.into_iter().zip(places).enumerate() {
-                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
-                        account.check()?;
-                    }
-                    if let Some(own) = all.get_mut(*place as usize) {
-                        own.merge(different, account)?;
-                    }
-                }
-                Ok(())
+            (Self::Different(all), Work::Figures(Figures::Different(different), of)) => {
+                let different = different.end(&of.values, account)?;
+                merge(all, groups, different, places, account, Different::merge)
             }
-            (Self::Quantiles(all), Work::Quantiles { quantiles, .. }) => {
-                all.resize_with(groups.max(all.len()), Quantiles::default);
-                let account = &mut context.account(node);
-                for (nth, (quantiles, place)) in quantiles.into_iter().zip(places).enumerate() {
-                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
-                        account.check()?;
-                    }
-                    if let Some(own) = all.get_mut(*place as usize) {
-                        own.merge(quantiles, account)?;
-                    }
-                }
-                Ok(())
+            (Self::Quantiles(all), Work::Figures(Figures::Quantiles(quantiles), _)) => {
+                merge(all, groups, quantiles, places, account, Quantiles::merge)
             }
-            (Self::Centroids(all), Work::Centroids { centroids, .. }) => {
-                all.resize(groups.max(all.len()), Centroid::default());
-                for (nth, (centroid, place)) in centroids.iter().zip(places).enumerate() {
-                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
-                        context.run.check_inside()?;
-                    }
-                    if let Some(own) = all.get_mut(*place as usize) {
-                        own.merge(centroid);
-                    }
-                }
-                Ok(())
+            (Self::Centroids(all), Work::Figures(Figures::Centroids(centroids), _)) => {
+                merge(all, groups, centroids, places, account, |own, centroid, _| {
+                    own.merge(&centroid);
+                    Ok(())
+                })
             }
             (Self::TopHits(all), Work::TopHits { tops, .. }) => {
-                all.resize_with(groups.max(all.len()), Vec::new);
                 let Shape::TopHits { order, size } = &node.shape else {
                     return Err(mismatch());
                 };
-                let run = context.run;
                 let winners = tops
                     .into_winners()
                     .map_err(|error| run.give_up(run.unreadable(error).at(&node.path)))?;
-                for (nth, (winners, place)) in winners.into_iter().zip(places).enumerate() {
-                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
-                        context.run.check_inside()?;
-                    }
-                    if let Some(own) = all.get_mut(*place as usize) {
-                        order.keep_first(own, winners, *size);
-                    }
-                }
-                Ok(())
+                merge(all, groups, winners, places, account, |own, winners, _| {
+                    order.keep_first(own, winners, *size);
+                    Ok(())
+                })
             }
             (Self::Groups(all), Work::Groups(groups)) => all.add(*groups, node, places, context),
             (Self::Groups(all), Work::BreadthFirst(values)) => {
@@ -173,6 +129,27 @@ impl Gathered {
     }
 }
 
+/// Adds what a segment has gathered for each of its groups to what is gathered here.
+fn merge<T: Default, S>(
+    all: &mut Vec<T>,
+    groups: usize,
+    segment: impl IntoIterator<Item = S>,
+    places: &[u32],
+    account: &mut Account<'_>,
+    mut add: impl FnMut(&mut T, S, &mut Account<'_>) -> tantivy::Result<()>,
+) -> tantivy::Result<()> {
+    all.resize_with(groups.max(all.len()), T::default);
+    for (nth, (segment, place)) in segment.into_iter().zip(places).enumerate() {
+        if nth.is_multiple_of(GROUPS_PER_CHECK) {
+            account.check()?;
+        }
+        if let Some(own) = all.get_mut(*place as usize) {
+            add(own, segment, account)?;
+        }
+    }
+    Ok(())
+}
+
 fn mismatch() -> TantivyError {
     TantivyError::InternalError("an aggregation changed its kind between segments".to_owned())
 }
@@ -180,7 +157,6 @@ fn mismatch() -> TantivyError {
 /// Bytes of a group: its name and number in a hash table, and its count in a list that doubles.
 const GROUP_BYTES: usize = 3 * size_of::<((u32, Raw), u32, u64)>() / 2;
 
-/// The groups of a grouping over all segments.
 #[derive(Default)]
 pub(super) struct GatheredGroups {
     by_name: FxHashMap<(u32, Raw), u32>,

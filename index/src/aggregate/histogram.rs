@@ -5,17 +5,24 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::calendar::Calendar;
 use super::column::Kind;
 use super::ranges::{OPEN, first_from};
-use super::{Datum, ValueRange};
-use crate::query::QueryValue;
+use crate::request::QueryValue;
+use crate::request::ValueRange;
+use crate::result::Datum;
 
 /// How values become intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Steps {
     /// Whole numbers, from `offset`, which is below the interval and not negative.
-    Whole { interval: i64, offset: i64 },
+    Whole {
+        interval: i64,
+        offset: i64,
+    },
     /// Numbers of which the intervals are doubles; `long` when the values are not.
-    Real { interval: f64, offset: f64, long: bool },
-    /// Times.
+    Real {
+        interval: f64,
+        offset: f64,
+        long: bool,
+    },
     Calendar(Calendar),
 }
 
@@ -92,7 +99,6 @@ impl Steps {
         (next > key).then_some(next)
     }
 
-    /// A key as it is shown.
     pub(super) fn datum(&self, key: u64) -> Datum {
         match self {
             Self::Whole { .. } => Datum::Long(i64::from_u64(key)),
@@ -111,7 +117,6 @@ fn whole_begin(number: i128, interval: i64, offset: i64) -> i128 {
 /// Which intervals are shown: those that overlap a range of real numbers, whichever numbers the field can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// The first key.
     pub(super) first: u64,
     /// The first key behind; [`OPEN`] when there is none.
     end: u128,

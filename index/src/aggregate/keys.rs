@@ -3,10 +3,11 @@
 use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, SegmentReader};
 
-use super::column::{Block, Buffer, Points, Raw, Values};
+use super::column::{Block, Buffer, Raw, Values};
 use super::histogram::{Bounds, Recent, Steps};
 use super::node::{By, Range};
 use crate::geo::GeoPoint;
+use crate::points::Points;
 use crate::run::Run;
 
 /// What documents are grouped by, on one segment.

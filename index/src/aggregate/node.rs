@@ -5,18 +5,17 @@ use tantivy::query::Query as PhysicalQuery;
 use super::column::{Kind, Raw};
 use super::histogram::{Bounds, Steps};
 use super::quantiles::Percentage;
-use super::{Datum, Figure, GroupOrder};
 use crate::geo::GeoPoint;
 use crate::page::Origin;
-use crate::sort::{Order, Standing};
+use crate::request::{Figure, GroupOrder};
+use crate::result::Datum;
+use crate::sort::{Order, RawSortValue};
 
-/// All aggregations of a request.
 pub(crate) struct Prepared {
     pub(super) nodes: Vec<Node>,
 }
 
 impl Prepared {
-    /// Whether there are any.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -27,7 +26,6 @@ impl Prepared {
     }
 }
 
-/// One aggregation that can run.
 pub(super) struct Node {
     pub(super) name: String,
     /// Where it stands in the request.
@@ -88,7 +86,6 @@ pub(super) struct FieldOf {
 /// How documents are grouped, and which groups are shown.
 pub(super) struct Grouping {
     pub(super) by: By,
-    /// How many groups are shown.
     pub(super) size: Size,
     pub(super) min_doc_count: u64,
     pub(super) order: Vec<GroupOrder>,
@@ -157,7 +154,6 @@ pub(super) struct Range {
     pub(super) ends: [Option<Datum>; 2],
 }
 
-/// One key of a composite.
 pub(super) struct Source {
     /// Values or steps.
     pub(super) by: By,
@@ -166,12 +162,11 @@ pub(super) struct Source {
     pub(super) include_missing: bool,
 }
 
-/// Groups of several keys, by pages.
 pub(super) struct Composite {
     pub(super) sources: Vec<Source>,
     pub(super) size: usize,
     /// What page tokens belong to.
     pub(super) origin: Origin,
     /// Only groups behind this one count.
-    pub(super) after: Option<Vec<Standing>>,
+    pub(super) after: Option<Vec<RawSortValue>>,
 }

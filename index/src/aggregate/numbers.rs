@@ -2,11 +2,10 @@
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::Figure;
 use super::column::{Block, Kind};
 use super::sum::ExactSum;
+use crate::request::Figure;
 
-/// What is known of the numbers that were taken.
 #[derive(Clone, Default)]
 pub(super) struct Numbers {
     pub(super) count: u64,
@@ -17,7 +16,6 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// The lowest and the highest.
     pub(super) fn extremes(&self) -> Option<(u64, u64)> {
         (self.count > 0).then_some((self.lowest, self.highest))
     }
@@ -49,55 +47,33 @@ impl Numbers {
 /// Adds a block to the numbers of its groups: no more of it than the figure needs. How many sums became wide.
 pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure: Figure) -> usize {
     let mut widened = 0;
-    let each = |numbers: &mut [Numbers], step: fn(&mut Numbers, u64)| {
-        for (value, slot) in block.values.iter().zip(block.slots) {
-            if let Some(numbers) = numbers.get_mut(*slot as usize) {
-                step(numbers, *value);
-            }
-        }
-    };
     match (figure, kind) {
-        (Figure::Count | Figure::DistinctCount, _) => {
-            for slot in block.slots {
-                if let Some(numbers) = numbers.get_mut(*slot as usize) {
-                    numbers.count += 1;
-                }
-            }
-        }
-        (Figure::Sum | Figure::Avg, Kind::Double) => {
-            for (value, slot) in block.values.iter().zip(block.slots) {
-                if let Some(numbers) = numbers.get_mut(*slot as usize) {
-                    numbers.count += 1;
-                    widened += usize::from(numbers.sum.add(f64::from_u64(*value)));
-                }
-            }
-        }
-        (Figure::Sum | Figure::Avg, _) => {
-            for (value, slot) in block.values.iter().zip(block.slots) {
-                if let Some(numbers) = numbers.get_mut(*slot as usize) {
-                    numbers.count += 1;
-                    numbers.sum.add_whole(i64::from_u64(*value));
-                }
-            }
-        }
-        (Figure::Min | Figure::Max, _) => each(numbers, |numbers, value| {
-            numbers.bound(value);
-            numbers.count += 1;
+        (Figure::Count | Figure::DistinctCount, _) => each(numbers, block, |_, _| {}),
+        (Figure::Sum | Figure::Avg, Kind::Double) => each(numbers, block, |numbers, value| {
+            widened += usize::from(numbers.sum.add(f64::from_u64(value)));
         }),
-        (Figure::Stats, Kind::Double) => {
-            for (value, slot) in block.values.iter().zip(block.slots) {
-                if let Some(numbers) = numbers.get_mut(*slot as usize) {
-                    numbers.bound(*value);
-                    numbers.count += 1;
-                    widened += usize::from(numbers.sum.add(f64::from_u64(*value)));
-                }
-            }
-        }
-        (Figure::Stats, _) => each(numbers, |numbers, value| {
+        (Figure::Sum | Figure::Avg, _) => each(numbers, block, |numbers, value| {
+            numbers.sum.add_whole(i64::from_u64(value));
+        }),
+        (Figure::Min | Figure::Max, _) => each(numbers, block, Numbers::bound),
+        (Figure::Stats, Kind::Double) => each(numbers, block, |numbers, value| {
             numbers.bound(value);
-            numbers.count += 1;
+            widened += usize::from(numbers.sum.add(f64::from_u64(value)));
+        }),
+        (Figure::Stats, _) => each(numbers, block, |numbers, value| {
+            numbers.bound(value);
             numbers.sum.add_whole(i64::from_u64(value));
         }),
     }
     widened
+}
+
+/// Takes each value of a block, and counts it.
+fn each(numbers: &mut [Numbers], block: Block<'_>, mut take: impl FnMut(&mut Numbers, u64)) {
+    for (value, slot) in block.values.iter().zip(block.slots) {
+        if let Some(numbers) = numbers.get_mut(*slot as usize) {
+            take(numbers, *value);
+            numbers.count += 1;
+        }
+    }
 }

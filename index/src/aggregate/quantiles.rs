@@ -13,7 +13,6 @@ const LEVELS: [(f64, usize); 3] = [(1.0, 16_384), (1.5, 2_048), (2.0, 256)];
 const RUN: usize = 16_384;
 /// Values that a level has room for at first.
 const FIRST_VALUES: usize = 8;
-/// Bytes of one value.
 const VALUE_BYTES: usize = size_of::<u64>();
 
 /// Numbers, and how far their places may be off.
@@ -28,7 +27,6 @@ pub(super) struct Quantiles {
 }
 
 impl Quantiles {
-    /// How many numbers were taken.
     pub(super) fn count(&self) -> u64 {
         self.count
     }

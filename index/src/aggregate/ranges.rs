@@ -2,9 +2,9 @@
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::Datum;
 use super::column::Kind;
-use crate::query::QueryValue;
+use crate::request::QueryValue;
+use crate::result::Datum;
 
 /// Behind every number.
 pub(super) const OPEN: u128 = 1 << 64;

@@ -11,7 +11,6 @@ const HIGHEST: usize = 64 - CHOICE as usize + 1;
 
 /// Three standard deviations, each of 1.04 / √registers: what the estimate stays within in 997 of 1,000 cases.
 pub(super) const ERROR_BOUND: f64 = 3.0 * 1.04 / 128.0;
-/// Bytes of a sketch.
 pub(super) const SKETCH_BYTES: usize = REGISTERS;
 
 /// Which hashes were seen, roughly.

@@ -66,7 +66,6 @@ impl ExactSum {
         self.narrow += i128::from(number);
     }
 
-    /// The sum of whole numbers.
     pub(super) fn whole(&self) -> i128 {
         self.narrow
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
-use super::AggregationResult;
 use super::branch::{Armed, Around, Branch, Context, Scored};
 use super::breadth_first::SecondPass;
 use super::budget::Budget;
@@ -12,16 +11,14 @@ use super::conclude::Conclusion;
 use super::gathered::Gathered;
 use super::node::Prepared;
 use crate::error::Error;
-use crate::join::ParentCache;
 use crate::layout::Layout;
+use crate::result::AggregationResult;
 use crate::run::Run;
 
-/// The aggregations of one search.
 pub(crate) struct Walk<'a> {
     prepared: &'a Prepared,
     armed: Vec<Armed<'a>>,
     layout: &'a Layout,
-    parents: &'a ParentCache,
     run: &'a Run,
     /// The score of all documents where scores don't differ.
     constant: Score,
@@ -35,19 +32,17 @@ impl<'a> Walk<'a> {
     pub(crate) fn new(
         prepared: &'a Prepared,
         layout: &'a Layout,
-        parents: &'a ParentCache,
         searcher: &Searcher,
         run: &'a Run,
         constant: Score,
     ) -> tantivy::Result<Self> {
-        let armed = Armed::all(&prepared.nodes, layout, parents, run, searcher)?;
+        let armed = Armed::all(&prepared.nodes, layout, run, searcher)?;
         let armed = armed.into_iter().map(|own| own.at_first_level(run, searcher));
         Ok(Self {
             armed: armed.collect::<tantivy::Result<_>>()?,
             gathered: Gathered::first_level(&prepared.nodes),
             prepared,
             layout,
-            parents,
             run,
             constant,
             budget: Budget::new(run.allowance()),
@@ -64,7 +59,6 @@ impl<'a> Walk<'a> {
         let around = Around {
             reader,
             layout: self.layout,
-            parents: self.parents,
             run: self.run,
             scope: None,
             alone: true,
@@ -97,7 +91,6 @@ impl<'a> Walk<'a> {
                 run: self.run,
                 budget: &mut self.budget,
                 layout: self.layout,
-                parents: self.parents,
                 constant: self.constant,
                 visited: 0,
             };
@@ -115,7 +108,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The aggregations of one search on one segment.
 pub(crate) struct SegmentWalk<'a> {
     branches: Vec<Branch<'a>>,
     gathered: &'a mut [Gathered],
@@ -162,7 +154,6 @@ impl SegmentWalk<'_> {
         Ok(())
     }
 
-    /// Ends the segment.
     pub(crate) fn end(mut self) -> tantivy::Result<()> {
         let scored = Arc::new(self.scored);
         let mut context = Context {

@@ -57,7 +57,6 @@ impl HanRun {
         Self { bounds, words }
     }
 
-    /// Number of characters.
     fn len(&self) -> usize {
         self.bounds.len().saturating_sub(1)
     }

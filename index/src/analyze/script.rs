@@ -38,19 +38,9 @@ pub(super) fn continues_word(c: char) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run {
     /// Han characters that follow each other, at most [`MAX_HAN_RUN`].
-    Han {
-        /// First byte.
-        from: usize,
-        /// Byte behind the last.
-        to: usize,
-    },
+    Han { from: usize, to: usize },
     /// One kana or Hangul character.
-    Syllable {
-        /// First byte.
-        from: usize,
-        /// Byte behind the last.
-        to: usize,
-    },
+    Syllable { from: usize, to: usize },
     /// Letters and digits of other scripts that follow each other.
     Word {
         /// First byte.

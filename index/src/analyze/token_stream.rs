@@ -5,7 +5,6 @@ use tantivy::tokenizer::{Token, TokenStream};
 
 /// How a token is spelled, given how it is written.
 pub(super) enum Spelling {
-    /// As it is written.
     AsWritten,
     /// In lower case.
     Lower,
@@ -14,7 +13,6 @@ pub(super) enum Spelling {
 }
 
 impl Spelling {
-    /// The stems of English words.
     pub(super) fn stems() -> Self {
         Self::Stem(Stemmer::new(Algorithm::English))
     }
@@ -23,13 +21,10 @@ impl Spelling {
 /// A part of a text that is a token: where it is, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// First byte.
     pub(super) from: usize,
-    /// Byte behind the last.
     pub(super) to: usize,
     /// Position of the first unit.
     pub(super) position: usize,
-    /// Number of units.
     pub(super) units: usize,
 }
 

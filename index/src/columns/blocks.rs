@@ -8,7 +8,7 @@ use tantivy::DocId;
 use tantivy::columnar::{Column, ColumnIndex};
 
 use super::each_value;
-use crate::run::Run;
+use crate::execution::Execution;
 
 /// Documents of a block. Small enough that looking at one more costs next to nothing, large enough that a segment has few.
 pub(crate) const DOCS_PER_BLOCK: DocId = 512;
@@ -17,7 +17,6 @@ pub(crate) fn behind_block(doc: DocId) -> DocId {
     (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK)
 }
 
-/// Blocks between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
 /// The part of all values' width up to which blocks of this width, on average, lie in order.
 const ORDERED_WIDTH: f64 = 0.25;
@@ -32,7 +31,6 @@ pub(crate) struct Block {
     pub(crate) full: bool,
 }
 
-/// Has no value.
 const NO_DOCUMENTS: Block = Block {
     lowest: u64::MAX,
     highest: 0,
@@ -78,7 +76,6 @@ impl Block {
     }
 }
 
-/// All blocks of a column.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     blocks: Vec<Block>,
@@ -93,7 +90,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Run) -> tantivy::Result<Self> {
+    pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Execution) -> tantivy::Result<Self> {
         let count = max_doc.div_ceil(DOCS_PER_BLOCK);
         let mut blocks = Vec::with_capacity(count as usize);
         for nth in 0..count {
@@ -124,7 +121,6 @@ impl Blocks {
         self.ordered
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> u32 {
         self.blocks.len() as u32
     }
@@ -156,12 +152,10 @@ impl Blocks {
         onwards.get(at).copied().unwrap_or(NO_DOCUMENTS)
     }
 
-    /// The block of a document.
     pub(crate) fn of(&self, doc: DocId) -> Block {
         self.get(doc / DOCS_PER_BLOCK)
     }
 
-    /// The documents of the block `nth`.
     pub(crate) fn docs(&self, nth: u32) -> Range<DocId> {
         let from = nth.saturating_mul(DOCS_PER_BLOCK).min(self.max_doc);
         from..from.saturating_add(DOCS_PER_BLOCK).min(self.max_doc)

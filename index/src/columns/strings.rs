@@ -11,13 +11,12 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 use super::dictionary::{next_block, next_string};
-use crate::run::Run;
+use crate::execution::Execution;
 
 /// Stands between two strings: no byte of UTF-8.
 const BETWEEN: u8 = 0xff;
 /// Bytes of the text of a part; the block of the dictionary that passes them is in it as a whole.
 const PART_BYTES: usize = 256 * 1024;
-/// Strings between two looks at the deadline.
 const STRINGS_PER_CHECK: usize = 1_024;
 
 /// Some strings in a row of a dictionary.
@@ -31,17 +30,14 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.text.capacity() + self.starts.capacity() * size_of::<u32>()
     }
 
-    /// How many there are.
     fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// The nth of these strings.
     fn get(&self, nth: usize) -> Option<&[u8]> {
         let from = *self.starts.get(nth)? as usize;
         let next = *self.starts.get(nth.checked_add(1)?)? as usize;
@@ -53,7 +49,7 @@ impl Strings {
         &self,
         among: &Range<u64>,
         literal: &Finder<'_>,
-        run: &Run,
+        run: &Execution,
         fits: &impl Fn(&[u8]) -> bool,
         found: &mut impl FnMut(u64, &[u8]),
     ) -> tantivy::Result<()> {
@@ -115,7 +111,6 @@ impl Strings {
 pub(super) struct Parts<'a> {
     /// Behind the blocks that were decoded.
     rest: &'a [u8],
-    /// The ordinal of the next string.
     next: u64,
     part: Strings,
 }

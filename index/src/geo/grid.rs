@@ -13,7 +13,6 @@ use super::{FULL_TURN, GeoPoint, HALF_TURN, QUARTER_TURN};
 /// Bits of a coordinate below a cell: sides of 1.68, 0.21, 0.026 and 0.0033 degrees, or 187, 23, 2.9 and 0.36 km of
 /// latitude.
 const BITS: [u32; 4] = [24, 21, 18, 15];
-/// Levels of the grid.
 pub(crate) const LEVELS: usize = BITS.len();
 /// Bits of a row's and of a column's number.
 const PLACE_BITS: u32 = 18;
@@ -29,7 +28,6 @@ pub(crate) struct Level {
     bits: u32,
 }
 
-/// A cell of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) level: Level,

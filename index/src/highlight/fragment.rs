@@ -1,17 +1,17 @@
 //! Cuts texts around marks.
 
+use crate::error::AllowanceExceeded;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::tokens::Mark;
 use super::{Encoder, Fragment, FragmentOrder, Highlight};
-use crate::allowance::{AllowanceExceeded, Grant};
+use crate::allowance::Grant;
 use crate::analyze::inside_word;
 use crate::pace::Pace;
 use crate::run::Run;
 
-/// Marks that are put into fragments between two looks at the deadline.
 const MARKS_PER_CHECK: u32 = 512;
 /// Bytes of the longest entity that a byte becomes.
 const LONGEST_ENTITY: usize = 6;

@@ -7,7 +7,7 @@ use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, quer
 use crate::edit_distance::edits_within;
 use crate::limits::{MAX_FUZZY_WORDS, MAX_MATCH_TEXT_BYTES};
 use crate::plan::glob::Glob;
-use crate::query::{Operator, Query, QueryValue};
+use crate::request::{Operator, Query, QueryValue};
 use crate::schema::Analyzer;
 
 /// One thing that is looked for.

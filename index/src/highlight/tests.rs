@@ -1,5 +1,5 @@
 use super::*;
-use crate::query::Operator;
+use crate::request::Operator;
 
 fn schema() -> Schema {
     let fuzzy = Analyzer::Fuzzy {
@@ -140,7 +140,7 @@ fn a_word_that_is_asked_for_twice_counts_twice() {
         text: "tea 9 tea".to_owned(),
         operator: Operator::Or,
         minimum_should_match: Some(2),
-        fuzziness: crate::query::Fuzziness::Auto,
+        fuzziness: crate::request::Fuzziness::Auto,
         prefix_length: 1,
         weight: 1.0,
     };

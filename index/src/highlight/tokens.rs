@@ -1,12 +1,13 @@
 //! The tokens of an object's texts as the index has them, and which of them are found.
 
+use crate::error::AllowanceExceeded;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tantivy::TantivyError;
 
 use super::seek::{Phrase, Seek, What, Word};
-use crate::allowance::{AllowanceExceeded, Grant};
+use crate::allowance::Grant;
 use crate::analyze::{Phase, Placed, each_token};
 use crate::bits::Bits;
 use crate::limits::MAX_TOKEN_BYTES;

@@ -48,10 +48,7 @@ pub(super) fn open(
     layout: &Layout,
     options: &IndexOptions,
 ) -> Result<(tantivy::Index, SoftDirectory), Error> {
-    fs::create_dir_all(folder).map_err(|source| Error::Io {
-        doing: "creating the index's folder",
-        source,
-    })?;
+    fs::create_dir_all(folder).map_err(Error::io("creating the index's folder"))?;
     let marker = read_marker(folder)?;
     let missing = missing_list(folder)?;
     let directory =
@@ -60,10 +57,7 @@ pub(super) fn open(
         None => create(folder, layout, &options.label, &directory)?,
         Some(marker) => {
             if let Some(list) = missing {
-                return Err(Error::Corrupt {
-                    detail: format!("{list} is missing"),
-                    source: None,
-                });
+                return Err(Error::corrupt(format!("{list} is missing")));
             }
             check_fingerprint(&marker, layout)?;
             let index = tantivy::Index::open(directory.clone())
@@ -79,10 +73,10 @@ pub(super) fn open(
 /// Which of the library's lists isn't there.
 fn missing_list(folder: &Path) -> Result<Option<&'static str>, Error> {
     for list in [META_FILE, MANAGED_FILE] {
-        let exists = folder.join(list).try_exists().map_err(|source| Error::Io {
-            doing: "looking into the index's folder",
-            source,
-        })?;
+        let exists = folder
+            .join(list)
+            .try_exists()
+            .map_err(Error::io("looking into the index's folder"))?;
         if !exists {
             return Ok(Some(list));
         }
@@ -105,10 +99,7 @@ pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
         _ => None,
     };
     match source {
-        Some(source) => Error::Io {
-            doing: "reading the index",
-            source,
-        },
+        Some(source) => Error::io("reading the index")(source),
         None => Error::Corrupt {
             detail: format!("{what} can't be read: {error}"),
             source: Some(error),
@@ -123,10 +114,7 @@ fn create(
     label: &str,
     directory: &SoftDirectory,
 ) -> Result<tantivy::Index, Error> {
-    let refused = |source| Error::Io {
-        doing: "creating the index",
-        source,
-    };
+    let refused = Error::io("creating the index");
     for name in [META_FILE, MANAGED_FILE, MARKER_DRAFT] {
         remove(&folder.join(name)).map_err(refused)?;
     }
@@ -163,16 +151,10 @@ fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => {
-            return Err(Error::Io {
-                doing: "reading the index's marker",
-                source,
-            });
+            return Err(Error::io("reading the index's marker")(source));
         }
     };
-    let damaged = |detail: String| Error::Corrupt {
-        detail: format!("{MARKER_FILE} {detail}"),
-        source: None,
-    };
+    let damaged = |detail: String| Error::corrupt(format!("{MARKER_FILE} {detail}"));
     let content = checksum::unseal(bytes).ok_or_else(|| damaged("has another checksum".to_owned()))?;
     let marker: Marker =
         serde_json::from_slice(&content).map_err(|error| damaged(format!("can't be read: {error}")))?;
@@ -204,10 +186,8 @@ pub(super) fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
 }
 
 fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
-    let found = u64::from_str_radix(&marker.fingerprint, 16).map_err(|error| Error::Corrupt {
-        detail: format!("{MARKER_FILE} has no fingerprint: {error}"),
-        source: None,
-    })?;
+    let found = u64::from_str_radix(&marker.fingerprint, 16)
+        .map_err(|error| Error::corrupt(format!("{MARKER_FILE} has no fingerprint: {error}")))?;
     let expected = layout.schema.fingerprint();
     if found == expected {
         Ok(())
@@ -222,10 +202,7 @@ fn sweep(folder: &Path, index: &tantivy::Index) -> Result<(), Error> {
         .load_metas()
         .map_err(|error| unreadable("the list of segments", error))?;
     let living = metas.list_segment_files();
-    sweep_files(folder, &living).map_err(|source| Error::Io {
-        doing: "sweeping the index's folder",
-        source,
-    })
+    sweep_files(folder, &living).map_err(Error::io("sweeping the index's folder"))
 }
 
 fn sweep_files(folder: &Path, living: &HashSet<PathBuf>) -> io::Result<()> {

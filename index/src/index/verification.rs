@@ -164,10 +164,7 @@ fn verify(
         }
         Err(source) => {
             directory.damage().check()?;
-            Err(Error::Io {
-                doing: "comparing checksums",
-                source,
-            })
+            Err(Error::io("comparing checksums")(source))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From the hits of a page to their objects.
 
+use crate::result::{InnerHit, InnerHitList};
 use std::io;
 use std::sync::Arc;
 
@@ -8,18 +9,15 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 
 use super::prepare::{List, Prepared};
-use super::{InnerHit, InnerHitList};
 use crate::allowance::Grant;
 use crate::bits::Bits;
 use crate::error::Error;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::pace::Pace;
 use crate::run::Run;
 use crate::sort::{PreparedOrder, SegmentOrder};
 
 const LOOKING: &str = "looking for inner hits";
-/// Objects between two looks at the deadline.
 const OBJECTS_PER_CHECK: u32 = 256;
 
 /// The lists of one hit, by name.
@@ -35,7 +33,6 @@ type Placed = (DocId, usize);
 pub(crate) fn collect(
     prepared: &Prepared,
     layout: &Layout,
-    parents: &ParentCache,
     searcher: &Searcher,
     keys: &[&[u8]],
     run: &Run,
@@ -52,9 +49,8 @@ pub(crate) fn collect(
     let page = Page {
         prepared,
         layout,
-        parents,
         weights: weights(prepared, layout, searcher).map_err(failed)?,
-        orders: orders(prepared, layout, parents, run, searcher).map_err(failed)?,
+        orders: orders(prepared, layout, run, searcher).map_err(failed)?,
         run,
     };
     let mut missing: Vec<usize> = (0..keys.len()).collect();
@@ -63,7 +59,7 @@ pub(crate) fn collect(
         if missing.is_empty() {
             break;
         }
-        let roots = parents.get(reader, &root).map_err(failed)?;
+        let roots = run.parents().get(reader, &root).map_err(failed)?;
         let placed = locate(layout, reader, &roots, keys, &mut missing).map_err(failed)?;
         if !placed.is_empty() {
             page.segment(reader, &roots, &placed, &mut found, held)
@@ -129,13 +125,12 @@ fn weights(
 fn orders<'a>(
     prepared: &'a Prepared,
     layout: &'a Layout,
-    parents: &'a ParentCache,
     run: &'a Run,
     searcher: &Searcher,
 ) -> tantivy::Result<Vec<PreparedOrder<'a>>> {
     let orders = prepared.lists.iter();
     orders
-        .map(|list| PreparedOrder::new(&list.order, layout, parents, run, searcher))
+        .map(|list| PreparedOrder::new(&list.order, layout, run, searcher))
         .collect()
 }
 
@@ -143,10 +138,7 @@ fn orders<'a>(
 struct Page<'a> {
     prepared: &'a Prepared,
     layout: &'a Layout,
-    parents: &'a ParentCache,
-    /// Of each clause, if it is needed.
     weights: Vec<Option<Box<dyn Weight>>>,
-    /// Of each list.
     orders: Vec<PreparedOrder<'a>>,
     run: &'a Run,
 }
@@ -160,7 +152,6 @@ struct OpenClause {
     levels: Vec<Arc<Bits>>,
 }
 
-/// An object that matches.
 type Matched = (DocId, Score);
 
 impl Page<'_> {
@@ -205,7 +196,7 @@ impl Page<'_> {
         };
         let kind = |path: Option<&str>| {
             let term = self.layout.kind_term(path);
-            term.map(|term| self.parents.get(reader, &term)).transpose()
+            term.map(|term| self.run.parents().get(reader, &term)).transpose()
         };
         let around = clause.outer.and_then(|outer| self.prepared.clauses.get(outer));
         let around = around.map(|outer| kind(Some(&outer.path))).transpose()?.flatten();
@@ -284,19 +275,19 @@ fn show(
     let shown: Vec<_> = ranked.iter().skip(list.offset).take(list.size).collect();
     let ranks: Vec<_> = shown.iter().map(|(ranks, ..)| ranks.as_slice()).collect();
     held.grow(shown.len() * (size_of::<InnerHit>() + levels.len() * size_of::<usize>()))?;
-    let standings = order.standings(&ranks)?;
+    let sort_values = order.sort_values(&ranks)?;
     let hits = shown
         .into_iter()
-        .zip(standings)
-        .map(|((_, object, score), standings)| {
+        .zip(sort_values)
+        .map(|((_, object, score), sort_values)| {
             let mut offsets = offsets(*object, levels);
             let hit = InnerHit {
                 offset: offsets.pop().unwrap_or_default(),
                 outer_offsets: offsets,
                 score: *score,
-                sort_values: list.order.sort_values(&standings),
+                sort_values: list.order.sort_values(&sort_values),
             };
-            held.absorb(standings.into_held());
+            held.absorb(sort_values.into_held());
             hit
         });
     Ok(InnerHitList {

@@ -3,16 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::InnerHits;
-use crate::error::{Error, Reason, Violation, Violations};
-use crate::join::ParentCache;
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::layout::Layout;
-use crate::limits::{MAX_INNER_HIT_LISTS, MAX_INNER_HITS, MAX_PAGE_INNER_HITS};
+use crate::limits::limit;
 use crate::plan::NestedClause;
+use crate::request::InnerHits;
 use crate::run::Run;
 use crate::sort::Order;
 
-/// The inner hits of a search, checked.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// The `nested` queries; one is listed after those around it.
@@ -47,7 +45,6 @@ pub(super) struct List {
 /// [`Error::InvalidQuery`] with every violation; what sorts can be refused for.
 pub(crate) fn prepare(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     clauses: Vec<NestedClause>,
     page_size: usize,
@@ -68,24 +65,13 @@ pub(crate) fn prepare(
         let at = format!("{}.inner_hits", clause.at);
         let name = name.clone().unwrap_or_else(|| clause.path.clone());
         if !names.insert(name.clone()) {
-            violations.push(Violation {
-                path: format!("{at}.name"),
-                reason: Reason::InvalidName,
-                message: format!("two inner hits of the search are called `{name}`"),
-                advice: "give each a name of its own; without one, the path is the name".to_owned(),
-            });
+            let message = format!("two inner hits of the search are called `{name}`");
+            let advice = "give each a name of its own; without one, the path is the name";
+            violations.note(format!("{at}.name"), Reason::InvalidName, message, advice);
         }
-        if *size > MAX_INNER_HITS {
-            let path = format!("{at}.size");
-            violations.push(limit(
-                path,
-                "MAX_INNER_HITS",
-                MAX_INNER_HITS,
-                *size,
-                "ask for fewer objects",
-            ));
-        }
-        match Order::of_objects(layout, parents, run, sort, &clause.path, &format!("{at}.sort")) {
+        let advice = "ask for fewer objects";
+        violations.at_most(format!("{at}.size"), limit!(MAX_INNER_HITS), *size, advice);
+        match Order::of_objects(layout, run, sort, &clause.path, &format!("{at}.sort")) {
             Ok(order) => lists.push(List {
                 clause: nth,
                 name,
@@ -97,45 +83,10 @@ pub(crate) fn prepare(
             Err(other) => return Err(other),
         }
     }
-    if names.len() > MAX_INNER_HIT_LISTS {
-        let path = "query".to_owned();
-        let advice = "leave out some inner_hits";
-        violations.push(limit(
-            path,
-            "MAX_INNER_HIT_LISTS",
-            MAX_INNER_HIT_LISTS,
-            names.len(),
-            advice,
-        ));
-    }
+    let advice = "leave out some inner_hits";
+    violations.at_most("query", limit!(MAX_INNER_HIT_LISTS), names.len(), advice);
     let of_page = lists.iter().map(|list| list.size.saturating_mul(page_size)).sum();
-    if of_page > MAX_PAGE_INNER_HITS {
-        let path = "page_size".to_owned();
-        let advice = "ask for smaller pages, or for fewer inner hits";
-        violations.push(limit(
-            path,
-            "MAX_PAGE_INNER_HITS",
-            MAX_PAGE_INNER_HITS,
-            of_page,
-            advice,
-        ));
-    }
-    if violations.is_empty() {
-        Ok(Prepared { clauses, lists })
-    } else {
-        Err(Error::InvalidQuery(violations))
-    }
-}
-
-fn limit(path: String, limit: &'static str, max: usize, actual: usize, advice: &str) -> Violation {
-    Violation {
-        path,
-        reason: Reason::LimitExceeded {
-            limit,
-            max: max as u64,
-            actual: actual as u64,
-        },
-        message: format!("{actual} is above the limit {limit} of {max}"),
-        advice: advice.to_owned(),
-    }
+    let advice = "ask for smaller pages, or for fewer inner hits";
+    violations.at_most("page_size", limit!(MAX_PAGE_INNER_HITS), of_page, advice);
+    violations.or(Prepared { clauses, lists })
 }

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, Score, SegmentReader, Term};
+use tantivy::query::{EnableScoring, Query, Scorer, Weight};
+use tantivy::{Score, SegmentReader, Term};
 
-use super::gathered::Gathered;
-use super::no_match;
+use super::doc_set::DocSetBuilder;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
 /// Looking a term up takes as long as so many of its documents.
 const DOCUMENTS_PER_LOOKUP: u32 = 128;
@@ -19,7 +19,6 @@ const DOCUMENTS_PER_LOOKUP: u32 = 128;
 /// The documents with one of the terms.
 #[derive(Clone, Debug)]
 pub(super) struct AnyTermQuery {
-    /// In order.
     terms: Arc<[Term]>,
     run: Arc<Run>,
 }
@@ -36,20 +35,14 @@ impl AnyTermQuery {
 
 impl Query for AnyTermQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(AnyTermWeight(self.clone())))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.terms.iter().for_each(|term| visitor(term, false));
+        Ok(Box::new(self.clone()))
     }
 }
 
-struct AnyTermWeight(AnyTermQuery);
-
-impl Weight for AnyTermWeight {
+impl Weight for AnyTermQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let AnyTermQuery { terms, run } = &self.0;
-        let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
+        let Self { terms, run } = self;
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
         if let Some(first) = terms.first() {
             let index = reader.inverted_index(first.field())?;
@@ -64,11 +57,5 @@ impl Weight for AnyTermWeight {
         Ok(gathered.into_scorer(boost)?)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("any of many terms", scorer.score()))
-    }
+    unexplained!();
 }

@@ -3,28 +3,26 @@
 use super::Planner;
 use super::area_scorer::AreaQuery;
 use super::clause::Clause;
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::geo::{Area, BoundingBox, Circle, GeoError, GeoPoint, Polygon};
 use crate::layout::Handle;
-use crate::limits::{MAX_DISTANCE_METERS, MAX_POLYGON_VERTICES};
+use crate::limits::{MAX_DISTANCE_METERS, limit};
 use crate::schema::{FieldKind, ResolvedField};
 
 impl<'a> Planner<'a> {
     pub(super) fn geo_distance(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         center: GeoPoint,
         meters: f64,
     ) -> Option<Clause> {
-        let field = self.point_field(at, scope, field);
+        let field = self.point_field(at, field);
         let distance_at = format!("{at}.distance_meters");
         if meters > MAX_DISTANCE_METERS && meters.is_finite() {
-            let (max, actual) = (MAX_DISTANCE_METERS as usize, meters.ceil() as usize);
+            let actual = meters.ceil() as usize;
             let advice = "leave the clause out: the circle is the globe";
-            self.limit(distance_at, "MAX_DISTANCE_METERS", max, actual, advice);
-            return None;
+            self.at_most(&distance_at, limit!(MAX_DISTANCE_METERS), actual, advice)?;
         }
         let circle = self.shape(&distance_at, Circle::new(center, meters));
         self.area(field?, Area::Circle(circle?))
@@ -33,12 +31,11 @@ impl<'a> Planner<'a> {
     pub(super) fn geo_bounding_box(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         top_left: GeoPoint,
         bottom_right: GeoPoint,
     ) -> Option<Clause> {
-        let field = self.point_field(at, scope, field);
+        let field = self.point_field(at, field);
         let bounding_box = self.shape(
             &format!("{at}.top_left"),
             BoundingBox::new(top_left, bottom_right),
@@ -46,32 +43,17 @@ impl<'a> Planner<'a> {
         self.area(field?, Area::Box(bounding_box?))
     }
 
-    pub(super) fn geo_polygon(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        field: &str,
-        vertices: &[GeoPoint],
-    ) -> Option<Clause> {
-        let field = self.point_field(at, scope, field);
+    pub(super) fn geo_polygon(&mut self, at: &str, field: &str, vertices: &[GeoPoint]) -> Option<Clause> {
+        let field = self.point_field(at, field);
         let vertices_at = format!("{at}.vertices");
-        if vertices.len() > MAX_POLYGON_VERTICES {
-            let advice = "use fewer vertices, or several polygons";
-            self.limit(
-                vertices_at,
-                "MAX_POLYGON_VERTICES",
-                MAX_POLYGON_VERTICES,
-                vertices.len(),
-                advice,
-            );
-            return None;
-        }
+        let advice = "use fewer vertices, or several polygons";
+        self.at_most(&vertices_at, limit!(MAX_POLYGON_VERTICES), vertices.len(), advice)?;
         let polygon = self.shape(&vertices_at, Polygon::new(vertices));
         self.area(field?, Area::Polygon(polygon?))
     }
 
-    fn point_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
-        let field = self.field(at, scope, field)?;
+    fn point_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
+        let field = self.field(at, field)?;
         if field.kind == FieldKind::GeoPoint {
             return Some(field);
         }
@@ -82,15 +64,7 @@ impl<'a> Planner<'a> {
     fn shape<T>(&mut self, at: &str, shape: Result<T, GeoError>) -> Option<T> {
         match shape {
             Ok(shape) => Some(shape),
-            Err(error) => {
-                self.violate(
-                    at.to_owned(),
-                    Reason::OutOfRange,
-                    error.to_string(),
-                    "correct the shape",
-                );
-                None
-            }
+            Err(error) => self.refuse(at, Reason::OutOfRange, error.to_string(), "correct the shape"),
         }
     }
 

@@ -7,21 +7,21 @@
 use std::sync::Arc;
 
 use tantivy::postings::TermInfo;
-use tantivy::query::{ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{ConstScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::Field;
 use tantivy::{
     COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, InvertedIndexReader, Score, SeekDangerResult, SegmentReader,
     TERMINATED,
 };
 
-use super::gathered::Gathered;
-use super::no_match;
+use super::doc_set::DocSetBuilder;
 use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::Area;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
 use crate::points::Points;
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
 /// Documents of a cell at the boundary up to which comparing them is quicker than walking the finer cells inside it.
 const COMPARED_AT_ONCE: u32 = 192;
@@ -30,7 +30,6 @@ const GATHERED_AT_ONCE: u64 = 8_192;
 /// Comparing a document costs as much as gathering so many.
 const GATHERED_PER_COMPARED: u64 = 8;
 
-/// The documents with a point in an area.
 #[derive(Clone, Debug)]
 pub(super) struct AreaQuery {
     cells: Field,
@@ -53,38 +52,30 @@ impl AreaQuery {
 
 impl Query for AreaQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(AreaWeight(self.clone())))
+        Ok(Box::new(self.clone()))
     }
 }
 
-struct AreaWeight(AreaQuery);
-
-impl AreaWeight {
+impl AreaQuery {
     /// What can be in the area on a segment; `None` when the segment has no points.
     fn found(&self, reader: &SegmentReader) -> tantivy::Result<Option<Found>> {
-        let AreaQuery {
-            cells,
-            path,
-            area,
-            run,
-        } = &self.0;
-        let Some(points) = Points::open(reader, path)? else {
+        let Some(points) = Points::open(reader, &self.path)? else {
             return Ok(None);
         };
-        let index = reader.inverted_index(*cells)?;
-        let cells = walk(&index, &**area, COMPARED_AT_ONCE, run)?;
+        let index = reader.inverted_index(self.cells)?;
+        let cells = walk(&index, &*self.area, COMPARED_AT_ONCE, &self.run)?;
         Ok(Some(Found {
             index,
             cells,
             points,
-            area: Arc::clone(area),
-            run: Arc::clone(run),
+            area: Arc::clone(&self.area),
+            run: Arc::clone(&self.run),
             max_doc: reader.max_doc(),
         }))
     }
 }
 
-impl Weight for AreaWeight {
+impl Weight for AreaQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         Ok(match self.found(reader)? {
             Some(found) => found.gather()?.into_scorer(boost)?,
@@ -146,13 +137,7 @@ impl Weight for AreaWeight {
         Ok(count)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let points = Points::open(reader, &self.0.path)?;
-        if !points.is_some_and(|points| points.of(doc).any(|point| self.0.area.contains(point))) {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("area", 1.0))
-    }
+    unexplained!();
 }
 
 /// What can be in an area on a segment.
@@ -181,8 +166,8 @@ impl Found {
         Ok(())
     }
 
-    fn gather(&self) -> tantivy::Result<Gathered> {
-        let mut gathered = Gathered::new(self.max_doc, self.run.allowance());
+    fn gather(&self) -> tantivy::Result<DocSetBuilder> {
+        let mut gathered = DocSetBuilder::new(self.max_doc, self.run.allowance());
         self.each(&self.cells.inside, |docs| {
             docs.iter().for_each(|doc| gathered.insert(*doc))
         })?;

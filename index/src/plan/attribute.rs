@@ -13,17 +13,15 @@ use super::clause::Clause;
 use super::dictionary_walk::Matcher;
 use super::glob::Form;
 use super::keyword_pattern::KeywordPattern;
-use super::keyword_range::KeywordRange;
 use super::pattern::beginning_with;
 use super::selection::Select;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
-use crate::error::Reason;
-use crate::limits::MAX_TERMS;
-use crate::query::{Query, QueryValue};
+use crate::error::{Checker, Reason};
+use crate::limits::limit;
+use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, ResolvedField};
 
-/// An attribute that a clause is about.
 #[derive(Clone, Copy)]
 pub(super) struct Attribute<'a> {
     field: &'a ResolvedField,
@@ -34,16 +32,8 @@ impl<'a> Planner<'a> {
     /// The attribute that a query is about; `None` when it is about something else.
     pub(super) fn attribute<'q>(&self, query: &'q Query) -> Option<(&'q str, &'q str)> {
         let field = match query {
-            Query::Term { field, .. }
-            | Query::Terms { field, .. }
-            | Query::Range { field, .. }
-            | Query::Prefix { field, .. }
-            | Query::Suffix { field, .. }
-            | Query::Wildcard { field, .. }
-            | Query::Exists { field }
-            | Query::Match { field, .. }
-            | Query::MatchPhrase { field, .. } => field.as_str(),
-            _ => return None,
+            Query::MatchFuzzy { .. } | Query::MatchPhrasePrefix { .. } => return None,
+            query => query.field()?,
         };
         let resolved = self.layout.schema.resolve(field)?;
         if resolved.kind != FieldKind::Attributes {
@@ -57,28 +47,25 @@ impl<'a> Planner<'a> {
         &mut self,
         query: &Query,
         (path, name): (&str, &str),
-        scope: Option<&str>,
         at: &str,
     ) -> Option<Clause> {
-        let (kind, weight) = match query {
-            Query::Term { weight, .. } => ("term", *weight),
-            Query::Terms { weight, .. } => ("terms", *weight),
-            Query::Prefix { weight, .. } => ("prefix", *weight),
-            Query::Suffix { weight, .. } => ("suffix", *weight),
-            Query::Wildcard { weight, .. } => ("wildcard", *weight),
-            Query::Match { weight, .. } => ("match", *weight),
-            Query::MatchPhrase { weight, .. } => ("match_phrase", *weight),
-            Query::Range { .. } => ("range", 1.0),
-            _ => ("exists", 1.0),
+        let weight = match query {
+            Query::Term { weight, .. }
+            | Query::Terms { weight, .. }
+            | Query::Prefix { weight, .. }
+            | Query::Suffix { weight, .. }
+            | Query::Wildcard { weight, .. }
+            | Query::Match { weight, .. }
+            | Query::MatchPhrase { weight, .. } => *weight,
+            _ => 1.0,
         };
-        let at = format!("{at}.{kind}");
+        let at = format!("{at}.{}", query.kind());
         let weighed = self.weight(&at, weight);
-        let field = self.field(&at, scope, path)?;
-        if name.is_empty() && kind != "exists" {
+        let field = self.field(&at, path)?;
+        if name.is_empty() && !matches!(query, Query::Exists { .. }) {
             let message = format!("`{path}` is {}, and no attribute is named", field.kind.word());
             let advice = format!("name one: `{path}.color`");
-            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
-            return None;
+            return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
         }
         let attribute = Attribute { field, name };
         match query {
@@ -94,7 +81,7 @@ impl<'a> Planner<'a> {
             }
             Query::Range { lower, upper, .. } => {
                 let (lower, upper) = self.attribute_bounds(attribute, lower, upper, &at)?;
-                self.attribute_range(attribute, lower, upper, weighed?)
+                self.keyword_range(field, (lower, upper), weighed?)
             }
             Query::Prefix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
@@ -112,7 +99,7 @@ impl<'a> Planner<'a> {
             _ => {
                 let lower = Bound::Included(attribute::first(name));
                 let upper = Bound::Excluded(attribute::behind(name));
-                self.attribute_range(attribute, lower, upper, weighed?)
+                self.keyword_range(field, (lower, upper), weighed?)
             }
         }
     }
@@ -129,8 +116,7 @@ impl<'a> Planner<'a> {
             QueryValue::String(text) => self.fits(at, text),
             QueryValue::Double(number) if !number.is_finite() => {
                 let message = "the double is not finite";
-                self.violate(at.to_owned(), Reason::OutOfRange, message, "use a finite number");
-                None
+                self.refuse(at, Reason::OutOfRange, message, "use a finite number")
             }
             _ => Some(()),
         }
@@ -145,19 +131,11 @@ impl<'a> Planner<'a> {
     ) -> Option<Clause> {
         let at = format!("{at}.values");
         if values.is_empty() {
-            self.violate(
-                at,
-                Reason::Missing,
-                "there are no values",
-                "give at least one value",
-            );
-            return None;
+            let advice = "give at least one value";
+            return self.refuse(at, Reason::Missing, "there are no values", advice);
         }
-        if values.len() > MAX_TERMS {
-            let advice = "split the values over several clauses";
-            self.limit(at, "MAX_TERMS", MAX_TERMS, values.len(), advice);
-            return None;
-        }
+        let advice = "split the values over several clauses";
+        self.at_most(&at, limit!(MAX_TERMS), values.len(), advice)?;
         let terms: Vec<Option<Term>> = values
             .iter()
             .enumerate()
@@ -184,8 +162,7 @@ impl<'a> Planner<'a> {
         }
         let Some(of_type) = types.first().copied() else {
             let advice = "give a lower or an upper bound, or use exists";
-            self.violate(at.to_owned(), Reason::Missing, "the range has no bound", advice);
-            return None;
+            return self.refuse(at, Reason::Missing, "the range has no bound", advice);
         };
         let ranged = matches!(
             of_type,
@@ -194,8 +171,7 @@ impl<'a> Planner<'a> {
         if !ranged || types.iter().any(|other| *other != of_type) {
             let message = "the bounds are not two numbers, two times or two strings";
             let advice = "give bounds of one of these types: a range matches values of that type";
-            self.violate(at.to_owned(), Reason::TypeMismatch, message, advice);
-            return None;
+            return self.refuse(at, Reason::TypeMismatch, message, advice);
         }
         let term = |value: &QueryValue| attribute::query_term(of.name, value).1;
         let (from, to) = (lower.as_ref().map(term), upper.as_ref().map(term));
@@ -209,18 +185,6 @@ impl<'a> Planner<'a> {
             bound => bound,
         };
         Some((from, to))
-    }
-
-    fn attribute_range(
-        &self,
-        of: Attribute<'_>,
-        lower: Bound<String>,
-        upper: Bound<String>,
-        weight: Score,
-    ) -> Option<Clause> {
-        let single = self.single(of.field)?;
-        let select = KeywordRange::new(single, &of.field.path, lower, upper, self.run);
-        Some(Clause::selecting(Arc::new(select), weight))
     }
 
     fn attribute_form(&self, of: Attribute<'_>, form: Form, weight: Score) -> Option<Clause> {
@@ -237,7 +201,7 @@ impl<'a> Planner<'a> {
             Form::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
         };
         if matches!(matcher, Matcher::All) {
-            return self.attribute_range(of, bounds.0, bounds.1, weight);
+            return self.keyword_range(of.field, bounds, weight);
         }
         let select: Arc<dyn Select> = Arc::new(
             KeywordPattern::new(single, &of.field.path, bounds, matcher, self.run).behind(texts.len()),

@@ -10,12 +10,11 @@ use super::conjunction::{ConjunctionQuery, Role};
 use super::exclusion::ExclusionQuery;
 use super::filtered::FilteredQuery;
 use super::union::{Together, UnionQuery};
-use crate::error::Reason;
-use crate::query::Query;
+use crate::error::{Checker, Reason};
+use crate::request::Query;
 use crate::run::Run;
 use crate::score::single;
 
-/// The clauses of a `bool`.
 pub(super) struct Parts<'a> {
     pub(super) must: &'a [Query],
     pub(super) filter: &'a [Query],
@@ -25,15 +24,15 @@ pub(super) struct Parts<'a> {
 }
 
 impl Planner<'_> {
-    pub(super) fn boolean(&mut self, at: &str, scope: Option<&str>, parts: &Parts<'_>) -> Option<Clause> {
-        let must = self.clauses(parts.must, scope, &format!("{at}.must"));
-        let filter = self.clauses(parts.filter, scope, &format!("{at}.filter"));
-        let should = self.clauses(parts.should, scope, &format!("{at}.should"));
-        let must_not = self.clauses(parts.must_not, scope, &format!("{at}.must_not"));
+    pub(super) fn boolean(&mut self, at: &str, parts: &Parts<'_>) -> Option<Clause> {
+        let must = self.clauses(parts.must, &format!("{at}.must"));
+        let filter = self.clauses(parts.filter, &format!("{at}.filter"));
+        let should = self.clauses(parts.should, &format!("{at}.should"));
+        let must_not = self.clauses(parts.must_not, &format!("{at}.must_not"));
         let minimum = self.minimum(at, parts);
         let (must, filter, should, must_not, minimum) = (must?, filter?, should?, must_not?, minimum?);
         if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
-            return Some(self.everything(scope, 1.0));
+            return Some(self.everything(1.0));
         }
         let parts = Planned {
             must,
@@ -41,7 +40,7 @@ impl Planner<'_> {
             should,
             must_not,
             minimum,
-            everything: self.everything(scope, 0.0).query,
+            everything: self.everything(0.0).query,
             run: Arc::clone(self.run),
         };
         Some(match constant_score(&parts.must, &parts.should, minimum) {
@@ -51,16 +50,11 @@ impl Planner<'_> {
     }
 
     /// Plans all, so that all violations are found.
-    pub(super) fn clauses(
-        &mut self,
-        queries: &[Query],
-        scope: Option<&str>,
-        at: &str,
-    ) -> Option<Vec<Clause>> {
+    pub(super) fn clauses(&mut self, queries: &[Query], at: &str) -> Option<Vec<Clause>> {
         let planned: Vec<Option<Clause>> = queries
             .iter()
             .enumerate()
-            .map(|(nth, query)| self.clause(query, scope, &format!("{at}[{nth}]")))
+            .map(|(nth, query)| self.clause(query, &format!("{at}[{nth}]")))
             .collect();
         planned.into_iter().collect()
     }
@@ -75,19 +69,13 @@ impl Planner<'_> {
         if minimum as usize > count {
             let message = format!("{minimum} clauses of `should` are to match, but there are {count}");
             let advice = "lower minimum_should_match, leave it out, or add clauses to should";
-            self.violate(
-                format!("{at}.minimum_should_match"),
-                Reason::OutOfRange,
-                message,
-                advice,
-            );
-            return None;
+            let at = format!("{at}.minimum_should_match");
+            return self.refuse(at, Reason::OutOfRange, message, advice);
         }
         Some(minimum as usize)
     }
 }
 
-/// The planned clauses of a `bool`.
 struct Planned {
     must: Vec<Clause>,
     filter: Vec<Clause>,
@@ -110,7 +98,7 @@ impl Planned {
             .collect();
         if clauses.is_empty() && self.minimum == 0 {
             if !selects.is_empty() && self.must_not.is_empty() {
-                return Box::new(FilteredQuery::new(None, selects));
+                return Box::new(FilteredQuery { query: None, selects });
             }
             clauses.push((Occur::Must, self.everything.box_clone()));
         }
@@ -132,7 +120,8 @@ impl Planned {
         if selects.is_empty() {
             query
         } else {
-            Box::new(FilteredQuery::new(Some(query), selects))
+            let query = Some(Arc::from(query));
+            Box::new(FilteredQuery { query, selects })
         }
     }
 
@@ -143,7 +132,7 @@ impl Planned {
 
     fn excluded(&self) -> Vec<(Occur, Box<dyn PhysicalQuery>)> {
         let excluded = self.must_not.iter().map(|clause| {
-            let query: Box<dyn PhysicalQuery> = Box::new(ExclusionQuery::new(clause.query.box_clone()));
+            let query: Box<dyn PhysicalQuery> = Box::new(ExclusionQuery(Arc::from(clause.query.box_clone())));
             (Occur::MustNot, query)
         });
         excluded.collect()

@@ -16,7 +16,6 @@ pub(super) enum ClauseScore {
     Varies,
 }
 
-/// A planned clause.
 pub(super) struct Clause {
     pub(super) query: Box<dyn Query>,
     pub(super) score: ClauseScore,
@@ -27,7 +26,7 @@ pub(super) struct Clause {
 impl Clause {
     /// What is selected, with the same score for each.
     pub(super) fn selecting(select: Arc<dyn Select>, score: Score) -> Self {
-        let mut clause = Self::constant(Box::new(SelectionQuery::new(Arc::clone(&select))), score);
+        let mut clause = Self::constant(Box::new(SelectionQuery(Arc::clone(&select))), score);
         clause.select = Some(select);
         clause
     }
@@ -58,7 +57,6 @@ impl Clause {
         }
     }
 
-    /// The same clause.
     pub(super) fn again(&self) -> Self {
         Self {
             query: self.query.box_clone(),
@@ -67,7 +65,6 @@ impl Clause {
         }
     }
 
-    /// No document.
     pub(super) fn nothing() -> Self {
         Self {
             query: Box::new(EmptyQuery),

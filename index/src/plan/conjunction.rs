@@ -3,17 +3,15 @@
 //! The library adds scores in single precision in the order of its own choice, which depends on how many documents each
 //! clause has in a segment. Here they are added in double precision in the order of the clauses, and rounded once.
 
-use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
+use tantivy::query::{EmptyScorer, EnableScoring, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED};
 
-use super::no_match;
 use crate::run::Run;
 use crate::score::single;
+use crate::unexplained::unexplained;
 
-/// Candidates between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 4_096;
 
 /// What a clause is there for.
@@ -28,7 +26,7 @@ pub(super) enum Role {
 }
 
 /// The documents that all clauses match but for the optional ones.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct ConjunctionQuery {
     clauses: Vec<(Role, Arc<dyn Query>)>,
     /// The same without scores.
@@ -54,12 +52,6 @@ impl ConjunctionQuery {
     }
 }
 
-impl fmt::Debug for ConjunctionQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_tuple("Conjunction").field(&self.clauses).finish()
-    }
-}
-
 impl Query for ConjunctionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let EnableScoring::Enabled { searcher, .. } = scoring else {
@@ -76,12 +68,6 @@ impl Query for ConjunctionQuery {
             clauses: weights.collect::<tantivy::Result<_>>()?,
             run: Arc::clone(&self.run),
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.clauses
-            .iter()
-            .for_each(|(_, clause)| clause.query_terms(visitor));
     }
 }
 
@@ -130,13 +116,7 @@ impl Weight for ConjunctionWeight {
         Ok(Box::new(scorer))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("sum of clauses", scorer.score()))
-    }
+    unexplained!();
 }
 
 /// A clause that has to match.

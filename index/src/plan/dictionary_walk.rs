@@ -6,17 +6,16 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::Field;
-use tantivy::{DocId, Score, SegmentReader};
+use tantivy::{Score, SegmentReader};
 
-use super::gathered::Gathered;
+use super::doc_set::DocSetBuilder;
 use super::glob::Glob;
 use super::keyword_range::walk_bounds;
-use super::no_match;
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
-/// Terms between two looks at the deadline.
 const TERMS_PER_CHECK: usize = 1_024;
 
 /// Which terms match.
@@ -52,48 +51,25 @@ impl Matcher {
 /// The documents with a term between two bounds that matches.
 #[derive(Clone, Debug)]
 pub(super) struct WalkQuery {
-    field: Field,
-    bounds: (Bound<String>, Bound<String>),
-    matcher: Matcher,
-    run: Arc<Run>,
-}
-
-impl WalkQuery {
-    pub(super) fn new(
-        field: Field,
-        bounds: (Bound<String>, Bound<String>),
-        matcher: Matcher,
-        run: &Arc<Run>,
-    ) -> Self {
-        Self {
-            field,
-            bounds,
-            matcher,
-            run: Arc::clone(run),
-        }
-    }
+    pub(super) field: Field,
+    pub(super) bounds: (Bound<String>, Bound<String>),
+    pub(super) matcher: Matcher,
+    pub(super) run: Arc<Run>,
 }
 
 impl Query for WalkQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(WalkWeight(self.clone())))
+        Ok(Box::new(self.clone()))
     }
 }
 
-struct WalkWeight(WalkQuery);
-
-impl Weight for WalkWeight {
+impl Weight for WalkQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let WalkQuery {
-            field,
-            bounds,
-            matcher,
-            run,
-        } = &self.0;
-        let index = reader.inverted_index(*field)?;
-        let (from, to) = walk_bounds(&bounds.0, &bounds.1);
+        let run = &self.run;
+        let index = reader.inverted_index(self.field)?;
+        let (from, to) = walk_bounds(&self.bounds.0, &self.bounds.1);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
-        let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let mut unaccounted = 0;
         while let Some((term, info)) = terms.next() {
             unaccounted += 1;
@@ -101,7 +77,7 @@ impl Weight for WalkWeight {
                 run.walked(unaccounted)?;
                 unaccounted = 0;
             }
-            if matcher.matches(term) {
+            if self.matcher.matches(term) {
                 gathered.insert_term(&index, info, |_| true)?;
             }
         }
@@ -109,11 +85,5 @@ impl Weight for WalkWeight {
         Ok(gathered.into_scorer(boost)?)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("dictionary walk", scorer.score()))
-    }
+    unexplained!();
 }

@@ -5,14 +5,13 @@ use tantivy::query::BooleanQuery;
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
 use super::union::{Together, UnionQuery};
-use crate::error::Reason;
-use crate::query::Query;
+use crate::error::{Checker, Reason};
+use crate::request::Query;
 
 impl Planner<'_> {
     pub(super) fn dis_max(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         queries: &[Query],
         tie_breaker: f64,
         weight: f32,
@@ -22,20 +21,15 @@ impl Planner<'_> {
         if !fine {
             let message = format!("{tie_breaker} is not a number from 0 to 1");
             let advice = "give 0 for the best score alone, 1 for the sum of all";
-            self.violate(format!("{at}.tie_breaker"), Reason::OutOfRange, message, advice);
+            self.note(format!("{at}.tie_breaker"), Reason::OutOfRange, message, advice);
         }
         if queries.is_empty() {
             let message = "there are no queries";
-            self.violate(
-                format!("{at}.queries"),
-                Reason::Missing,
-                message,
-                "give at least one query",
-            );
-            return None;
+            let advice = "give at least one query";
+            return self.refuse(format!("{at}.queries"), Reason::Missing, message, advice);
         }
         let at = format!("{at}.queries");
-        let clauses = self.weighing(weighed, |inside| inside.clauses(queries, scope, &at))?;
+        let clauses = self.weighing(weighed, |inside| inside.clauses(queries, &at))?;
         let weight = weighed.filter(|_| fine)?;
         let scores: Vec<ClauseScore> = clauses.iter().map(|clause| clause.score).collect();
         let any = || {
@@ -52,15 +46,9 @@ impl Planner<'_> {
         Some(Clause::scored(Box::new(union), weight))
     }
 
-    pub(super) fn weighted(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        query: &Query,
-        weight: f32,
-    ) -> Option<Clause> {
+    pub(super) fn weighted(&mut self, at: &str, query: &Query, weight: f32) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let clause = self.weighing(weighed, |inside| inside.clause(query, scope, at))?;
+        let clause = self.weighing(weighed, |inside| inside.clause(query, at))?;
         let weight = weighed?;
         Some(match clause.score {
             ClauseScore::Constant(score) => Clause {

@@ -4,43 +4,20 @@
 //! match, which its own phrase scorer isn't made for (it asserts the opposite). This stands between them, and answers
 //! what it knows already by itself.
 
-use std::fmt;
+use std::sync::Arc;
 
-use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, Term};
+use super::filtered::unscored;
+use crate::unexplained::unexplained;
+use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader};
 
 /// The documents of another query, without scores, to be excluded.
-pub(super) struct ExclusionQuery(Box<dyn Query>);
-
-impl ExclusionQuery {
-    pub(super) fn new(query: Box<dyn Query>) -> Self {
-        Self(query)
-    }
-}
-
-impl Clone for ExclusionQuery {
-    fn clone(&self) -> Self {
-        Self(self.0.box_clone())
-    }
-}
-
-impl fmt::Debug for ExclusionQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Exclusion({:?})", self.0)
-    }
-}
+#[derive(Clone, Debug)]
+pub(super) struct ExclusionQuery(pub(super) Arc<dyn Query>);
 
 impl Query for ExclusionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let unscored = EnableScoring::Disabled {
-            schema: scoring.schema(),
-            searcher_opt: scoring.searcher(),
-        };
-        Ok(Box::new(ExclusionWeight(self.0.weight(unscored)?)))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.0.query_terms(visitor);
+        Ok(Box::new(ExclusionWeight(self.0.weight(unscored(&scoring))?)))
     }
 }
 
@@ -57,9 +34,7 @@ impl Weight for ExclusionWeight {
         Ok(Box::new(ExclusionScorer { inner, next }))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        self.0.explain(reader, doc)
-    }
+    unexplained!();
 }
 
 struct ExclusionScorer {

@@ -10,8 +10,8 @@ use crate::layout::latitude_column;
 use crate::schema::{FieldKind, ResolvedField};
 
 impl Planner<'_> {
-    pub(super) fn exists(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<Clause> {
-        let field = self.field(at, scope, field)?;
+    pub(super) fn exists(&mut self, at: &str, field: &str) -> Option<Clause> {
+        let field = self.field(at, field)?;
         Some(Clause::constant(self.present(field), 1.0))
     }
 

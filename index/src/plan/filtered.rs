@@ -7,66 +7,43 @@
 use std::sync::Arc;
 
 use tantivy::query::{
-    AllScorer, ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight, intersect_scorers,
+    AllScorer, ConstScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight, intersect_scorers,
 };
-use tantivy::{
-    COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term,
-};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use super::no_match;
 use super::selection::{Opened, Select, Selection};
 use crate::columns::{Cover, behind_block};
+use crate::unexplained::unexplained;
 
 /// Documents of the leading clause up to which it isn't worth finding out whether a column has fewer.
 const FEW_LEADING: u32 = 16_384;
 /// A column leads when it has so many times fewer documents.
 const CLEARLY_FEWER: u32 = 4;
-/// Blocks between two looks at the deadline.
 const LOOKS_PER_CHECK: u32 = 256;
 
+/// The same without scores.
+pub(super) fn unscored<'a>(scoring: &EnableScoring<'a>) -> EnableScoring<'a> {
+    match *scoring {
+        EnableScoring::Enabled { searcher, .. } => EnableScoring::disabled_from_searcher(searcher),
+        disabled @ EnableScoring::Disabled { .. } => disabled,
+    }
+}
+
 /// Documents that match `query`, if there is one, and that all of `selects` select.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FilteredQuery {
-    query: Option<Box<dyn Query>>,
-    selects: Vec<Arc<dyn Select>>,
-}
-
-impl FilteredQuery {
-    pub(super) fn new(query: Option<Box<dyn Query>>, selects: Vec<Arc<dyn Select>>) -> Self {
-        Self { query, selects }
-    }
-}
-
-impl Clone for FilteredQuery {
-    fn clone(&self) -> Self {
-        Self {
-            query: self.query.as_ref().map(|query| query.box_clone()),
-            selects: self.selects.clone(),
-        }
-    }
+    pub(super) query: Option<Arc<dyn Query>>,
+    pub(super) selects: Vec<Arc<dyn Select>>,
 }
 
 impl Query for FilteredQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let unscored = EnableScoring::Disabled {
-            schema: scoring.schema(),
-            searcher_opt: scoring.searcher(),
-        };
-        let weight = self
-            .query
-            .as_ref()
-            .map(|query| query.weight(unscored))
-            .transpose()?;
+        let unscored = unscored(&scoring);
+        let weight = self.query.as_ref().map(|query| query.weight(unscored));
         Ok(Box::new(FilteredWeight {
-            weight,
+            weight: weight.transpose()?,
             selects: self.selects.clone(),
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        if let Some(query) = &self.query {
-            query.query_terms(visitor);
-        }
     }
 }
 
@@ -128,13 +105,7 @@ impl Weight for FilteredWeight {
         Ok(Box::new(scorer))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("filtered", scorer.score()))
-    }
+    unexplained!();
 }
 
 struct FilteredScorer {
@@ -150,7 +121,6 @@ struct FilteredScorer {
 }
 
 impl FilteredScorer {
-    /// Finds further matches.
     fn refill(&mut self) -> tantivy::Result<()> {
         self.docs.clear();
         self.at = 0;
@@ -244,15 +214,6 @@ impl DocSet for FilteredScorer {
             }
         }
         filled
-    }
-
-    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        let doc = self.seek(target);
-        if doc == target && target != TERMINATED {
-            SeekDangerResult::Found
-        } else {
-            SeekDangerResult::SeekLowerBound(doc)
-        }
     }
 
     fn doc(&self) -> DocId {

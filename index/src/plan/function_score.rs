@@ -3,13 +3,6 @@
 //! The scorer goes from document to document as the query's does; columns and filters are looked at only when a score is
 //! asked for. With `min_score` the score decides a match: it is computed, also where scores aren't wanted, for the
 //! documents that the rest of the search leaves over.
-//!
-//! | module | what it computes |
-//! |---|---|
-//! | `combine` | one score of many values |
-//! | `factor` | a number of the document |
-//! | `decay` | how near a document is |
-//! | `random` | a number of the document's key |
 
 mod combine;
 mod decay;
@@ -19,22 +12,23 @@ mod random;
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError, Term};
+use tantivy::query::{EnableScoring, Query as PhysicalQuery, Scorer, Weight};
+use tantivy::{DocId, Score, SeekDangerResult, SegmentReader, TantivyError};
 
 use self::combine::Combine;
 use self::decay::Falloff;
 use self::factor::Factor;
+use super::Planner;
 use super::clause::Clause;
-use super::{Planner, no_match};
-use crate::error::Reason;
-use crate::limits::MAX_SCORE_FUNCTIONS;
+use super::two_phase::{Test, Tested};
+use crate::error::{Checker, Reason};
+use crate::limits::limit;
 use crate::pace::Pace;
-use crate::query::{Function, FunctionScore, ScoreFunction};
+use crate::request::{Function, FunctionScore, ScoreFunction};
 use crate::run::Run;
 use crate::score::single;
+use crate::unexplained::unexplained;
 
-/// Values that are computed between two looks at the deadline.
 const VALUES_PER_CHECK: u32 = 1_024;
 
 /// The value of a document of one segment; `None` where the function doesn't count for it.
@@ -56,7 +50,7 @@ impl Formula for One {
 }
 
 /// A checked function.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct PlannedFunction {
     formula: Arc<dyn Formula>,
     weight: f64,
@@ -64,32 +58,24 @@ struct PlannedFunction {
 }
 
 impl Planner<'_> {
-    pub(super) fn function_score(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        scored: &FunctionScore,
-    ) -> Option<Clause> {
+    pub(super) fn function_score(&mut self, at: &str, scored: &FunctionScore) -> Option<Clause> {
         let count = scored.functions.len();
-        if count > MAX_SCORE_FUNCTIONS {
-            let advice = "leave functions out, or put some into a function_score inside this one";
-            let at = format!("{at}.functions");
-            self.limit(at, "MAX_SCORE_FUNCTIONS", MAX_SCORE_FUNCTIONS, count, advice);
-            return None;
-        }
+        let advice = "leave functions out, or put some into a function_score inside this one";
+        let functions_at = format!("{at}.functions");
+        self.at_most(functions_at, limit!(MAX_SCORE_FUNCTIONS), count, advice)?;
         let min = self.score_end(at, "min_score", scored.min_score);
         let max = self.score_end(at, "max_score", scored.max_score);
         // The score that is computed is finite, and only that is multiplied by the weights around.
         let computes = count > 0 || scored.min_score.is_some();
         let weights = if computes { 1.0 } else { self.weights };
         let query = self.within(weights, |inside| {
-            inside.clause(&scored.query, scope, &format!("{at}.query"))
+            inside.clause(&scored.query, &format!("{at}.query"))
         });
         let functions: Vec<Option<PlannedFunction>> = scored
             .functions
             .iter()
             .enumerate()
-            .map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), scope, function))
+            .map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), function))
             .collect();
         let (min_score, max_score, query) = (min?, max?, query?);
         let functions: Vec<PlannedFunction> = functions.into_iter().collect::<Option<_>>()?;
@@ -116,19 +102,13 @@ impl Planner<'_> {
             Some(bound) if !(bound.is_finite() && bound >= 0.0) => {
                 let message = format!("{bound} is not a finite number from 0");
                 let advice = "scores are never negative: give a number from 0, or leave it out";
-                self.violate(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
-                None
+                self.refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
             }
             bound => Some(bound),
         }
     }
 
-    fn function(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        function: &ScoreFunction,
-    ) -> Option<PlannedFunction> {
+    fn function(&mut self, at: &str, function: &ScoreFunction) -> Option<PlannedFunction> {
         let weight = self.number_from_zero(at, "weight", function.weight);
         let weight = weight.filter(|weight| self.weights_fit(at, *weight));
         let formula: Option<Arc<dyn Formula>> = match &function.function {
@@ -140,10 +120,10 @@ impl Planner<'_> {
                 missing,
             } => {
                 let at = format!("{at}.field_value_factor");
-                Factor::plan(self, &at, scope, field, *factor, *modifier, *missing)
+                Factor::plan(self, &at, field, *factor, *modifier, *missing)
                     .map(|factor| Arc::new(factor) as Arc<dyn Formula>)
             }
-            Function::Decay(decay) => Falloff::plan(self, &format!("{at}.decay"), scope, decay)
+            Function::Decay(decay) => Falloff::plan(self, &format!("{at}.decay"), decay)
                 .map(|falloff| Arc::new(falloff) as Arc<dyn Formula>),
             Function::Random { seed } => Some(Arc::new(random::Random {
                 seed: *seed,
@@ -152,9 +132,7 @@ impl Planner<'_> {
         };
         let filter = match &function.filter {
             Some(filter) => self
-                .within(1.0, |inside| {
-                    inside.clause(filter, scope, &format!("{at}.filter"))
-                })
+                .within(1.0, |inside| inside.clause(filter, &format!("{at}.filter")))
                 .map(|clause| Some(Arc::from(clause.query))),
             None => Some(None),
         };
@@ -172,26 +150,18 @@ impl Planner<'_> {
         }
         let message = format!("{number} is not a finite number from 0");
         let advice = "give a number from 0, or leave it out";
-        self.violate(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
-        None
+        self.refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
     }
 }
 
 /// The documents of `query` with computed scores.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct FunctionScoreQuery {
     query: Arc<dyn PhysicalQuery>,
     functions: Vec<PlannedFunction>,
     combine: Combine,
     min_score: Option<f64>,
     run: Arc<Run>,
-}
-
-impl fmt::Debug for FunctionScoreQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let formulas: Vec<_> = self.functions.iter().map(|function| &function.formula).collect();
-        write!(out, "FunctionScore({formulas:?}, {:?})", self.query)
-    }
 }
 
 impl PhysicalQuery for FunctionScoreQuery {
@@ -224,10 +194,6 @@ impl PhysicalQuery for FunctionScoreQuery {
             run: Arc::clone(&self.run),
         }))
     }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.query.query_terms(visitor);
-    }
 }
 
 struct FunctionWeight {
@@ -250,7 +216,7 @@ impl FunctionScoreWeight {
         inner: Box<dyn Scorer>,
         reader: &SegmentReader,
         boost: Score,
-    ) -> tantivy::Result<FunctionScorer> {
+    ) -> tantivy::Result<Tested<ComputedScore>> {
         let functions = self.functions.iter().map(|function| {
             let filter = function.filter.as_ref().map(|filter| filter.scorer(reader, 1.0));
             Ok(OpenFunction {
@@ -259,23 +225,22 @@ impl FunctionScoreWeight {
                 filter: filter.transpose()?,
             })
         });
-        Ok(FunctionScorer {
-            inner,
+        let test = ComputedScore {
             functions: functions.collect::<tantivy::Result<_>>()?,
             combine: self.combine,
             min_score: self.min_score,
             boost,
-            pace: Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK),
-        })
+        };
+        let pace = Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK);
+        Ok(Tested { inner, test, pace })
     }
 }
 
 impl Weight for FunctionScoreWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         // The boost is of the computed score, not of the query's.
-        let mut scorer = self.over(self.inner.scorer(reader, 1.0)?, reader, boost)?;
-        scorer.settle();
-        Ok(Box::new(scorer))
+        let inner = self.inner.scorer(reader, 1.0)?;
+        Ok(self.over(inner, reader, boost)?.settled())
     }
 
     fn scorer_danger(
@@ -285,21 +250,12 @@ impl Weight for FunctionScoreWeight {
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
         let (found, inner) = self.inner.scorer_danger(reader, target, 1.0)?;
-        let mut scorer = self.over(inner, reader, boost)?;
-        let found = scorer.verified(found, target);
-        Ok((found, Box::new(scorer)))
+        Ok(self.over(inner, reader, boost)?.standing(found, target))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("function score", scorer.score()))
-    }
+    unexplained!();
 }
 
-/// A function on one segment.
 struct OpenFunction {
     value: Value,
     weight: f64,
@@ -321,96 +277,39 @@ impl OpenFunction {
     }
 }
 
-struct FunctionScorer {
-    inner: Box<dyn Scorer>,
+struct ComputedScore {
     functions: Vec<OpenFunction>,
     combine: Combine,
     min_score: Option<f64>,
     boost: Score,
-    pace: Pace<Arc<Run>>,
 }
 
-impl FunctionScorer {
-    fn computed(&mut self) -> f64 {
-        let doc = self.inner.doc();
-        let score = f64::from(self.inner.score());
+impl ComputedScore {
+    fn of(&mut self, scorer: &mut dyn Scorer) -> f64 {
+        let (doc, score) = (scorer.doc(), f64::from(scorer.score()));
         if self.functions.is_empty() {
             return score;
         }
         let values = self.functions.iter_mut().filter_map(|function| function.of(doc));
         self.combine.score(score, values)
     }
-
-    fn passes(&mut self) -> bool {
-        match self.min_score {
-            Some(least) => self.computed() >= least,
-            None => true,
-        }
-    }
-
-    /// Goes on to a document that scores enough, if this one doesn't. A search that has to stop finds no more: it will be
-    /// told.
-    fn settle(&mut self) -> DocId {
-        while self.inner.doc() != TERMINATED && !self.passes() {
-            if self.stops() {
-                self.inner = Box::new(EmptyScorer);
-                break;
-            }
-            self.inner.advance();
-        }
-        self.inner.doc()
-    }
-
-    fn stops(&mut self) -> bool {
-        self.pace.stops(1 + self.functions.len() as u32)
-    }
-
-    fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
-        if found == SeekDangerResult::Found && !self.passes() {
-            let bound = if self.stops() { TERMINATED } else { target + 1 };
-            return SeekDangerResult::SeekLowerBound(bound);
-        }
-        found
-    }
 }
 
-impl DocSet for FunctionScorer {
-    fn advance(&mut self) -> DocId {
-        self.inner.advance();
-        self.settle()
+impl Test for ComputedScore {
+    fn passes(&mut self, _: DocId, scorer: &mut dyn Scorer) -> bool {
+        self.min_score.is_none_or(|least| self.of(scorer) >= least)
     }
 
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.inner.doc() >= target {
-            return self.inner.doc();
-        }
-        self.inner.seek(target);
-        self.settle()
-    }
-
-    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        let found = self.inner.seek_danger(target);
-        self.verified(found, target)
-    }
-
-    fn doc(&self) -> DocId {
-        self.inner.doc()
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.inner.size_hint()
-    }
-
-    /// Where scores decide, they are dear.
-    fn cost(&self) -> u64 {
-        let factor = if self.min_score.is_some() { 8 } else { 1 };
-        self.inner.cost().saturating_mul(factor)
-    }
-}
-
-impl Scorer for FunctionScorer {
-    fn score(&mut self) -> Score {
+    fn score(&mut self, scorer: &mut dyn Scorer) -> Score {
         // Finite before it is weighed, as what the functions are inside of.
-        single(self.computed().min(f64::from(Score::MAX)) * f64::from(self.boost))
+        single(self.of(scorer).min(f64::from(Score::MAX)) * f64::from(self.boost))
+    }
+
+    fn steps(&self) -> u32 {
+        1 + self.functions.len() as u32
+    }
+
+    fn dearness(&self) -> u64 {
+        if self.min_score.is_some() { 8 } else { 1 }
     }
 }

@@ -7,13 +7,13 @@ use tantivy::query::Query;
 
 use super::Planner;
 use super::clause::Clause;
-use super::expansion::{Expansion, ExpansionQuery};
+use super::multi_term::{MultiTerm, MultiTermQuery};
 use super::text::Combine;
 use super::union::{Together, UnionQuery};
 use crate::analyze::{Phase, analyze};
-use crate::error::Reason;
-use crate::limits::{MAX_FUZZY_EDITS, MAX_FUZZY_WORDS};
-use crate::query::{Fuzziness, Operator};
+use crate::error::{Checker, Reason};
+use crate::limits::{MAX_FUZZY_EDITS, limit};
+use crate::request::{Fuzziness, Operator};
 use crate::schema::FieldKind;
 
 /// How far words may be from those of the text.
@@ -23,14 +23,9 @@ pub(super) struct Fuzzy {
 }
 
 impl Planner<'_> {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one clause, each checked on its own"
-    )]
     pub(super) fn match_fuzzy(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         combine: &Combine,
@@ -39,7 +34,7 @@ impl Planner<'_> {
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
         let minimum = self.match_minimum(at, combine);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let edits = self.fuzzy_edits(at, fuzzy.fuzziness);
         let (weight, minimum, field, (), ()) = (weighed?, minimum?, field?, fits?, edits?);
@@ -51,16 +46,8 @@ impl Planner<'_> {
                 .collect(),
             _ => vec![text.to_owned()],
         };
-        if words.len() > MAX_FUZZY_WORDS {
-            self.limit(
-                format!("{at}.text"),
-                "MAX_FUZZY_WORDS",
-                MAX_FUZZY_WORDS,
-                words.len(),
-                "shorten the text, or match it without fuzziness",
-            );
-            return None;
-        }
+        let advice = "shorten the text, or match it without fuzziness";
+        self.at_most(format!("{at}.text"), limit!(MAX_FUZZY_WORDS), words.len(), advice)?;
         let mut clauses: Vec<Box<dyn Query>> = words
             .into_iter()
             .map(|word| -> Box<dyn Query> {
@@ -69,9 +56,9 @@ impl Planner<'_> {
                     return self.word(single, &word);
                 }
                 let prefix = word.chars().take(fuzzy.prefix_length as usize).collect();
-                Box::new(ExpansionQuery {
+                Box::new(MultiTermQuery {
                     field: single,
-                    expansion: Expansion::Near { word, edits, prefix },
+                    multi_term: MultiTerm::Near { word, edits, prefix },
                     at: at.to_owned(),
                     run: Arc::clone(self.run),
                 })
@@ -106,8 +93,7 @@ impl Planner<'_> {
             Fuzziness::Edits(edits) if edits > MAX_FUZZY_EDITS => {
                 let message = format!("{edits} edits are more than {MAX_FUZZY_EDITS}");
                 let advice = "allow at most 2 edits, or search a TEXT sub-field with the fuzzy analyzer";
-                self.violate(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice);
-                None
+                self.refuse(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice)
             }
             Fuzziness::Edits(_) | Fuzziness::Auto => Some(()),
         }

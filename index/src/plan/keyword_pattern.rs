@@ -4,6 +4,7 @@
 //! the strings that match are looked up, or, where the strings are many, told by the ordinals that they have in the
 //! column. However many strings there are, it is the time that bounds a search, and not how they lie in segments.
 
+use crate::error::AllowanceExceeded;
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use tantivy::schema::Field;
 use tantivy::{SegmentReader, Term};
 
 use super::dictionary_walk::Matcher;
-use super::gathered::Gathered;
+use super::doc_set::DocSetBuilder;
 use super::keyword_range::ordinals_between;
 use super::selection::{Opened, Select, Selection, Values};
-use crate::allowance::{Allowance, AllowanceExceeded};
+use crate::allowance::Allowance;
 use crate::bits::Bits;
 use crate::columns::StringColumn;
 use crate::run::Run;
@@ -101,7 +102,6 @@ impl Finding {
 }
 
 impl Found {
-    /// Bytes that it takes.
     fn bytes(&self) -> usize {
         match self {
             Self::Few(values) => values
@@ -174,9 +174,9 @@ impl KeywordPattern {
         Ok(found.end()?)
     }
 
-    fn look_up(&self, values: &[Vec<u8>], reader: &SegmentReader) -> tantivy::Result<Gathered> {
+    fn look_up(&self, values: &[Vec<u8>], reader: &SegmentReader) -> tantivy::Result<DocSetBuilder> {
         let index = reader.inverted_index(self.field)?;
-        let mut gathered = Gathered::new(reader.max_doc(), self.run.allowance());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), self.run.allowance());
         for value in values {
             self.run.check_inside()?;
             let Ok(text) = std::str::from_utf8(value) else {

@@ -11,7 +11,7 @@ use tantivy::SegmentReader;
 use tantivy::columnar::BytesColumn;
 use tantivy::schema::Field;
 
-use super::gathered::Gathered;
+use super::doc_set::DocSetBuilder;
 use super::selection::{self, Opened, Select};
 use crate::run::Run;
 
@@ -23,35 +23,19 @@ const DOCS_PER_VALUE: u64 = 16_384;
 /// The documents of which a value lies between two bounds, of which one at least is there.
 #[derive(Debug)]
 pub(super) struct KeywordRange {
-    field: Field,
-    path: String,
-    lower: Bound<String>,
-    upper: Bound<String>,
-    run: Arc<Run>,
+    pub(super) field: Field,
+    pub(super) path: String,
+    pub(super) lower: Bound<String>,
+    pub(super) upper: Bound<String>,
+    pub(super) run: Arc<Run>,
 }
 
 impl KeywordRange {
-    pub(super) fn new(
-        field: Field,
-        path: &str,
-        lower: Bound<String>,
-        upper: Bound<String>,
-        run: &Arc<Run>,
-    ) -> Self {
-        Self {
-            field,
-            path: path.to_owned(),
-            lower,
-            upper,
-            run: Arc::clone(run),
-        }
-    }
-
-    fn look_up(&self, reader: &SegmentReader) -> tantivy::Result<Gathered> {
+    fn look_up(&self, reader: &SegmentReader) -> tantivy::Result<DocSetBuilder> {
         let index = reader.inverted_index(self.field)?;
         let (from, to) = walk_bounds(&self.lower, &self.upper);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
-        let mut gathered = Gathered::new(reader.max_doc(), self.run.allowance());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), self.run.allowance());
         while terms.advance() {
             self.run.check_inside()?;
             gathered.insert_term(&index, terms.value(), |_| true)?;

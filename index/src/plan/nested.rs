@@ -6,18 +6,17 @@ use tantivy::query::{EmptyQuery, Query as PhysicalQuery};
 
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
-use crate::error::{Error, Reason};
-use crate::inner_hits::InnerHits;
+use crate::error::{Checker, Error, Reason};
 use crate::join::JoinQuery;
-use crate::query::{Query, ScoreMode};
-use crate::schema::FieldKind;
+use crate::request::InnerHits;
+use crate::request::{Query, ScoreMode};
+use crate::schema::{FieldKind, owner};
 
 /// A `nested` query, as inner hits look at it.
 #[derive(Debug)]
 pub(crate) struct NestedClause {
     /// Where it stands in the request.
     pub(crate) at: String,
-    /// The path of the objects.
     pub(crate) path: String,
     /// Matches the objects.
     pub(crate) child: Arc<dyn PhysicalQuery>,
@@ -37,10 +36,10 @@ pub(super) struct Asked<'a> {
 }
 
 impl Planner<'_> {
-    pub(super) fn nested(&mut self, at: &str, scope: Option<&str>, asked: &Asked<'_>) -> Option<Clause> {
+    pub(super) fn nested(&mut self, at: &str, asked: &Asked<'_>) -> Option<Clause> {
         let Asked { path, score_mode, .. } = *asked;
         let weighed = self.weight(at, asked.weight);
-        self.nested_path(at, scope, path)?;
+        self.nested_path(at, path)?;
         let (nth, outer) = (self.nested.len(), self.inside);
         self.nested.push(NestedClause {
             at: at.to_owned(),
@@ -50,12 +49,13 @@ impl Planner<'_> {
             inner_hits: asked.inner_hits.cloned(),
         });
         self.inside = Some(nth);
+        let around = self.scope.replace(path.to_owned());
         let child = self.weighing(weighed, |inside| {
-            inside.clause(asked.query, Some(path), &format!("{at}.query"))
+            inside.clause(asked.query, &format!("{at}.query"))
         });
-        self.inside = outer;
+        (self.inside, self.scope) = (outer, around);
         let child = child?;
-        let (weight, parent_kind) = (weighed?, self.layout.kind_term(scope)?);
+        let (weight, parent_kind) = (weighed?, self.layout.kind_term(self.scope.as_deref())?);
         let constant = match (score_mode, child.score) {
             (ScoreMode::None, _) => Some(0.0),
             (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, ClauseScore::Constant(score)) => Some(score),
@@ -74,7 +74,7 @@ impl Planner<'_> {
             child,
             parent_kind,
             score_mode,
-            parents: Arc::clone(self.parents),
+            parents: Arc::clone(self.run.parents()),
         };
         Some(match constant {
             Some(score) => Clause::constant(Box::new(join), score * weight),
@@ -88,41 +88,30 @@ impl Planner<'_> {
         let paths: Vec<String> = asked.map(|clause| format!("{}.inner_hits", clause.at)).collect();
         for path in paths {
             let message = "the objects that a filter matches are not shown with hits";
-            self.violate(path, Reason::OutsideNestedPath, message, "leave it out here");
+            self.note(path, Reason::OutsideNestedPath, message, "leave it out here");
         }
         self.fine()
     }
 
     /// Checks that `path` is a NESTED field inside the scope, at any depth.
-    fn nested_path(&mut self, at: &str, scope: Option<&str>, path: &str) -> Option<()> {
+    fn nested_path(&mut self, at: &str, path: &str) -> Option<()> {
         let at = format!("{at}.path");
         let Some(field) = self.layout.schema.resolve(path) else {
             let message = format!("there is no field `{path}`");
-            self.violate(
-                at,
-                Reason::UnknownField,
-                message,
-                "use the full path of a NESTED field",
-            );
-            return None;
+            let advice = "use the full path of a NESTED field";
+            return self.refuse(at, Reason::UnknownField, message, advice);
         };
         if !matches!(field.kind, FieldKind::Nested(_)) {
             let message = format!("`{path}` is {}, not NESTED", field.kind.word());
-            self.violate(
-                at,
-                Reason::TypeMismatch,
-                message,
-                "query the field without a nested query",
-            );
-            return None;
+            let advice = "query the field without a nested query";
+            return self.refuse(at, Reason::TypeMismatch, message, advice);
         }
-        let inside =
-            scope.is_none_or(|scope| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.')));
-        if !inside {
-            let message = format!("`{path}` is not inside {}", super::owner(scope));
+        let scope = self.scope.as_deref();
+        let inside = |scope| path.strip_prefix(scope).is_some_and(|rest| rest.starts_with('.'));
+        if !scope.is_none_or(inside) {
+            let message = format!("`{path}` is not inside {}", owner(scope));
             let advice = "put this nested query beside the other, not into it";
-            self.violate(at, Reason::OutsideNestedPath, message, advice);
-            return None;
+            return self.refuse(at, Reason::OutsideNestedPath, message, advice);
         }
         Some(())
     }

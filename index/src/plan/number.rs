@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeInclusive};
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 
 /// A number of a query. Doubles are finite, and -0.0 is 0.0.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,9 +1,10 @@
 //! The search library's weights, in the memory of a search.
 
-use tantivy::query::{Explanation, Scorer, Weight};
+use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, Score, SeekDangerResult, SegmentReader};
 
 use crate::allowance::Grant;
+use crate::unexplained::unexplained;
 
 /// A weight whose scorers hold as much as a grant.
 pub(super) struct HeldWeight {
@@ -31,9 +32,7 @@ impl Weight for HeldWeight {
         self.inner.scorer_danger(reader, target, boost)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        self.inner.explain(reader, doc)
-    }
+    unexplained!();
 
     fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
         self.inner.count(reader)

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use tantivy::schema::Field;
 use tantivy::{Score, Term};
 
 use super::Planner;
@@ -11,53 +12,31 @@ use super::dictionary_walk::{Matcher, WalkQuery};
 use super::glob::{Form, Glob};
 use super::keyword_pattern::KeywordPattern;
 use super::keyword_range::KeywordRange;
-use super::selection::Select;
 use super::terms::having;
-use crate::error::Reason;
-use crate::limits::{MAX_AFFIX_BYTES, MAX_WILDCARD_CHARS};
+use crate::error::{Checker, Reason};
+use crate::limits::limit;
 use crate::schema::{FieldKind, ResolvedField};
 
 impl<'a> Planner<'a> {
-    pub(super) fn prefix(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        field: &str,
-        prefix: &str,
-        weight: Score,
-    ) -> Option<Clause> {
+    pub(super) fn prefix(&mut self, at: &str, field: &str, prefix: &str, weight: Score) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.pattern_field(at, scope, field);
+        let field = self.pattern_field(at, field);
         let affix = self.affix(&format!("{at}.value"), prefix);
         let (weight, field, ()) = (weighed?, field?, affix?);
         self.form(field, Form::Prefix(prefix.to_owned()), weight)
     }
 
-    pub(super) fn suffix(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        field: &str,
-        suffix: &str,
-        weight: Score,
-    ) -> Option<Clause> {
+    pub(super) fn suffix(&mut self, at: &str, field: &str, suffix: &str, weight: Score) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.pattern_field(at, scope, field);
+        let field = self.pattern_field(at, field);
         let affix = self.affix(&format!("{at}.value"), suffix);
         let (weight, field, ()) = (weighed?, field?, affix?);
         self.form(field, Form::Suffix(suffix.to_owned()), weight)
     }
 
-    pub(super) fn wildcard(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        field: &str,
-        pattern: &str,
-        weight: Score,
-    ) -> Option<Clause> {
+    pub(super) fn wildcard(&mut self, at: &str, field: &str, pattern: &str, weight: Score) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.pattern_field(at, scope, field);
+        let field = self.pattern_field(at, field);
         let glob = self.glob(&format!("{at}.pattern"), pattern);
         let (weight, field, glob) = (weighed?, field?, glob?);
         self.form(field, glob.form(), weight)
@@ -78,31 +57,51 @@ impl<'a> Planner<'a> {
             Form::Pattern(prefix, glob) => (beginning_with(&prefix), Matcher::Glob(glob)),
         };
         if field.kind != FieldKind::Keyword {
-            let walk = WalkQuery::new(single, bounds, matcher, self.run);
-            return Some(Clause::constant(Box::new(walk), weight));
+            return Some(self.walk(single, bounds, matcher, weight));
         }
-        let select: Arc<dyn Select> = if let Matcher::All = matcher {
-            Arc::new(KeywordRange::new(
-                single,
-                &field.path,
-                bounds.0,
-                bounds.1,
-                self.run,
-            ))
-        } else {
-            Arc::new(KeywordPattern::new(
-                single,
-                &field.path,
-                bounds,
-                matcher,
-                self.run,
-            ))
-        };
-        Some(Clause::selecting(select, weight))
+        if let Matcher::All = matcher {
+            return self.keyword_range(field, bounds, weight);
+        }
+        let select = KeywordPattern::new(single, &field.path, bounds, matcher, self.run);
+        Some(Clause::selecting(Arc::new(select), weight))
     }
 
-    fn pattern_field(&mut self, at: &str, scope: Option<&str>, field: &str) -> Option<&'a ResolvedField> {
-        let field = self.field(at, scope, field)?;
+    /// The documents with a KEYWORD, or a term of an attribute, between two bounds.
+    pub(super) fn keyword_range(
+        &self,
+        field: &ResolvedField,
+        (lower, upper): (Bound<String>, Bound<String>),
+        weight: Score,
+    ) -> Option<Clause> {
+        let select = KeywordRange {
+            field: self.single(field)?,
+            path: field.path.clone(),
+            lower,
+            upper,
+            run: Arc::clone(self.run),
+        };
+        Some(Clause::selecting(Arc::new(select), weight))
+    }
+
+    /// The documents with a token between two bounds that matches.
+    pub(super) fn walk(
+        &self,
+        field: Field,
+        bounds: (Bound<String>, Bound<String>),
+        matcher: Matcher,
+        weight: Score,
+    ) -> Clause {
+        let walk = WalkQuery {
+            field,
+            bounds,
+            matcher,
+            run: Arc::clone(self.run),
+        };
+        Clause::constant(Box::new(walk), weight)
+    }
+
+    fn pattern_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
+        let field = self.field(at, field)?;
         if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
             return Some(field);
         }
@@ -117,57 +116,24 @@ impl<'a> Planner<'a> {
 
     pub(super) fn affix(&mut self, at: &str, affix: &str) -> Option<()> {
         if affix.is_empty() {
-            self.violate(
-                at.to_owned(),
-                Reason::Missing,
-                "there are no characters",
-                "use exists to find any value",
-            );
-            return None;
+            let advice = "use exists to find any value";
+            return self.refuse(at, Reason::Missing, "there are no characters", advice);
         }
-        if affix.len() > MAX_AFFIX_BYTES {
-            self.limit(
-                at.to_owned(),
-                "MAX_AFFIX_BYTES",
-                MAX_AFFIX_BYTES,
-                affix.len(),
-                "shorten it",
-            );
-            return None;
-        }
+        self.at_most(at, limit!(MAX_AFFIX_BYTES), affix.len(), "shorten it")?;
         Some(())
     }
 
     pub(super) fn glob(&mut self, at: &str, pattern: &str) -> Option<Glob> {
         let chars = pattern.chars().count();
         if chars == 0 {
-            self.violate(
-                at.to_owned(),
-                Reason::Missing,
-                "the pattern is empty",
-                "use term to find empty strings",
-            );
-            return None;
+            let advice = "use term to find empty strings";
+            return self.refuse(at, Reason::Missing, "the pattern is empty", advice);
         }
-        if chars > MAX_WILDCARD_CHARS {
-            self.limit(
-                at.to_owned(),
-                "MAX_WILDCARD_CHARS",
-                MAX_WILDCARD_CHARS,
-                chars,
-                "shorten the pattern",
-            );
-            return None;
-        }
+        self.at_most(at, limit!(MAX_WILDCARD_CHARS), chars, "shorten the pattern")?;
         let glob = Glob::new(pattern);
         if glob.is_none() {
             let advice = r"write `\\` for a backslash";
-            self.violate(
-                at.to_owned(),
-                Reason::OutOfRange,
-                "the pattern ends in an escape",
-                advice,
-            );
+            self.note(at, Reason::OutOfRange, "the pattern ends in an escape", advice);
         }
         glob
     }

@@ -7,24 +7,26 @@
 //!
 //! [`MAX_EXPANSIONS`]: crate::limits::MAX_EXPANSIONS
 
+use crate::error::AllowanceExceeded;
 use std::sync::Arc;
 
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
 
+use super::Planner;
 use super::clause::Clause;
-use super::expansion::{Expansion, ExpansionQuery, expand};
 use super::glob::Form;
+use super::multi_term::{MultiTerm, MultiTermQuery, expand};
 use super::phrase_score::{FieldStatistics, SCALE};
 use super::scored_list::ScoreSums;
-use super::{Planner, no_match};
-use crate::allowance::{AllowanceExceeded, Grant};
+use crate::allowance::Grant;
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
 use crate::schema::FieldKind;
+use crate::unexplained::unexplained;
 
 /// Places that are gathered before the terms are looked up at them; one document may have more.
 const PLACES_TOGETHER: usize = 1 << 20;
@@ -37,13 +39,12 @@ impl Planner<'_> {
     pub(super) fn match_phrase_prefix(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
@@ -56,11 +57,11 @@ impl Planner<'_> {
             return Some(Clause::nothing());
         };
         let run = Arc::clone(self.run);
-        let expansion = Expansion::Prefix(prefix);
+        let multi_term = MultiTerm::Prefix(prefix);
         let query: Box<dyn Query> = if placed.is_empty() {
-            Box::new(ExpansionQuery {
+            Box::new(MultiTermQuery {
                 field: single,
-                expansion,
+                multi_term,
                 at: at.to_owned(),
                 run,
             })
@@ -72,7 +73,7 @@ impl Planner<'_> {
                 field: single,
                 whole: whole.collect(),
                 last_place: last_place as u32,
-                expansion,
+                multi_term,
                 at: at.to_owned(),
                 run,
             })
@@ -89,7 +90,7 @@ struct PhrasePrefixQuery {
     whole: Vec<(u32, Term)>,
     /// Not before the last of `whole`.
     last_place: u32,
-    expansion: Expansion,
+    multi_term: MultiTerm,
     at: String,
     run: Arc<Run>,
 }
@@ -100,7 +101,7 @@ impl Query for PhrasePrefixQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let mut held = self.run.allowance().grant();
         let last = expand(
-            &self.expansion,
+            &self.multi_term,
             self.field,
             &scoring,
             &self.at,
@@ -136,7 +137,7 @@ impl Weight for PhrasePrefixWeight {
             field,
             whole,
             last_place,
-            expansion,
+            multi_term,
             run,
             ..
         } = &self.query;
@@ -168,7 +169,7 @@ impl Weight for PhrasePrefixWeight {
             if open.docs.is_empty() {
                 break;
             }
-            expansion.each(*field, &index, run, |_, info| {
+            multi_term.each(*field, &index, run, |_, info| {
                 let mut postings =
                     index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqsAndPositions)?;
                 open.fill(&mut postings, &mut positions)
@@ -180,18 +181,11 @@ impl Weight for PhrasePrefixWeight {
         Ok(sums.into_scorer()?)
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("phrase with a prefix", scorer.score()))
-    }
+    unexplained!();
 }
 
 /// Where phrases of whole words stand.
 struct Beginnings {
-    /// The rarest first.
     words: Vec<Whole>,
     started: bool,
     pace: Pace<Arc<Run>>,

@@ -9,12 +9,11 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::Planner;
 use super::clause::Clause;
-use super::dictionary_walk::{Matcher, WalkQuery};
-use super::keyword_range::KeywordRange;
+use super::dictionary_walk::Matcher;
 use super::number::{self, Number};
 use super::selection::{self, Opened, Select};
-use crate::error::Reason;
-use crate::query::QueryValue;
+use crate::error::{Checker, Reason};
+use crate::request::QueryValue;
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField};
 
@@ -22,16 +21,14 @@ impl Planner<'_> {
     pub(super) fn range(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         lower: &Bound<QueryValue>,
         upper: &Bound<QueryValue>,
     ) -> Option<Clause> {
-        let field = self.field(at, scope, field)?;
+        let field = self.field(at, field)?;
         if (lower, upper) == (&Bound::Unbounded, &Bound::Unbounded) {
             let advice = "give a lower or an upper bound, or use exists";
-            self.violate(at.to_owned(), Reason::Missing, "the range has no bound", advice);
-            return None;
+            return self.refuse(at, Reason::Missing, "the range has no bound", advice);
         }
         let lower_at = format!(
             "{at}.{}",
@@ -126,8 +123,7 @@ impl Planner<'_> {
         };
         if compare(from, to) == Ordering::Greater {
             let message = "the lower bound is above the upper bound";
-            self.violate(at.to_owned(), Reason::OutOfRange, message, "exchange the bounds");
-            return None;
+            return self.refuse(at, Reason::OutOfRange, message, "exchange the bounds");
         }
         Some(())
     }
@@ -157,11 +153,9 @@ impl Planner<'_> {
     ) -> Option<Clause> {
         let single = self.single(field)?;
         if field.kind == FieldKind::Keyword {
-            let select = KeywordRange::new(single, &field.path, lower, upper, self.run);
-            return Some(Clause::selecting(Arc::new(select), 1.0));
+            return self.keyword_range(field, (lower, upper), 1.0);
         }
-        let walk = WalkQuery::new(single, (lower, upper), Matcher::All, self.run);
-        Some(Clause::constant(Box::new(walk), 1.0))
+        Some(self.walk(single, (lower, upper), Matcher::All, 1.0))
     }
 }
 

@@ -3,10 +3,12 @@
 //! A list while they are few, then a number for each document of the segment: either way the memory is in proportion to
 //! documents, however many lists they come from.
 
+use crate::error::AllowanceExceeded;
 use tantivy::query::{EmptyScorer, Scorer};
-use tantivy::{DocId, DocSet, Score, TERMINATED};
+use tantivy::{DocId, DocSet, Score};
 
-use crate::allowance::{Allowance, AllowanceExceeded, Grant};
+use super::doc_set::ListDocSet;
+use crate::allowance::{Allowance, Grant};
 use crate::bits::{Bits, BitsDocSet};
 
 /// The part of a segment's documents up to which a list takes no more memory than a number for each of them, with what
@@ -49,9 +51,6 @@ impl ScoreSums {
     }
 
     /// Adds to the score of a document.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(super) fn add(&mut self, doc: DocId, score: Score) -> Result<(), AllowanceExceeded> {
         if let Some(each) = &mut self.each {
             each.add(doc, score);
@@ -76,9 +75,6 @@ impl ScoreSums {
     }
 
     /// The documents in order, each once, with what it scores.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`].
     pub(super) fn into_scorer(mut self) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
         if let Some(EachScore { docs, scores }) = self.each {
             return Ok(Box::new(EachScoreScorer {
@@ -102,7 +98,7 @@ impl ScoreSums {
         if self.list.is_empty() {
             return Ok(Box::new(EmptyScorer));
         }
-        Ok(Box::new(ScoredList {
+        Ok(Box::new(ListDocSet {
             list: self.list,
             at: 0,
             _held: self.held,
@@ -110,35 +106,7 @@ impl ScoreSums {
     }
 }
 
-/// Documents in order, each once, with what it scores.
-struct ScoredList {
-    list: Vec<(DocId, Score)>,
-    at: usize,
-    _held: Grant,
-}
-
-impl DocSet for ScoredList {
-    fn advance(&mut self) -> DocId {
-        self.at = (self.at + 1).min(self.list.len());
-        self.doc()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        let rest = self.list.get(self.at..).unwrap_or_default();
-        self.at += rest.partition_point(|(doc, _)| *doc < target);
-        self.doc()
-    }
-
-    fn doc(&self) -> DocId {
-        self.list.get(self.at).map_or(TERMINATED, |(doc, _)| *doc)
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.list.len() as u32
-    }
-}
-
-impl Scorer for ScoredList {
+impl Scorer for ListDocSet<Score> {
     fn score(&mut self) -> Score {
         self.list.get(self.at).map_or(0.0, |(_, score)| *score)
     }
@@ -178,6 +146,8 @@ impl Scorer for EachScoreScorer {
 
 #[cfg(test)]
 mod tests {
+    use tantivy::TERMINATED;
+
     use super::*;
 
     fn scorer(max_doc: DocId, scores: &[(DocId, Score)]) -> Box<dyn Scorer> {

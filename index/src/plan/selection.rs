@@ -8,16 +8,15 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tantivy::columnar::Cardinality;
-use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
-use super::gathered::Gathered;
-use super::no_match;
+use super::doc_set::DocSetBuilder;
 use crate::bits::Bits;
-use crate::columns::{CodeRange, Codes, Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
+use crate::columns::{CodeRange, Cover, DOCS_PER_BLOCK, NumberColumn, VaFile, Within, behind_block};
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
-/// Blocks that are passed over between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
 
 /// What documents of one segment are selected.
@@ -29,7 +28,7 @@ pub(super) enum Opened {
     /// Those with a value.
     Values(Selection),
     /// These.
-    Documents(Gathered),
+    Documents(DocSetBuilder),
 }
 
 /// Finds out what is selected of a segment.
@@ -96,12 +95,10 @@ impl Selection {
         }
     }
 
-    /// Fails when the search has to stop.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         self.run.check_inside()
     }
 
-    /// Leaves an error where none can be returned.
     pub(super) fn leave(&self, error: TantivyError) {
         self.run.leave("reading a column", error);
     }
@@ -168,7 +165,7 @@ impl Selection {
         &self,
         docs: usize,
         range: &RangeInclusive<u64>,
-    ) -> tantivy::Result<Option<(&Codes, CodeRange)>> {
+    ) -> tantivy::Result<Option<(&VaFile, CodeRange)>> {
         let codes = self.column.codes(docs, &self.run)?;
         Ok(codes.map(|codes| (codes, codes.range(range))))
     }
@@ -219,7 +216,6 @@ impl Selection {
     }
 }
 
-/// Walks a [`Selection`].
 pub(super) struct SelectionScorer {
     selection: Selection,
     doc: DocId,
@@ -337,37 +333,34 @@ impl Scorer for SelectionScorer {
 }
 
 /// The documents that something selects.
-#[derive(Clone)]
-pub(super) struct SelectionQuery(Arc<dyn Select>);
+#[derive(Clone, Debug)]
+pub(super) struct SelectionQuery(pub(super) Arc<dyn Select>);
 
 impl SelectionQuery {
-    pub(super) fn new(select: Arc<dyn Select>) -> Self {
-        Self(select)
-    }
-}
-
-impl fmt::Debug for SelectionQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Selection({:?})", self.0)
+    fn open(
+        &self,
+        reader: &SegmentReader,
+        target: Option<DocId>,
+        boost: Score,
+    ) -> tantivy::Result<Box<dyn Scorer>> {
+        Ok(match self.0.open(reader)? {
+            Opened::Nothing => Box::new(EmptyScorer),
+            Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
+            Opened::Documents(documents) => documents.into_scorer(boost)?,
+            Opened::Values(selection) => Box::new(selection.scorer(target, boost)?),
+        })
     }
 }
 
 impl Query for SelectionQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(SelectionWeight(Arc::clone(&self.0))))
+        Ok(Box::new(self.clone()))
     }
 }
 
-struct SelectionWeight(Arc<dyn Select>);
-
-impl Weight for SelectionWeight {
+impl Weight for SelectionQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        Ok(match self.0.open(reader)? {
-            Opened::Nothing => Box::new(EmptyScorer),
-            Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
-            Opened::Documents(documents) => documents.into_scorer(boost)?,
-            Opened::Values(selection) => Box::new(selection.scorer(None, boost)?),
-        })
+        self.open(reader, None, boost)
     }
 
     /// Doesn't look for a first match: the other clauses of an intersection may be far ahead.
@@ -377,21 +370,10 @@ impl Weight for SelectionWeight {
         target: DocId,
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
-        let mut scorer: Box<dyn Scorer> = match self.0.open(reader)? {
-            Opened::Values(selection) => Box::new(selection.scorer(Some(target), boost)?),
-            Opened::Nothing => Box::new(EmptyScorer),
-            Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
-            Opened::Documents(documents) => documents.into_scorer(boost)?,
-        };
+        let mut scorer = self.open(reader, Some(target), boost)?;
         let found = scorer.seek_danger(target);
         Ok((found, scorer))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("selection", scorer.score()))
-    }
+    unexplained!();
 }

@@ -2,10 +2,9 @@
 
 use std::ops::Bound;
 
-use crate::query::{Query, QueryValue};
+use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, Schema};
 
-/// The size of a query tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Queries, the outermost included.

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
-use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, Searcher, SeekDangerResult, SegmentReader, TERMINATED, Term};
 
-use super::no_match;
 use crate::allowance::Grant;
 use crate::bm25::{Bm25, Norms, average, idf};
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
 /// Lists that are moved on, and places that are looked at, between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 2_048;
@@ -68,10 +68,6 @@ impl Query for SloppyPhraseQuery {
             query: self.clone(),
             similarity,
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.terms.iter().for_each(|(_, term)| visitor(term, true));
     }
 }
 
@@ -156,13 +152,7 @@ impl Weight for SloppyPhraseWeight {
         Ok((found, Box::new(scorer)))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("sloppy phrase", scorer.score()))
-    }
+    unexplained!();
 }
 
 /// A term, its places in the phrase in order, and its positions in the document in order.

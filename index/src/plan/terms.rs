@@ -12,10 +12,10 @@ use super::Planner;
 use super::any_term::AnyTermQuery;
 use super::clause::Clause;
 use super::number::Number;
-use super::verify::{Check, Verify, VerifyQuery};
-use crate::error::Reason;
-use crate::limits::{MAX_KEYWORD_BYTES, MAX_TERMS};
-use crate::query::QueryValue;
+use super::two_phase::{Check, SecondPhase, TwoPhaseQuery};
+use crate::error::{Checker, Reason};
+use crate::limits::limit;
+use crate::request::QueryValue;
 use crate::schema::{FieldKind, ResolvedField};
 
 /// Terms up to which a union of their documents, which can skip, beats gathering all of them.
@@ -41,13 +41,12 @@ impl Planner<'_> {
     pub(super) fn term(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         value: &QueryValue,
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.field(at, scope, field)?;
+        let field = self.field(at, field)?;
         let lookup = self.lookup(at, &format!("{at}.value"), field, value)?;
         let weight = weighed?;
         Some(match lookup {
@@ -62,33 +61,19 @@ impl Planner<'_> {
     pub(super) fn terms(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         values: &[QueryValue],
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.field(at, scope, field)?;
+        let field = self.field(at, field)?;
         let values_at = format!("{at}.values");
         if values.is_empty() {
-            self.violate(
-                values_at,
-                Reason::Missing,
-                "there are no values",
-                "give at least one value",
-            );
-            return None;
+            let advice = "give at least one value";
+            return self.refuse(values_at, Reason::Missing, "there are no values", advice);
         }
-        if values.len() > MAX_TERMS {
-            self.limit(
-                values_at,
-                "MAX_TERMS",
-                MAX_TERMS,
-                values.len(),
-                "split the values over several clauses",
-            );
-            return None;
-        }
+        let advice = "split the values over several clauses";
+        self.at_most(&values_at, limit!(MAX_TERMS), values.len(), advice)?;
         let (mut terms, mut integers, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
         let mut fine = true;
         for (nth, value) in values.iter().enumerate() {
@@ -191,12 +176,8 @@ impl Planner<'_> {
         }
         let number = Number::of(value);
         if number.is_none() {
-            self.violate(
-                at.to_owned(),
-                Reason::OutOfRange,
-                "the double is not finite",
-                "use a finite number",
-            );
+            let advice = "use a finite number";
+            self.note(at, Reason::OutOfRange, "the double is not finite", advice);
         }
         number
     }
@@ -208,27 +189,13 @@ impl Planner<'_> {
             field.kind.word(),
             value.type_word()
         );
-        self.violate(
-            at.to_owned(),
-            Reason::TypeMismatch,
-            message,
-            format!("give {wanted}"),
-        );
+        self.note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
     }
 
     /// Checks that a string could be a value.
     pub(super) fn fits(&mut self, at: &str, text: &str) -> Option<()> {
-        if text.len() > MAX_KEYWORD_BYTES {
-            let advice = "shorten the value: longer ones are not indexed";
-            self.limit(
-                at.to_owned(),
-                "MAX_KEYWORD_BYTES",
-                MAX_KEYWORD_BYTES,
-                text.len(),
-                advice,
-            );
-            return None;
-        }
+        let advice = "shorten the value: longer ones are not indexed";
+        self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
         Some(())
     }
 
@@ -282,7 +249,7 @@ impl Planner<'_> {
             )),
             (Some(first), Some(last)) => {
                 let approximation = Arc::from(between(first, last));
-                Box::new(VerifyQuery::new(
+                Box::new(TwoPhaseQuery::new(
                     approximation,
                     Arc::new(values(sorted)),
                     self.run,
@@ -305,7 +272,7 @@ enum Values {
     Doubles(String, Vec<f64>),
 }
 
-impl Verify for Values {
+impl SecondPhase for Values {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Check> {
         Ok(match self {
             Self::Integers(path, sorted) => {

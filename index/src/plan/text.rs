@@ -17,9 +17,9 @@ use super::terms::having;
 use super::union::{Together, UnionQuery};
 use super::words::WordsQuery;
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
-use crate::error::Reason;
-use crate::limits::{MAX_MATCH_TEXT_BYTES, MAX_MATCH_TOKENS, MAX_SLOP};
-use crate::query::Operator;
+use crate::error::{Checker, Reason};
+use crate::limits::limit;
+use crate::request::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
 
 /// How many of a text's tokens have to match.
@@ -32,7 +32,6 @@ impl<'a> Planner<'a> {
     pub(super) fn match_text(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         combine: Combine,
@@ -40,7 +39,7 @@ impl<'a> Planner<'a> {
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
         let minimum = self.match_minimum(at, &combine);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
         let single = self.single(field)?;
@@ -71,26 +70,16 @@ impl<'a> Planner<'a> {
     pub(super) fn match_phrase(
         &mut self,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         text: &str,
         slop: u32,
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let field = self.text_field(at, scope, field);
+        let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
-        if slop > MAX_SLOP {
-            let advice = "use match with the operator AND to find tokens anywhere";
-            self.limit(
-                format!("{at}.slop"),
-                "MAX_SLOP",
-                MAX_SLOP as usize,
-                slop as usize,
-                advice,
-            );
-            return None;
-        }
+        let advice = "use match with the operator AND to find tokens anywhere";
+        self.at_most(format!("{at}.slop"), limit!(MAX_SLOP), slop as usize, advice)?;
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
@@ -177,13 +166,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(super) fn text_field(
-        &mut self,
-        at: &str,
-        scope: Option<&str>,
-        field: &str,
-    ) -> Option<&'a ResolvedField> {
-        let field = self.field(at, scope, field)?;
+    pub(super) fn text_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
+        let field = self.field(at, field)?;
         if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
             return Some(field);
         }
@@ -194,39 +178,16 @@ impl<'a> Planner<'a> {
     pub(super) fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
         let at = format!("{at}.text");
         if text.is_empty() {
-            self.violate(
-                at,
-                Reason::Missing,
-                "the text is empty",
-                "give a text, or use exists",
-            );
-            return None;
+            let advice = "give a text, or use exists";
+            return self.refuse(at, Reason::Missing, "the text is empty", advice);
         }
-        if text.len() > MAX_MATCH_TEXT_BYTES {
-            self.limit(
-                at,
-                "MAX_MATCH_TEXT_BYTES",
-                MAX_MATCH_TEXT_BYTES,
-                text.len(),
-                "shorten the text",
-            );
-            return None;
-        }
+        self.at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")?;
         Some(())
     }
 
     pub(super) fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
-        if tokens > MAX_MATCH_TOKENS {
-            let advice = "shorten the text";
-            self.limit(
-                format!("{at}.text"),
-                "MAX_MATCH_TOKENS",
-                MAX_MATCH_TOKENS,
-                tokens,
-                advice,
-            );
-            return None;
-        }
+        let advice = "shorten the text";
+        self.at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)?;
         Some(())
     }
 
@@ -237,23 +198,13 @@ impl<'a> Planner<'a> {
             (Operator::Or, Some(1..)) => combine.minimum.map(|minimum| minimum as usize),
             (Operator::Or, Some(0)) => {
                 let message = "a match without a matching token is none";
-                self.violate(
-                    at,
-                    Reason::OutOfRange,
-                    message,
-                    "give at least 1, or leave it out",
-                );
-                None
+                let advice = "give at least 1, or leave it out";
+                self.refuse(at, Reason::OutOfRange, message, advice)
             }
             (Operator::And, Some(_)) => {
                 let message = "with the operator AND every token has to match";
-                self.violate(
-                    at,
-                    Reason::TypeMismatch,
-                    message,
-                    "leave it out, or use the operator OR",
-                );
-                None
+                let advice = "leave it out, or use the operator OR";
+                self.refuse(at, Reason::TypeMismatch, message, advice)
             }
         }
     }

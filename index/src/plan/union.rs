@@ -1,26 +1,25 @@
 //! Clauses of which some have to match, whose scores make one.
 //!
 //! Like [`super::conjunction`], for documents that don't match all clauses. Where clauses match many documents, they are
-//! walked one after the other through a window of documents (`tally`, as Lucene's `BooleanScorer` does); else the clause
+//! walked one after the other through a window of documents (`window`, as Lucene's `BooleanScorer` does); else the clause
 //! that stands on the first document goes on.
 
 mod shared;
-mod tally;
+mod window;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
+use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::clause::{Clause, ClauseScore};
-use super::no_match;
 use super::selection::{Opened, Select};
 use crate::run::Run;
 use crate::score::single;
-use tally::{Part, Scoring, Tally};
+use crate::unexplained::unexplained;
+use window::{Part, Scoring, WindowScorer};
 
 /// What the scores of the matching clauses make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +40,7 @@ impl Together {
 }
 
 /// The documents that `needed` of the clauses match.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct UnionQuery {
     clauses: Vec<UnionClause>,
     needed: usize,
@@ -50,7 +49,7 @@ pub(super) struct UnionQuery {
 }
 
 /// One of the clauses.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct UnionClause {
     query: Arc<dyn Query>,
     /// The score of each document, if all have the same.
@@ -78,13 +77,6 @@ impl UnionQuery {
     }
 }
 
-impl fmt::Debug for UnionQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clauses: Vec<_> = self.clauses.iter().map(|clause| &clause.query).collect();
-        write!(out, "Union({} of {clauses:?}, {:?})", self.needed, self.together)
-    }
-}
-
 impl Query for UnionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         if self.needed == 1 && !scoring.is_scoring_enabled() {
@@ -106,12 +98,6 @@ impl Query for UnionQuery {
             together: scoring.is_scoring_enabled().then_some(self.together),
             run: Arc::clone(&self.run),
         }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.clauses
-            .iter()
-            .for_each(|clause| clause.query.query_terms(visitor));
     }
 }
 
@@ -168,7 +154,7 @@ struct UnionWeight {
     run: Arc<Run>,
 }
 
-/// A segment's documents are tallied when clauses match one of so many on average.
+/// A segment's documents are entries when clauses match one of so many on average.
 const DENSE_SHARE: u64 = 16;
 
 impl Weight for UnionWeight {
@@ -189,8 +175,8 @@ impl Weight for UnionWeight {
         if matches.saturating_mul(DENSE_SHARE) >= u64::from(max_doc) {
             let scoring = Scoring::of(&parts, self.together);
             let needed = u32::try_from(self.needed).unwrap_or(u32::MAX);
-            let tally = Tally::new(parts, matches, needed, scoring, &self.run, max_doc);
-            return Ok(Box::new(tally));
+            let scorer = WindowScorer::new(parts, matches, needed, scoring, &self.run, max_doc);
+            return Ok(Box::new(scorer));
         }
         let clauses = parts.into_iter().map(|part| part.into_scorer(max_doc));
         let clauses: Vec<_> = clauses.collect::<tantivy::Result<_>>()?;
@@ -212,16 +198,9 @@ impl Weight for UnionWeight {
         Ok(Box::new(scorer))
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("some clauses", scorer.score()))
-    }
+    unexplained!();
 }
 
-/// Documents between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 1_024;
 
 struct UnionScorer {

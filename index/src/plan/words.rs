@@ -3,54 +3,45 @@
 //! A word that the text repeats counts as often, in scores and towards the number that is asked for, as the clauses of
 //! Lucene's do. Scores of words add up in double precision in the order of the text, and are rounded once: they don't
 //! depend on which word was looked at first. Where only the best documents are wanted, the scorers pass over those that
-//! can't be among them (see [`raise_floor`]).
-//!
-//! | module | what it does |
-//! |---|---|
-//! | `cursor` | walks the documents of one word |
-//! | `all` | documents that have every word |
-//! | `any` | documents that have some of the words |
+//! can't be among them (see [`raise_min_score`]).
 
 mod all;
 mod any;
 mod cursor;
 
-use std::fmt;
+use crate::error::AllowanceExceeded;
 use std::sync::Arc;
 
-use tantivy::query::{
-    BooleanQuery, EmptyScorer, EnableScoring, Explanation, Occur, Query, Scorer, TermQuery, Weight,
-};
+use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Occur, Query, Scorer, TermQuery, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, Score, Searcher, SegmentReader, Term};
+use tantivy::{Score, Searcher, SegmentReader, Term};
 
 use self::all::AllWords;
 use self::any::AnyWords;
 use self::cursor::Cursor;
-use super::floor::Floor;
-use super::no_match;
+use super::min_score::MinScore;
 use super::paced::HeldWeight;
-use crate::allowance::{AllowanceExceeded, Grant};
+use crate::allowance::Grant;
 use crate::bm25::{Norms, average, idf};
 use crate::pace::Pace;
 use crate::run::Run;
+use crate::unexplained::unexplained;
 
-/// Documents that are passed over between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 1_024;
 
 /// Tells a scorer which scores are wanted from now on. It may then pass over documents with others; it doesn't have to.
-pub(super) fn raise_floor(scorer: &mut dyn Scorer, floor: Floor) -> tantivy::Result<()> {
+pub(super) fn raise_min_score(scorer: &mut dyn Scorer, min_score: MinScore) -> tantivy::Result<()> {
     if let Some(all) = scorer.downcast_mut::<AllWords>() {
-        return all.raise_floor(floor);
+        return all.raise_min_score(min_score);
     }
     if let Some(any) = scorer.downcast_mut::<AnyWords>() {
-        return any.raise_floor(floor);
+        return any.raise_min_score(min_score);
     }
     Ok(())
 }
 
 /// The documents with `needed` of some words of one field.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct WordsQuery {
     field: Field,
     /// Different words, and how often each counts.
@@ -79,7 +70,6 @@ impl WordsQuery {
         }
     }
 
-    /// The memory of the cursors on a segment.
     fn held(&self) -> Result<Grant, AllowanceExceeded> {
         let cursors: u32 = self.words.iter().map(|(_, count)| *count).sum();
         self.run.allowance().take(cursors as usize * size_of::<Cursor>())
@@ -126,12 +116,6 @@ impl WordsQuery {
     }
 }
 
-impl fmt::Debug for WordsQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Words({} of {:?})", self.needed, self.words)
-    }
-}
-
 impl Query for WordsQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         match scoring {
@@ -142,10 +126,6 @@ impl Query for WordsQuery {
                 Ok(Box::new(HeldWeight::new(weight, held)))
             }
         }
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.words.iter().for_each(|(word, _)| visitor(word, false));
     }
 }
 
@@ -206,13 +186,7 @@ impl Weight for WordsWeight {
         })
     }
 
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        let mut scorer = self.scorer(reader, 1.0)?;
-        if scorer.doc() > doc || scorer.seek(doc) != doc {
-            return Err(no_match(doc));
-        }
-        Ok(Explanation::new("BM25 of words", scorer.score()))
-    }
+    unexplained!();
 
     fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
         if let ([word], None) = (self.words.as_slice(), reader.alive_bitset()) {

@@ -3,8 +3,9 @@
 use std::ops::Bound;
 
 use crate::analyze::{Phase, analyze};
+use crate::geo::GeoPoint;
 use crate::layout::Layout;
-use crate::query::{Operator, Query, QueryValue};
+use crate::request::{Operator, Query, QueryValue};
 use crate::schema::FieldKind;
 
 /// Characters of a description; longer ones are cut.
@@ -12,52 +13,47 @@ const MAX_CHARS: usize = 200;
 /// Values and tokens that are listed; further ones are counted.
 const MAX_LISTED: usize = 8;
 
-/// The kind of a clause, and what it looks for.
-pub(super) fn describe(query: &Query, layout: &Layout) -> (&'static str, String) {
-    let (kind, text) = words(query, layout);
-    (kind, cut(text))
+pub(super) fn describe(query: &Query, layout: &Layout) -> String {
+    let mut text = words(query, layout);
+    if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
-fn words(query: &Query, layout: &Layout) -> (&'static str, String) {
+fn words(query: &Query, layout: &Layout) -> String {
+    let tokens = |field: &str, text: &str| listed(tokens(layout, field, text));
+    let point = |point: &GeoPoint| format!("{}, {}", point.latitude(), point.longitude());
+    let some = |operator: &Operator| match operator {
+        Operator::And => "all",
+        Operator::Or => "some",
+    };
     match query {
-        Query::MatchAll => ("match_all", "every document".to_owned()),
-        Query::Term { field, value, .. } => ("term", format!("{field} is {}", word(value))),
+        Query::MatchAll => "every document".to_owned(),
+        Query::Term { field, value, .. } => format!("{field} is {}", word(value)),
         Query::Terms { field, values, .. } => {
-            let values = listed(values.iter().map(word));
-            ("terms", format!("{field} is one of {values}"))
+            format!("{field} is one of {}", listed(values.iter().map(word)))
         }
         Query::Range { field, lower, upper } => {
-            let lower = match lower {
-                Bound::Included(value) => format!("from {}", word(value)),
-                Bound::Excluded(value) => format!("above {}", word(value)),
+            let bound = |bound: &Bound<QueryValue>, [included, excluded]: [&str; 2]| match bound {
+                Bound::Included(value) => format!(" {included} {}", word(value)),
+                Bound::Excluded(value) => format!(" {excluded} {}", word(value)),
                 Bound::Unbounded => String::new(),
             };
-            let upper = match upper {
-                Bound::Included(value) => format!("to {}", word(value)),
-                Bound::Excluded(value) => format!("below {}", word(value)),
-                Bound::Unbounded => String::new(),
-            };
-            let bounds = [field.clone(), lower, upper];
-            let bounds: Vec<String> = bounds.into_iter().filter(|bound| !bound.is_empty()).collect();
-            ("range", bounds.join(" "))
+            let (lower, upper) = (bound(lower, ["from", "above"]), bound(upper, ["to", "below"]));
+            format!("{field}{lower}{upper}")
         }
-        Query::Prefix { field, value, .. } => ("prefix", format!("{field} begins with {value:?}")),
-        Query::Suffix { field, value, .. } => ("suffix", format!("{field} ends with {value:?}")),
-        Query::Wildcard { field, pattern, .. } => ("wildcard", format!("{field} is like {pattern:?}")),
-        Query::Exists { field } => ("exists", format!("{field} has a value")),
+        Query::Prefix { field, value, .. } => format!("{field} begins with {value:?}"),
+        Query::Suffix { field, value, .. } => format!("{field} ends with {value:?}"),
+        Query::Wildcard { field, pattern, .. } => format!("{field} is like {pattern:?}"),
+        Query::Exists { field } => format!("{field} has a value"),
         Query::Match {
             field,
             text,
             operator,
             ..
-        } => {
-            let of = match operator {
-                Operator::And => "all",
-                Operator::Or => "some",
-            };
-            let tokens = listed(tokens(layout, field, text));
-            ("match", format!("{field} has {of} of {tokens}"))
-        }
+        } => format!("{field} has {} of {}", some(operator), tokens(field, text)),
         Query::MatchFuzzy {
             field,
             text,
@@ -65,31 +61,15 @@ fn words(query: &Query, layout: &Layout) -> (&'static str, String) {
             fuzziness,
             ..
         } => {
-            let of = match operator {
-                Operator::And => "all",
-                Operator::Or => "some",
-            };
-            let tokens = listed(tokens(layout, field, text));
-            (
-                "match",
-                format!("{field} has words like {of} of {tokens}, fuzziness {fuzziness:?}"),
-            )
+            let (of, tokens) = (some(operator), tokens(field, text));
+            format!("{field} has words like {of} of {tokens}, fuzziness {fuzziness:?}")
         }
         Query::MatchPhrase {
             field, text, slop, ..
-        } => {
-            let tokens = listed(tokens(layout, field, text));
-            (
-                "match_phrase",
-                format!("{field} has in this order {tokens}, slop {slop}"),
-            )
-        }
+        } => format!("{field} has in this order {}, slop {slop}", tokens(field, text)),
         Query::MatchPhrasePrefix { field, text, .. } => {
-            let tokens = listed(tokens(layout, field, text));
-            (
-                "match_phrase_prefix",
-                format!("{field} has in this order {tokens}, the last as a prefix"),
-            )
+            let tokens = tokens(field, text);
+            format!("{field} has in this order {tokens}, the last as a prefix")
         }
         Query::Bool {
             must,
@@ -106,49 +86,28 @@ fn words(query: &Query, layout: &Layout) -> (&'static str, String) {
             ];
             let parts = parts.into_iter().filter(|(count, _)| *count > 0);
             let parts: Vec<String> = parts.map(|(count, name)| format!("{count} {name}")).collect();
-            ("bool", parts.join(", "))
+            parts.join(", ")
         }
-        Query::Nested { path, score_mode, .. } => (
-            "nested",
-            format!("an object of {path} matches, scores {score_mode:?}"),
-        ),
+        Query::Nested { path, score_mode, .. } => {
+            format!("an object of {path} matches, scores {score_mode:?}")
+        }
         Query::GeoDistance {
             field,
             center,
             distance_meters,
-        } => (
-            "geo_distance",
-            format!(
-                "{field} within {distance_meters} m of {}, {}",
-                center.latitude(),
-                center.longitude()
-            ),
-        ),
+        } => format!("{field} within {distance_meters} m of {}", point(center)),
         Query::GeoBoundingBox {
             field,
             top_left,
             bottom_right,
-        } => (
-            "geo_bounding_box",
-            format!(
-                "{field} from {}, {} to {}, {}",
-                top_left.latitude(),
-                top_left.longitude(),
-                bottom_right.latitude(),
-                bottom_right.longitude()
-            ),
-        ),
-        Query::GeoPolygon { field, vertices } => (
-            "geo_polygon",
-            format!("{field} inside a polygon of {} vertices", vertices.len()),
-        ),
-        Query::ConstScore { weight, .. } => ("const_score", format!("scores {weight}")),
-        Query::FunctionScore(scored) => {
-            let functions = scored.functions.len();
-            ("function_score", format!("a score by {functions} functions"))
+        } => format!("{field} from {} to {}", point(top_left), point(bottom_right)),
+        Query::GeoPolygon { field, vertices } => {
+            format!("{field} inside a polygon of {} vertices", vertices.len())
         }
-        Query::DisMax { queries, .. } => ("dis_max", format!("the best of {} queries", queries.len())),
-        Query::Weighted { weight, .. } => ("weighted", format!("scores times {weight}")),
+        Query::ConstScore { weight, .. } => format!("scores {weight}"),
+        Query::FunctionScore(scored) => format!("a score by {} functions", scored.functions.len()),
+        Query::DisMax { queries, .. } => format!("the best of {} queries", queries.len()),
+        Query::Weighted { weight, .. } => format!("scores times {weight}"),
     }
 }
 
@@ -180,14 +139,6 @@ fn listed(words: impl IntoIterator<Item = String>) -> String {
     let more = words.count();
     if more > 0 {
         text.push_str(&format!(" and {more} more"));
-    }
-    text
-}
-
-fn cut(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
-        text.truncate(end);
-        text.push('…');
     }
     text
 }

@@ -1,25 +1,22 @@
 //! The clauses of a plan and what opening them cost.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tantivy::SegmentReader;
 use tantivy::index::SegmentId;
-use tantivy::query::{EnableScoring, Explanation, Query as PhysicalQuery, Scorer, Weight};
-use tantivy::{DocId, Score, SeekDangerResult, SegmentReader, Term};
 
 use super::describe::describe;
-use super::{Access, ProfileNode, ProfiledSegment};
 use crate::layout::Layout;
-use crate::query::Query;
+use crate::request::Query;
+use crate::result::{Access, ProfileNode, ProfiledSegment};
 
 /// The clauses of a plan, one after those around it.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     clauses: Vec<Traced>,
-    /// The one that is being planned.
     inside: Option<usize>,
 }
 
@@ -38,9 +35,8 @@ pub(crate) struct Open {
 }
 
 impl Trace {
-    /// Begins a clause.
     pub(crate) fn begin(&mut self, query: &Query, layout: &Layout) -> Open {
-        let (kind, description) = describe(query, layout);
+        let (kind, description) = (query.kind(), describe(query, layout));
         let open = Open {
             outer: self.inside,
             cost: Arc::default(),
@@ -98,7 +94,6 @@ impl Traced {
 #[derive(Debug, Default)]
 pub(crate) struct Cost(Mutex<Vec<Opening>>);
 
-/// A clause on one segment.
 #[derive(Debug)]
 struct Opening {
     segment: SegmentId,
@@ -126,102 +121,6 @@ impl Cost {
                 times: 1,
             }),
         }
-    }
-}
-
-/// The same query, its openings noted.
-pub(crate) fn measured(query: Box<dyn PhysicalQuery>, cost: &Arc<Cost>) -> Box<dyn PhysicalQuery> {
-    Box::new(MeasuredQuery {
-        query: Arc::from(query),
-        cost: Arc::clone(cost),
-    })
-}
-
-/// A query whose scorers are measured when they are made, and are themselves otherwise.
-#[derive(Clone)]
-struct MeasuredQuery {
-    query: Arc<dyn PhysicalQuery>,
-    cost: Arc<Cost>,
-}
-
-impl fmt::Debug for MeasuredQuery {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.query.fmt(out)
-    }
-}
-
-impl PhysicalQuery for MeasuredQuery {
-    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(MeasuredWeight {
-            weight: self.query.weight(scoring)?,
-            cost: Arc::clone(&self.cost),
-        }))
-    }
-
-    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
-        self.query.query_terms(visitor);
-    }
-}
-
-struct MeasuredWeight {
-    weight: Box<dyn Weight>,
-    cost: Arc<Cost>,
-}
-
-impl Weight for MeasuredWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let began = Instant::now();
-        let scorer = self.weight.scorer(reader, boost)?;
-        self.cost.opened(reader, scorer.size_hint(), began.elapsed());
-        Ok(scorer)
-    }
-
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
-        let began = Instant::now();
-        let (found, scorer) = self.weight.scorer_danger(reader, target, boost)?;
-        self.cost.opened(reader, scorer.size_hint(), began.elapsed());
-        Ok((found, scorer))
-    }
-
-    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        self.weight.explain(reader, doc)
-    }
-
-    fn count(&self, reader: &SegmentReader) -> tantivy::Result<u32> {
-        let began = Instant::now();
-        let count = self.weight.count(reader)?;
-        self.cost.opened(reader, count, began.elapsed());
-        Ok(count)
-    }
-
-    fn for_each(
-        &self,
-        reader: &SegmentReader,
-        callback: &mut dyn FnMut(DocId, Score),
-    ) -> tantivy::Result<()> {
-        self.weight.for_each(reader, callback)
-    }
-
-    fn for_each_no_score(
-        &self,
-        reader: &SegmentReader,
-        callback: &mut dyn FnMut(&[DocId]),
-    ) -> tantivy::Result<()> {
-        self.weight.for_each_no_score(reader, callback)
-    }
-
-    fn for_each_pruning(
-        &self,
-        threshold: Score,
-        reader: &SegmentReader,
-        callback: &mut dyn FnMut(DocId, Score) -> Score,
-    ) -> tantivy::Result<()> {
-        self.weight.for_each_pruning(threshold, reader, callback)
     }
 }
 

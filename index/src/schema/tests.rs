@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::MAX_NESTED_LEVELS;
 
 fn violations(fields: Vec<Field>) -> Vec<(String, &'static str)> {
     match Schema::new(fields) {

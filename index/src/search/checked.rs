@@ -3,31 +3,28 @@
 use std::sync::Arc;
 
 use crate::collapse::Collapse;
-use crate::error::{Error, Reason, Violation, Violations};
+use crate::error::{Checker, Error, Violations};
 use crate::inner_hits;
-use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::{MAX_PAGE_SIZE, MAX_SKIP};
+use crate::limits::limit;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::request::SearchRequest;
 use crate::run::Run;
-use crate::sort::{Order, Standing};
+use crate::sort::{Order, RawSortValue};
 
 /// The plan of a request's query, and its inner hits.
 pub(super) fn planned(
     layout: &Layout,
-    parents: &Arc<ParentCache>,
     run: &Arc<Run>,
     request: &SearchRequest,
 ) -> Result<(Plan, inner_hits::Prepared), Error> {
-    let mut plan = plan::plan(layout, parents, run, &request.query, "query")?;
+    let mut plan = plan::plan(layout, run, &request.query, "query")?;
     let clauses = std::mem::take(&mut plan.nested);
-    let inner_hits = inner_hits::prepare(layout, parents, run, clauses, request.page_size)?;
+    let inner_hits = inner_hits::prepare(layout, run, clauses, request.page_size)?;
     Ok((plan, inner_hits))
 }
 
-/// The checked collapse of a request, if it has one.
 pub(super) fn collapse(layout: &Layout, request: &SearchRequest) -> Result<Option<Collapse>, Error> {
     let field = request.collapse.as_deref();
     field.map(|field| Collapse::new(layout, field)).transpose()
@@ -48,44 +45,19 @@ pub(super) fn together<A, B>(one: Result<A, Error>, other: Result<B, Error>) -> 
 /// Checks the numbers of a request.
 pub(super) fn check_page(request: &SearchRequest) -> Result<(), Error> {
     let mut violations = Violations::default();
-    let sizes = [
-        (
-            "page_size",
-            request.page_size,
-            "MAX_PAGE_SIZE",
-            MAX_PAGE_SIZE,
-            "ask for a smaller page",
-        ),
-        ("skip", request.skip, "MAX_SKIP", MAX_SKIP, "follow page tokens"),
-    ];
-    for (path, actual, limit, max, advice) in sizes {
-        if actual > max {
-            violations.push(Violation {
-                path: path.to_owned(),
-                reason: Reason::LimitExceeded {
-                    limit,
-                    max: max as u64,
-                    actual: actual as u64,
-                },
-                message: format!("{actual} is above the limit {limit} of {max}"),
-                advice: advice.to_owned(),
-            });
-        }
-    }
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::InvalidQuery(violations))
-    }
+    let advice = "ask for a smaller page";
+    violations.at_most("page_size", limit!(MAX_PAGE_SIZE), request.page_size, advice);
+    violations.at_most("skip", limit!(MAX_SKIP), request.skip, "follow page tokens");
+    violations.or(())
 }
 
 /// The position of a page token in the order of its request.
-pub(super) fn position(origin: Origin, order: &Order, token: &str) -> Result<Vec<Standing>, Error> {
-    let standings = page::decode(origin, token)?;
-    if !order.accepts(&standings) {
+pub(super) fn position(origin: Origin, order: &Order, token: &str) -> Result<Vec<RawSortValue>, Error> {
+    let sort_values = page::decode(origin, token)?;
+    if !order.accepts(&sort_values) {
         return Err(Error::PageTokenInvalid {
             detail: "it belongs to another order",
         });
     }
-    Ok(standings)
+    Ok(sort_values)
 }

@@ -1,7 +1,7 @@
 //! A search that has to stop ends in the reason, at whichever look it finds out: never with half an answer.
 
-use crate::inner_hits::InnerHits;
-use crate::query::{
+use crate::request::InnerHits;
+use crate::request::{
     CombineMode, Function, FunctionScore, Fuzziness, Modifier, Operator, Query, QueryValue, ScoreFunction,
     ScoreMode,
 };

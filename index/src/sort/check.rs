@@ -5,38 +5,41 @@ use std::sync::Arc;
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::column::{NumberKind, Pick};
-use super::order::{Absent, Key, NestedObjects, Source};
-use super::standing::Standing;
+use super::order::{Absent, Key, NestedObjects, Source, ValueKind};
+use super::raw_value::RawSortValue;
 use crate::attribute;
-use crate::error::{Error, Reason, Violation, Violations};
+use crate::error::{Checker, Error, Reason, Violations};
 use crate::geo::GeoPoint;
-use crate::join::ParentCache;
 use crate::layout::Layout;
-use crate::limits::{MAX_KEYWORD_BYTES, MAX_SORT_POINTS, MAX_SORTS};
+use crate::limits::{MAX_KEYWORD_BYTES, limit};
 use crate::plan;
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 use crate::request::{ArrayMode, Missing, NestedSort, Sort};
 use crate::run::Run;
-use crate::schema::{FieldKind, ResolvedField};
+use crate::schema::{FieldKind, ResolvedField, owner};
 
 /// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
 pub(super) struct Check<'a> {
     layout: &'a Layout,
-    parents: &'a Arc<ParentCache>,
     run: &'a Arc<Run>,
     /// The NESTED field whose objects are sorted; absent for the documents themselves.
     scope: Option<&'a str>,
-    violations: Violations,
+    wrong: Violations,
+}
+
+impl Checker for Check<'_> {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
+    }
 }
 
 impl<'a> Check<'a> {
-    pub(super) fn new(layout: &'a Layout, parents: &'a Arc<ParentCache>, run: &'a Arc<Run>) -> Self {
+    pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
         Self {
             layout,
-            parents,
             run,
             scope: None,
-            violations: Violations::default(),
+            wrong: Violations::default(),
         }
     }
 
@@ -48,37 +51,25 @@ impl<'a> Check<'a> {
 
     /// The keys of sorts, which stand at `at` in the request.
     pub(super) fn sorts(mut self, sorts: &[Sort], at: &str) -> Result<Vec<Key>, Error> {
-        if sorts.len() > MAX_SORTS {
-            self.limit(
-                at.to_owned(),
-                "MAX_SORTS",
-                MAX_SORTS,
-                sorts.len(),
-                "name fewer keys",
-            );
-            return Err(Error::InvalidQuery(self.violations));
+        let fits = self.at_most(at, limit!(MAX_SORTS), sorts.len(), "name fewer keys");
+        if fits.is_none() {
+            return Err(Error::InvalidQuery(self.wrong));
         }
         let mut keys = Vec::with_capacity(sorts.len() + 1);
         for (nth, sort) in sorts.iter().enumerate() {
             keys.extend(self.sort(sort, &format!("{at}[{nth}]"))?);
         }
-        if self.violations.is_empty() {
-            Ok(keys)
-        } else {
-            Err(Error::InvalidQuery(self.violations))
-        }
+        self.wrong.or(keys)
     }
 
     fn sort(&mut self, sort: &Sort, at: &str) -> Result<Option<Key>, Error> {
         match sort {
             Sort::Score { ascending } => Ok(Some(Key::new(Source::Score, !ascending))),
             Sort::PrimaryKey { .. } if self.scope.is_some() => {
-                self.violate(
-                    format!("{at}.primary_key"),
-                    Reason::OutsideNestedPath,
-                    "nested objects have no key of their own",
-                    "leave it out: ties end in the order of the objects",
-                );
+                let at = format!("{at}.primary_key");
+                let message = "nested objects have no key of their own";
+                let advice = "leave it out: ties end in the order of the objects";
+                self.note(at, Reason::OutsideNestedPath, message, advice);
                 Ok(None)
             }
             Sort::PrimaryKey { descending } => Ok(Some(Key::new(Source::PrimaryKey, *descending))),
@@ -116,16 +107,10 @@ impl<'a> Check<'a> {
     }
 
     fn field(&mut self, name: &str, at: &str) -> Option<&'a ResolvedField> {
-        let field = self.layout.schema.resolve(name);
-        if field.is_none() {
-            self.violate(
-                format!("{at}.field"),
-                Reason::UnknownField,
-                format!("there is no field `{name}`"),
-                "use a field of the index's schema, by its full path",
-            );
-        }
-        field
+        let layout = self.layout;
+        layout
+            .schema
+            .require(name, format!("{at}.field"), &mut self.wrong)
     }
 
     /// The objects to look at: none on the document itself.
@@ -141,19 +126,15 @@ impl<'a> Check<'a> {
                 let scope = self.scope.unwrap_or_default();
                 let message = format!("objects of `{scope}` are sorted by their own fields");
                 let advice = format!("use a field directly inside `{scope}`, without nested");
-                self.violate(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
+                self.note(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
             }
             return Ok(inside.then_some(None));
         }
         let Some(scope) = &field.scope else {
             if nested.is_some() {
                 let message = format!("`{}` is not inside a NESTED field", field.path);
-                self.violate(
-                    format!("{at}.nested"),
-                    Reason::OutsideNestedPath,
-                    message,
-                    "leave it out",
-                );
+                let advice = "leave it out";
+                self.note(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
                 return Ok(None);
             }
             return Ok(Some(None));
@@ -161,17 +142,17 @@ impl<'a> Check<'a> {
         let Some(nested) = nested.filter(|nested| nested.path == *scope) else {
             let message = format!("`{}` is a field of the objects of `{scope}`", field.path);
             let advice = format!("give a nested sort with the path `{scope}`");
-            self.violate(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
+            self.note(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
             return Ok(None);
         };
         let filter = match &nested.filter {
             None => None,
             Some(filter) => {
                 let at = format!("{at}.nested.filter");
-                match plan::plan_in_scope(self.layout, self.parents, self.run, filter, Some(scope), &at) {
+                match plan::plan_in_scope(self.layout, self.run, filter, Some(scope), &at) {
                     Ok(filter) => Some(filter),
                     Err(Error::InvalidQuery(violations)) => {
-                        self.violations.append(violations);
+                        self.wrong.append(violations);
                         return Ok(None);
                     }
                     Err(other) => return Err(other),
@@ -199,13 +180,8 @@ impl<'a> Check<'a> {
                     field.path,
                     field.kind.word()
                 );
-                self.violate(
-                    format!("{at}.mode"),
-                    Reason::TypeMismatch,
-                    message,
-                    "use MIN or MAX",
-                );
-                return None;
+                let advice = "use MIN or MAX";
+                return self.refuse(format!("{at}.mode"), Reason::TypeMismatch, message, advice);
             }
             Some(ArrayMode::Avg) => Pick::Mean,
             Some(ArrayMode::Sum) => Pick::Sum,
@@ -235,8 +211,7 @@ impl<'a> Check<'a> {
         if name.is_empty() {
             let message = format!("`{}` is {}, which have no order", field.path, field.kind.word());
             let advice = format!("sort by one of them: `{}.color`", field.path);
-            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
-            return None;
+            return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
         }
         let absent = match missing {
             Missing::First => Absent::First,
@@ -247,15 +222,17 @@ impl<'a> Check<'a> {
                 if text || !finite {
                     let message = "the value is none that an attribute can have";
                     let advice = "give a finite number, or a shorter text";
-                    self.violate(format!("{at}.missing.value"), Reason::OutOfRange, message, advice);
-                    return None;
+                    let at = format!("{at}.missing.value");
+                    return self.refuse(at, Reason::OutOfRange, message, advice);
                 }
-                Absent::As(Standing::Bytes(attribute::query_term(name, value).1.into_bytes()))
+                Absent::As(RawSortValue::Bytes(
+                    attribute::query_term(name, value).1.into_bytes(),
+                ))
             }
         };
-        let source = Source::Attribute {
+        let source = Source::Values {
             path: field.path.clone(),
-            name: name.to_owned(),
+            kind: ValueKind::Attribute(name.to_owned()),
             pick: pick?,
             nested: objects?,
         };
@@ -284,8 +261,7 @@ impl<'a> Check<'a> {
                     _ => "sort by a field inside it",
                 };
                 let message = format!("`{}` is {}, which has no order", field.path, field.kind.word());
-                self.violate(format!("{at}.field"), Reason::TypeMismatch, message, advice);
-                return None;
+                return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
             }
         };
         let double = kind == Some(NumberKind::Double) || matches!(pick, Some(Pick::Mean | Pick::Sum));
@@ -296,19 +272,13 @@ impl<'a> Check<'a> {
                 Absent::As(self.substitute(field, kind, double, value, &format!("{at}.missing.value"))?)
             }
         };
-        let (path, pick, nested) = (field.path.clone(), pick?, objects?);
-        Some(match kind {
-            None => (Source::Strings { path, pick, nested }, absent),
-            Some(kind) => (
-                Source::Numbers {
-                    path,
-                    kind,
-                    pick,
-                    nested,
-                },
-                absent,
-            ),
-        })
+        let source = Source::Values {
+            path: field.path.clone(),
+            kind: kind.map_or(ValueKind::Keyword, ValueKind::Number),
+            pick: pick?,
+            nested: objects?,
+        };
+        Some((source, absent))
     }
 
     /// The value that documents without one are sorted by.
@@ -319,20 +289,13 @@ impl<'a> Check<'a> {
         double: bool,
         value: &QueryValue,
         at: &str,
-    ) -> Option<Standing> {
+    ) -> Option<RawSortValue> {
         let number = match (kind, value) {
-            (None, QueryValue::String(text)) if text.len() > MAX_KEYWORD_BYTES => {
+            (None, QueryValue::String(text)) => {
                 let advice = "shorten the value: longer ones are not indexed";
-                self.limit(
-                    at.to_owned(),
-                    "MAX_KEYWORD_BYTES",
-                    MAX_KEYWORD_BYTES,
-                    text.len(),
-                    advice,
-                );
-                return None;
+                self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
+                return Some(RawSortValue::Bytes(text.clone().into_bytes()));
             }
-            (None, QueryValue::String(text)) => return Some(Standing::Bytes(text.clone().into_bytes())),
             (Some(NumberKind::Boolean), QueryValue::Boolean(flag)) => Some(flag.to_u64()),
             (Some(NumberKind::Long | NumberKind::Double), QueryValue::Integer(number))
             | (Some(NumberKind::Date), QueryValue::Integer(number) | QueryValue::Time(number)) => {
@@ -361,92 +324,36 @@ impl<'a> Check<'a> {
                 field.path,
                 value.type_word()
             );
-            self.violate(
-                at.to_owned(),
-                Reason::TypeMismatch,
-                message,
-                format!("give {wanted}"),
-            );
+            self.note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
         }
-        number.map(Standing::Number)
+        number.map(RawSortValue::Number)
     }
 
     fn distance(&mut self, field: &str, points: &[GeoPoint], descending: bool, at: &str) -> Option<Key> {
         let field = self.field(field, at)?;
-        let mut fine = true;
-        if field.kind != FieldKind::GeoPoint {
+        let fits = if field.kind != FieldKind::GeoPoint {
             let message = format!("`{}` is {}, which has no distance", field.path, field.kind.word());
-            self.violate(
-                format!("{at}.field"),
-                Reason::TypeMismatch,
-                message,
-                "use a GEO_POINT field",
-            );
-            fine = false;
+            let advice = "use a GEO_POINT field";
+            self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice)
         } else if field.scope.as_deref() != self.scope {
-            let owner = |scope: Option<&str>| match scope {
-                Some(path) => format!("the objects of `{path}`"),
-                None => "the document itself".to_owned(),
-            };
             let message = format!("`{}` is a field of {}", field.path, owner(field.scope.as_deref()));
             let advice = format!("sort by a GEO_POINT of {}", owner(self.scope));
-            self.violate(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
-            fine = false;
-        }
-        if points.is_empty() {
-            let at = format!("{at}.points");
-            self.violate(
-                at,
-                Reason::Missing,
-                "there are no points",
-                "give at least one point",
-            );
-            fine = false;
-        }
-        if points.len() > MAX_SORT_POINTS {
-            let at = format!("{at}.points");
-            self.limit(
-                at,
-                "MAX_SORT_POINTS",
-                MAX_SORT_POINTS,
-                points.len(),
-                "give fewer points",
-            );
-            fine = false;
-        }
+            self.refuse(format!("{at}.field"), Reason::OutsideNestedPath, message, advice)
+        } else {
+            Some(())
+        };
+        let at = format!("{at}.points");
+        let some = if points.is_empty() {
+            let advice = "give at least one point";
+            self.refuse(at, Reason::Missing, "there are no points", advice)
+        } else {
+            self.at_most(at, limit!(MAX_SORT_POINTS), points.len(), "give fewer points")
+        };
+        fits.and(some)?;
         let source = Source::Distance {
             path: field.path.clone(),
             points: points.to_vec(),
         };
-        fine.then(|| Key::new(source, descending))
-    }
-
-    fn violate(
-        &mut self,
-        path: String,
-        reason: Reason,
-        message: impl Into<String>,
-        advice: impl Into<String>,
-    ) {
-        self.violations.push(Violation {
-            path,
-            reason,
-            message: message.into(),
-            advice: advice.into(),
-        });
-    }
-
-    fn limit(&mut self, path: String, limit: &'static str, max: usize, actual: usize, advice: &str) {
-        let reason = Reason::LimitExceeded {
-            limit,
-            max: max as u64,
-            actual: actual as u64,
-        };
-        self.violate(
-            path,
-            reason,
-            format!("{actual} is above the limit {limit} of {max}"),
-            advice,
-        );
+        Some(Key::new(source, descending))
     }
 }

@@ -105,7 +105,6 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Windows for a distance around targets.
     pub(super) fn new(targets: &Targets, meters: f64) -> Self {
         let circles = targets.points.iter();
         let circles = circles.filter_map(|center| Circle::new(*center, meters).ok());

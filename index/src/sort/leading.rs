@@ -2,7 +2,7 @@
 //!
 //! Orders mostly begin with one number, one string or the document's key. Then a column holds what nearly every document
 //! fails by as soon as enough better ones are known: reading it in blocks and comparing numbers spares the rest. The
-//! column also tells which values are worth looking at first (see [`super::probe`]), and whether any of a segment is.
+//! column also tells which values are worth looking at first (see [`super::block_max`]), and whether any of a segment is.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tantivy::columnar::Cardinality;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader};
 
 use super::column::{NumberKind, Pick};
-use super::order::{Absent, Key, Source};
+use super::order::{Absent, Key, Source, ValueKind};
 use super::rank::{self, Rank};
 use crate::columns::{Block, ColumnCache, NumberColumn};
 use crate::run::Run;
 
 /// A key of which each document has at most one value: the first that can differ between documents, or the one that decides
 /// between those of the same score.
-pub(super) struct Leading {
+pub(crate) struct Leading {
     /// Which key of the order it is.
-    pub(super) nth: usize,
+    pub(crate) nth: usize,
     /// Absent when no document of the segment has a value.
     column: Option<Arc<NumberColumn>>,
     /// Whether the column's values are ordinals.
@@ -43,25 +43,20 @@ impl Leading {
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Self>> {
         let (column, is_ordinal) = match &key.source {
-            Source::Numbers {
+            Source::Values {
                 path,
-                kind: NumberKind::Long | NumberKind::Date | NumberKind::Double,
+                kind: ValueKind::Number(NumberKind::Long | NumberKind::Date | NumberKind::Double),
                 pick: Pick::Only,
                 nested: None,
             } => (columns.numbers(reader, path)?, false),
-            Source::Strings {
+            Source::Values {
+                kind: ValueKind::Keyword,
                 pick: Pick::Only,
                 nested: None,
                 ..
             }
             | Source::PrimaryKey => (ordinals.cloned(), true),
-            Source::Score
-            | Source::Numbers { .. }
-            | Source::Strings { .. }
-            | Source::Attribute { .. }
-            | Source::Distance { .. } => {
-                return Ok(None);
-            }
+            Source::Score | Source::Values { .. } | Source::Distance { .. } => return Ok(None),
         };
         Ok(Some(Self {
             nth,
@@ -74,7 +69,7 @@ impl Leading {
     }
 
     /// Puts the documents whose rank `counts` into `ranked`, behind what it holds.
-    pub(super) fn rank_all(
+    pub(crate) fn rank_all(
         &self,
         docs: &[DocId],
         ranked: &mut Vec<(Rank, DocId)>,
@@ -92,7 +87,6 @@ impl Leading {
         }
     }
 
-    /// The rank of a value of the column.
     fn rank(&self, value: u64) -> Rank {
         let position = if self.ordinals {
             rank::of_ordinal(value)
@@ -103,7 +97,7 @@ impl Leading {
     }
 
     /// No document of the segment stands before this, if that is known.
-    pub(super) fn edge(&self) -> Option<Rank> {
+    pub(crate) fn edge(&self) -> Option<Rank> {
         if !self.missing_last {
             return None;
         }
@@ -114,7 +108,6 @@ impl Leading {
         })
     }
 
-    /// Whether the highest value comes first.
     pub(super) fn descending(&self) -> bool {
         self.descending
     }

@@ -15,15 +15,15 @@ use tantivy::{
     TERMINATED,
 };
 
+use super::block_max::Matches;
 use super::distance::{Distances, Targets, Windows};
-use super::probe::Matches;
 use super::rank::Rank;
 use super::top::SegmentTop;
 use crate::cell_walk::{Cells, each_block, walk};
 use crate::geo::{Band, Circle, Rectangle, Region, Relation};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
-use crate::plan::Gathered;
+use crate::plan::DocSetBuilder;
 use crate::run::Run;
 
 /// Matches below which all are looked at.
@@ -97,9 +97,8 @@ impl Nearest {
         }
     }
 
-    /// The documents of some cells.
     fn gather(&self, cells: &[Cells], reader: &SegmentReader, run: &Run) -> tantivy::Result<Box<dyn Scorer>> {
-        let mut gathered = Gathered::new(reader.max_doc(), run.allowance());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let (mut pace, mut postings) = (Pace::new(run, DOCUMENTS_PER_CHECK), None);
         for list in cells
             .iter()

@@ -1,19 +1,18 @@
 //! The checked order of a request.
 
+use crate::result::SortValue;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::Query as PhysicalQuery;
 
-use super::SortValue;
 use super::check::Check;
 use super::column::{NumberKind, Pick};
-use super::standing::Standing;
+use super::raw_value::RawSortValue;
 use crate::attribute;
 use crate::error::Error;
 use crate::geo::GeoPoint;
-use crate::join::ParentCache;
 use crate::layout::Layout;
 use crate::request::Sort;
 use crate::run::Run;
@@ -30,21 +29,9 @@ pub(super) struct NestedObjects {
 pub(super) enum Source {
     Score,
     PrimaryKey,
-    Numbers {
+    Values {
         path: String,
-        kind: NumberKind,
-        pick: Pick,
-        nested: Option<NestedObjects>,
-    },
-    Strings {
-        path: String,
-        pick: Pick,
-        nested: Option<NestedObjects>,
-    },
-    /// The values of an attribute, by their terms.
-    Attribute {
-        path: String,
-        name: String,
+        kind: ValueKind,
         pick: Pick,
         nested: Option<NestedObjects>,
     },
@@ -54,12 +41,21 @@ pub(super) enum Source {
     },
 }
 
+/// What the values of a field are.
+#[derive(Debug)]
+pub(super) enum ValueKind {
+    Number(NumberKind),
+    Keyword,
+    /// Those of the attribute of this name, by their terms.
+    Attribute(String),
+}
+
 /// Where documents without a value go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     First,
     Last,
-    As(Standing),
+    As(RawSortValue),
 }
 
 /// One key of an order.
@@ -80,16 +76,16 @@ impl Key {
     }
 
     /// Compares as the hits are ordered.
-    fn compare(&self, one: &Standing, other: &Standing) -> Ordering {
+    fn compare(&self, one: &RawSortValue, other: &RawSortValue) -> Ordering {
         let among = match (one, other) {
-            (Standing::Missing, Standing::Missing) => return Ordering::Equal,
-            (Standing::Missing, _) => return self.missing_against_value(),
-            (_, Standing::Missing) => return self.missing_against_value().reverse(),
-            (Standing::Number(one), Standing::Number(other)) => one.cmp(other),
-            (Standing::Bytes(one), Standing::Bytes(other)) => one.cmp(other),
+            (RawSortValue::Missing, RawSortValue::Missing) => return Ordering::Equal,
+            (RawSortValue::Missing, _) => return self.missing_against_value(),
+            (_, RawSortValue::Missing) => return self.missing_against_value().reverse(),
+            (RawSortValue::Number(one), RawSortValue::Number(other)) => one.cmp(other),
+            (RawSortValue::Bytes(one), RawSortValue::Bytes(other)) => one.cmp(other),
             // A key's values are of one kind; the rest only makes the order total.
-            (Standing::Number(_), Standing::Bytes(_)) => Ordering::Less,
-            (Standing::Bytes(_), Standing::Number(_)) => Ordering::Greater,
+            (RawSortValue::Number(_), RawSortValue::Bytes(_)) => Ordering::Less,
+            (RawSortValue::Bytes(_), RawSortValue::Number(_)) => Ordering::Greater,
         };
         if self.descending { among.reverse() } else { among }
     }
@@ -102,40 +98,57 @@ impl Key {
     }
 
     /// Whether a page token's value can be one of this key's.
-    fn accepts(&self, standing: &Standing) -> bool {
-        match (&self.source, standing) {
-            (Source::Score | Source::PrimaryKey, Standing::Missing) => false,
-            (_, Standing::Missing) => !matches!(self.absent, Absent::As(_)),
-            (Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. }, Standing::Bytes(_)) => {
-                true
-            }
-            (Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. }, Standing::Number(_)) => {
-                false
-            }
-            (_, Standing::Number(_)) => true,
-            (_, Standing::Bytes(_)) => false,
+    fn accepts(&self, sort_value: &RawSortValue) -> bool {
+        match (&self.source, sort_value) {
+            (Source::Score | Source::PrimaryKey, RawSortValue::Missing) => false,
+            (_, RawSortValue::Missing) => !matches!(self.absent, Absent::As(_)),
+            (_, RawSortValue::Number(_)) => self.is_number(),
+            (_, RawSortValue::Bytes(_)) => !self.is_number(),
         }
     }
 
-    fn sort_value(&self, standing: &Standing) -> SortValue {
-        match (standing, &self.source) {
-            (Standing::Missing, _) => SortValue::Missing,
-            (Standing::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
-            (Standing::Bytes(term), Source::Attribute { .. }) => {
-                attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing)
-            }
-            (Standing::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
-            (Standing::Number(number), Source::Numbers { kind, pick, .. })
-                if !matches!(pick, Pick::Mean | Pick::Sum) =>
-            {
-                match kind {
-                    NumberKind::Long => SortValue::Long(i64::from_u64(*number)),
-                    NumberKind::Date => SortValue::Date(i64::from_u64(*number)),
-                    NumberKind::Boolean => SortValue::Boolean(*number != 0),
-                    NumberKind::Double => SortValue::Double(f64::from_u64(*number)),
-                }
-            }
-            (Standing::Number(number), _) => SortValue::Double(f64::from_u64(*number)),
+    fn is_number(&self) -> bool {
+        match &self.source {
+            Source::Score | Source::Distance { .. } => true,
+            Source::PrimaryKey => false,
+            Source::Values { kind, .. } => matches!(kind, ValueKind::Number(_)),
+        }
+    }
+
+    /// The objects that it looks at, if they are nested.
+    pub(super) fn nested(&self) -> Option<&NestedObjects> {
+        match &self.source {
+            Source::Values { nested, .. } => nested.as_ref(),
+            Source::Score | Source::PrimaryKey | Source::Distance { .. } => None,
+        }
+    }
+
+    fn sort_value(&self, sort_value: &RawSortValue) -> SortValue {
+        match (sort_value, &self.source) {
+            (RawSortValue::Missing, _) => SortValue::Missing,
+            (RawSortValue::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
+            (
+                RawSortValue::Bytes(term),
+                Source::Values {
+                    kind: ValueKind::Attribute(_),
+                    ..
+                },
+            ) => attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing),
+            (RawSortValue::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
+            (
+                RawSortValue::Number(number),
+                Source::Values {
+                    kind: ValueKind::Number(kind),
+                    pick: Pick::Only | Pick::Lowest | Pick::Highest,
+                    ..
+                },
+            ) => match kind {
+                NumberKind::Long => SortValue::Long(i64::from_u64(*number)),
+                NumberKind::Date => SortValue::Date(i64::from_u64(*number)),
+                NumberKind::Boolean => SortValue::Boolean(*number != 0),
+                NumberKind::Double => SortValue::Double(f64::from_u64(*number)),
+            },
+            (RawSortValue::Number(number), _) => SortValue::Double(f64::from_u64(*number)),
         }
     }
 }
@@ -155,13 +168,8 @@ impl Order {
     ///
     /// # Errors
     /// [`Error::InvalidQuery`] with every violation; what [`crate::plan::plan_in_scope`] refuses in filters.
-    pub(crate) fn new(
-        layout: &Layout,
-        parents: &Arc<ParentCache>,
-        run: &Arc<Run>,
-        sorts: &[Sort],
-    ) -> Result<Self, Error> {
-        let mut keys = Check::new(layout, parents, run).sorts(sorts, "sort")?;
+    pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
+        let mut keys = Check::new(layout, run).sorts(sorts, "sort")?;
         let requested = keys.len();
         if sorts.is_empty() {
             keys.push(Key::new(Source::Score, true));
@@ -182,20 +190,14 @@ impl Order {
 
     /// Checks the sorts, which stand at `at`, of the objects of the NESTED field `scope`; none means by score. Objects may
     /// be equal: they have no key of their own.
-    ///
-    /// # Errors
-    /// As [`Order::new`].
     pub(crate) fn of_objects(
         layout: &Layout,
-        parents: &Arc<ParentCache>,
         run: &Arc<Run>,
         sorts: &[Sort],
         scope: &str,
         at: &str,
     ) -> Result<Self, Error> {
-        let mut keys = Check::new(layout, parents, run)
-            .of_objects(scope)
-            .sorts(sorts, at)?;
+        let mut keys = Check::new(layout, run).of_objects(scope).sorts(sorts, at)?;
         let requested = keys.len();
         if sorts.is_empty() {
             keys.push(Key::new(Source::Score, true));
@@ -218,18 +220,13 @@ impl Order {
         self.keys.iter().position(differs)
     }
 
-    /// How many keys there are.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// How many keys, from the first on, compare numbers: what behind them decides may have to be read from a dictionary.
     pub(super) fn numbers(&self) -> usize {
-        let is_number = |key: &&Key| match key.source {
-            Source::Score | Source::Numbers { .. } | Source::Distance { .. } => true,
-            Source::PrimaryKey | Source::Strings { .. } | Source::Attribute { .. } => false,
-        };
-        self.keys.iter().take_while(is_number).count()
+        self.keys.iter().take_while(|key| key.is_number()).count()
     }
 
     /// Whether the best scores come first.
@@ -238,7 +235,7 @@ impl Order {
         first.is_some_and(|key| key.descending && matches!(key.source, Source::Score))
     }
 
-    pub(super) fn compare(&self, one: &[Standing], other: &[Standing]) -> Ordering {
+    pub(crate) fn compare(&self, one: &[RawSortValue], other: &[RawSortValue]) -> Ordering {
         self.keys
             .iter()
             .zip(one.iter().zip(other))
@@ -248,28 +245,27 @@ impl Order {
     }
 
     /// Whether these can be the values of a document in this order.
-    pub(crate) fn accepts(&self, standings: &[Standing]) -> bool {
-        standings.len() == self.keys.len()
+    pub(crate) fn accepts(&self, sort_values: &[RawSortValue]) -> bool {
+        sort_values.len() == self.keys.len()
             && self
                 .keys
                 .iter()
-                .zip(standings)
-                .all(|(key, standing)| key.accepts(standing))
+                .zip(sort_values)
+                .all(|(key, sort_value)| key.accepts(sort_value))
     }
 
     /// The values that the request asked for.
-    pub(crate) fn sort_values(&self, standings: &[Standing]) -> Vec<SortValue> {
-        let requested = self.keys.iter().zip(standings).take(self.requested);
+    pub(crate) fn sort_values(&self, sort_values: &[RawSortValue]) -> Vec<SortValue> {
+        let requested = self.keys.iter().zip(sort_values).take(self.requested);
         requested
-            .map(|(key, standing)| key.sort_value(standing))
+            .map(|(key, sort_value)| key.sort_value(sort_value))
             .collect()
     }
 
-    /// The document's key.
-    pub(crate) fn document_key(&self, standings: &[Standing]) -> Vec<u8> {
-        match standings.get(self.primary_key) {
-            Some(Standing::Bytes(key)) => key.clone(),
-            Some(Standing::Missing | Standing::Number(_)) | None => Vec::new(),
+    pub(crate) fn document_key(&self, sort_values: &[RawSortValue]) -> Vec<u8> {
+        match sort_values.get(self.primary_key) {
+            Some(RawSortValue::Bytes(key)) => key.clone(),
+            Some(RawSortValue::Missing | RawSortValue::Number(_)) | None => Vec::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a document stands under one key of an order, within one segment.
+//! Segment sort keys: where a document stands under one key of an order, within one segment.
 
 use std::cmp::Ordering;
 

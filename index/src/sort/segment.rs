@@ -1,5 +1,6 @@
 //! The keys of an order, opened on one segment.
 
+use crate::error::AllowanceExceeded;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io;
@@ -10,24 +11,21 @@ use tantivy::columnar::TermOrdHit;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, SegmentReader};
 
-use super::column::{self, Nothing, Scores, Values};
+use super::column::{self, Nothing, Pick, Scores, Values};
 use super::distance::{Distances, Targets};
 use super::leading::Leading;
 use super::nearest::Nearest;
 use super::objects::Objects;
-use super::order::{Absent, Key, NestedObjects, Order, Source};
+use super::order::{Absent, Key, Order, Source, ValueKind};
 use super::rank::{self, Rank};
-use super::standing::{Standing, Standings};
-use crate::allowance::AllowanceExceeded;
+use super::raw_value::{RawSortValue, RawSortValues};
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
-use crate::join::ParentCache;
 use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::points::Points;
 use crate::run::Run;
 
-/// Strings that are read between two looks at the deadline.
 const STRINGS_PER_CHECK: usize = 512;
 
 /// How many columns' worth of work the objects of a document are.
@@ -38,9 +36,8 @@ pub(super) const BEHIND_SCORE: usize = 1;
 
 /// An order that is ready for the segments of one searcher.
 pub(crate) struct PreparedOrder<'a> {
-    pub(super) order: &'a Order,
+    pub(crate) order: &'a Order,
     layout: &'a Layout,
-    parents: &'a ParentCache,
     columns: &'a ColumnCache,
     run: &'a Run,
     /// The filters of nested keys.
@@ -51,37 +48,17 @@ impl<'a> PreparedOrder<'a> {
     pub(crate) fn new(
         order: &'a Order,
         layout: &'a Layout,
-        parents: &'a ParentCache,
         run: &'a Run,
         searcher: &tantivy::Searcher,
     ) -> tantivy::Result<Self> {
-        let filters = order.keys.iter().map(|key| match &key.source {
-            Source::Numbers {
-                nested: Some(NestedObjects {
-                    filter: Some(filter), ..
-                }),
-                ..
-            }
-            | Source::Strings {
-                nested: Some(NestedObjects {
-                    filter: Some(filter), ..
-                }),
-                ..
-            }
-            | Source::Attribute {
-                nested: Some(NestedObjects {
-                    filter: Some(filter), ..
-                }),
-                ..
-            } => filter
-                .weight(EnableScoring::disabled_from_searcher(searcher))
-                .map(Some),
-            _ => Ok(None),
+        let filters = order.keys.iter().map(|key| {
+            let filter = key.nested().and_then(|nested| nested.filter.as_ref());
+            let unscored = EnableScoring::disabled_from_searcher(searcher);
+            filter.map(|filter| filter.weight(unscored)).transpose()
         });
         Ok(Self {
             order,
             layout,
-            parents,
             columns: run.columns(),
             run,
             filters: filters.collect::<tantivy::Result<_>>()?,
@@ -151,9 +128,13 @@ impl<'a> PreparedOrder<'a> {
         let Some((nth, key)) = leading.and_then(|nth| Some((nth, self.order.keys.get(nth)?))) else {
             return Ok(());
         };
-        if !matches!(key.source, Source::Numbers { .. }) {
+        let Source::Values {
+            kind: ValueKind::Number(_),
+            ..
+        } = &key.source
+        else {
             return Ok(());
-        }
+        };
         let missing = Rank::missing(key.absent == Absent::First);
         let edges = readers.iter().map(|reader| {
             let leading = Leading::open(nth, key, None, missing, self.columns, reader)?;
@@ -168,10 +149,8 @@ impl<'a> PreparedOrder<'a> {
     pub(crate) fn documents_per_check(&self) -> u32 {
         let work = |key: &Key| match &key.source {
             Source::Score | Source::PrimaryKey => 0,
-            Source::Numbers { nested: None, .. }
-            | Source::Strings { nested: None, .. }
-            | Source::Attribute { nested: None, .. } => 1,
-            Source::Numbers { .. } | Source::Strings { .. } | Source::Attribute { .. } => WORK_OF_OBJECTS,
+            Source::Values { nested: None, .. } => 1,
+            Source::Values { nested: Some(_), .. } => WORK_OF_OBJECTS,
             Source::Distance { points, .. } => points.len(),
         };
         let work = self.order.keys.iter().map(work).sum::<usize>().max(1);
@@ -191,44 +170,32 @@ impl<'a> PreparedOrder<'a> {
                 Some(here) => Box::new(Distances::new(here, Targets::new(points))),
                 None => Box::new(Nothing),
             },
-            Source::Numbers {
+            Source::Values {
                 path,
-                kind,
+                kind: ValueKind::Number(kind),
                 pick,
-                nested,
-            } => {
-                let objects = self.objects(nested.as_ref(), filter, reader)?;
-                match objects {
-                    None if *pick == column::Pick::Only => match self.columns.numbers(reader, path)? {
-                        Some(numbers) => column::only(numbers.column.clone()),
-                        None => Box::new(Nothing),
-                    },
-                    objects => column::open_numbers(reader, path, *kind, *pick, objects)?,
+                ..
+            } => match self.columns.numbers(reader, path)? {
+                Some(numbers) => {
+                    let objects = self.objects(key, filter, reader)?;
+                    column::numbers(numbers.column.clone(), *kind, *pick, objects)
                 }
-            }
-            Source::Strings { path, pick, nested } => {
-                let objects = self.objects(nested.as_ref(), filter, reader)?;
-                strings = self.columns.strings(reader, path)?;
-                match &strings {
-                    Some(strings) => column::ordinals(strings.column.ords().clone(), *pick, objects),
-                    None => Box::new(Nothing),
-                }
-            }
-            Source::Attribute {
-                path,
-                name,
-                pick,
-                nested,
-            } => {
-                let objects = self.objects(nested.as_ref(), filter, reader)?;
+                None => Box::new(Nothing),
+            },
+            Source::Values { path, kind, pick, .. } => {
                 strings = self.columns.strings(reader, path)?;
                 match &strings {
                     Some(strings) => {
-                        let (from, to) = (attribute::first(name), attribute::behind(name));
-                        let dictionary = strings.column.dictionary();
-                        let bounds = (Bound::Included(from), Bound::Excluded(to));
-                        let among = dictionary.term_bounds_to_ord(bounds.0, bounds.1)?;
-                        column::ordinals_among(strings.column.ords().clone(), among, *pick, objects)
+                        let among = match kind {
+                            ValueKind::Attribute(name) => {
+                                let from = Bound::Included(attribute::first(name));
+                                let to = Bound::Excluded(attribute::behind(name));
+                                Some(strings.column.dictionary().term_bounds_to_ord(from, to)?)
+                            }
+                            ValueKind::Number(_) | ValueKind::Keyword => None,
+                        };
+                        let objects = self.objects(key, filter, reader)?;
+                        column::ordinals(strings.column.ords().clone(), among, *pick, objects)
                     }
                     None => Box::new(Nothing),
                 }
@@ -236,9 +203,7 @@ impl<'a> PreparedOrder<'a> {
             Source::PrimaryKey => {
                 strings = self.columns.strings(reader, &self.layout.key_path)?;
                 match &strings {
-                    Some(strings) => {
-                        column::ordinals(strings.column.ords().clone(), column::Pick::Only, None)
-                    }
+                    Some(strings) => column::ordinals(strings.column.ords().clone(), None, Pick::Only, None),
                     None => Box::new(Nothing),
                 }
             }
@@ -258,11 +223,13 @@ impl<'a> PreparedOrder<'a> {
 
     fn objects(
         &self,
-        nested: Option<&NestedObjects>,
+        key: &Key,
         filter: Option<&dyn Weight>,
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Objects>> {
-        let Some(nested) = nested else { return Ok(None) };
+        let Some(nested) = key.nested() else {
+            return Ok(None);
+        };
         let kinds = self
             .layout
             .root_kind()
@@ -270,11 +237,10 @@ impl<'a> PreparedOrder<'a> {
         let Some((root, kind)) = kinds else {
             return Ok(None);
         };
-        Objects::open(reader, self.parents, &root, &kind, filter).map(Some)
+        Objects::open(reader, self.run.parents(), &root, &kind, filter).map(Some)
     }
 }
 
-/// One key on one segment.
 struct SegmentKey<'a> {
     key: &'a Key,
     values: Box<dyn Values>,
@@ -293,18 +259,18 @@ impl SegmentKey<'_> {
     }
 
     /// Where a value from elsewhere stands in this segment.
-    fn rank_of(&self, standing: &Standing) -> io::Result<Rank> {
-        let value = match standing {
-            Standing::Missing => return Ok(Rank::missing(self.key.absent == Absent::First)),
-            Standing::Number(number) => *number,
-            Standing::Bytes(bytes) => self.position(bytes)?,
+    fn rank_of(&self, sort_value: &RawSortValue) -> io::Result<Rank> {
+        let value = match sort_value {
+            RawSortValue::Missing => return Ok(Rank::missing(self.key.absent == Absent::First)),
+            RawSortValue::Number(number) => *number,
+            RawSortValue::Bytes(bytes) => self.position(bytes)?,
         };
         Ok(Rank::among(value, self.key.descending))
     }
 
     fn position(&self, bytes: &[u8]) -> io::Result<u64> {
         let against_substitute = match &self.key.absent {
-            Absent::As(Standing::Bytes(substitute)) => bytes.cmp(substitute.as_slice()),
+            Absent::As(RawSortValue::Bytes(substitute)) => bytes.cmp(substitute.as_slice()),
             Absent::As(_) | Absent::First | Absent::Last => Ordering::Less,
         };
         let next = match &self.strings {
@@ -320,31 +286,31 @@ impl SegmentKey<'_> {
     }
 
     /// Adds the values behind ranks of this segment, those of the key `nth`.
-    fn standings(
+    fn sort_values(
         &self,
         nth: usize,
         documents: &[&[Rank]],
-        standings: &mut [Standings],
+        sort_values: &mut [RawSortValues],
         run: &Run,
     ) -> io::Result<()> {
         let mut ordinals = Vec::new();
-        for (place, (ranks, own)) in documents.iter().zip(standings.iter_mut()).enumerate() {
+        for (place, (ranks, own)) in documents.iter().zip(sort_values.iter_mut()).enumerate() {
             let Some(rank) = ranks.get(nth) else { continue };
             match (rank.value(self.key.descending), &self.key.absent) {
                 (Some(_), Absent::As(substitute)) if *rank == self.missing => {
-                    own.push(Standing::Missing);
-                    if let Standing::Bytes(bytes) = substitute {
+                    own.push(RawSortValue::Missing);
+                    if let RawSortValue::Bytes(bytes) = substitute {
                         own.spell(bytes)?;
                     } else {
                         own.replace(substitute.clone());
                     }
                 }
-                (None, _) => own.push(Standing::Missing),
+                (None, _) => own.push(RawSortValue::Missing),
                 (Some(position), _) if self.strings.is_some() => {
                     ordinals.extend(rank::ordinal(position).map(|ordinal| (ordinal, place)));
-                    own.push(Standing::Bytes(Vec::new()));
+                    own.push(RawSortValue::Bytes(Vec::new()));
                 }
-                (Some(number), _) => own.push(Standing::Number(number)),
+                (Some(number), _) => own.push(RawSortValue::Number(number)),
             }
         }
         let Some(strings) = &self.strings else {
@@ -357,7 +323,7 @@ impl SegmentKey<'_> {
             let mut places = part.iter().map(|(_, place)| *place);
             let mut exceeded: Option<AllowanceExceeded> = None;
             strings.each_string(&sorted, |bytes| {
-                let own = places.next().and_then(|place| standings.get_mut(place));
+                let own = places.next().and_then(|place| sort_values.get_mut(place));
                 if let (Some(own), None) = (own, exceeded) {
                     exceeded = own.spell(bytes).err();
                 }
@@ -372,11 +338,11 @@ impl SegmentKey<'_> {
 
 /// An order on one segment, standing on one document. Ranks are computed when they are first needed.
 pub(crate) struct SegmentOrder<'a> {
-    pub(super) run: &'a Run,
+    pub(crate) run: &'a Run,
     max_doc: DocId,
     keys: Vec<SegmentKey<'a>>,
     /// The key that decides most comparisons, where it can be read in blocks.
-    pub(super) leading: Option<Leading>,
+    pub(crate) leading: Option<Leading>,
     /// The key that decides between documents of the same score, where the best score comes first.
     pub(super) ties: Option<Leading>,
     /// The leading key where it is by distance.
@@ -389,15 +355,7 @@ pub(crate) struct SegmentOrder<'a> {
 impl SegmentOrder<'_> {
     /// Whether documents may be gone through more than once: nested objects are walked only forward.
     pub(super) fn revisits(&self) -> bool {
-        let nested = |key: &SegmentKey<'_>| {
-            matches!(
-                key.key.source,
-                Source::Numbers { nested: Some(_), .. }
-                    | Source::Strings { nested: Some(_), .. }
-                    | Source::Attribute { nested: Some(_), .. }
-            )
-        };
-        !self.keys.iter().any(nested)
+        self.keys.iter().all(|key| key.key.nested().is_none())
     }
 
     /// Which key decides most comparisons.
@@ -433,7 +391,6 @@ impl SegmentOrder<'_> {
         Ordering::Equal
     }
 
-    /// All ranks of the document.
     pub(crate) fn ranks(&mut self) -> &[Rank] {
         self.rank(self.keys.len().saturating_sub(1));
         &self.ranks
@@ -448,21 +405,21 @@ impl SegmentOrder<'_> {
     }
 
     /// Where a document of another segment, or another time, stands in this one.
-    pub(crate) fn ranks_of(&self, standings: &[Standing]) -> io::Result<Vec<Rank>> {
+    pub(crate) fn ranks_of(&self, sort_values: &[RawSortValue]) -> io::Result<Vec<Rank>> {
         self.keys
             .iter()
-            .zip(standings)
-            .map(|(key, standing)| key.rank_of(standing))
+            .zip(sort_values)
+            .map(|(key, sort_value)| key.rank_of(sort_value))
             .collect()
     }
 
     /// The memory of the ranks of a document.
-    pub(super) fn rank_bytes(&self) -> usize {
+    pub(crate) fn rank_bytes(&self) -> usize {
         self.keys.len() * size_of::<Rank>()
     }
 
     /// How many documents of the segment are among the first `size` at most.
-    pub(super) fn at_most(&self, size: usize) -> usize {
+    pub(crate) fn at_most(&self, size: usize) -> usize {
         size.min(self.max_doc as usize)
     }
 
@@ -471,23 +428,25 @@ impl SegmentOrder<'_> {
     /// # Errors
     /// When a column can't be read, there is no memory for the values, or the search has to stop; see
     /// [`Run::unreadable`].
-    pub(crate) fn standings(&self, documents: &[&[Rank]]) -> io::Result<Vec<Standings>> {
-        self.standings_of(0..self.keys.len(), documents)
+    pub(crate) fn sort_values(&self, documents: &[&[Rank]]) -> io::Result<Vec<RawSortValues>> {
+        self.sort_values_of(0..self.keys.len(), documents)
     }
 
-    /// [`SegmentOrder::standings`], under some of the keys.
-    pub(super) fn standings_of(
+    /// [`SegmentOrder::sort_values`], under some of the keys.
+    pub(super) fn sort_values_of(
         &self,
         keys: Range<usize>,
         documents: &[&[Rank]],
-    ) -> io::Result<Vec<Standings>> {
+    ) -> io::Result<Vec<RawSortValues>> {
         let allowance = self.run.allowance();
-        let room = documents.iter().map(|_| Standings::new(keys.len(), allowance));
-        let mut standings = room.collect::<Result<Vec<_>, _>>()?;
+        let room = documents
+            .iter()
+            .map(|_| RawSortValues::new(keys.len(), allowance));
+        let mut sort_values = room.collect::<Result<Vec<_>, _>>()?;
         let opened = self.keys.iter().enumerate();
         for (nth, key) in opened.take(keys.end).skip(keys.start) {
-            key.standings(nth, documents, &mut standings, self.run)?;
+            key.sort_values(nth, documents, &mut sort_values, self.run)?;
         }
-        Ok(standings)
+        Ok(sort_values)
     }
 }

@@ -7,14 +7,14 @@ use std::io;
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::{DocId, Score};
 
-use super::contenders::Contenders;
 use super::leading::Leading;
 use super::order::Order;
 use super::rank::Rank;
+use super::raw_value::{RawSortValue, RawSortValues};
 use super::segment::{BEHIND_SCORE, SegmentOrder};
-use super::standing::{Standing, Standings};
+use super::top_k::TopK;
 use crate::allowance::Grant;
-use crate::plan::Floor;
+use crate::plan::MinScore;
 use crate::run::Run;
 
 /// Documents of which the best are picked out before any is compared by more than the leading key.
@@ -23,35 +23,34 @@ pub(super) const OFFERED_TOGETHER: usize = 1024;
 /// A document that made it.
 #[derive(Debug)]
 pub(crate) struct Winner {
-    pub(crate) standings: Standings,
+    pub(crate) sort_values: RawSortValues,
     pub(crate) score: Score,
 }
 
 /// Keeps the first `size` documents of an order.
 pub(crate) struct Top<'a> {
     /// Only documents behind this one count.
-    after: Option<Vec<Standing>>,
-    contenders: Contenders<'a>,
+    after: Option<Vec<RawSortValue>>,
+    top_k: TopK<'a>,
 }
 
 impl<'a> Top<'a> {
-    pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<Standing>>) -> Self {
+    pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<RawSortValue>>) -> Self {
         Self {
             after,
-            contenders: Contenders::new(order, size),
+            top_k: TopK::new(order, size),
         }
     }
 
-    /// Begins a segment.
     pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTop<'a>> {
         let after = self
             .after
             .as_ref()
             .map(|after| order.ranks_of(after))
             .transpose()?;
-        let last = self.contenders.last();
+        let last = self.top_k.last();
         let before = last.map(|last| order.ranks_of(last)).transpose()?;
-        let size = self.contenders.size;
+        let size = self.top_k.size;
         let each = size_of::<Entry>() + order.rank_bytes();
         let held = order.run.allowance().take(order.at_most(size) * each)?;
         Ok(SegmentTop {
@@ -68,8 +67,8 @@ impl<'a> Top<'a> {
     /// Ends a segment: its best documents meet those of the others.
     pub(crate) fn take(&mut self, segment: SegmentTop<'a>) -> io::Result<()> {
         let SegmentTop { order, heap, .. } = segment;
-        // What is left is held by the contenders. Sorted by numbers, so that strings are compared only with those of other segments.
-        self.contenders.take(order, heap.into_sorted_vec())
+        // What is left is held by the top_k. Sorted by numbers, so that strings are compared only with those of other segments.
+        self.top_k.take(order, heap.into_sorted_vec())
     }
 
     /// The documents, in order.
@@ -77,7 +76,7 @@ impl<'a> Top<'a> {
     /// # Errors
     /// When their strings can't be read, or there are too many of them.
     pub(crate) fn into_winners(self) -> io::Result<Vec<Winner>> {
-        self.contenders.into_winners()
+        self.top_k.into_winners()
     }
 }
 
@@ -120,7 +119,6 @@ impl Ord for Entry {
     }
 }
 
-/// The best documents of one segment.
 pub(crate) struct SegmentTop<'a> {
     pub(super) order: SegmentOrder<'a>,
     pub(super) size: usize,
@@ -132,7 +130,6 @@ pub(crate) struct SegmentTop<'a> {
     heap: BinaryHeap<Entry>,
     /// Room for a block of documents.
     ranked: Vec<(Rank, DocId)>,
-    /// The memory of the heap.
     _held: Grant,
 }
 
@@ -199,7 +196,7 @@ impl SegmentTop<'_> {
 
     /// Which scores documents from `doc` on get in with, where the order begins with the best score. The one of the last
     /// that is kept is enough as long as a document with it may come that stands before that one.
-    pub(crate) fn floor(&self, doc: DocId, run: &Run) -> tantivy::Result<Option<Floor>> {
+    pub(crate) fn min_score(&self, doc: DocId, run: &Run) -> tantivy::Result<Option<MinScore>> {
         let Some(last) = self.last() else { return Ok(None) };
         let Some(value) = last.first().and_then(|rank| rank.value(true)) else {
             return Ok(None);
@@ -214,9 +211,9 @@ impl SegmentTop<'_> {
             .zip(last.get(BEHIND_SCORE))
             .is_some_and(|(edge, last)| edge > *last);
         Ok(Some(if ties_are_over {
-            Floor::above(score)
+            MinScore::above(score)
         } else {
-            Floor::from(score)
+            MinScore::from(score)
         }))
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tantivy::TantivyDocument;
 use tantivy::indexer::UserOperation;
 
-use super::parcel::Parcel;
+use super::boxed_document::BoxedDocument;
 use crate::analyze::long_tokens;
 use crate::attribute;
 use crate::document::{Document, FieldValue, Object};
@@ -23,7 +23,7 @@ pub(super) fn adds(
     layout: &Layout,
     document: &Document,
     misfits: &mut MisfitLog,
-) -> Vec<UserOperation<Parcel>> {
+) -> Vec<UserOperation<BoxedDocument>> {
     let mut block = Block {
         layout,
         key: &document.key,
@@ -31,8 +31,8 @@ pub(super) fn adds(
         placed: Vec::new(),
     };
     block.object(layout.schema.fields(), &document.fields, None);
-    let parcels = block.placed.into_iter().map(Parcel::from);
-    parcels.map(UserOperation::Add).collect()
+    let boxed = block.placed.into_iter().map(BoxedDocument::from);
+    boxed.map(UserOperation::Add).collect()
 }
 
 struct Block<'a> {

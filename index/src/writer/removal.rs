@@ -6,18 +6,18 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Score, SegmentReader};
 
 use crate::allowance::Allowance;
 use crate::held::Held;
-use crate::plan::{Gathered, no_match};
+use crate::plan::DocSetBuilder;
+use crate::unexplained::unexplained;
 
 /// Bytes that a removal takes beside its key: itself, its counts, and its place in the library's queue.
 const REMOVAL_BYTES: usize = 128;
 
-/// The documents with a key.
 #[derive(Clone, Debug)]
 pub(super) struct Removal(Arc<Key>);
 
@@ -38,7 +38,6 @@ impl Removal {
         }))
     }
 
-    /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.0.key.len() + REMOVAL_BYTES
     }
@@ -65,14 +64,12 @@ impl Query for Removal {
 
 impl Weight for Removal {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let mut gathered = Gathered::new(reader.max_doc(), &Allowance::unbounded());
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), &Allowance::unbounded());
         self.each(reader, |docs| docs.iter().for_each(|doc| gathered.insert(*doc)))?;
         Ok(gathered.into_scorer(boost)?)
     }
 
-    fn explain(&self, _: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
-        Err(no_match(doc))
-    }
+    unexplained!();
 
     fn for_each_no_score(
         &self,

@@ -8,9 +8,9 @@ use crate::aggregate::column::{Kind, Raw};
 use crate::aggregate::node::FieldOf;
 use crate::aggregate::step::inside;
 use crate::attribute;
-use crate::error::Reason;
-use crate::limits::MAX_KEYWORD_BYTES;
-use crate::query::QueryValue;
+use crate::error::{Checker, Reason};
+use crate::limits::limit;
+use crate::request::QueryValue;
 use crate::schema::{FieldKind, ResolvedField};
 
 /// Which fields an aggregation takes.
@@ -80,21 +80,15 @@ impl<'a> Check<'a> {
         let field = self.resolve(name, at, level)?;
         let Some(kind) = wanted.kind(&field.kind) else {
             let message = format!("`{name}` is {}, which this can't aggregate", field.kind.word());
-            self.violate(
-                format!("{at}.field"),
-                Reason::TypeMismatch,
-                message,
-                wanted.advice(),
-            );
-            return None;
+            let at = format!("{at}.field");
+            return self.refuse(at, Reason::TypeMismatch, message, wanted.advice());
         };
         let (path, scope) = (field.path.clone(), field.scope.clone());
         let attribute = (kind == Kind::Attribute).then(|| name.get(path.len() + 1..).unwrap_or_default());
         if attribute.is_some_and(str::is_empty) {
             let message = format!("`{name}` are all attributes");
             let advice = format!("aggregate one of them: `{name}.color`");
-            self.violate(format!("{at}.field"), Reason::TypeMismatch, message, &advice);
-            return None;
+            return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
         }
         let missing = match missing {
             None => None,
@@ -113,16 +107,7 @@ impl<'a> Check<'a> {
     fn resolve(&mut self, name: &str, at: &str, level: Level<'_>) -> Option<&'a ResolvedField> {
         let layout = self.layout;
         let path = format!("{at}.field");
-        let Some(field) = layout.schema.resolve(name) else {
-            let message = format!("there is no field `{name}`");
-            self.violate(
-                path,
-                Reason::UnknownField,
-                message,
-                "use a field of the index's schema, by its full path",
-            );
-            return None;
-        };
+        let field = layout.schema.require(name, &path, &mut self.wrong)?;
         let to = field.scope.as_deref();
         if to == level.scope || inside(level.scope, to) || inside(to, level.scope) {
             return Some(field);
@@ -132,23 +117,17 @@ impl<'a> Check<'a> {
             to.unwrap_or_default(),
             level.scope.unwrap_or_default()
         );
-        self.violate(
-            path,
-            Reason::OutsideNestedPath,
-            message,
-            "aggregate it beside this grouping, not inside",
-        );
-        None
+        let advice = "aggregate it beside this grouping, not inside";
+        self.refuse(path, Reason::OutsideNestedPath, message, advice)
     }
 
     /// The value of documents without one.
     fn stand_in(&mut self, value: &QueryValue, kind: Kind, attribute: Option<&str>, at: &str) -> Option<Raw> {
         let path = format!("{at}.missing");
+        if let (Kind::Keyword | Kind::Attribute, QueryValue::String(text)) = (kind, value) {
+            self.within_limit(&path, limit!(MAX_KEYWORD_BYTES), text.len())?;
+        }
         let number = match (kind, value) {
-            (Kind::Keyword | Kind::Attribute, QueryValue::String(text)) if text.len() > MAX_KEYWORD_BYTES => {
-                self.limit(&path, "MAX_KEYWORD_BYTES", MAX_KEYWORD_BYTES, text.len());
-                return None;
-            }
             (Kind::Keyword, QueryValue::String(text)) => {
                 return Some(Raw::Bytes(text.clone().into_bytes()));
             }
@@ -168,12 +147,8 @@ impl<'a> Check<'a> {
         };
         if number.is_none() {
             let message = format!("this is {}, which the field can't have", value.type_word());
-            self.violate(
-                path,
-                Reason::TypeMismatch,
-                message,
-                "give a value of the field's type",
-            );
+            let advice = "give a value of the field's type";
+            self.note(path, Reason::TypeMismatch, message, advice);
         }
         number.map(Raw::Number)
     }

@@ -9,11 +9,10 @@ use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
-use crate::aggregate::{Aggregation, ValueRange};
-use crate::error::{Error, Reason};
-use crate::limits::{MAX_CELL_GROUPS, MAX_HISTOGRAM_GROUPS, MAX_RANGES, MAX_TERMS_GROUPS};
+use crate::error::{Checker, Error, Reason};
+use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
-use crate::query::{Query, QueryValue};
+use crate::request::{Aggregation, Query, QueryValue, ValueRange};
 
 impl Check<'_> {
     pub(super) fn grouping(
@@ -32,7 +31,7 @@ impl Check<'_> {
                 missing,
                 ..
             } => {
-                let fits = self.size(*size, "MAX_TERMS_GROUPS", MAX_TERMS_GROUPS, at);
+                let fits = self.size(*size, limit!(MAX_TERMS_GROUPS), at);
                 let field = self.field(field, Wanted::Key, missing.as_ref(), at, level);
                 let ordered = self.order(order, inside, at);
                 let (field, scope) = field?;
@@ -51,7 +50,7 @@ impl Check<'_> {
                 size,
                 ..
             } => {
-                let fits = self.size(*size, "MAX_CELL_GROUPS", MAX_CELL_GROUPS, at);
+                let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
                 let (field, scope) = self.cells(field, *resolution, at, level)?;
                 fits?;
                 (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
@@ -157,24 +156,17 @@ impl Check<'_> {
         let Ok(resolution) = Resolution::try_from(resolution) else {
             let message = format!("{resolution} is no H3 resolution");
             let path = format!("{at}.resolution");
-            self.violate(path, Reason::OutOfRange, message, "use 0 to 15");
-            return None;
+            return self.refuse(path, Reason::OutOfRange, message, "use 0 to 15");
         };
         self.field(field, Wanted::Cell(resolution), None, at, level)
     }
 
-    /// Checks how many ranges or filters there are.
     fn ranges(&mut self, count: usize, part: &str, at: &str) -> Option<()> {
         let path = format!("{at}.{part}");
         if count == 0 {
-            let message = "there is none".to_owned();
-            self.violate(path, Reason::Missing, message, "give at least one");
-            return None;
+            return self.refuse(path, Reason::Missing, "there is none", "give at least one");
         }
-        if count > MAX_RANGES {
-            self.limit(&path, "MAX_RANGES", MAX_RANGES, count);
-            return None;
-        }
+        self.within_limit(&path, limit!(MAX_RANGES), count)?;
         Some(())
     }
 
@@ -193,8 +185,8 @@ impl Check<'_> {
     }
 
     fn upside_down(&mut self, at: &str) {
-        let message = "the lower end is above the upper one".to_owned();
-        self.violate(at.to_owned(), Reason::OutOfRange, message, "swap the ends");
+        let message = "the lower end is above the upper one";
+        self.note(at, Reason::OutOfRange, message, "swap the ends");
     }
 
     fn end(
@@ -202,13 +194,13 @@ impl Check<'_> {
         value: Option<&QueryValue>,
         kind: Kind,
         at: &str,
-    ) -> Option<Option<(u128, crate::aggregate::Datum)>> {
+    ) -> Option<Option<(u128, crate::result::Datum)>> {
         let Some(value) = value else { return Some(None) };
         let end = first_from(kind, value).filter(|_| is_number(kind));
         if end.is_none() {
             let message = format!("this is {}, which the field can't have", value.type_word());
             let advice = "give a finite value of the field's type";
-            self.violate(at.to_owned(), Reason::TypeMismatch, message, advice);
+            self.note(at, Reason::TypeMismatch, message, advice);
         }
         end.map(Some)
     }
@@ -221,10 +213,10 @@ impl Check<'_> {
     ) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
         let planned = filters.iter().enumerate().map(|(nth, filter)| {
             let at = format!("{at}.filters[{nth}]");
-            let planned = plan::plan_in_scope(self.layout, self.parents, self.run, filter, level.scope, &at);
+            let planned = plan::plan_in_scope(self.layout, self.run, filter, level.scope, &at);
             match planned {
                 Ok(planned) => return Some(planned),
-                Err(Error::InvalidQuery(violations)) => self.violations.append(violations),
+                Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),
                 Err(other) => drop(self.refused.get_or_insert(other)),
             }
             None
@@ -239,14 +231,8 @@ impl Check<'_> {
             let from = from.unwrap_or(0.0);
             let to = to.unwrap_or(f64::INFINITY);
             if !(from >= 0.0 && from.is_finite() && to >= 0.0) {
-                let message = "these are no distances".to_owned();
-                self.violate(
-                    at,
-                    Reason::OutOfRange,
-                    message,
-                    "give finite numbers of metres from 0",
-                );
-                return None;
+                let advice = "give finite numbers of metres from 0";
+                return self.refuse(at, Reason::OutOfRange, "these are no distances", advice);
             }
             if from > to {
                 self.upside_down(&at);
@@ -260,10 +246,8 @@ impl Check<'_> {
 
     pub(super) fn interval(&mut self, interval: u32, at: &str) -> Option<()> {
         if interval == 0 {
-            let message = "is 0".to_owned();
             let path = format!("{at}.interval");
-            self.violate(path, Reason::OutOfRange, message, "give a width from 1");
-            return None;
+            return self.refuse(path, Reason::OutOfRange, "is 0", "give a width from 1");
         }
         Some(())
     }
@@ -283,13 +267,13 @@ impl Check<'_> {
             fits = false;
             let message = format!("{interval} is no width");
             let path = format!("{at}.interval");
-            self.violate(path, Reason::OutOfRange, message, "give a positive finite number");
+            self.note(path, Reason::OutOfRange, message, "give a positive finite number");
         }
         if !offset.is_finite() {
             fits = false;
             let message = format!("{offset} is no offset");
             let path = format!("{at}.offset");
-            self.violate(path, Reason::OutOfRange, message, "give a finite number");
+            self.note(path, Reason::OutOfRange, message, "give a finite number");
         }
         let (field, scope) = placed.filter(|_| fits)?;
         let steps = match field.kind {
@@ -316,8 +300,8 @@ impl Check<'_> {
     }
 }
 
-fn fullest_first(order: &[crate::aggregate::GroupOrder]) -> Vec<crate::aggregate::GroupOrder> {
-    use crate::aggregate::{GroupOrder, GroupOrderBy};
+fn fullest_first(order: &[crate::request::GroupOrder]) -> Vec<crate::request::GroupOrder> {
+    use crate::request::{GroupOrder, GroupOrderBy};
 
     if order.is_empty() {
         return vec![GroupOrder {

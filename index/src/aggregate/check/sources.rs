@@ -4,14 +4,13 @@ use super::field::Wanted;
 use super::{Check, Level};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
-use crate::aggregate::composite;
 use crate::aggregate::histogram::Steps;
 use crate::aggregate::node::{By, Composite, Shape, Source};
-use crate::aggregate::{CompositeSource, SourceKind, ValueRange};
-use crate::error::{Error, Reason};
-use crate::limits::{MAX_SORTS, MAX_TERMS_GROUPS};
+use crate::error::{Checker, Error, Reason};
+use crate::limits::limit;
 use crate::page::{self, Origin};
-use crate::sort::Standing;
+use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
+use crate::sort::RawSortValue;
 
 impl Check<'_> {
     pub(super) fn composite(
@@ -23,22 +22,16 @@ impl Check<'_> {
         level: Level<'_>,
     ) -> Option<(Shape, Option<String>)> {
         if level.number > 1 {
-            let message = "a composite pages through all groups of a search".to_owned();
+            let message = "a composite pages through all groups of a search";
             let advice = "put it at the top, or use terms here";
-            self.violate(at.to_owned(), Reason::OutOfRange, message, advice);
-            return None;
+            return self.refuse(at, Reason::OutOfRange, message, advice);
         }
-        let fits = self.size(size, "MAX_TERMS_GROUPS", MAX_TERMS_GROUPS, at);
+        let fits = self.size(size, limit!(MAX_TERMS_GROUPS), at);
         let path = format!("{at}.sources");
         if sources.is_empty() {
-            let message = "there is none".to_owned();
-            self.violate(path, Reason::Missing, message, "give 1 to 8");
-            return None;
+            return self.refuse(path, Reason::Missing, "there is none", "give 1 to 8");
         }
-        if sources.len() > MAX_SORTS {
-            self.limit(&path, "MAX_SORTS", MAX_SORTS, sources.len());
-            return None;
-        }
+        self.within_limit(&path, limit!(MAX_SORTS), sources.len())?;
         let mut scopes = Vec::with_capacity(sources.len());
         let read = sources.iter().enumerate().map(|(nth, source)| {
             let at = format!("{path}[{nth}]");
@@ -55,34 +48,33 @@ impl Check<'_> {
         fits?;
         let scope = scopes.first().cloned().flatten();
         if scopes.iter().any(|other| *other != scope) {
-            let message = "the sources are fields of different objects".to_owned();
+            let message = "the sources are fields of different objects";
             let advice = "use fields of the document, or of one NESTED field";
-            self.violate(path, Reason::OutsideNestedPath, message, advice);
-            return None;
+            return self.refuse(path, Reason::OutsideNestedPath, message, advice);
         }
         let origin = Origin {
-            request: composite::fingerprint(self.query, at, sources),
+            request: fingerprint(format_args!("{:?}|{at}|{sources:?}", self.query)),
             design: self.design,
         };
         let after = match after {
             None => None,
             Some(token) => {
-                let standings = page::decode(origin, token).and_then(|standings| {
-                    let fits = standings.len() == read.len()
+                let sort_values = page::decode(origin, token).and_then(|sort_values| {
+                    let fits = sort_values.len() == read.len()
                         && read
                             .iter()
-                            .zip(&standings)
+                            .zip(&sort_values)
                             .all(|(source, own)| source.accepts(own));
                     if fits {
-                        Ok(standings)
+                        Ok(sort_values)
                     } else {
                         Err(Error::PageTokenInvalid {
                             detail: "it belongs to other sources",
                         })
                     }
                 });
-                match standings {
-                    Ok(standings) => Some(standings),
+                match sort_values {
+                    Ok(sort_values) => Some(sort_values),
                     Err(error) => {
                         self.refused.get_or_insert(error);
                         return None;
@@ -109,13 +101,8 @@ impl Check<'_> {
         if missing.is_some() && source.include_missing {
             let message = "there is a value for missing ones, so none is missing".to_owned();
             let path = format!("{at}.include_missing");
-            self.violate(
-                path,
-                Reason::OutOfRange,
-                message,
-                "use one of missing and include_missing",
-            );
-            return None;
+            let advice = "use one of missing and include_missing";
+            return self.refuse(path, Reason::OutOfRange, message, advice);
         }
         let (at, open) = (format!("{at}.grouping"), ValueRange::default());
         match &source.kind {
@@ -153,13 +140,13 @@ impl Check<'_> {
 
 impl Source {
     /// Whether a page token's value can be one of this key's.
-    fn accepts(&self, standing: &Standing) -> bool {
+    fn accepts(&self, sort_value: &RawSortValue) -> bool {
         let strings =
             matches!(&self.by, By::Value(field) if matches!(field.kind, Kind::Keyword | Kind::Attribute));
-        match standing {
-            Standing::Missing => self.include_missing,
-            Standing::Bytes(_) => strings,
-            Standing::Number(_) => !strings,
+        match sort_value {
+            RawSortValue::Missing => self.include_missing,
+            RawSortValue::Bytes(_) => strings,
+            RawSortValue::Number(_) => !strings,
         }
     }
 }

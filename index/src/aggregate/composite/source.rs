@@ -9,7 +9,7 @@ use crate::aggregate::column::Buffer;
 use crate::aggregate::keys::Keys;
 use crate::aggregate::node::Source;
 use crate::run::Run;
-use crate::sort::{Standing, rank};
+use crate::sort::{RawSortValue, rank};
 
 /// One source on a segment. Positions are numbers whose order is that of the groups: 0 of documents without a value, and
 /// all turned over when the highest come first.
@@ -78,11 +78,11 @@ impl<'a> OpenSource<'a> {
     }
 
     /// Where the last key of the page before stands.
-    pub(super) fn position_of(&self, standing: &Standing) -> tantivy::Result<u128> {
-        let position = match (standing, &self.keys) {
-            (Standing::Missing, _) => return Ok(self.turned(0)),
-            (Standing::Number(number), _) => *number,
-            (Standing::Bytes(bytes), Keys::Values(values)) => {
+    pub(super) fn position_of(&self, sort_value: &RawSortValue) -> tantivy::Result<u128> {
+        let position = match (sort_value, &self.keys) {
+            (RawSortValue::Missing, _) => return Ok(self.turned(0)),
+            (RawSortValue::Number(number), _) => *number,
+            (RawSortValue::Bytes(bytes), Keys::Values(values)) => {
                 let among = values
                     .stranger()
                     .map_or(Ordering::Less, |(_, stranger)| bytes.as_slice().cmp(stranger));
@@ -96,7 +96,7 @@ impl<'a> OpenSource<'a> {
                     None => rank::before_ordinal(0, among),
                 }
             }
-            (Standing::Bytes(_), _) => 0,
+            (RawSortValue::Bytes(_), _) => 0,
         };
         Ok(self.turned(u128::from(position) + 1))
     }

@@ -33,7 +33,7 @@ fn what_matches_is_found_as_one_by_one_whether_strings_are_kept_or_not() {
         let full = Arc::new(AtomicUsize::new(usize::MAX / 2));
         let decoded = StringColumn::new(column(&strings), count as u32, &full);
         for _ in 0..40 {
-            let run = Run::new(Cancellation::none());
+            let run = Execution::new(Cancellation::none());
             let literal: String = (0..random.usize(..3)).map(|_| random.char('a'..'f')).collect();
             let last = random.u8(..);
             let fits = |value: &[u8]| value.last().is_some_and(|byte| *byte > last / 2);
@@ -93,7 +93,7 @@ fn a_search_that_is_over_says_how_many_values_it_has_looked_at() {
     let held = Arc::new(AtomicUsize::new(usize::MAX / 2));
     let column = StringColumn::new(column(&strings), 200_000, &held);
     let cancellation = Cancellation::at(std::time::Instant::now());
-    let run = Run::new(cancellation);
+    let run = Execution::new(cancellation);
     let refused = column.matching(0..200_000, None, b"zzzz", &run, |_| true, |_, _| {});
     let error = run.reason("searching", refused.expect_err("it is over"));
     let Error::DeadlineExceeded { walked } = error else {
@@ -110,7 +110,7 @@ fn a_pattern_that_begins_behind_the_last_string_decodes_nothing() {
     let held = Arc::new(AtomicUsize::new(0));
     let column = StringColumn::new(column(&strings), 20_000, &held);
     // Whoever decodes looks at the time.
-    let run = Run::new(Cancellation::at(std::time::Instant::now()));
+    let run = Execution::new(Cancellation::at(std::time::Instant::now()));
     let searched = column.matching(
         20_000..20_000,
         Some(b"x"),

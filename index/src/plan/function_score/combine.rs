@@ -1,6 +1,6 @@
 //! One score of many values, as Elasticsearch's `FunctionScoreQuery` computes it, in double precision.
 
-use crate::query::{CombineMode, FunctionScoreMode};
+use crate::request::{CombineMode, FunctionScoreMode};
 
 /// How values and a score become one.
 #[derive(Clone, Copy, Debug)]

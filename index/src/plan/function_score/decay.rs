@@ -9,12 +9,12 @@ use tantivy::{DocId, SegmentReader};
 
 use super::factor::SECOND;
 use super::{Formula, Value};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::geo::GeoPoint;
-use crate::layout::{latitude_column, longitude_column};
 use crate::plan::Planner;
 use crate::plan::number::Number;
-use crate::query::{Decay, DecayOrigin, DecayShape, DistanceMode};
+use crate::points::Points;
+use crate::request::{Decay, DecayOrigin, DecayShape, DistanceMode};
 use crate::schema::{FieldKind, ResolvedField};
 
 /// What distances are measured between.
@@ -28,7 +28,6 @@ enum Origin {
     Point(GeoPoint),
 }
 
-/// A checked decay.
 #[derive(Debug)]
 pub(super) struct Falloff {
     path: String,
@@ -40,12 +39,7 @@ pub(super) struct Falloff {
 
 impl Falloff {
     /// Checks a decay; `None` comes with a violation.
-    pub(super) fn plan(
-        planner: &mut Planner<'_>,
-        at: &str,
-        scope: Option<&str>,
-        decay: &Decay,
-    ) -> Option<Self> {
+    pub(super) fn plan(planner: &mut Planner<'_>, at: &str, decay: &Decay) -> Option<Self> {
         let positive = decay.scale.is_finite() && decay.scale > 0.0;
         let ranges = [
             ("scale", decay.scale, positive, "a positive number"),
@@ -65,15 +59,11 @@ impl Falloff {
         for (name, number, fine, wanted) in ranges {
             if !fine {
                 let message = format!("{number} is not {wanted}");
-                planner.violate(
-                    format!("{at}.{name}"),
-                    Reason::OutOfRange,
-                    message,
-                    format!("give {wanted}"),
-                );
+                let advice = format!("give {wanted}");
+                planner.note(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
             }
         }
-        let field = planner.field(at, scope, &decay.field)?;
+        let field = planner.field(at, &decay.field)?;
         let origin = origin(planner, at, field, &decay.origin)?;
         ranges.iter().all(|(_, _, fine, _)| *fine).then(|| Self {
             path: field.path.clone(),
@@ -126,8 +116,7 @@ fn origin(
         (FieldKind::Long | FieldKind::Double | FieldKind::Date, DecayOrigin::Point(_)) => {
             let message = format!("`{}` is {}, the origin is a point", field.path, field.kind.word());
             let advice = "give a value as the origin";
-            planner.violate(format!("{at}.point"), Reason::TypeMismatch, message, advice);
-            None
+            planner.refuse(format!("{at}.point"), Reason::TypeMismatch, message, advice)
         }
         _ => {
             let wanted = "LONG, DOUBLE, DATE and GEO_POINT fields";
@@ -161,19 +150,11 @@ impl Formula for Falloff {
                         })
                     })
             }
-            Origin::Point(origin) => {
-                let latitudes = columns.column_opt::<i64>(&latitude_column(&self.path))?;
-                let longitudes = columns.column_opt::<i64>(&longitude_column(&self.path))?;
-                latitudes
-                    .zip(longitudes)
-                    .map_or_else(nowhere, |(latitudes, longitudes)| {
-                        self.of(move |doc, distances| {
-                            let values = latitudes.values_for_doc(doc).zip(longitudes.values_for_doc(doc));
-                            let points = values.filter_map(|(lat, lon)| GeoPoint::from_columns(lat, lon));
-                            distances.extend(points.map(|point| origin.distance_meters(point)));
-                        })
-                    })
-            }
+            Origin::Point(origin) => Points::open(reader, &self.path)?.map_or_else(nowhere, |points| {
+                self.of(move |doc, distances| {
+                    distances.extend(points.of(doc).map(|point| origin.distance_meters(point)));
+                })
+            }),
         })
     }
 }

@@ -4,15 +4,14 @@ use tantivy::columnar::Column;
 use tantivy::{DocId, SegmentReader};
 
 use super::{Formula, Value};
-use crate::error::Reason;
+use crate::error::{Checker, Reason};
 use crate::plan::Planner;
-use crate::query::Modifier;
+use crate::request::Modifier;
 use crate::schema::FieldKind;
 
 /// Nanoseconds of a second.
 pub(super) const SECOND: f64 = 1e9;
 
-/// A checked factor.
 #[derive(Debug)]
 pub(super) struct Factor {
     path: String,
@@ -30,7 +29,6 @@ impl Factor {
     pub(super) fn plan(
         planner: &mut Planner<'_>,
         at: &str,
-        scope: Option<&str>,
         field: &str,
         factor: f64,
         modifier: Modifier,
@@ -40,16 +38,12 @@ impl Factor {
             let wrong = number.filter(|number| !number.is_finite());
             if let Some(number) = wrong {
                 let message = format!("{number} is not finite");
-                planner.violate(
-                    format!("{at}.{name}"),
-                    Reason::OutOfRange,
-                    message,
-                    "use a finite number",
-                );
+                let advice = "use a finite number";
+                planner.note(format!("{at}.{name}"), Reason::OutOfRange, message, advice);
             }
             wrong.is_none()
         });
-        let field = planner.field(at, scope, field)?;
+        let field = planner.field(at, field)?;
         if !matches!(field.kind, FieldKind::Long | FieldKind::Double | FieldKind::Date) {
             let advice = "use a field that holds numbers, or a weight with a filter";
             planner.wrong_kind(at, field, "LONG, DOUBLE and DATE fields", advice);

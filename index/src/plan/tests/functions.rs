@@ -4,7 +4,7 @@ use super::model::Model;
 use super::*;
 use crate::document::Object;
 use crate::geo::GeoPoint;
-use crate::query::{
+use crate::request::{
     CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
     Modifier, QueryValue, ScoreFunction,
 };
@@ -330,8 +330,7 @@ fn the_best_of_several() {
 #[test]
 fn mistakes_name_their_place() {
     let wrong = |query: Query, expected: &[&str]| {
-        let Err(Error::InvalidQuery(found)) = plan(&layout(), &Arc::default(), &run(), &query, "query")
-        else {
+        let Err(Error::InvalidQuery(found)) = plan(&layout(), &run(), &query, "query") else {
             panic!("accepted: {query:?}")
         };
         let paths: Vec<&str> = found

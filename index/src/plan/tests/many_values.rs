@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::model::Model;
 use super::*;
 use crate::document::Object;
-use crate::query::QueryValue;
+use crate::request::QueryValue;
 
 const DOCUMENTS: i64 = 5_000;
 
@@ -98,7 +98,7 @@ fn walks_over_the_dictionary_end_with_the_search() {
     let model = model();
     let walk = |cancellation: Cancellation, query: &Query| {
         let run = Arc::new(Run::new(cancellation));
-        match plan(&model.layout, &model.parents, &run, query, "query") {
+        match plan(&model.layout, &run, query, "query") {
             Ok(plan) => Some(run.reason("searching", model.search(&plan).err()?)),
             Err(error) => Some(error),
         }
@@ -120,7 +120,7 @@ fn looks(model: &Model, query: &Query) -> isize {
     const LOOKS: isize = 1_000_000;
     let cancellation = Cancellation::after_looks(LOOKS);
     let run = Arc::new(Run::new(cancellation.clone()));
-    let plan = plan(&model.layout, &model.parents, &run, query, "query").expect("it is valid");
+    let plan = plan(&model.layout, &run, query, "query").expect("it is valid");
     model.score(&plan).expect("it isn't stopped");
     LOOKS - cancellation.looks_left()
 }

@@ -8,7 +8,7 @@ use super::model::Model;
 use super::*;
 use crate::document::{FieldValue, Object};
 use crate::geo::GeoPoint;
-use crate::query::{Operator, QueryValue, ScoreMode};
+use crate::request::{Operator, QueryValue, ScoreMode};
 
 const WORDS: [&str; 8] = [
     "奶茶",

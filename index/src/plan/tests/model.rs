@@ -12,11 +12,10 @@ use crate::analyze::{Phase, analyze, register};
 use crate::document::{FieldValue, Object};
 use crate::geo::{Area, BoundingBox, Circle, Polygon, point_cells};
 use crate::layout::ROOT_KIND;
-use crate::query::{Operator, QueryValue};
+use crate::request::{Operator, QueryValue};
 
 pub(super) struct Model {
     pub(super) layout: Layout,
-    pub(super) parents: Arc<ParentCache>,
     pub(super) documents: Vec<Object>,
     searcher: Searcher,
 }
@@ -63,15 +62,13 @@ impl Model {
         let searcher = reader.searcher();
         Self {
             layout,
-            parents: Arc::default(),
             documents,
             searcher,
         }
     }
 
     pub(super) fn plan(&self, query: &Query) -> Plan {
-        plan(&self.layout, &self.parents, &run(), query, "query")
-            .unwrap_or_else(|error| panic!("{query:?}: {error}"))
+        plan(&self.layout, &run(), query, "query").unwrap_or_else(|error| panic!("{query:?}: {error}"))
     }
 
     /// The numbers of the documents that the query finds, without scores.

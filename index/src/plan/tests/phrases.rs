@@ -1,7 +1,7 @@
 use super::model::Model;
 use super::*;
 use crate::document::Object;
-use crate::query::Operator;
+use crate::request::Operator;
 
 fn model() -> Model {
     let texts = [

@@ -1,7 +1,7 @@
 use super::model::Model;
 use super::*;
 use crate::document::{FieldValue, Object};
-use crate::query::{Operator, ScoreMode};
+use crate::request::{Operator, ScoreMode};
 
 fn model() -> Model {
     let tags = |scores: &[(&str, f64)]| {

@@ -4,11 +4,11 @@ use std::ops::Bound;
 
 use super::*;
 use crate::geo::GeoPoint;
-use crate::query::{Fuzziness, Operator, QueryValue, ScoreMode};
+use crate::request::{Fuzziness, Operator, QueryValue, ScoreMode};
 
 /// The paths and codes of the violations, in order.
 fn violations(query: &Query) -> Vec<(String, &'static str)> {
-    match plan(&layout(), &Arc::default(), &run(), query, "query") {
+    match plan(&layout(), &run(), query, "query") {
         Err(Error::InvalidQuery(violations)) => violations
             .listed()
             .iter()
@@ -123,13 +123,8 @@ fn fields_belong_to_a_nested_path() {
         "query.nested.path",
         "UNKNOWN_FIELD",
     );
-    let Err(Error::InvalidQuery(found)) = plan(
-        &layout(),
-        &Arc::default(),
-        &run(),
-        &Query::term("tags.tag", "a"),
-        "query",
-    ) else {
+    let Err(Error::InvalidQuery(found)) = plan(&layout(), &run(), &Query::term("tags.tag", "a"), "query")
+    else {
         panic!("accepted")
     };
     assert!(
@@ -141,16 +136,7 @@ fn fields_belong_to_a_nested_path() {
 #[test]
 fn scopes_of_sorts_are_planned_like_nested_queries() {
     let layout = layout();
-    let plan = |query: &Query| {
-        plan_in_scope(
-            &layout,
-            &Arc::default(),
-            &run(),
-            query,
-            Some("tags"),
-            "sort[0].filter",
-        )
-    };
+    let plan = |query: &Query| plan_in_scope(&layout, &run(), query, Some("tags"), "sort[0].filter");
     assert!(plan(&Query::term("tags.tag", "a")).is_ok());
     let Err(Error::InvalidQuery(found)) = plan(&Query::term("brand", "a")) else {
         panic!("accepted")
@@ -294,7 +280,7 @@ fn numbers_and_shapes_make_sense() {
 #[test]
 fn limits_are_named() {
     let limit = |query: &Query, path: &str, limit: &str| {
-        let Err(Error::InvalidQuery(found)) = plan(&layout(), &Arc::default(), &run(), query, "query") else {
+        let Err(Error::InvalidQuery(found)) = plan(&layout(), &run(), query, "query") else {
             panic!("{limit} is not kept")
         };
         let [violation] = found.listed() else {
@@ -410,10 +396,10 @@ fn misspelled_words_have_bounds() {
 
 #[test]
 fn nodes_are_counted_over_all_trees_of_a_search() {
-    let (layout, parents, run) = (layout(), Arc::default(), run());
+    let (layout, run) = (layout(), run());
     let half = Query::all(vec![Query::MatchAll; 600]);
-    assert!(plan(&layout, &parents, &run, &half, "query").is_ok());
-    let second = plan_in_scope(&layout, &parents, &run, &half, Some("tags"), "sort[0].filter");
+    assert!(plan(&layout, &run, &half, "query").is_ok());
+    let second = plan_in_scope(&layout, &run, &half, Some("tags"), "sort[0].filter");
     assert!(
         matches!(second, Err(Error::InvalidQuery(found)) if found.to_string().contains("MAX_QUERY_NODES"))
     );
@@ -472,11 +458,11 @@ fn weights_multiply_to_a_limit() {
     exceeded(&objects, &["query.nested.query.const_score.weight"]);
     // What a function_score computes is finite, so that weights begin anew inside of it.
     let functions = |weight| {
-        let function = crate::query::ScoreFunction {
+        let function = crate::request::ScoreFunction {
             weight,
-            ..crate::query::ScoreFunction::new(crate::query::Function::One)
+            ..crate::request::ScoreFunction::new(crate::request::Function::One)
         };
-        let scored = crate::query::FunctionScore::new(text(1e10), vec![function]);
+        let scored = crate::request::FunctionScore::new(text(1e10), vec![function]);
         weighted(1e10, Query::FunctionScore(Box::new(scored)))
     };
     exceeded(&functions(1e8), &[]);
@@ -485,13 +471,13 @@ fn weights_multiply_to_a_limit() {
         &["query.bool.must[0].function_score.functions[0].weight"],
     );
     // Without functions it computes nothing: its query's scores are its own.
-    let plain = |query| Query::FunctionScore(Box::new(crate::query::FunctionScore::new(query, Vec::new())));
+    let plain = |query| Query::FunctionScore(Box::new(crate::request::FunctionScore::new(query, Vec::new())));
     exceeded(&weighted(1e10, plain(text(1e8))), &[]);
     exceeded(
         &weighted(1e10, plain(text(1e9))),
         &["query.bool.must[0].function_score.query.match.weight"],
     );
-    let mut least = crate::query::FunctionScore::new(text(1e18), Vec::new());
+    let mut least = crate::request::FunctionScore::new(text(1e18), Vec::new());
     least.min_score = Some(1.0);
     exceeded(&weighted(1e18, Query::FunctionScore(Box::new(least))), &[]);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tantivy::{DocId, TERMINATED};
 
-use super::tally::Part;
+use super::window::Part;
 use crate::columns::NumberColumn;
 
 /// A column of which several clauses select ranges: read once.
@@ -30,7 +30,6 @@ impl Shared {
         }
     }
 
-    /// Hands out the documents with a value in the range, each once.
     pub(super) fn select(&self, range: &RangeInclusive<u64>, mut found: impl FnMut(DocId)) {
         let mut last = TERMINATED;
         for (doc, value) in self.docs.iter().zip(&self.values) {

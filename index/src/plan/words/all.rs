@@ -7,12 +7,12 @@ use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::cursor::{CODES, Cursor, first_too_long};
 use crate::pace::Pace;
-use crate::plan::floor::Floor;
+use crate::plan::min_score::MinScore;
 use crate::run::Run;
 
 /// The intersection of words: the rarest leads.
 ///
-/// All words lie in one text, so its length bounds what each of them can score: with a floor, most documents of the leading
+/// All words lie in one text, so its length bounds what each of them can score: with a min_score, most documents of the leading
 /// word are passed over by their lengths, and the other words aren't asked about them.
 pub(super) struct AllWords {
     /// In the order of the text.
@@ -21,7 +21,7 @@ pub(super) struct AllWords {
     order: Vec<usize>,
     doc: DocId,
     /// What the scores of a document's words have to be in all.
-    floor: Option<f64>,
+    min_score: Option<f64>,
     window: Window,
     pace: Pace<Arc<Run>>,
 }
@@ -30,7 +30,7 @@ pub(super) struct AllWords {
 #[derive(Clone, Copy)]
 struct Window {
     last: DocId,
-    /// Texts with this code of their length, or a higher one, can't reach the floor.
+    /// Texts with this code of their length, or a higher one, can't reach the min_score.
     too_long: u16,
 }
 
@@ -58,16 +58,16 @@ impl AllWords {
             cursors,
             order,
             doc,
-            floor: None,
+            min_score: None,
             window: Window::WHOLE,
             pace,
         }
     }
 
-    pub(super) fn raise_floor(&mut self, floor: Floor) -> tantivy::Result<()> {
+    pub(super) fn raise_min_score(&mut self, min_score: MinScore) -> tantivy::Result<()> {
         let mut cursors = self.cursors.iter_mut();
         cursors.try_for_each(|cursor| cursor.measure(self.pace.run()))?;
-        self.floor = Some(floor.sum());
+        self.min_score = Some(min_score.sum());
         self.window = self.window_from(self.doc.saturating_add(1).min(TERMINATED));
         Ok(())
     }
@@ -117,10 +117,10 @@ impl AllWords {
         })
     }
 
-    /// Whether the document that the leading word stands on can reach the floor, as far as its length and the blocks of
+    /// Whether the document that the leading word stands on can reach the min_score, as far as its length and the blocks of
     /// the other words tell.
     fn hopeful(&mut self, doc: DocId) -> bool {
-        let Some(floor) = self.floor else {
+        let Some(min_score) = self.min_score else {
             return true;
         };
         let mut sum = 0.0;
@@ -135,12 +135,12 @@ impl AllWords {
                 cursor.at_length(cursor.length_of(doc))
             };
         }
-        sum >= floor
+        sum >= min_score
     }
 
     /// What is known of the documents from `doc` on.
     fn window_from(&mut self, doc: DocId) -> Window {
-        let Some(floor) = self.floor else {
+        let Some(min_score) = self.min_score else {
             return Window::WHOLE;
         };
         let (mut bound, mut last, mut shortest) = (0.0, TERMINATED, 0);
@@ -155,7 +155,7 @@ impl AllWords {
                 bound += cursor.highest();
             }
         }
-        if bound < floor {
+        if bound < min_score {
             return Window { last, too_long: 0 };
         }
         let at_length = |code: u8| {
@@ -167,7 +167,7 @@ impl AllWords {
             };
             self.order.iter().enumerate().map(of).sum::<f64>()
         };
-        let too_long = first_too_long(|code| at_length(code) >= floor);
+        let too_long = first_too_long(|code| at_length(code) >= min_score);
         Window {
             last,
             // Lengths of texts are looked at one by one; that every one of the block is too long is known at once.

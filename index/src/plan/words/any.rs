@@ -1,5 +1,5 @@
 //! Documents that have some of the words: block-max WAND (Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max
-//! Indexes", 2011), which without a floor is a plain union.
+//! Indexes", 2011), which without a min_score is a plain union.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tantivy::{DocId, DocSet, Score, TERMINATED};
 use super::all::AllWords;
 use super::cursor::{Cursor, first_too_long};
 use crate::pace::Pace;
-use crate::plan::floor::Floor;
+use crate::plan::min_score::MinScore;
 use crate::run::Run;
 
 /// The union of words, of which `needed` have to be there.
@@ -21,8 +21,8 @@ pub(super) struct AnyWords {
     order: Vec<(DocId, usize)>,
     doc: DocId,
     /// What the scores of a document's words have to be in all.
-    floor: Option<f64>,
-    /// What goes on with the cursors when every word is needed to reach the floor.
+    min_score: Option<f64>,
+    /// What goes on with the cursors when every word is needed to reach the min_score.
     all: Option<AllWords>,
     pace: Pace<Arc<Run>>,
 }
@@ -47,7 +47,7 @@ impl AnyWords {
             needed,
             order,
             doc: 0,
-            floor: None,
+            min_score: None,
             all: None,
             pace,
         };
@@ -55,18 +55,18 @@ impl AnyWords {
         any
     }
 
-    pub(super) fn raise_floor(&mut self, floor: Floor) -> tantivy::Result<()> {
+    pub(super) fn raise_min_score(&mut self, min_score: MinScore) -> tantivy::Result<()> {
         if let Some(all) = &mut self.all {
-            return all.raise_floor(floor);
+            return all.raise_min_score(min_score);
         }
         let mut cursors = self.cursors.iter_mut();
         cursors.try_for_each(|cursor| cursor.measure(self.pace.run()))?;
-        let least = floor.sum();
-        self.floor = Some(least);
+        let least = min_score.sum();
+        self.min_score = Some(least);
         if self.without_the_lowest() < least {
             let mut all =
                 AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors), self.pace.again());
-            all.raise_floor(floor)?;
+            all.raise_min_score(min_score)?;
             self.all = Some(all);
             return Ok(());
         }
@@ -130,10 +130,10 @@ impl AnyWords {
                 None => {
                     let cursor = self.cursors.get(*nth)?;
                     words += cursor.count();
-                    let enough = match self.floor {
-                        Some(floor) => {
+                    let enough = match self.min_score {
+                        Some(min_score) => {
                             most += cursor.highest();
-                            most >= floor
+                            most >= min_score
                         }
                         None => true,
                     };
@@ -149,9 +149,9 @@ impl AnyWords {
         pivot
     }
 
-    /// If no document from the pivot on to the end of the words' blocks can reach the floor: where to go on.
+    /// If no document from the pivot on to the end of the words' blocks can reach the min_score: where to go on.
     fn hopeless(&mut self, pivot: &Pivot) -> Option<DocId> {
-        let floor = self.floor?;
+        let min_score = self.min_score?;
         let (mut bound, mut until, mut shortest) = (0.0, TERMINATED, u8::MAX);
         for (_, nth) in self.order.iter().take(pivot.end) {
             let cursor = self.cursors.get_mut(*nth)?;
@@ -160,7 +160,7 @@ impl AnyWords {
             until = until.min(last);
             shortest = shortest.min(cursor.shortest());
         }
-        if bound >= floor && self.at_length(pivot, shortest) >= floor {
+        if bound >= min_score && self.at_length(pivot, shortest) >= min_score {
             return None;
         }
         // Behind the next word's document, that word counts too.
@@ -168,15 +168,15 @@ impl AnyWords {
         Some(until.saturating_add(1).min(next))
     }
 
-    /// Whether the pivot's text is too long to reach the floor with the words that may be in it. After [`Self::hopeless`],
+    /// Whether the pivot's text is too long to reach the min_score with the words that may be in it. After [`Self::hopeless`],
     /// which leaves the words' bounds on the pivot's blocks.
     fn too_long(&self, pivot: &Pivot) -> bool {
-        let Some(floor) = self.floor else {
+        let Some(min_score) = self.min_score else {
             return false;
         };
         let length = self.order.first().and_then(|(_, nth)| self.cursors.get(*nth));
         let length = length.map_or(0, |cursor| cursor.length_of(pivot.doc));
-        self.at_length(pivot, length) < floor
+        self.at_length(pivot, length) < min_score
     }
 
     /// What documents of the blocks of the pivot's words score at most when their lengths have this code.

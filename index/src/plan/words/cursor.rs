@@ -111,7 +111,6 @@ impl Cursor {
         self.postings.doc_freq()
     }
 
-    /// The score of the document that it stands on.
     pub(super) fn score(&self) -> Score {
         self.bm25.score(
             self.lengths.fieldnorm_id(self.postings.doc()),

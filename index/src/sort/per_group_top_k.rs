@@ -1,0 +1,101 @@
+//! The top k documents of each of many groups.
+
+use std::collections::BinaryHeap;
+use std::io;
+
+use tantivy::{DocId, Score};
+
+use super::order::Order;
+use super::rank::Rank;
+use super::segment::SegmentOrder;
+use super::top::{Entry, Winner};
+
+/// The best documents of each group on one segment.
+pub(crate) struct PerGroupTopK<'a> {
+    order: SegmentOrder<'a>,
+    size: usize,
+    /// What `order` stands on.
+    on: Option<DocId>,
+    /// The last of the best of each group on top.
+    heaps: Vec<BinaryHeap<Entry>>,
+    /// Documents in all heaps.
+    entries: usize,
+}
+
+impl<'a> PerGroupTopK<'a> {
+    pub(crate) fn new(order: SegmentOrder<'a>, size: usize) -> Self {
+        Self {
+            order,
+            size,
+            on: None,
+            heaps: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes of one of them, in a list that doubles.
+    pub(crate) fn entry_bytes(&self) -> usize {
+        3 * size_of::<Entry>() / 2 + self.order.rank_bytes()
+    }
+
+    /// Looks at a document for a group; documents come in ascending order, and may come for several groups.
+    pub(crate) fn offer(&mut self, doc: DocId, score: Score, group: u32) {
+        let group = group as usize;
+        if self.on != Some(doc) {
+            self.order.stand_on(doc, score);
+            self.on = Some(doc);
+        }
+        if self.heaps.len() <= group {
+            self.heaps.resize_with(group + 1, BinaryHeap::new);
+        }
+        let Some(heap) = self.heaps.get_mut(group) else {
+            return;
+        };
+        if heap.len() < self.size {
+            self.entries += 1;
+            heap.push(Entry {
+                ranks: self.order.ranks().to_vec(),
+                score,
+            });
+            return;
+        }
+        let Some(mut last) = heap.peek_mut() else { return };
+        if self.order.compare(&last.ranks).is_lt() {
+            last.ranks.clear();
+            last.ranks.extend_from_slice(self.order.ranks());
+            last.score = score;
+        }
+    }
+
+    /// The documents of each group, in no order.
+    pub(crate) fn into_winners(self) -> io::Result<Vec<Vec<Winner>>> {
+        let counts: Vec<usize> = self.heaps.iter().map(BinaryHeap::len).collect();
+        let entries: Vec<Entry> = self.heaps.into_iter().flat_map(BinaryHeap::into_vec).collect();
+        let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
+        let sort_values = self.order.sort_values(&ranks)?;
+        let mut winners = sort_values
+            .into_iter()
+            .zip(&entries)
+            .map(|(sort_values, entry)| Winner {
+                sort_values,
+                score: entry.score,
+            });
+        Ok(counts
+            .into_iter()
+            .map(|count| winners.by_ref().take(count).collect())
+            .collect())
+    }
+}
+
+impl Order {
+    /// Adds documents to the first `size` of a group.
+    pub(crate) fn keep_first(&self, kept: &mut Vec<Winner>, more: Vec<Winner>, size: usize) {
+        kept.extend(more);
+        kept.sort_by(|one, other| self.compare(&one.sort_values, &other.sort_values));
+        kept.truncate(size);
+    }
+}

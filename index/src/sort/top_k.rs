@@ -1,0 +1,164 @@
+//! The top k documents over several segments.
+//!
+//! What an order compares last is the document's key, a string, which has to be read from a segment's dictionary. It decides
+//! only between documents that are equal up to there. So the keys of an order up to its first string are compared before any
+//! string is read; those are read of documents that are equal so far, and in the end of those that made it.
+
+use std::io;
+use std::ops::Range;
+
+use tantivy::Score;
+
+use super::order::Order;
+use super::rank::Rank;
+use super::raw_value::{RawSortValue, RawSortValues};
+use super::segment::SegmentOrder;
+use super::top::{Entry, Winner};
+use crate::allowance::Grant;
+
+/// A document that made it so far.
+struct Candidate {
+    /// The place of its segment among those taken.
+    segment: usize,
+    /// Within its segment.
+    ranks: Vec<Rank>,
+    score: Score,
+    /// Under the keys before the first string; under all, once its strings are read.
+    sort_values: RawSortValues,
+}
+
+/// The first `size` documents of an order, of the segments taken so far.
+pub(super) struct TopK<'a> {
+    order: &'a Order,
+    pub(super) size: usize,
+    segments: Vec<SegmentOrder<'a>>,
+    kept: Vec<Candidate>,
+    /// The memory of `kept` but for what their sort_values hold themselves.
+    held: Option<Grant>,
+}
+
+impl<'a> TopK<'a> {
+    pub(super) fn new(order: &'a Order, size: usize) -> Self {
+        Self {
+            order,
+            size,
+            segments: Vec::new(),
+            kept: Vec::new(),
+            held: None,
+        }
+    }
+
+    /// Where a document has to stand before to get in, once there are enough.
+    pub(super) fn last(&self) -> Option<&[RawSortValue]> {
+        let full = self.kept.len() >= self.size;
+        let last = self.kept.last().filter(|_| full);
+        last.map(|last| &*last.sort_values)
+    }
+
+    /// Takes the best documents of a segment, which come in order.
+    ///
+    /// # Errors
+    /// When a column can't be read, or the strings that are held get too many.
+    pub(super) fn take(&mut self, segment: SegmentOrder<'a>, best: Vec<Entry>) -> io::Result<()> {
+        if best.is_empty() {
+            return Ok(());
+        }
+        let each = size_of::<Candidate>() + segment.rank_bytes();
+        let held = self.held.get_or_insert_with(|| segment.run.allowance().grant());
+        held.grow(best.len() * each)?;
+        let ranks: Vec<&[Rank]> = best.iter().map(|entry| entry.ranks.as_slice()).collect();
+        let numbers = segment.sort_values_of(0..self.order.numbers(), &ranks)?;
+        let nth = self.segments.len();
+        self.segments.push(segment);
+        let top_k = best
+            .into_iter()
+            .zip(numbers)
+            .map(|(Entry { ranks, score }, sort_values)| Candidate {
+                segment: nth,
+                ranks,
+                score,
+                sort_values,
+            });
+        self.kept.extend(top_k);
+        self.sort()?;
+        self.kept.truncate(self.size);
+        if let Some(held) = &mut self.held {
+            held.shrink_to(self.kept.len() * each);
+        }
+        // The next segment is told in its own terms what it has to beat.
+        let kept = self.kept.len();
+        if kept >= self.size {
+            self.read_strings(kept.saturating_sub(1)..kept)?;
+        }
+        Ok(())
+    }
+
+    /// The documents, in order.
+    pub(super) fn into_winners(mut self) -> io::Result<Vec<Winner>> {
+        self.read_strings(0..self.kept.len())?;
+        let winners = self.kept.into_iter().map(|each| Winner {
+            sort_values: each.sort_values,
+            score: each.score,
+        });
+        Ok(winners.collect())
+    }
+
+    /// Brings them into order, as far as that matters for the first `size`.
+    fn sort(&mut self) -> io::Result<()> {
+        let (order, numbers) = (self.order, self.order.numbers());
+        let by_numbers = |one: &Candidate, other: &Candidate| {
+            let one = one.sort_values.get(..numbers).unwrap_or_default();
+            let other = other.sort_values.get(..numbers).unwrap_or_default();
+            order.compare(one, other)
+        };
+        // It is stable: those of one segment stay in their order.
+        self.kept.sort_by(by_numbers);
+        let equal = self.kept.chunk_by(|one, other| by_numbers(one, other).is_eq());
+        let lengths: Vec<(usize, bool)> = equal
+            .map(|run| {
+                let first = run.first().map(|each| each.segment);
+                (run.len(), run.iter().all(|each| Some(each.segment) == first))
+            })
+            .collect();
+        let mut begin = 0;
+        for (length, of_one_segment) in lengths {
+            if begin >= self.size {
+                break;
+            }
+            let run = begin..begin + length;
+            begin = run.end;
+            if of_one_segment {
+                continue;
+            }
+            self.read_strings(run.clone())?;
+            if let Some(run) = self.kept.get_mut(run) {
+                run.sort_by(|one, other| order.compare(&one.sort_values, &other.sort_values));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the strings of those at `places` that have none yet.
+    fn read_strings(&mut self, places: Range<usize>) -> io::Result<()> {
+        let keys = self.order.numbers()..self.order.len();
+        for (nth, segment) in self.segments.iter().enumerate() {
+            let unread = |each: &&Candidate| each.segment == nth && each.sort_values.len() < keys.end;
+            let among = self.kept.get(places.clone()).unwrap_or_default();
+            let ranks: Vec<&[Rank]> = among
+                .iter()
+                .filter(unread)
+                .map(|each| each.ranks.as_slice())
+                .collect();
+            if ranks.is_empty() {
+                continue;
+            }
+            let strings = segment.sort_values_of(keys.clone(), &ranks)?;
+            let among = self.kept.get_mut(places.clone()).unwrap_or_default();
+            let unread = among.iter_mut().filter(|each| unread(&&**each));
+            for (each, strings) in unread.zip(strings) {
+                each.sort_values.extend(strings);
+            }
+        }
+        Ok(())
+    }
+}
