@@ -787,6 +787,8 @@ impl History {
             .filter(|consumer| consumer.name().ends_with(TABLE));
         assert_eq!(of_table.count(), 0, "the log isn't kept for it");
         assert!(database.table(TABLE).is_none());
+        // Who has a handle of it keeps the engine's database open.
+        drop(old);
         if self.random.bool() {
             self.close().await;
             self.open().await;
@@ -905,6 +907,7 @@ async fn a_table_without_search_index_is_read_and_written_and_says_that_it_isnt_
         .refreshed(engine.database().last_sequence(), None)
         .await
         .expect("seen");
+    drop(log);
     note::close(engine).await;
     let (engine, _) = note::open(directory.path()).await;
     let log = engine.table("log").expect("it is there again");
