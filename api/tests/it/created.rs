@@ -787,8 +787,8 @@ impl History {
             .filter(|consumer| consumer.name().ends_with(TABLE));
         assert_eq!(of_table.count(), 0, "the log isn't kept for it");
         assert!(database.table(TABLE).is_none());
-        // Who has a handle of it keeps the engine's database open.
-        drop(old);
+        // Who has a handle of them keeps the engine's database open.
+        drop((old, consumers));
         if self.random.bool() {
             self.close().await;
             self.open().await;
