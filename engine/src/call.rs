@@ -58,7 +58,7 @@ impl fmt::Debug for Principal {
 /// An owner of rows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The kind of owner, of which a table says which of its fields names one ([`crate::Resource::OWNERS`]).
+    /// The kind of owner, of which a table says which of its fields names one ([`crate::TableDefinition::owners`]).
     pub kind: &'static str,
     /// The value of that field in the owner's rows.
     pub id: Arc<str>,

@@ -62,15 +62,15 @@ pub enum Encoder {
 /// What to mark, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Highlight {
-    /// TEXT fields, 1 to [`MAX_HIGHLIGHT_FIELDS`].
+    /// TEXT fields, 1 to [`crate::limits::MAX_HIGHLIGHT_FIELDS`].
     pub fields: Vec<String>,
-    /// What stands before a mark, at most [`MAX_TAG_BYTES`].
+    /// What stands before a mark, at most [`crate::limits::MAX_TAG_BYTES`].
     pub pre_tag: String,
-    /// What stands behind a mark, at most [`MAX_TAG_BYTES`].
+    /// What stands behind a mark, at most [`crate::limits::MAX_TAG_BYTES`].
     pub post_tag: String,
-    /// Characters of a fragment, 1 to [`MAX_FRAGMENT_CHARS`]; a longer mark makes a longer fragment.
+    /// Characters of a fragment, 1 to [`crate::limits::MAX_FRAGMENT_CHARS`]; a longer mark makes a longer fragment.
     pub fragment_size: usize,
-    /// Fragments of a field, from 1; times the fields at most [`MAX_HIGHLIGHT_FRAGMENTS`].
+    /// Fragments of a field, from 1; times the fields at most [`crate::limits::MAX_HIGHLIGHT_FRAGMENTS`].
     pub number_of_fragments: usize,
     /// Their order.
     pub order: FragmentOrder,
