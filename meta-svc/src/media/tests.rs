@@ -110,25 +110,6 @@ fn media_items_come_back_from_rows_and_from_the_wire() {
 }
 
 #[test]
-fn a_score_of_0_in_a_row_of_before_is_a_score() {
-    use prost::Message as _;
-    // Labels and faces stood in rows as messages that leave out a 0.
-    let label = pb::Tag {
-        tag: "car".to_owned(),
-        score: None,
-    };
-    let read = findings::TagColumn::decode(label.encode_to_vec().as_slice()).expect("a label");
-    assert_eq!(findings::tag_of_column(read).score, Some(0.0));
-    let face = pb::Face {
-        person: "影1".to_owned(),
-        similarity: None,
-        r#box: None,
-    };
-    let read = findings::FaceColumn::decode(face.encode_to_vec().as_slice()).expect("a face");
-    assert_eq!(findings::face_of_column(read).similarity, Some(0.0));
-}
-
-#[test]
 fn every_violation_is_named() {
     let bad = pb::Media {
         user_id: "x".repeat(129),
