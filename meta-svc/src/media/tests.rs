@@ -7,7 +7,7 @@ use souk_engine::Stored;
 use souk_engine::index::{FieldValue, GeoPoint, Object};
 use souk_proto::media::v1 as pb;
 
-use super::{Area, Face, Media, MediaKind, Tag, findings, wire};
+use super::{Area, Face, Media, MediaKind, Tag, wire};
 
 fn any_tag(random: &mut Rng) -> Tag {
     Tag {
