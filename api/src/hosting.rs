@@ -40,6 +40,9 @@ pub trait Service: Sized + Send + Sync + 'static {
     /// Full names of its gRPC services.
     const SERVICES: &'static [&'static str];
 
+    /// Descriptors of the contract that they are in.
+    const CONTRACT: &'static [u8] = souk_proto::FILE_DESCRIPTOR_SET;
+
     /// Opens its database. Streams that have no end by themselves end when `draining` is cancelled.
     ///
     /// # Errors
@@ -91,8 +94,11 @@ pub async fn start<S: Service>(
 ///
 /// # Errors
 /// When an RPC of the contract has no rule.
-pub fn guarded(services: Services, credentials: Credentials) -> std::result::Result<Services, RulesError> {
-    Ok(services.admission(ServiceGuard::new(Rules::of_the_contract()?, credentials)))
+pub fn guarded<S: Service>(
+    services: Services,
+    credentials: Credentials,
+) -> std::result::Result<Services, RulesError> {
+    Ok(services.admission(ServiceGuard::new(Rules::read(S::CONTRACT)?, credentials)))
 }
 
 async fn close(
@@ -167,8 +173,8 @@ pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, Run
             }
             let engine = &settings.engine;
             let service = start::<S>(&settings.data, engine, server, host, &health, &credentials).await?;
-            let services = service.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
-            let services = guarded(services, credentials)?;
+            let services = service.mount(Services::new(S::CONTRACT)?);
+            let services = guarded::<S>(services, credentials)?;
             Ok(server::stack(services, &health, server)?)
         })
         .await

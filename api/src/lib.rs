@@ -1,8 +1,9 @@
 //! The gRPC face of `souk-engine` that all services share: what turns requests into the engine's types, its answers and
 //! errors into messages and statuses, and what hosts a service.
 //!
-//! A service has [`Resources`] for each of its tables, and writes down what of a message is which part of its domain type;
-//! [`wire`] has what every one needs for that. It is **not** where a domain's rules are, and keeps nothing.
+//! A service has [`Resources`] for each of its tables. Their definitions, the way between messages and rows, and the RPCs that
+//! every resource has are generated of the contract (`souk_codegen`), on what is here; the service adds what is true of its
+//! domain alone. It is **not** where a domain's rules are, and keeps nothing.
 //!
 //! # Layout
 //! Each module uses those above it only.
@@ -14,12 +15,16 @@
 //! | [`search`], `search_wire` | requests that search and their answers; between them and the index's queries and answers |
 //! | [`indexes`] | indexes as their users see and change them |
 //! | [`resources`] | the calls on one table, as RPCs make them |
+//! | [`message`] | resources whose records are messages, and what is true of them beyond the rules of their fields |
+//! | [`generated`] | what generated code is made of |
 //! | [`metrics`] | what is measured of an engine |
 //! | [`hosting`] | a service as a part of a process |
 
 pub mod error;
+pub mod generated;
 pub mod hosting;
 pub mod indexes;
+pub mod message;
 pub mod metrics;
 pub mod resources;
 pub mod search;
@@ -30,7 +35,16 @@ pub mod wire;
 
 mod search_wire;
 
+/// Includes the resources that the crate's build script generated.
+#[macro_export]
+macro_rules! include_resources {
+    () => {
+        include!(concat!(env!("OUT_DIR"), "/resources.rs"));
+    };
+}
+
 pub use error::{Error, Result};
+pub use message::{Domain, MessageResource, Plain};
 pub use metrics::open_measured;
 pub use resources::{ExportRequest, ListRequest, Resources};
 pub use search::{

@@ -86,7 +86,7 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// [`EngineError::NotOwn`], [`EngineError::NoOwnRows`].
-    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R>) -> Result<()> {
+    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R::Record>) -> Result<()> {
         Ok(self.of_call().check_writable(resources)?)
     }
 
@@ -104,7 +104,7 @@ impl<R: Resource> Resources<R> {
         request_id: Option<RequestId>,
         creation: Creation,
         omit: bool,
-    ) -> Result<Option<Written<Vec<Stored<R>>>>> {
+    ) -> Result<Option<Written<Vec<Stored<R::Record>>>>> {
         Ok(self.of_call().created_before(request_id, creation, omit).await?)
     }
 
@@ -114,10 +114,10 @@ impl<R: Resource> Resources<R> {
     /// [`EngineError::AlreadyExists`], [`EngineError::RequestIdReused`], [`EngineError::NotFound`].
     pub async fn create(
         &self,
-        resource: R,
+        resource: R::Record,
         request_id: Option<RequestId>,
         validate_only: bool,
-    ) -> Result<Written<Stored<R>>> {
+    ) -> Result<Written<Stored<R::Record>>> {
         Ok(self.of_call().create(resource, request_id, validate_only).await?)
     }
 
@@ -127,10 +127,10 @@ impl<R: Resource> Resources<R> {
     /// [`EngineError::AlreadyExists`], [`EngineError::RequestIdReused`]; [`Error::Invalid`] for ids that are there twice.
     pub async fn create_batch(
         &self,
-        resources: Vec<R>,
+        resources: Vec<R::Record>,
         request_id: Option<RequestId>,
         omit: bool,
-    ) -> Result<Written<Vec<Stored<R>>>> {
+    ) -> Result<Written<Vec<Stored<R::Record>>>> {
         Ok(self.of_call().create_batch(resources, request_id, omit).await?)
     }
 
@@ -138,7 +138,7 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::SequenceAhead`], [`Error::Invalid`].
-    pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R>>> {
+    pub async fn get(&self, id: &str, min_sequence: i64) -> Result<Written<Stored<R::Record>>> {
         Ok(self.of_call().get(id, unsigned(min_sequence)).await?)
     }
 
@@ -146,7 +146,7 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// [`EngineError::SequenceAhead`], [`Error::Invalid`].
-    pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R>>> {
+    pub async fn get_batch(&self, ids: &[String], min_sequence: i64) -> Result<Written<Found<R::Record>>> {
         Ok(self.of_call().get_batch(ids, unsigned(min_sequence)).await?)
     }
 
@@ -158,8 +158,8 @@ impl<R: Resource> Resources<R> {
         &self,
         id: &str,
         etag: Option<&str>,
-        change: impl Fn(R) -> Result<R> + Send + Sync,
-    ) -> Result<Written<Stored<R>>> {
+        change: impl Fn(R::Record) -> Result<R::Record> + Send + Sync,
+    ) -> Result<Written<Stored<R::Record>>> {
         self.of_call().update(id, etag, change).await
     }
 
@@ -175,7 +175,7 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// [`Error::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`Error::Invalid`].
-    pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<Stored<R>>> {
+    pub async fn list_by(&self, request: ListRequest<'_>) -> Result<ListPage<Stored<R::Record>>> {
         let list = ListQuery {
             index: request.index,
             prefix: request.prefix,
@@ -195,7 +195,7 @@ impl<R: Resource> Resources<R> {
     pub async fn export(
         &self,
         request: ExportRequest,
-    ) -> Result<impl Stream<Item = Result<ExportBlock<Stored<R>>, EngineError>> + Send + use<R>> {
+    ) -> Result<impl Stream<Item = Result<ExportBlock<Stored<R::Record>>, EngineError>> + Send + use<R>> {
         let collection = self.of_call();
         let start = if request.resume_token.is_empty() {
             ExportStart::Slice {
@@ -217,7 +217,8 @@ impl<R: Resource> Resources<R> {
     pub async fn watch(
         &self,
         after_sequence: Option<i64>,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<ResourceChange<R>>, EngineError>> + Send + use<R>> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent<ResourceChange<R::Record>>, EngineError>> + Send + use<R>>
+    {
         let after = after_sequence.map(unsigned);
         Ok(self.of_call().watch(after).await?)
     }

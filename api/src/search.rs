@@ -8,9 +8,9 @@ use souk_proto::r#type::v1::{GeoPoint, GeoRectangle};
 
 /// A page of hits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SearchPage<R> {
+pub struct SearchPage<T> {
     /// The hits in order.
-    pub hits: Vec<FoundHit<R>>,
+    pub hits: Vec<FoundHit<T>>,
     /// Gives the next page; empty at the end.
     pub next_page_token: String,
     /// How many hits there are, if asked for.
@@ -25,9 +25,9 @@ pub struct SearchPage<R> {
 
 /// One hit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FoundHit<R> {
+pub struct FoundHit<T> {
     /// The resource; `None` with `HITS_MODE_KEYS`.
-    pub resource: Option<Stored<R>>,
+    pub resource: Option<Stored<T>>,
     /// Its id.
     pub id: String,
     /// Its score; `None` when the order doesn't need one.
@@ -125,9 +125,9 @@ pub struct SuggestPage {
 
 /// A page of what is near, nearest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NearPage<R> {
+pub struct NearPage<T> {
     /// The resources, each with its distance in metres.
-    pub hits: Vec<(Stored<R>, f64)>,
+    pub hits: Vec<(Stored<T>, f64)>,
     /// Gives the next page; empty at the end.
     pub next_page_token: String,
     /// The last write that the search sees.
@@ -168,9 +168,9 @@ pub enum ClusterSize {
 
 /// The clusters of a map.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClusterPage<R> {
+pub struct ClusterPage<T> {
     /// The clusters, fullest first.
-    pub clusters: Vec<FoundCluster<R>>,
+    pub clusters: Vec<FoundCluster<T>>,
     /// The H3 resolution that was used.
     pub h3_resolution: i32,
     /// How many resources there are in the viewport.
@@ -181,7 +181,7 @@ pub struct ClusterPage<R> {
 
 /// The resources in one cell.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FoundCluster<R> {
+pub struct FoundCluster<T> {
     /// The H3 cell.
     pub cell: String,
     /// The middle of their points.
@@ -189,7 +189,7 @@ pub struct FoundCluster<R> {
     /// How many there are.
     pub count: i64,
     /// The best of them; `None` when it was deleted since the index saw it.
-    pub best: Option<Stored<R>>,
+    pub best: Option<Stored<T>>,
     /// The aggregations over them, by name.
     pub aggregations: BTreeMap<String, pb::AggregationResult>,
 }

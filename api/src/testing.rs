@@ -5,14 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use prost::Message;
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,
+};
+use prost_types::FieldMask;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::{Attributes, ColumnReader, EngineConfig, Resource, key};
-use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, QueryValue, Schema};
+use souk_engine::{ColumnReader, EngineConfig, Resource, key};
+use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, Schema};
 use souk_proto::rules::Validate;
 use souk_proto::search::v1 as pb;
+use souk_proto::r#type::v1::GeoPoint;
 pub use souk_seeds::random;
 use souk_storage::limits::MIN_RETENTION;
 use souk_storage::{Cell, Clock, Error as StoreError, Row, SystemClock};
@@ -22,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 use tonic_types::StatusExt as _;
 
 use crate::error::Error;
-use crate::hosting::Service;
+use crate::hosting::{Credentials, Service, guarded};
+use crate::message::{Domain, MessageResource};
 use crate::search_wire;
-use crate::wire::broken;
+use crate::wire::{Change, UpdateMask, broken};
 
 /// Characters of random texts: one to four bytes, some that are special elsewhere.
 const CHARS: [char; 14] = [
@@ -49,22 +56,140 @@ pub fn number(random: &mut Rng, min: i64, max: i64) -> i64 {
     }
 }
 
-/// Attributes of every kind of value.
-pub fn attributes(random: &mut Rng) -> Attributes {
-    let value = |random: &mut Rng| match random.u8(..6) {
-        0 => QueryValue::String(text(random, 0, 8)),
-        1 => QueryValue::Integer(number(random, i64::MIN, i64::MAX)),
-        2 => QueryValue::Double(random.f64() * 1e9),
-        3 => QueryValue::Boolean(random.bool()),
-        4 => QueryValue::Bytes(text(random, 0, 8).into_bytes()),
-        _ => QueryValue::Time(number(random, i64::MIN, i64::MAX)),
+/// A random record, in the form in which its row keeps it. `name` is its message's in the contract, or in `descriptors` of another.
+///
+/// # Panics
+/// When there is no such message.
+pub fn any<R: MessageResource<Record: Message>>(
+    random: &mut Rng,
+    name: &str,
+    descriptors: &[u8],
+) -> R::Record {
+    let message = DescriptorPool::decode(descriptors).ok();
+    let message = message.and_then(|pool| pool.get_message_by_name(name));
+    let Some(message) = message else {
+        panic!("{name} isn't in the contract");
     };
-    let count = random.usize(..4);
-    let mut entry = || {
-        let value = value(random);
-        (text(random, 1, 8), value)
+    let encoded = any_message(random, message).encode_to_vec();
+    let mut record = match R::Record::decode(&*encoded) {
+        Ok(record) => record,
+        Err(error) => panic!("{name} isn't the record's message: {error}"),
     };
-    (0..count).map(|_| entry()).collect()
+    R::normalize(&mut record, &FieldPath::message(), &mut Violations::new());
+    record
+}
+
+/// A message with every kind of value; its rules don't matter to a row.
+fn any_message(random: &mut Rng, of: MessageDescriptor) -> DynamicMessage {
+    let mut message = DynamicMessage::new(of.clone());
+    for field in of.fields() {
+        let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
+        let chosen = match oneof {
+            Some(oneof) => oneof.fields().last() == Some(field.clone()) || random.bool(),
+            None => !field.supports_presence() || random.bool(),
+        };
+        if !chosen {
+            continue;
+        }
+        let value = if field.is_map() {
+            let entry = field
+                .kind()
+                .as_message()
+                .map(|entry| entry.map_entry_value_field());
+            let entries = (0..random.usize(..4)).filter_map(|_| {
+                let value = any_value(random, entry.as_ref()?);
+                Some((MapKey::String(text(random, 1, 8)), value))
+            });
+            Value::Map(entries.collect())
+        } else if field.is_list() {
+            Value::List(
+                (0..random.usize(..4))
+                    .map(|_| any_value(random, &field))
+                    .collect(),
+            )
+        } else {
+            any_value(random, &field)
+        };
+        message.set_field(&field, value);
+    }
+    message
+}
+
+/// A single value of a field.
+fn any_value(random: &mut Rng, field: &FieldDescriptor) -> Value {
+    let seconds = |random: &mut Rng, min: i64, max: i64| {
+        let mut span = prost_types::Timestamp::default();
+        let nanos = number(random, min, max);
+        (span.seconds, span.nanos) = (
+            nanos.div_euclid(1_000_000_000),
+            (nanos.rem_euclid(1_000_000_000)) as i32,
+        );
+        span.encode_to_vec()
+    };
+    let degrees = |random: &mut Rng, most: i64| number(random, -most, most) as f64 / 1e7;
+    match field.kind() {
+        Kind::String => Value::String(text(random, 1, 8)),
+        Kind::Bool => Value::Bool(random.bool()),
+        Kind::Int32 => Value::I32(random.i32(..)),
+        Kind::Uint32 => Value::U32(random.u32(..)),
+        Kind::Int64 => Value::I64(number(random, i64::MIN, i64::MAX)),
+        Kind::Double => Value::F64(random.f64() * 1e9),
+        Kind::Bytes => Value::Bytes(text(random, 0, 8).into()),
+        Kind::Enum(of) => {
+            let numbers: Vec<i32> = of.values().map(|value| value.number()).collect();
+            Value::EnumNumber(random.choice(numbers).unwrap_or_default())
+        }
+        Kind::Message(of) => {
+            let encoded = match of.full_name() {
+                "google.protobuf.Timestamp" => seconds(random, i64::MIN, i64::MAX),
+                "google.protobuf.Duration" => seconds(random, 0, i64::MAX),
+                "souk.type.v1.GeoPoint" => GeoPoint {
+                    latitude: degrees(random, 900_000_000),
+                    longitude: degrees(random, 1_800_000_000),
+                }
+                .encode_to_vec(),
+                _ => return Value::Message(any_message(random, of)),
+            };
+            match DynamicMessage::decode(of, &*encoded) {
+                Ok(message) => Value::Message(message),
+                Err(error) => panic!("{}: {error}", field.full_name()),
+            }
+        }
+        kind => panic!("{}: no random {kind:?}", field.full_name()),
+    }
+}
+
+/// What an update by a mask makes of a record, by a way of `put` that takes what is given, or the paths of all that is wrong
+/// with it.
+///
+/// # Errors
+/// The paths.
+pub fn updated<R: MessageResource>(
+    current: R::Record,
+    given: R::Record,
+    mask: &[&str],
+    domain: &impl Domain<R>,
+    put: impl FnOnce(&UpdateMask, &R::Record, &mut R::Record),
+) -> Result<R::Record, Vec<String>> {
+    let mask = FieldMask {
+        paths: mask.iter().map(|path| (*path).to_owned()).collect(),
+    };
+    let change = Change::<R>::read(Some(given), Some(&mask), "", Violations::new());
+    refused(change.and_then(|change| change.apply_with(current, domain, put)))
+}
+
+/// The paths of all that is wrong with a request, if that is why it was refused.
+///
+/// # Errors
+/// The paths.
+///
+/// # Panics
+/// When it was refused for another reason.
+pub fn refused<T>(result: Result<T, Error>) -> Result<T, Vec<String>> {
+    result.map_err(|error| match error {
+        Error::Invalid(violations) => paths(violations),
+        other => panic!("{other:?}"),
+    })
 }
 
 /// The paths of the fields that were refused, in order.
@@ -78,21 +203,10 @@ pub fn paths(violations: Violations) -> Vec<String> {
     fields.map(|violation| violation.field).collect()
 }
 
-/// What a service reads from the part of a request that stands at `path`, or the paths of all that is wrong with it.
-///
-/// # Errors
-/// The paths.
-pub fn received<M: Validate, T>(
-    message: &M,
-    path: &str,
-    read: impl FnOnce(&M, &FieldPath, &mut Violations) -> Option<T>,
-) -> Result<T, Vec<String>> {
-    let path = FieldPath::root(path);
-    let mut violations = broken(message, &path);
-    let value = read(message, &path, &mut violations);
-    value
-        .filter(|_| violations.is_empty())
-        .ok_or_else(|| paths(violations))
+/// The paths of the rules that the message which stands at `path` breaks.
+#[must_use]
+pub fn broken_rules<M: Validate>(message: &M, path: &str) -> Vec<String> {
+    paths(broken(message, &FieldPath::root(path)))
 }
 
 /// A service in a directory of its own, behind all layers of a server but without a socket.
@@ -115,7 +229,20 @@ pub struct Running<S> {
 pub async fn serve<S: Service>() -> Result<Running<S>, Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let config = EngineConfig::new(directory.path());
-    open(config, directory).await
+    open(config, directory, None).await
+}
+
+/// [`serve`], for a gateway that says who calls.
+///
+/// # Errors
+/// As there.
+pub async fn serve_guarded<S: Service>(
+    credentials: Credentials,
+) -> Result<Running<S>, Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let mut config = EngineConfig::new(directory.path());
+    config.guarded = credentials.is_some();
+    open(config, directory, credentials).await
 }
 
 /// Closes a service, and opens it again when all that it wrote has left the log.
@@ -139,7 +266,7 @@ pub async fn reopen_trimmed<S: Service>(
     let mut config = EngineConfig::new(directory.path());
     config.storage.clock = Arc::new(Later);
     config.storage.retention = MIN_RETENTION;
-    let running = open::<S>(config, directory).await?;
+    let running = open::<S>(config, directory, None).await?;
     let database = running.service.engine().database();
     database.maintain().await?;
     match database.changes(last.saturating_sub(1), 1).await {
@@ -162,6 +289,7 @@ impl Clock for Later {
 async fn open<S: Service>(
     config: EngineConfig,
     directory: TempDir,
+    credentials: Credentials,
 ) -> Result<Running<S>, Box<dyn std::error::Error>> {
     let draining = CancellationToken::new();
     let service = S::open(config, draining.clone()).await?;
@@ -171,7 +299,8 @@ async fn open<S: Service>(
         let health = service.engine().health().borrow().clone();
         return Err(format!("{} doesn't serve after {START_MAX:?}: {health:?}", S::NAME).into());
     }
-    let services = service.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
+    let services = service.mount(Services::new(S::CONTRACT)?);
+    let services = guarded::<S>(services, credentials)?;
     let stack = server::stack(services, &Health::new(), &ServerConfig::default())?;
     Ok(Running {
         service,
@@ -223,21 +352,21 @@ pub fn answer(index: &Index, search: pb::Search, cancellation: &Cancellation) ->
 ///
 /// # Panics
 /// When it doesn't.
-pub fn assert_consistent<R: Resource>(resource: &R) {
-    let columns = resource.to_columns();
+pub fn assert_consistent<R: Resource>(resource: &R::Record) {
+    let columns = R::to_columns(resource);
     let names: Vec<&str> = columns.cells().map(|(name, _)| name).collect();
     for (at, name) in names.iter().enumerate() {
         assert!(!name.starts_with('_'), "column {name} has a name of the engine");
         assert!(!names[..at].contains(name), "column {name} is there twice");
     }
-    let read = R::from_columns(resource.id(), &ColumnReader::of_columns(&columns));
+    let read = R::from_columns(R::id(resource), &ColumnReader::of_columns(&columns));
     assert_eq!(read.as_ref(), Ok(resource), "a row holds what was put in it");
 
-    let key = match key::hashed(resource.id()) {
+    let key = match key::hashed(R::id(resource)) {
         Ok(key) => key,
-        Err(error) => panic!("no key for {:?}: {error}", resource.id()),
+        Err(error) => panic!("no key for {:?}: {error}", R::id(resource)),
     };
-    assert_eq!(key::hashed_id(&key).as_deref(), Ok(resource.id()));
+    assert_eq!(key::hashed_id(&key).as_deref(), Ok(R::id(resource)));
 
     let definition = R::definition();
     assert_eq!(definition.name(), R::TABLE);
@@ -247,15 +376,15 @@ pub fn assert_consistent<R: Resource>(resource: &R) {
         Ok(schema) => schema,
         Err(error) => panic!("the searchable fields are no schema: {error:?}"),
     };
-    let document = document(resource);
+    let document = document::<R>(resource);
     assert_fits(&document, "", &schema);
     if let Some(field) = schema.key_field() {
-        let id = FieldValue::from(resource.id());
+        let id = FieldValue::from(R::id(resource));
         assert_eq!(document.values(field), [id], "the key's field is the id");
         let in_index = key::to_document_key(&key);
         assert_eq!(
             in_index,
-            resource.id().as_bytes(),
+            R::id(resource).as_bytes(),
             "the key in the index is the id"
         );
     }
@@ -265,12 +394,12 @@ pub fn assert_consistent<R: Resource>(resource: &R) {
 ///
 /// # Panics
 /// When its id is too long for a key.
-pub fn document<R: Resource>(resource: &R) -> Object {
-    let key = match key::hashed(resource.id()) {
+pub fn document<R: Resource>(resource: &R::Record) -> Object {
+    let key = match key::hashed(R::id(resource)) {
         Ok(key) => key,
-        Err(error) => panic!("no key for {:?}: {error}", resource.id()),
+        Err(error) => panic!("no key for {:?}: {error}", R::id(resource)),
     };
-    let cells = resource.to_columns().into_cells().into_iter();
+    let cells = R::to_columns(resource).into_cells().into_iter();
     let cells = cells.map(|(name, value)| (name, Cell { value, version: 1 }));
     R::definition().document(&Row::new(key, 1, 1, cells.collect()))
 }

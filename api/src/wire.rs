@@ -16,15 +16,15 @@ mod stream;
 mod time;
 mod value;
 
-pub use attributes::{ATTRIBUTE_BYTES_MAX, attributes, attributes_to_wire};
-pub use change::{Change, Updatable};
-pub use column::message_of_column;
+pub use attributes::{ATTRIBUTE_BYTES_MAX, attributes_of_column, attributes_to_column, check_attributes};
+pub use change::Change;
+pub use column::{narrow, objects_of_column, objects_to_column};
 pub use mask::UpdateMask;
 pub use number::{signed, unsigned};
-pub use point::{point, point_to_wire};
+pub use point::{point, point_to_wire, round_point};
 pub use request::{
     GET_BATCH_MAX, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, WRITE_BATCH_MAX,
-    batch, checked, etag, one, page_size, request_id, settled,
+    checked, etag, page_size, request_id, settled,
 };
 pub use rules::{broken, received, valid};
 pub use stream::{Answers, answers, endless_answers};

@@ -33,9 +33,9 @@ pub struct Collection<R> {
 
 /// One hit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SearchHit<R> {
+pub struct SearchHit<T> {
     /// The resource, if it is shown.
-    pub resource: Option<Stored<R>>,
+    pub resource: Option<Stored<T>>,
     /// Its id.
     pub id: String,
     /// Its score; `None` when the order doesn't need one.
@@ -61,13 +61,13 @@ pub enum ChangeKind {
 
 /// What happened to one resource.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ResourceChange<R> {
+pub struct ResourceChange<T> {
     /// What happened.
     pub kind: ChangeKind,
     /// Its id.
     pub id: String,
     /// How it is after the change; `None` when it was deleted.
-    pub stored: Option<Stored<R>>,
+    pub stored: Option<Stored<T>>,
 }
 
 impl<R> Clone for Collection<R> {
@@ -114,7 +114,7 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::SequenceAhead`].
-    pub async fn get(&self, id: &str, min_sequence: u64) -> Result<Written<Stored<R>>> {
+    pub async fn get(&self, id: &str, min_sequence: u64) -> Result<Written<Stored<R::Record>>> {
         let read = self.table.get(&key::hashed(id)?, min_sequence).await?;
         let row = read.value.ok_or_else(|| not_found::<R>(id))?;
         Ok(Written {
@@ -127,7 +127,7 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// [`EngineError::SequenceAhead`].
-    pub async fn get_batch(&self, ids: &[String], min_sequence: u64) -> Result<Written<Found<R>>> {
+    pub async fn get_batch(&self, ids: &[String], min_sequence: u64) -> Result<Written<Found<R::Record>>> {
         let keys = ids.iter().map(|id| key::hashed(id));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let read = self.table.get_batch(&keys, min_sequence).await?;
@@ -151,7 +151,7 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`].
-    pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<Stored<R>>> {
+    pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<Stored<R::Record>>> {
         let page = self.table.list_by(request).await?;
         Ok(ListPage {
             items: self.resources(&page.items)?,
@@ -164,7 +164,7 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// As there.
-    pub async fn search(&self, search: Search) -> Result<SearchResults<SearchHit<R>>> {
+    pub async fn search(&self, search: Search) -> Result<SearchResults<SearchHit<R::Record>>> {
         self.table.search(search).await?.try_map(|hit| self.hit(hit))
     }
 
@@ -180,7 +180,11 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// As there.
-    pub async fn rows(&self, document_keys: &[&[u8]], sequence: u64) -> Result<Vec<Option<Stored<R>>>> {
+    pub async fn rows(
+        &self,
+        document_keys: &[&[u8]],
+        sequence: u64,
+    ) -> Result<Vec<Option<Stored<R::Record>>>> {
         let rows = self.table.rows(document_keys, sequence).await?;
         let resource = |row: &Option<Row>| row.as_ref().map(|row| Ok(self.resource(row)?)).transpose();
         rows.iter().map(resource).collect()
@@ -208,7 +212,7 @@ impl<R: Resource> Collection<R> {
     pub async fn export(
         &self,
         start: ExportStart<'_>,
-    ) -> Result<impl Stream<Item = Result<ExportBlock<Stored<R>>>> + Send + use<R>> {
+    ) -> Result<impl Stream<Item = Result<ExportBlock<Stored<R::Record>>>> + Send + use<R>> {
         let collection = self.clone();
         let blocks = self.table.export(start).await?;
         Ok(blocks.and_then(move |block| {
@@ -224,7 +228,7 @@ impl<R: Resource> Collection<R> {
     pub async fn watch(
         &self,
         after_sequence: Option<u64>,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<ResourceChange<R>>>> + Send + use<R>> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent<ResourceChange<R::Record>>>> + Send + use<R>> {
         let collection = self.clone();
         let events = self.table.watch(after_sequence).await?;
         Ok(events.and_then(move |event| {
@@ -233,7 +237,7 @@ impl<R: Resource> Collection<R> {
         }))
     }
 
-    fn change(&self, change: &RowChange) -> Result<ResourceChange<R>, CorruptRow> {
+    fn change(&self, change: &RowChange) -> Result<ResourceChange<R::Record>, CorruptRow> {
         let id = key::hashed_id(&change.key)?;
         let Some(row) = &change.row else {
             return Ok(ResourceChange {
@@ -254,7 +258,7 @@ impl<R: Resource> Collection<R> {
         })
     }
 
-    fn hit(&self, hit: RowHit) -> Result<SearchHit<R>> {
+    fn hit(&self, hit: RowHit) -> Result<SearchHit<R::Record>> {
         Ok(SearchHit {
             resource: hit.row.map(|row| self.resource(&row)).transpose()?,
             id: Self::id_of(&hit.key)?,
@@ -266,17 +270,17 @@ impl<R: Resource> Collection<R> {
     }
 
     /// What a row of the table holds.
-    fn resource(&self, row: &Row) -> Result<Stored<R>, CorruptRow> {
-        from_row(row, &self.places, &self.table.inner.database)
+    fn resource(&self, row: &Row) -> Result<Stored<R::Record>, CorruptRow> {
+        from_row::<R>(row, &self.places, &self.table.inner.database)
     }
 
-    fn resources(&self, rows: &[Row]) -> Result<Vec<Stored<R>>> {
+    fn resources(&self, rows: &[Row]) -> Result<Vec<Stored<R::Record>>> {
         rows.iter().map(|row| Ok(self.resource(row)?)).collect()
     }
 }
 
-fn key_of<R: Resource>(resource: &R) -> Result<PrimaryKey> {
-    Ok(key::hashed(resource.id())?)
+fn key_of<R: Resource>(resource: &R::Record) -> Result<PrimaryKey> {
+    Ok(key::hashed(R::id(resource))?)
 }
 
 fn not_found<R: Resource>(id: &str) -> EngineError {

@@ -65,14 +65,15 @@
 //! struct Note { id: String, text: String }
 //!
 //! impl Resource for Note {
+//!     type Record = Self;
 //!     const TABLE: &'static str = "notes";
 //!     const NAME: &'static str = "note";
 //!     const ID_FIELD: &'static str = "note_id";
 //!     fn definition() -> TableDefinition {
 //!         TableDefinition::hashed(Self::TABLE).field(Field::keyword("text"))
 //!     }
-//!     fn id(&self) -> &str { &self.id }
-//!     fn to_columns(&self) -> Columns { Columns::new().string("text", &self.text) }
+//!     fn id(record: &Self) -> &str { &record.id }
+//!     fn to_columns(record: &Self) -> Columns { Columns::new().string("text", &record.text) }
 //!     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
 //!         Ok(Self { id: id.to_owned(), text: columns.string("text")? })
 //!     }

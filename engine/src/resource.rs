@@ -7,11 +7,12 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::definition::TableDefinition;
 
-/// A domain type: a thin layer over a table, between resources and rows. One type is one table: two tables of the same shape
-/// need two types, for example by a marker (`Person<Consumer>`).
+/// What a table holds: a thin layer between records and rows. One type is one table; two tables may have records of one type.
 ///
-/// The functions must agree with each other: `from_columns(id, to_columns(x)) == x`.
-pub trait Resource: Clone + Debug + PartialEq + Send + Sync + 'static {
+/// The functions must agree with each other: `from_columns(id(x), to_columns(x)) == x`.
+pub trait Resource: Debug + Send + Sync + 'static {
+    /// One of them.
+    type Record: Clone + Debug + PartialEq + Send + Sync + 'static;
     /// The table's name, for example `orders`; also the folder of its indexes.
     const TABLE: &'static str;
     /// The resource's name in messages and, upper-cased, in reasons: `order` gives `ORDER_NOT_FOUND`.
@@ -24,23 +25,23 @@ pub trait Resource: Clone + Debug + PartialEq + Send + Sync + 'static {
     fn definition() -> TableDefinition;
 
     /// The id, unique in the table.
-    fn id(&self) -> &str;
+    fn id(record: &Self::Record) -> &str;
 
     /// The row's columns without the id.
-    fn to_columns(&self) -> Columns;
+    fn to_columns(record: &Self::Record) -> Columns;
 
-    /// The resource of a row.
+    /// The record of a row.
     ///
     /// # Errors
     /// When the row doesn't hold what [`Resource::to_columns`] writes.
-    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow>;
+    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self::Record, CorruptRow>;
 }
 
 /// A resource with what the engine keeps about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored<R> {
+pub struct Stored<T> {
     /// The resource.
-    pub resource: R,
+    pub resource: T,
     /// The sequence of its last write; 0 for one that was only validated.
     pub revision: i64,
     /// Which history of the database gave that sequence.
@@ -51,7 +52,7 @@ pub struct Stored<R> {
     pub update_time: i64,
 }
 
-impl<R> Stored<R> {
+impl<T> Stored<T> {
     /// An opaque text that changes with every write, and that no other write gets, in a restored database either.
     pub fn etag(&self) -> String {
         crate::etag::of(self.revision, self.history)
@@ -69,9 +70,9 @@ pub struct Written<T> {
 
 /// The answer to reading several ids.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found<R> {
+pub struct Found<T> {
     /// What exists, in the order of the request.
-    pub found: Vec<Stored<R>>,
+    pub found: Vec<Stored<T>>,
     /// The ids that don't, in the order of the request.
     pub missing: Vec<String>,
 }

@@ -70,7 +70,7 @@ impl Record {
     }
 
     /// With a resource, as an answer. `sequence` is that of its last write, in a database.
-    pub(crate) fn with<R>(self, resource: R, sequence: u64, database: &Database) -> Stored<R> {
+    pub(crate) fn with<T>(self, resource: T, sequence: u64, database: &Database) -> Stored<T> {
         Stored {
             resource,
             revision: signed(sequence),
@@ -87,9 +87,8 @@ pub(crate) fn signed(sequence: u64) -> i64 {
 }
 
 /// The columns of a resource's row.
-pub(crate) fn to_row<R: Resource>(resource: &R, record: Record) -> Vec<(ColumnName, Value)> {
-    resource
-        .to_columns()
+pub(crate) fn to_row<R: Resource>(resource: &R::Record, record: Record) -> Vec<(ColumnName, Value)> {
+    R::to_columns(resource)
         .integer(CREATE_TIME, record.create_time)
         .integer(UPDATE_TIME, record.update_time)
         .integer(EDITION, record.edition)
@@ -104,12 +103,12 @@ pub(crate) fn from_row<R: Resource>(
     row: &Row,
     places: &ColumnPlaces,
     database: &Database,
-) -> Result<Stored<R>, CorruptRow> {
-    let (resource, record) = read(row, places)?;
+) -> Result<Stored<R::Record>, CorruptRow> {
+    let (resource, record) = read::<R>(row, places)?;
     Ok(record.with(resource, row.revision, database))
 }
 
-fn read<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<(R, Record), CorruptRow> {
+fn read<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<(R::Record, Record), CorruptRow> {
     let id = key::hashed_id(&row.key)?;
     let columns = ColumnReader::of_one(row, places);
     Ok((R::from_columns(&id, &columns)?, Record::read(&columns)?))

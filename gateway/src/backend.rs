@@ -86,12 +86,22 @@ fn name_of(service: &str) -> Option<&str> {
 }
 
 /// Backends by their names; the services of others are unknown to the gateway.
-#[derive(Clone, Default)]
-pub struct Backends(BTreeMap<String, Target>);
+#[derive(Clone)]
+pub struct Backends {
+    targets: BTreeMap<String, Target>,
+    /// Descriptors of all that they serve.
+    pub(crate) contract: &'static [u8],
+}
+
+impl Default for Backends {
+    fn default() -> Self {
+        Self::of(FILE_DESCRIPTOR_SET)
+    }
+}
 
 impl fmt::Debug for Backends {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let targets = self.0.iter().map(|(name, target)| match target {
+        let targets = self.targets.iter().map(|(name, target)| match target {
             Target::Local(_) => (name, "in this process".to_owned()),
             Target::Remote(uris) => (name, format!("{uris:?}")),
         });
@@ -100,10 +110,19 @@ impl fmt::Debug for Backends {
 }
 
 impl Backends {
+    /// No backend yet of a contract, given by its descriptors; the default is Souk's.
+    #[must_use]
+    pub fn of(contract: &'static [u8]) -> Self {
+        Self {
+            targets: BTreeMap::new(),
+            contract,
+        }
+    }
+
     /// One more, for the services of this name, as in `order`.
     #[must_use]
     pub fn with(mut self, name: &str, target: Target) -> Self {
-        self.0.insert(name.to_owned(), target);
+        self.targets.insert(name.to_owned(), target);
         self
     }
 
@@ -112,7 +131,7 @@ impl Backends {
     /// # Errors
     /// When the descriptors are damaged.
     pub(crate) fn with_services(self) -> Result<Vec<Backend>, DescriptorError> {
-        let contract = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+        let contract = Methods::read(&[self.contract], |_| true)?;
         let services = contract.services();
         let backend = |(name, target): (String, Target)| Backend {
             services: services
@@ -123,7 +142,7 @@ impl Backends {
             name: name.into(),
             target,
         };
-        Ok(self.0.into_iter().map(backend).collect())
+        Ok(self.targets.into_iter().map(backend).collect())
     }
 }
 

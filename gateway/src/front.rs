@@ -33,8 +33,12 @@ const DOCUMENT: &str = "/openapi.json";
 ///
 /// # Errors
 /// When the rules of the contract can't be used.
-pub(crate) fn front(stack: Stack, config: &GatewayConfig) -> Result<impl TowerService + use<>, RouteError> {
-    let pool = json::pool()?;
+pub(crate) fn front(
+    stack: Stack,
+    config: &GatewayConfig,
+    contract: &[u8],
+) -> Result<impl TowerService + use<>, RouteError> {
+    let pool = json::pool(contract)?;
     let routes = json::read_all(&pool)?;
     let document = openapi::document(&pool, &routes).to_string().into();
     let behind = Behind {

@@ -42,12 +42,12 @@ use crate::answer::error;
 use crate::behind::Behind;
 use crate::one_message::grpc_request;
 
-/// The descriptors of the contract, of the details of errors, and of health.
+/// The descriptors of a contract, of the details of errors, and of health.
 ///
 /// # Errors
 /// When they are damaged.
-pub(crate) fn pool() -> Result<DescriptorPool, RouteError> {
-    let mut pool = DescriptorPool::decode(souk_proto::FILE_DESCRIPTOR_SET)?;
+pub(crate) fn pool(contract: &[u8]) -> Result<DescriptorPool, RouteError> {
+    let mut pool = DescriptorPool::decode(contract)?;
     pool.decode_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
     pool.decode_file_descriptor_set(health::FILE_DESCRIPTOR_SET)?;
     Ok(pool)

@@ -15,7 +15,6 @@ use souk_chassis::process::{Process, RunError};
 use souk_chassis::reflection::ReflectionError;
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::telemetry::instrument::meter;
-use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{AuthError, GatewayGuard};
@@ -81,18 +80,17 @@ impl Gateway {
         backends: Backends,
         credentials: Option<Reloaded<CredentialKeys>>,
     ) -> Result<Self, GatewayError> {
+        let contract = backends.contract;
         let backends = backends.with_services()?;
         let names: Vec<String> = backends
             .iter()
             .flat_map(|backend| backend.services.clone())
             .collect();
-        let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |name| {
-            names.iter().any(|known| known == name)
-        })?;
+        let methods = Methods::read(&[contract], |name| names.iter().any(|known| known == name))?;
         if config.client.tls.has_certificate() {
             warn_of_readers(&config.client.tls.key);
         }
-        let guard = GatewayGuard::new(&config.auth, credentials, methods.clone())?;
+        let guard = GatewayGuard::new(&config.auth, credentials, methods.clone(), contract)?;
         let health = Health::new();
         let stop = CancellationToken::new();
         let meter = meter();
@@ -128,12 +126,12 @@ impl Gateway {
         guard.observe(&meter);
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
-        let services = Services::new(FILE_DESCRIPTOR_SET)?
+        let services = Services::new(contract)?
             .forward(names, forward)
             .believing(guard.clone())
             .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;
-        let front = front(stack.clone(), config)?;
+        let front = front(stack.clone(), config, contract)?;
         Ok(Self {
             stack: stack.behind(front),
         })

@@ -1,11 +1,8 @@
 //! Metadata of media files: `souk.media.v1` on an engine.
 //!
-//! It is **not** a file store: files are elsewhere, and nothing is analysed here. How rows and indexes work is the
-//! engine's; this crate holds what is true of media items only.
-//!
-//! # Layout
-//! - [`media`]: a media item; inside of it `table` (row ↔ record), `document` (record → searchable fields), `wire` (message ↔
-//!   record, with all violations at once), `api` (the RPCs).
+//! It is **not** a file store: files are elsewhere, and nothing is analysed here. The table, the message and the RPCs of
+//! every resource are generated of the contract; this crate holds what is true of media items only ([`media`]): what is found in
+//! a file may be added to what was found before.
 //!
 //! # Example
 //! ```no_run
@@ -21,7 +18,7 @@
 //! ```
 
 use souk_api::hosting::{self, Service};
-use souk_api::{Resources, open_measured};
+use souk_api::open_measured;
 use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
@@ -33,17 +30,18 @@ use tokio_util::sync::CancellationToken;
 mod index_api;
 pub mod media;
 
+souk_api::include_resources!();
+
 /// The command line of `souk-meta-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
 use index_api::IndexApi;
-use media::{Media, MediaApi};
 
 /// The media service on an engine.
 #[derive(Clone, Debug)]
 pub struct MediaServices {
     engine: Engine,
-    media: MediaServiceServer<MediaApi>,
+    media: MediaServiceServer<MediaApi<media::Findings>>,
     indexes: MediaIndexServiceServer<IndexApi>,
 }
 
@@ -57,11 +55,11 @@ impl Service for MediaServices {
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Media>()).await?;
-        let media = MediaApi::new(Resources::new(&engine)?, draining);
+        let media = MediaApi::server(&engine, &draining, media::Findings)?;
         Ok(Self {
             indexes: MediaIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
-            media: MediaServiceServer::new(media),
+            media,
         })
     }
 

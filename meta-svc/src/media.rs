@@ -1,76 +1,53 @@
-//! Media items: what is known of a file, and what analyses found in it.
+//! Media items: what is known of a file, and what analyses found in it, which may be added to what others found.
 
-use souk_engine::index::GeoPoint;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
+use std::mem::take;
 
-mod api;
-mod findings;
-mod kind;
-mod table;
-mod wire;
+use souk_api::wire::{Change, UpdateMask, received};
+use souk_api::{Domain, MessageResource as _, Resources, message};
+use souk_chassis::status::{FieldPath, Violations};
+use souk_proto::media::v1 as pb;
+use tonic::{Request, Response, Status};
 
-pub use api::MediaApi;
-pub use findings::{Area, Face, Tag};
-pub use kind::MediaKind;
+use crate::{Media, MediaMethods};
 
-/// The metadata of one media file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Media {
-    /// The caller's id.
-    pub media_id: String,
-    /// The user whom it belongs to; may be empty.
-    pub user_id: String,
-    /// The kind of file.
-    pub kind: MediaKind,
-    /// The title; may be empty.
-    pub title: String,
-    /// The file format; may be empty.
-    pub format: String,
-    /// The file's size in bytes, if known.
-    pub size_bytes: Option<i64>,
-    /// The width in pixels, if known.
-    pub width: Option<i32>,
-    /// The height in pixels, if known.
-    pub height: Option<i32>,
-    /// How long it plays, in nanoseconds.
-    pub duration: Option<i64>,
-    /// When the file was made: nanoseconds since the Unix epoch.
-    pub created_at: Option<i64>,
-    /// Where it was made.
-    pub position: Option<GeoPoint>,
-    /// The camera's name; may be empty.
-    pub camera: String,
-    /// Where the file is; may be empty.
-    pub uri: String,
-    /// The file's md5 in lower-case hexadecimal; may be empty.
-    pub md5: String,
-    /// Labels.
-    pub tags: Vec<Tag>,
-    /// Faces.
-    pub faces: Vec<Face>,
-    /// Anything else.
-    pub attributes: Attributes,
+/// What is true of media items beyond the rules of their fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Findings;
+
+impl Domain<Media> for Findings {
+    fn complete(&self, media: &mut pb::Media, _: &FieldPath, _: &mut Violations) {
+        media.md5.make_ascii_lowercase();
+    }
 }
 
-impl Resource for Media {
-    const TABLE: &'static str = "media";
-    const NAME: &'static str = "media";
-    const ID_FIELD: &'static str = "media_id";
+/// Takes what an update changes, but adds labels and faces to those that are there.
+fn append_findings(mask: &UpdateMask, given: &pb::Media, current: &mut pb::Media) {
+    let (mut tags, mut faces) = (take(&mut current.tags), take(&mut current.faces));
+    mask.append("tags", &mut tags, &given.tags);
+    mask.append("faces", &mut faces, &given.faces);
+    Media::put(mask, given, current);
+    (current.tags, current.faces) = (tags, faces);
+}
 
-    fn definition() -> TableDefinition {
-        table::definition()
-    }
-
-    fn id(&self) -> &str {
-        &self.media_id
-    }
-
-    fn to_columns(&self) -> Columns {
-        table::to_columns(self)
-    }
-
-    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
-        table::from_columns(id, columns)
+#[tonic::async_trait]
+impl MediaMethods for Findings {
+    async fn update_media(
+        &self,
+        media: &Resources<Media>,
+        request: Request<pb::UpdateMediaRequest>,
+    ) -> Result<Response<pb::UpdateMediaResponse>, Status> {
+        let (request, violations) = received(request);
+        let (append, mask) = (request.append, request.update_mask.as_ref());
+        let change = Change::<Media>::read(request.media, mask, &request.etag, violations)?;
+        let written = media
+            .update(change.id(), change.etag(), |current| {
+                change.apply_with(current, self, if append { append_findings } else { Media::put })
+            })
+            .await?;
+        Ok(Response::new(pb::UpdateMediaResponse {
+            media: Some(message::to_wire::<Media>(written.value)),
+            sequence: written.sequence,
+        }))
     }
 }
 

@@ -1,15 +1,9 @@
 //! Orders, and the consumers, salespersons and products they are made of: `souk.order.v1` on an engine.
 //!
 //! It is **not** a shop system: it neither takes payments nor counts stock, and it keeps an order's names and prices as
-//! they were when it was made. How rows and indexes work is the engine's; this crate holds what is true of orders only.
-//!
-//! # Layout
-//! - [`order`]: an order, what is filled in for it, its table, its searchable fields, its RPCs.
-//! - [`product`]: a product, likewise.
-//! - [`person`]: consumers and salespersons, two tables of one shape.
-//!
-//! Inside of each: `table` (row ↔ record), `document` (record → searchable fields), `wire` (message ↔ record, with all
-//! violations at once), `api` (the RPCs).
+//! they were when it was made. Tables, messages and the RPCs of every resource are generated of the contract; this crate holds
+//! what is true of orders only: [`order`] what is filled in and computed, [`references`] from where, [`product`] how names are
+//! suggested.
 //!
 //! # Example
 //! ```no_run
@@ -27,7 +21,7 @@
 use std::sync::Arc;
 
 use souk_api::hosting::{self, Service};
-use souk_api::{Resources, open_measured};
+use souk_api::{Plain, open_measured};
 use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
@@ -41,25 +35,24 @@ use tokio_util::sync::CancellationToken;
 
 mod index_api;
 pub mod order;
-pub mod person;
 pub mod product;
+pub mod references;
+
+souk_api::include_resources!();
 
 /// The command line of `souk-order-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
 use index_api::IndexApi;
-use order::{Order, OrderApi, References};
-use person::{Consumer, ConsumerApi, Person, Salesperson, SalespersonApi};
-use product::{Product, ProductApi};
 
 /// The four order services on one engine.
 #[derive(Clone, Debug)]
 pub struct OrderServices {
     engine: Engine,
-    orders: OrderServiceServer<OrderApi>,
-    products: ProductServiceServer<ProductApi>,
-    consumers: ConsumerServiceServer<ConsumerApi>,
-    salespersons: SalespersonServiceServer<SalespersonApi>,
+    orders: OrderServiceServer<OrderApi<order::Complete>>,
+    products: ProductServiceServer<ProductApi<product::Named>>,
+    consumers: ConsumerServiceServer<ConsumerApi<Plain>>,
+    salespersons: SalespersonServiceServer<SalespersonApi<Plain>>,
     indexes: OrderIndexServiceServer<IndexApi>,
 }
 
@@ -75,20 +68,16 @@ impl Service for OrderServices {
     ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
-        let tables = Tables::new()
-            .table::<Order>()
-            .table::<Product>()
-            .table::<Person<Consumer>>()
-            .table::<Person<Salesperson>>();
+        let tables = Tables::new().table::<Orders>().table::<Products>();
+        let tables = tables.table::<Consumers>().table::<Salespersons>();
         let clock = Arc::clone(&config.storage.clock);
         let engine = open_measured(config, tables).await?;
-        let references = References::new(&engine)?;
-        let orders = OrderApi::new(Resources::new(&engine)?, references, clock, draining);
+        let complete = order::Complete::new(references::References::new(&engine)?, clock);
         Ok(Self {
-            orders: OrderServiceServer::new(orders),
-            products: ProductServiceServer::new(ProductApi::new(Resources::new(&engine)?)),
-            consumers: ConsumerServiceServer::new(ConsumerApi::new(Resources::new(&engine)?)),
-            salespersons: SalespersonServiceServer::new(SalespersonApi::new(Resources::new(&engine)?)),
+            orders: OrderApi::server(&engine, &draining, complete)?,
+            products: ProductApi::server(&engine, &draining, product::Named)?,
+            consumers: ConsumerApi::server(&engine, &draining, Plain)?,
+            salespersons: SalespersonApi::server(&engine, &draining, Plain)?,
             indexes: OrderIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
         })
@@ -115,3 +104,6 @@ impl Service for OrderServices {
 pub async fn run(args: Args) -> std::result::Result<Exit, RunError> {
     hosting::run::<OrderServices>(args).await
 }
+
+#[cfg(test)]
+mod tests;

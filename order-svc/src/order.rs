@@ -1,75 +1,168 @@
-//! Orders: a consumer buys a quantity of a product from a salesperson.
+//! Orders: a consumer buys a quantity of a product from a salesperson. Names, brand, type and price are those of the time of
+//! the order; what an order lacks of them is filled in, and its total computed.
 
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
+use std::sync::Arc;
 
-mod api;
-mod draft;
-mod references;
-mod table;
-mod wire;
+use souk_api::message::{all_to_wire, batch, one, to_wire};
+use souk_api::wire::{checked, received, request_id};
+use souk_api::{Domain, Resources};
+use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::storage::Clock;
+use souk_engine::{Creation, EngineError};
+use souk_proto::order::v1 as pb;
+use tonic::{Request, Response, Status};
 
-pub use api::OrderApi;
-pub use draft::Draft;
-pub use references::References;
+use crate::references::References;
+use crate::{OrderMethods, Orders};
 
-/// One complete order. Names, brand, type and price are those of the time of the order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Order {
-    /// The caller's id.
-    pub order_id: String,
-    /// The consumer's id.
-    pub consumer_id: String,
-    /// The consumer's name.
-    pub consumer_name: String,
-    /// The salesperson's id.
-    pub salesperson_id: String,
-    /// The salesperson's name.
-    pub salesperson_name: String,
-    /// The product's id.
-    pub product_id: String,
-    /// The product's name.
-    pub product_name: String,
-    /// The product's brand; may be empty.
-    pub product_brand: String,
-    /// The product's type; may be empty.
-    pub product_type: String,
-    /// When it was ordered: nanoseconds since the Unix epoch.
-    pub order_time: i64,
-    /// When it was paid: nanoseconds since the Unix epoch.
-    pub pay_time: Option<i64>,
-    /// Whether it was paid.
-    pub paid: bool,
-    /// The price of one piece in the currency's minor unit.
-    pub unit_price_cents: i64,
-    /// How many pieces; positive.
-    pub quantity: i64,
-    /// What it costs in all, in the currency's minor unit.
-    pub total_price_cents: i64,
-    /// ISO 4217.
-    pub currency_code: String,
-    /// Anything else.
-    pub attributes: Attributes,
+/// The currency of an order that doesn't name one.
+const CURRENCY_DEFAULT: &str = "CNY";
+
+/// What is true of orders beyond the rules of their fields.
+#[derive(Debug)]
+pub struct Complete {
+    references: References,
+    /// Says when an order is made that doesn't say itself.
+    clock: Arc<dyn Clock>,
 }
 
-impl Resource for Order {
-    const TABLE: &'static str = "orders";
-    const NAME: &'static str = "order";
-    const ID_FIELD: &'static str = "order_id";
-
-    fn definition() -> TableDefinition {
-        table::definition()
+impl Complete {
+    /// Orders that refer to others.
+    pub fn new(references: References, clock: Arc<dyn Clock>) -> Self {
+        Self { references, clock }
     }
 
-    fn id(&self) -> &str {
-        &self.order_id
+    fn drafts(&self) -> Drafts {
+        Drafts {
+            now: self.clock.now(),
+        }
     }
 
-    fn to_columns(&self) -> Columns {
-        table::to_columns(self)
+    /// Fills in what drafts lack, which stand at the paths that `at` gives.
+    async fn completed(
+        &self,
+        mut drafts: Vec<pb::Order>,
+        at: impl Fn(usize) -> FieldPath + Sync,
+    ) -> souk_api::Result<Vec<pb::Order>> {
+        self.references.fill_in(&mut drafts, &at).await?;
+        let mut violations = Violations::new();
+        for (place, order) in drafts.iter_mut().enumerate() {
+            complete(order, &at(place), &mut violations);
+        }
+        checked(Some(drafts), violations)
+    }
+}
+
+impl Domain<Orders> for Complete {
+    /// An updated order: names and prices aren't filled in, but a total that is cleared is computed.
+    fn complete(&self, order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
+        self.drafts().complete(order, at, violations);
+        complete(order, at, violations);
+    }
+}
+
+/// Orders as clients give them: they may lack what is filled in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drafts {
+    /// When an order is made that doesn't say itself: nanoseconds since the Unix epoch.
+    pub(crate) now: i64,
+}
+
+impl Domain<Orders> for Drafts {
+    fn complete(&self, order: &mut pb::Order, _: &FieldPath, _: &mut Violations) {
+        let now = || souk_api::wire::time_to_wire(self.now);
+        order.order_time.get_or_insert_with(now);
+        if order.currency_code.is_empty() {
+            CURRENCY_DEFAULT.clone_into(&mut order.currency_code);
+        }
+    }
+}
+
+/// Computes a total that is missing; what else is missing is a violation.
+pub(crate) fn complete(order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
+    for (field, missing) in [
+        ("consumer_name", order.consumer_name.is_empty()),
+        ("salesperson_name", order.salesperson_name.is_empty()),
+        ("product_name", order.product_name.is_empty()),
+        ("unit_price_cents", order.unit_price_cents.is_none()),
+    ] {
+        if missing {
+            violations.required(at.field(field));
+        }
+    }
+    let (Some(price), None) = (order.unit_price_cents, order.total_price_cents) else {
+        return;
+    };
+    order.total_price_cents = price.checked_mul(order.quantity);
+    if order.total_price_cents.is_none() {
+        let message = format!(
+            "would be {price} × {}, which is beyond 64 bits; correct the price or the quantity",
+            order.quantity
+        );
+        violations.push(at.field("total_price_cents"), "OUT_OF_RANGE", message);
+    }
+}
+
+#[tonic::async_trait]
+impl OrderMethods for Complete {
+    async fn create_order(
+        &self,
+        orders: &Resources<Orders>,
+        request: Request<pb::CreateOrderRequest>,
+    ) -> Result<Response<pb::CreateOrderResponse>, Status> {
+        let (mut request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
+        let draft = one::<Orders>(request.order.take(), "order", &self.drafts(), &mut violations);
+        let draft = checked(draft, violations)?;
+        orders.check_writable([&draft])?;
+        let _attempt = orders.attempt(id).await;
+        // What it refers to may have gone since.
+        if !request.validate_only
+            && let Some(first) = orders.created_before(id, Creation::One, false).await?
+        {
+            return Ok(Response::new(pb::CreateOrderResponse {
+                order: first.value.into_iter().next().map(to_wire::<Orders>),
+                sequence: first.sequence,
+            }));
+        }
+        let order = self
+            .completed(vec![draft], |_| FieldPath::root("order"))
+            .await?
+            .pop();
+        let defect = EngineError::Defect("one draft gave another number of orders");
+        let order = order.ok_or_else(|| souk_api::Error::from(defect))?;
+        let written = orders.create(order, id, request.validate_only).await?;
+        Ok(Response::new(pb::CreateOrderResponse {
+            order: Some(to_wire::<Orders>(written.value)),
+            sequence: written.sequence,
+        }))
     }
 
-    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
-        table::from_columns(id, columns)
+    async fn batch_create_orders(
+        &self,
+        orders: &Resources<Orders>,
+        request: Request<pb::BatchCreateOrdersRequest>,
+    ) -> Result<Response<pb::BatchCreateOrdersResponse>, Status> {
+        let (mut request, mut violations) = received(request);
+        let id = request_id(&request.request_id, &request);
+        let drafts = std::mem::take(&mut request.orders);
+        let drafts = batch::<Orders>(drafts, "orders", &self.drafts(), &mut violations);
+        let drafts = checked(Some(drafts), violations)?;
+        orders.check_writable(&drafts)?;
+        let _attempt = orders.attempt(id).await;
+        let first = orders.created_before(id, Creation::Batch, request.omit_resources);
+        let written = match first.await? {
+            Some(first) => first,
+            None => {
+                let at = |place| FieldPath::root("orders").index(place);
+                let completed = self.completed(drafts, at).await?;
+                orders.create_batch(completed, id, request.omit_resources).await?
+            }
+        };
+        Ok(Response::new(pb::BatchCreateOrdersResponse {
+            orders: all_to_wire::<Orders>(written.value),
+            sequence: written.sequence,
+        }))
     }
 }
 

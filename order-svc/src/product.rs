@@ -1,51 +1,50 @@
-//! Products that are sold.
+//! Products that are sold: how their names are suggested.
 
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
+use souk_api::wire::received;
+use souk_api::{Domain, Resources, SuggestFields, SuggestOrder, SuggestRequest, Suggestion};
+use souk_proto::order::v1 as pb;
+use tonic::{Request, Response, Status};
 
-mod api;
-mod table;
-mod wire;
+use crate::{ProductMethods, Products};
 
-pub use api::ProductApi;
+/// How products' names are suggested.
+const SUGGEST: SuggestFields<'static> = SuggestFields {
+    folded: "name_folded",
+    written: "name.keyword",
+    words: "name",
+    order: SuggestOrder::Alphabetical,
+};
 
-/// One product.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Product {
-    /// The caller's id.
-    pub product_id: String,
-    /// Its name.
-    pub name: String,
-    /// Its brand; may be empty.
-    pub brand: String,
-    /// Its type; may be empty.
-    pub kind: String,
-    /// The price of one piece in the currency's minor unit, if it has one.
-    pub unit_price_cents: Option<i64>,
-    /// Anything else.
-    pub attributes: Attributes,
+/// What is true of products beyond the rules of their fields: they have names that are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Named;
+
+impl Domain<Products> for Named {}
+
+#[tonic::async_trait]
+impl ProductMethods for Named {
+    async fn suggest_products(
+        &self,
+        products: &Resources<Products>,
+        request: Request<pb::SuggestProductsRequest>,
+    ) -> Result<Response<pb::SuggestProductsResponse>, Status> {
+        let (request, violations) = received(request);
+        let wanted = SuggestRequest {
+            prefix: &request.prefix,
+            size: request.size,
+            query: request.query,
+            center: None,
+            min_sequence: request.min_sequence,
+        };
+        let page = products.suggest(wanted, &SUGGEST, violations).await?;
+        let suggestion = |suggestion: Suggestion| pb::ProductSuggestion {
+            name: suggestion.name,
+            product_id: suggestion.id,
+        };
+        Ok(Response::new(pb::SuggestProductsResponse {
+            suggestions: page.suggestions.into_iter().map(suggestion).collect(),
+            corrected: page.corrected,
+            sequence: page.sequence,
+        }))
+    }
 }
-
-impl Resource for Product {
-    const TABLE: &'static str = "products";
-    const NAME: &'static str = "product";
-    const ID_FIELD: &'static str = "product_id";
-
-    fn definition() -> TableDefinition {
-        table::definition()
-    }
-
-    fn id(&self) -> &str {
-        &self.product_id
-    }
-
-    fn to_columns(&self) -> Columns {
-        table::to_columns(self)
-    }
-
-    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
-        table::from_columns(id, columns)
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -25,6 +25,10 @@ pub mod rules;
 
 pub use generated::{auth, media, order, search, shop, r#type};
 
+/// [`type`](mod@type) by a name that code generated in other crates can say.
+#[doc(hidden)]
+pub use generated::r#type as types;
+
 #[expect(
     missing_docs,
     clippy::allow_attributes,
@@ -63,16 +67,6 @@ mod generated {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "../build/access.rs"]
-mod access;
-#[cfg(test)]
-#[path = "../build/paths.rs"]
-mod paths;
-#[cfg(test)]
-#[path = "../build/rules.rs"]
-mod rules_compiler;
 
 #[cfg(test)]
 mod tests {
@@ -119,64 +113,5 @@ mod tests {
             .flat_map(|s| s.methods().collect::<Vec<_>>())
             .collect();
         assert!(methods.len() > 40, "{}", methods.len());
-    }
-
-    /// What the build says of an RPC with these options.
-    fn built_with(options: &str) -> Result<(), String> {
-        super::access::check(&compiled_with(options))
-    }
-
-    /// A contract of one RPC with these options.
-    fn compiled_with(options: &str) -> DescriptorPool {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = format!(
-            "syntax = \"proto3\"; package t; import \"souk/auth/v1/access.proto\";
-            import \"google/api/annotations.proto\"; message M {{}}
-            service S {{ rpc Call(M) returns (M) {{ {options} }} }}"
-        );
-        std::fs::write(folder.path().join("t.proto"), file).expect("written");
-        let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
-        let mut compiler =
-            protox::Compiler::new([folder.path(), std::path::Path::new(protos)]).expect("a compiler");
-        compiler.include_imports(true);
-        compiler.open_files(["t.proto"]).expect("compiles");
-        compiler.descriptor_pool()
-    }
-
-    #[test]
-    fn an_rpc_without_a_path_for_http_fails_the_build() {
-        let with = compiled_with("option (google.api.http) = {get: \"/v1/calls\"};");
-        assert_eq!(super::paths::check(&with), Ok(()));
-        let error = super::paths::check(&compiled_with("")).expect_err("no path");
-        assert!(
-            error.contains("t.S.Call") && error.contains("add to each"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn an_rpc_without_a_rule_or_with_a_senseless_one_fails_the_build() {
-        let rule = |text: &str| format!("option (souk.auth.v1.access) = {{ {text} }};");
-        assert_eq!(built_with(&rule("all: [ROLE_ADMIN] own: [ROLE_USER]")), Ok(()));
-        for (options, problem) in [
-            (String::new(), "t.S.Call has no rule"),
-            ("option deprecated = true;".to_owned(), "t.S.Call has no rule"),
-            (rule(""), "doesn't let in ROLE_ADMIN"),
-            (rule("own: [ROLE_ADMIN]"), "doesn't let in ROLE_ADMIN"),
-            (
-                rule("all: [ROLE_ADMIN, ROLE_USER] own: [ROLE_USER]"),
-                "names a role twice",
-            ),
-            (
-                rule("all: [ROLE_ADMIN, ROLE_UNSPECIFIED]"),
-                "names ROLE_UNSPECIFIED",
-            ),
-        ] {
-            let error = built_with(&options).expect_err(&options);
-            assert!(
-                error.contains(problem) && error.contains("add to each"),
-                "{error}"
-            );
-        }
     }
 }

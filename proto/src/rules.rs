@@ -12,7 +12,8 @@
 //! assert_eq!(broken, ["FIELD_REQUIRED: shop_id is required"]);
 //! ```
 
-mod check;
+#[doc(hidden)]
+pub mod check;
 mod path;
 
 use std::fmt;
@@ -39,19 +40,31 @@ pub struct Violation<'a> {
     pub message: fmt::Arguments<'a>,
 }
 
-/// What the build makes of the rules.
+/// Includes what the build made of the rules of the crate's own contract, by `souk_codegen::compile`.
+#[macro_export]
+macro_rules! include_rules {
+    () => {
+        /// What the build makes of the rules.
+        #[allow(
+            clippy::needless_update,
+            clippy::single_match,
+            reason = "generated: some rules of a kind, or kinds of a oneof, are all that there are"
+        )]
+        mod compiled {
+            use $crate::rules::check::*;
+            use $crate::rules::{Path, Report, Validate, check};
+
+            include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+        }
+    };
+}
+
 #[expect(
-    clippy::needless_update,
-    clippy::single_match,
-    reason = "generated: some rules of a kind, or kinds of a oneof, are all that there are"
+    clippy::allow_attributes,
+    reason = "whether a contract has such rules isn't known here"
 )]
-mod compiled {
-    use std::ops::Bound;
-
-    use super::check::{self, Defined, Enumeration, List, Map, Number, Pattern, Span, Text};
-    use super::{Path, Report, Validate};
-
-    include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+mod own {
+    crate::include_rules!();
 }
 
 #[cfg(test)]

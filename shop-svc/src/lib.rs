@@ -1,11 +1,8 @@
 //! Shops on the map: `souk.shop.v1` on an engine.
 //!
-//! It is **not** a map: it knows where shops are and which are near, and draws nothing. How rows and indexes work is the
-//! engine's; this crate holds what is true of shops only.
-//!
-//! # Layout
-//! - [`shop`]: a shop; inside of it `table` (row ↔ record), `document` (record → searchable fields), `wire` (message ↔
-//!   record, with all violations at once), `api` (the RPCs).
+//! It is **not** a map: it knows where shops are and which are near, and draws nothing. The table, the message and the RPCs of
+//! every resource are generated of the contract; this crate holds what is true of shops only ([`shop`]): they are near, in
+//! clusters, and suggested by their names.
 //!
 //! # Example
 //! ```no_run
@@ -21,7 +18,7 @@
 //! ```
 
 use souk_api::hosting::{self, Service};
-use souk_api::{Resources, open_measured};
+use souk_api::open_measured;
 use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
@@ -33,17 +30,18 @@ use tokio_util::sync::CancellationToken;
 mod index_api;
 pub mod shop;
 
+souk_api::include_resources!();
+
 /// The command line of `souk-shop-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
 use index_api::IndexApi;
-use shop::{Shop, ShopApi};
 
 /// The shop service on an engine.
 #[derive(Clone, Debug)]
 pub struct ShopServices {
     engine: Engine,
-    shops: ShopServiceServer<ShopApi>,
+    shops: ShopServiceServer<ShopApi<shop::OnTheMap>>,
     indexes: ShopIndexServiceServer<IndexApi>,
 }
 
@@ -56,12 +54,12 @@ impl Service for ShopServices {
     ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
-        let engine = open_measured(config, Tables::new().table::<Shop>()).await?;
-        let shops = ShopApi::new(Resources::new(&engine)?, draining);
+        let engine = open_measured(config, Tables::new().table::<Shops>()).await?;
+        let shops = ShopApi::server(&engine, &draining, shop::OnTheMap)?;
         Ok(Self {
             indexes: ShopIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
-            shops: ShopServiceServer::new(shops),
+            shops,
         })
     }
 
@@ -81,3 +79,6 @@ impl Service for ShopServices {
 pub async fn run(args: Args) -> std::result::Result<Exit, RunError> {
     hosting::run::<ShopServices>(args).await
 }
+
+#[cfg(test)]
+mod tests;

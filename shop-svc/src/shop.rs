@@ -1,64 +1,127 @@
-//! Shops: where they are, what they are like, what a visit costs.
+//! Shops on the map: which are near, how names are suggested, how clusters are drawn.
 
-use souk_engine::index::GeoPoint;
-use souk_engine::{Attributes, ColumnReader, Columns, CorruptRow, Resource, TableDefinition};
+use souk_api::wire::received;
+use souk_api::{
+    ClusterRequest, ClusterSize, Domain, FoundCluster, NearbyRequest, Resources, SuggestFields, SuggestOrder,
+    SuggestRequest, Suggestion, message,
+};
+use souk_proto::shop::v1 as pb;
+use souk_proto::shop::v1::cluster_shops_request::Size;
+use tonic::{Request, Response, Status};
 
-mod api;
-mod table;
-mod wire;
+use crate::{ShopMethods, Shops};
 
-pub use api::ShopApi;
+/// The field that shops are near by.
+const POSITION: &str = "position";
+/// The field that the best shop is known by.
+const RATING: &str = "rating";
 
-/// One shop.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shop {
-    /// The caller's id.
-    pub shop_id: String,
-    /// The name.
-    pub name: String,
-    /// The type; may be empty.
-    pub kind: String,
-    /// Where it is.
-    pub position: GeoPoint,
-    /// The mean rating, 0 to 5, if anybody rated it.
-    pub rating: Option<f64>,
-    /// What a visit costs on average, in the currency's minor unit, if that is known.
-    pub average_price_cents: Option<i64>,
-    /// The street address; may be empty.
-    pub address: String,
-    /// The city; may be empty.
-    pub city: String,
-    /// The telephone number; may be empty.
-    pub phone: String,
-    /// Opening hours in OpenStreetMap's syntax; may be empty.
-    pub opening_hours: String,
-    /// Labels, none of them empty.
-    pub tags: Vec<String>,
-    /// Anything else.
-    pub attributes: Attributes,
+/// How shops' names are suggested.
+const SUGGEST: SuggestFields<'static> = SuggestFields {
+    folded: "name_folded",
+    written: "name.keyword",
+    words: "name",
+    order: SuggestOrder::HighestOrNearest {
+        highest: RATING,
+        position: POSITION,
+    },
+};
+
+/// What is true of shops beyond the rules of their fields: they are on a map.
+#[derive(Clone, Copy, Debug)]
+pub struct OnTheMap;
+
+impl Domain<Shops> for OnTheMap {}
+
+#[tonic::async_trait]
+impl ShopMethods for OnTheMap {
+    async fn nearby_shops(
+        &self,
+        shops: &Resources<Shops>,
+        request: Request<pb::NearbyShopsRequest>,
+    ) -> Result<Response<pb::NearbyShopsResponse>, Status> {
+        let (request, violations) = received(request);
+        let near = NearbyRequest {
+            field: POSITION,
+            center: request.center,
+            max_distance_meters: request.max_distance_meters,
+            query: request.query,
+            page_size: request.page_size,
+            page_token: &request.page_token,
+            min_sequence: request.min_sequence,
+        };
+        let page = shops.nearby(near, violations).await?;
+        let hit = |(shop, distance_meters)| pb::NearbyShop {
+            resource: Some(message::to_wire::<Shops>(shop)),
+            distance_meters,
+        };
+        Ok(Response::new(pb::NearbyShopsResponse {
+            hits: page.hits.into_iter().map(hit).collect(),
+            next_page_token: page.next_page_token,
+            sequence: page.sequence,
+        }))
+    }
+
+    async fn suggest_shops(
+        &self,
+        shops: &Resources<Shops>,
+        request: Request<pb::SuggestShopsRequest>,
+    ) -> Result<Response<pb::SuggestShopsResponse>, Status> {
+        let (request, violations) = received(request);
+        let wanted = SuggestRequest {
+            prefix: &request.prefix,
+            size: request.size,
+            query: request.query,
+            center: request.center,
+            min_sequence: request.min_sequence,
+        };
+        let page = shops.suggest(wanted, &SUGGEST, violations).await?;
+        let suggestion = |suggestion: Suggestion| pb::ShopSuggestion {
+            name: suggestion.name,
+            shop_id: suggestion.id,
+            distance_meters: suggestion.distance_meters,
+        };
+        Ok(Response::new(pb::SuggestShopsResponse {
+            suggestions: page.suggestions.into_iter().map(suggestion).collect(),
+            corrected: page.corrected,
+            sequence: page.sequence,
+        }))
+    }
+
+    async fn cluster_shops(
+        &self,
+        shops: &Resources<Shops>,
+        request: Request<pb::ClusterShopsRequest>,
+    ) -> Result<Response<pb::ClusterShopsResponse>, Status> {
+        let (request, violations) = received(request);
+        let size = request.size.map(|size| match size {
+            Size::Zoom(zoom) => ClusterSize::Zoom(zoom),
+            Size::H3Resolution(resolution) => ClusterSize::Resolution(resolution),
+        });
+        let wanted = ClusterRequest {
+            field: POSITION,
+            viewport: request.viewport,
+            size,
+            query: request.query,
+            aggregations: request.aggregations,
+            best_by: request.best_by,
+            best_field: RATING,
+            max_clusters: request.max_clusters,
+            min_sequence: request.min_sequence,
+        };
+        let page = shops.clusters(wanted, violations).await?;
+        let cluster = |cluster: FoundCluster<pb::Shop>| pb::ShopCluster {
+            cell: cluster.cell,
+            center: cluster.center,
+            count: cluster.count,
+            best_shop: cluster.best.map(message::to_wire::<Shops>),
+            aggregations: cluster.aggregations,
+        };
+        Ok(Response::new(pb::ClusterShopsResponse {
+            clusters: page.clusters.into_iter().map(cluster).collect(),
+            h3_resolution: page.h3_resolution,
+            total: page.total,
+            sequence: page.sequence,
+        }))
+    }
 }
-
-impl Resource for Shop {
-    const TABLE: &'static str = "shops";
-    const NAME: &'static str = "shop";
-    const ID_FIELD: &'static str = "shop_id";
-
-    fn definition() -> TableDefinition {
-        table::definition()
-    }
-
-    fn id(&self) -> &str {
-        &self.shop_id
-    }
-
-    fn to_columns(&self) -> Columns {
-        table::to_columns(self)
-    }
-
-    fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
-        table::from_columns(id, columns)
-    }
-}
-
-#[cfg(test)]
-mod tests;

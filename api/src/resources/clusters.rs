@@ -18,7 +18,7 @@ impl<R: Resource> Resources<R> {
         &self,
         request: ClusterRequest<'_>,
         violations: Violations,
-    ) -> Result<ClusterPage<R>> {
+    ) -> Result<ClusterPage<R::Record>> {
         let collection = self.of_call();
         let wire = search_wire::clusters(request, &collection.schema(), violations)?;
         let place = |error| search_wire::cluster_error(error, wire.sized_by);

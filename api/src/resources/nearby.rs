@@ -15,7 +15,11 @@ impl<R: Resource> Resources<R> {
     ///
     /// # Errors
     /// As [`Resources::search`].
-    pub async fn nearby(&self, request: NearbyRequest<'_>, violations: Violations) -> Result<NearPage<R>> {
+    pub async fn nearby(
+        &self,
+        request: NearbyRequest<'_>,
+        violations: Violations,
+    ) -> Result<NearPage<R::Record>> {
         let collection = self.of_call();
         let search = search_wire::nearby(request, &collection.schema(), violations)?;
         let answer = collection

@@ -18,7 +18,7 @@ impl<R: Resource> Resources<R> {
     /// [`crate::Error::Invalid`] with every violation, [`crate::Error::PageTokenInvalid`],
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
     /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
-    pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R>> {
+    pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R::Record>> {
         let collection = self.of_call();
         let WireSearch {
             request,
@@ -57,7 +57,7 @@ impl<R: Resource> Resources<R> {
     }
 }
 
-fn to_wire<R>(hit: SearchHit<R>, sort: &[Sort], inner_sorts: &InnerSorts) -> FoundHit<R> {
+fn to_wire<T>(hit: SearchHit<T>, sort: &[Sort], inner_sorts: &InnerSorts) -> FoundHit<T> {
     FoundHit {
         resource: hit.resource,
         score: hit.score,

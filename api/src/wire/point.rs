@@ -17,3 +17,10 @@ pub fn point_to_wire(point: GeoPoint) -> pb::GeoPoint {
         longitude: point.longitude(),
     }
 }
+
+/// A point as a row keeps it; one that isn't on the globe stays as it is.
+pub fn round_point(given: &mut Option<pb::GeoPoint>) {
+    if let Some(rounded) = given.as_ref().and_then(point) {
+        *given = Some(point_to_wire(rounded));
+    }
+}

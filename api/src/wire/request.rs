@@ -1,7 +1,7 @@
 //! Parts that many requests have: ids, page sizes, request ids, the write to wait for.
 
 use prost::Message;
-use souk_chassis::status::{FieldPath, Violations};
+use souk_chassis::status::Violations;
 use souk_engine::{EngineError, RequestId};
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,32 +23,6 @@ pub const LIST_SIZE_MAX: usize = 1_000;
 
 // A page that clients may ask for must be one that the index gives.
 const _: () = assert!(SEARCH_SIZE_MAX <= souk_index::limits::MAX_PAGE_SIZE);
-
-/// Reads the resource of a write, by `read`, which gives `None` only with a violation.
-pub fn one<T, R>(
-    value: Option<T>,
-    path: &str,
-    violations: &mut Violations,
-    read: impl FnOnce(T, &FieldPath, &mut Violations) -> Option<R>,
-) -> Option<R> {
-    read(value?, &FieldPath::root(path), violations)
-}
-
-/// Reads the resources of a batch write, each by `read`, which gives `None` only with a violation. All are read, as far as
-/// there may be, so that their violations come together.
-pub fn batch<T, R>(
-    values: impl IntoIterator<Item = T>,
-    path: &str,
-    violations: &mut Violations,
-    mut read: impl FnMut(T, &FieldPath, &mut Violations) -> Option<R>,
-) -> Option<Vec<R>> {
-    let path = FieldPath::root(path);
-    let values = values.into_iter().enumerate().take(WRITE_BATCH_MAX);
-    let batch: Vec<_> = values
-        .map(|(at, value)| read(value, &path.index(at), violations))
-        .collect();
-    batch.into_iter().collect()
-}
 
 /// Ends the reading of a request: nothing is wrong with it, or all that is.
 ///

@@ -1,11 +1,10 @@
 use std::collections::BTreeMap;
 
-use prost::Message as _;
 use prost_types::{FieldMask, Timestamp};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{Attributes, ColumnReader, Columns};
-use souk_proto::shop::v1::{GetShopRequest, Shop};
-use souk_proto::r#type::v1::{Value, value::Kind};
+use souk_proto::shop::v1::GetShopRequest;
+use souk_proto::r#type::v1::{GeoPoint, Value, value::Kind};
 use tonic::Request;
 use tonic_types::StatusExt as _;
 
@@ -101,47 +100,6 @@ fn a_request_is_valid_or_refused_with_all_violations() {
 }
 
 #[test]
-fn what_an_update_changes_keeps_the_rules_of_the_resource() {
-    let shop = Shop {
-        shop_id: "s".to_owned(),
-        rating: Some(6.0),
-        phone: "1".repeat(65),
-        ..Shop::default()
-    };
-    let updatable = Updatable {
-        resource: "shop",
-        id: "shop_id",
-        fields: &["name", "position", "rating", "phone"],
-    };
-    let broken = |shop: Option<Shop>, names: &[&str]| {
-        let mask = FieldMask {
-            paths: names.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        let change = Change::from_wire(&updatable, shop, Some(&mask), "", Violations::new(), |shop| {
-            (&shop.shop_id, &shop.etag)
-        });
-        match change {
-            Ok(_) => Vec::new(),
-            Err(Error::Invalid(violations)) => paths(violations),
-            Err(other) => panic!("{other}"),
-        }
-    };
-    // Without a mask, what is set changes: no name and no position are no mistake.
-    assert_eq!(broken(Some(shop.clone()), &[]), ["shop.rating", "shop.phone"]);
-    assert_eq!(broken(Some(shop.clone()), &["rating"]), ["shop.rating"]);
-    assert_eq!(
-        broken(Some(shop.clone()), &["name", "phone", "colour"]),
-        ["update_mask.paths[2]", "shop.name", "shop.phone"]
-    );
-    assert_eq!(
-        broken(Some(shop), &["*"]),
-        ["shop.name", "shop.position", "shop.rating", "shop.phone"]
-    );
-    assert_eq!(broken(Some(Shop::default()), &[]), ["shop.shop_id"]);
-    assert_eq!(broken(None, &["rating"]), ["shop"]);
-}
-
-#[test]
 fn a_mask_names_what_changes() {
     let read = |paths: &[&str], violations: &mut Violations| {
         let mask = FieldMask {
@@ -182,36 +140,45 @@ fn attributes_come_back_from_their_column_and_bad_ones_are_named() {
     let entries = kinds.map(|(name, kind)| (name.to_owned(), Value { kind: Some(kind) }));
     let good = BTreeMap::from(entries);
     let mut violations = Violations::new();
-    let read = attributes(&good, &FieldPath::message(), &mut violations);
+    check_attributes(&good, &FieldPath::root("attributes"), &mut violations);
     assert!(violations.is_empty());
-    let columns = read.to_column(Columns::new(), "attributes");
+    let encoded = attributes_to_column(&good);
+    let columns = Columns::new().message("attributes", &encoded);
     let columns = ColumnReader::of_columns(&columns);
-    assert_eq!(
-        Attributes::from_column(&columns, "attributes").as_ref(),
-        Ok(&read)
-    );
-    // The engine encodes them as the contract's messages are: stores that a library wrote stay readable.
-    let message: AttributesColumn = message_of_column(&columns, "attributes").expect("a message");
-    assert_eq!(message.entries, good);
-    assert_eq!(
-        columns.message("attributes").expect("a message"),
-        message.encode_to_vec()
-    );
-    assert_eq!(attributes_to_wire(read), good);
+    assert_eq!(attributes_of_column(&columns, "attributes").as_ref(), Ok(&good));
+    // The engine reads and writes the same bytes.
+    let read = Attributes::from_column(&columns, "attributes").expect("attributes");
+    let again = read.to_column(Columns::new(), "attributes");
+    let again = ColumnReader::of_columns(&again);
+    assert_eq!(again.message("attributes").expect("a message"), encoded);
 
     let big = Value {
         kind: Some(Kind::StringValue("x".repeat(5_000))),
     };
     let bad = BTreeMap::from([("big".to_owned(), big)]);
     let mut violations = Violations::new();
-    let read = attributes(&bad, &FieldPath::root("shop"), &mut violations);
-    assert_eq!(read, Attributes::default());
+    let at = FieldPath::root("shop").field("attributes");
+    check_attributes(&bad, &at, &mut violations);
     assert_eq!(paths(violations), ["shop.attributes[\"big\"]"]);
 }
 
-/// How attributes stand in their column.
-#[derive(Clone, PartialEq, prost::Message)]
-struct AttributesColumn {
-    #[prost(btree_map = "string, message", tag = "1")]
-    entries: BTreeMap<String, Value>,
+#[test]
+fn objects_come_back_from_their_column_and_damaged_ones_dont() {
+    for objects in [
+        vec![],
+        vec![
+            GeoPoint {
+                latitude: 1.5,
+                longitude: 0.0,
+            },
+            GeoPoint::default(),
+        ],
+    ] {
+        let columns = Columns::new().message("points", &objects_to_column(&objects));
+        let columns = ColumnReader::of_columns(&columns);
+        assert_eq!(objects_of_column(&columns, "points"), Ok(objects));
+    }
+    let columns = Columns::new().message("points", b"\x0a\x05abc");
+    let damaged = objects_of_column::<GeoPoint>(&ColumnReader::of_columns(&columns), "points");
+    assert!(damaged.is_err());
 }

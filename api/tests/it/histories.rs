@@ -49,6 +49,7 @@ struct Thing {
 }
 
 impl Resource for Thing {
+    type Record = Self;
     const TABLE: &'static str = TABLE;
     const NAME: &'static str = "thing";
     const ID_FIELD: &'static str = "thing_id";
@@ -82,17 +83,17 @@ impl Resource for Thing {
         of_data.into_iter().fold(table, add)
     }
 
-    fn id(&self) -> &str {
-        &self.id
+    fn id(record: &Self) -> &str {
+        &record.id
     }
 
-    fn to_columns(&self) -> Columns {
-        let mut random = Rng::with_seed(self.number.unsigned_abs());
+    fn to_columns(record: &Self) -> Columns {
+        let mut random = Rng::with_seed(record.number.unsigned_abs());
         let price = [1.5, -0.0, f64::NAN, 1e300][random.usize(..4)];
         let extra = Attributes::from_iter([("price".to_owned(), QueryValue::Double(price))]);
         let columns = Columns::new()
-            .integer("number", self.number)
-            .string("word", &self.word)
+            .integer("number", record.number)
+            .string("word", &record.word)
             .string("data", &data(&mut random));
         extra.to_column(columns, "extra")
     }

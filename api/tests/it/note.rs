@@ -38,6 +38,7 @@ impl Note {
 }
 
 impl Resource for Note {
+    type Record = Self;
     const TABLE: &'static str = "notes";
     const NAME: &'static str = "note";
     const ID_FIELD: &'static str = "note_id";
@@ -52,15 +53,15 @@ impl Resource for Note {
             .field(Field::text("text", Analyzer::single_word()).sub_field("keyword", FieldKind::Keyword))
     }
 
-    fn id(&self) -> &str {
-        &self.id
+    fn id(record: &Self) -> &str {
+        &record.id
     }
 
-    fn to_columns(&self) -> Columns {
+    fn to_columns(record: &Self) -> Columns {
         Columns::new()
-            .string("author", &self.author)
-            .integer("rank", self.rank)
-            .string("text", &self.text)
+            .string("author", &record.author)
+            .integer("rank", record.rank)
+            .string("text", &record.text)
     }
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {

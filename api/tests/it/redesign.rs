@@ -21,6 +21,7 @@ use crate::note::{self, Note};
 struct Renewed(Note);
 
 impl Resource for Renewed {
+    type Record = Self;
     const TABLE: &'static str = Note::TABLE;
     const NAME: &'static str = Note::NAME;
     const ID_FIELD: &'static str = Note::ID_FIELD;
@@ -41,12 +42,12 @@ impl Resource for Renewed {
             .field(Field::text("text", analyzer).sub_field("keyword", FieldKind::Keyword))
     }
 
-    fn id(&self) -> &str {
-        self.0.id()
+    fn id(record: &Self) -> &str {
+        Note::id(&record.0)
     }
 
-    fn to_columns(&self) -> Columns {
-        self.0.to_columns()
+    fn to_columns(record: &Self) -> Columns {
+        Note::to_columns(&record.0)
     }
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {
@@ -423,6 +424,7 @@ async fn what_an_index_cant_be_is_refused_with_every_violation() {
 struct Fleeting(Note);
 
 impl Resource for Fleeting {
+    type Record = Self;
     const TABLE: &'static str = "fleeting";
     const NAME: &'static str = "note";
     const ID_FIELD: &'static str = "note_id";
@@ -434,12 +436,12 @@ impl Resource for Fleeting {
         definition
     }
 
-    fn id(&self) -> &str {
-        self.0.id()
+    fn id(record: &Self) -> &str {
+        Note::id(&record.0)
     }
 
-    fn to_columns(&self) -> Columns {
-        self.0.to_columns()
+    fn to_columns(record: &Self) -> Columns {
+        Note::to_columns(&record.0)
     }
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {

@@ -233,6 +233,7 @@ async fn stony(directory: &Path) -> (Engine, Resources<Brittle>, Arc<Stones>) {
 struct Brittle(Note);
 
 impl Resource for Brittle {
+    type Record = Self;
     const TABLE: &'static str = "brittle";
     const NAME: &'static str = "note";
     const ID_FIELD: &'static str = "note_id";
@@ -243,12 +244,12 @@ impl Resource for Brittle {
         definition
     }
 
-    fn id(&self) -> &str {
-        self.0.id()
+    fn id(record: &Self) -> &str {
+        Note::id(&record.0)
     }
 
-    fn to_columns(&self) -> Columns {
-        self.0.to_columns()
+    fn to_columns(record: &Self) -> Columns {
+        Note::to_columns(&record.0)
     }
 
     fn from_columns(id: &str, columns: &ColumnReader<'_>) -> Result<Self, CorruptRow> {

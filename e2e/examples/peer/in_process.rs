@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use souk_api::hosting::Service;
-use souk_api::{Resources, indexes, open_measured};
+use souk_api::{indexes, open_measured};
 use souk_chassis::status::Violations;
 use souk_engine::{Engine, EngineConfig, Health, Tables};
-use souk_meta_svc::MediaServices;
-use souk_meta_svc::media::{Media, MediaApi};
-use souk_order_svc::OrderServices;
-use souk_order_svc::order::{Order, OrderApi, References};
-use souk_order_svc::person::{Consumer, Person, Salesperson};
-use souk_order_svc::product::Product;
+use souk_meta_svc::media::Findings;
+use souk_meta_svc::{Media, MediaApi, MediaServices};
+use souk_order_svc::order::Complete;
+use souk_order_svc::references::References;
+use souk_order_svc::{Consumers, OrderApi, OrderServices, Orders, Products, Salespersons};
 use souk_proto::search::v1::IndexChange;
-use souk_shop_svc::ShopServices;
-use souk_shop_svc::shop::{Shop, ShopApi};
+use souk_shop_svc::shop::OnTheMap;
+use souk_shop_svc::{ShopApi, ShopServices, Shops};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -70,44 +69,36 @@ impl<A> Served<A> {
     }
 }
 
-pub(crate) async fn orders(folder: &Path) -> anyhow::Result<Served<OrderApi>> {
+pub(crate) async fn orders(folder: &Path) -> anyhow::Result<Served<OrderApi<Complete>>> {
     let config = EngineConfig::new(folder.join(OrderServices::FOLDER));
     let clock = Arc::clone(&config.storage.clock);
-    let tables = Tables::new()
-        .table::<Order>()
-        .table::<Product>()
-        .table::<Person<Consumer>>()
-        .table::<Person<Salesperson>>();
+    let tables = Tables::new().table::<Orders>().table::<Products>();
+    let tables = tables.table::<Consumers>().table::<Salespersons>();
     let engine = open_measured(config, tables).await?;
-    let references = References::new(&engine)?;
-    let api = OrderApi::new(
-        Resources::new(&engine)?,
-        references,
-        clock,
-        CancellationToken::new(),
-    );
+    let complete = Complete::new(References::new(&engine)?, clock);
+    let api = OrderApi::new(&engine, &CancellationToken::new(), complete)?;
     Ok(Served { engine, api })
 }
 
-pub(crate) async fn shops(folder: &Path) -> anyhow::Result<Served<ShopApi>> {
+pub(crate) async fn shops(folder: &Path) -> anyhow::Result<Served<ShopApi<OnTheMap>>> {
     let config = EngineConfig::new(folder.join(ShopServices::FOLDER));
-    let engine = open_measured(config, Tables::new().table::<Shop>()).await?;
-    let api = ShopApi::new(Resources::new(&engine)?, CancellationToken::new());
+    let engine = open_measured(config, Tables::new().table::<Shops>()).await?;
+    let api = ShopApi::new(&engine, &CancellationToken::new(), OnTheMap)?;
     Ok(Served { engine, api })
 }
 
-pub(crate) async fn media(folder: &Path) -> anyhow::Result<Served<MediaApi>> {
+pub(crate) async fn media(folder: &Path) -> anyhow::Result<Served<MediaApi<Findings>>> {
     let config = EngineConfig::new(folder.join(MediaServices::FOLDER));
     let engine = open_measured(config, Tables::new().table::<Media>()).await?;
-    let api = MediaApi::new(Resources::new(&engine)?, CancellationToken::new());
+    let api = MediaApi::new(&engine, &CancellationToken::new(), Findings)?;
     Ok(Served { engine, api })
 }
 
 /// All services.
 pub(crate) struct Souk {
-    pub(crate) orders: Served<OrderApi>,
-    pub(crate) shops: Served<ShopApi>,
-    pub(crate) media: Served<MediaApi>,
+    pub(crate) orders: Served<OrderApi<Complete>>,
+    pub(crate) shops: Served<ShopApi<OnTheMap>>,
+    pub(crate) media: Served<MediaApi<Findings>>,
 }
 
 impl Souk {

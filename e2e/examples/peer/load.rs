@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use serde_json::json;
 use souk_api::hosting::Service;
 use souk_api::wire::WRITE_BATCH_MAX;
-use souk_meta_svc::MediaServices;
-use souk_meta_svc::media::MediaApi;
-use souk_order_svc::OrderServices;
-use souk_order_svc::order::OrderApi;
+use souk_meta_svc::media::Findings;
+use souk_meta_svc::{MediaApi, MediaServices};
+use souk_order_svc::order::Complete;
+use souk_order_svc::{OrderApi, OrderServices};
 use souk_proto::media::v1::media_service_server::MediaService as _;
 use souk_proto::media::v1::{BatchCreateMediaRequest, SearchMediaRequest};
 use souk_proto::order::v1::order_service_server::OrderService as _;
@@ -25,8 +25,8 @@ use souk_proto::order::v1::{BatchCreateOrdersRequest, SearchOrdersRequest};
 use souk_proto::search::v1::Total;
 use souk_proto::shop::v1::shop_service_server::ShopService as _;
 use souk_proto::shop::v1::{BatchCreateShopsRequest, SearchShopsRequest};
-use souk_shop_svc::ShopServices;
-use souk_shop_svc::shop::ShopApi;
+use souk_shop_svc::shop::OnTheMap;
+use souk_shop_svc::{ShopApi, ShopServices};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tonic::{Request, Status};
@@ -59,7 +59,7 @@ trait Batches: Send + Sync + 'static {
     fn seen(&self, sequence: i64) -> impl Future<Output = Result<Option<Total>, Status>> + Send;
 }
 
-impl Batches for OrderApi {
+impl Batches for OrderApi<Complete> {
     const KIND: &'static str = "orders";
     const FOLDER: &'static str = OrderServices::FOLDER;
     type Batch = BatchCreateOrdersRequest;
@@ -90,7 +90,7 @@ impl Batches for OrderApi {
     }
 }
 
-impl Batches for ShopApi {
+impl Batches for ShopApi<OnTheMap> {
     const KIND: &'static str = "shops";
     const FOLDER: &'static str = ShopServices::FOLDER;
     type Batch = BatchCreateShopsRequest;
@@ -121,7 +121,7 @@ impl Batches for ShopApi {
     }
 }
 
-impl Batches for MediaApi {
+impl Batches for MediaApi<Findings> {
     const KIND: &'static str = "media";
     const FOLDER: &'static str = MediaServices::FOLDER;
     type Batch = BatchCreateMediaRequest;

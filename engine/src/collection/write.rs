@@ -43,11 +43,11 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// [`EngineError::NotOwn`], [`EngineError::NoOwnRows`].
-    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R>) -> Result<()> {
+    pub fn check_writable<'a>(&self, resources: impl IntoIterator<Item = &'a R::Record>) -> Result<()> {
         let scope = self.table.scope()?;
         resources
             .into_iter()
-            .try_for_each(|resource| check_written(&scope, resource))
+            .try_for_each(|resource| check_written::<R>(&scope, resource))
     }
 
     /// What a creation with this request id answered the first time; `None` when there was none. For services that
@@ -62,7 +62,7 @@ impl<R: Resource> Collection<R> {
         request_id: Option<RequestId>,
         creation: Creation,
         omit: bool,
-    ) -> Result<Option<Written<Vec<Stored<R>>>>> {
+    ) -> Result<Option<Written<Vec<Stored<R::Record>>>>> {
         let Some(id) = request_id else {
             return Ok(None);
         };
@@ -90,14 +90,14 @@ impl<R: Resource> Collection<R> {
     /// that an older version recorded without its answer, when the resource has gone since.
     pub async fn create(
         &self,
-        resource: R,
+        resource: R::Record,
         request_id: Option<RequestId>,
         validate_only: bool,
-    ) -> Result<Written<Stored<R>>> {
+    ) -> Result<Written<Stored<R::Record>>> {
         if validate_only {
             return self.rehearse_creation(resource).await;
         }
-        let id = resource.id().to_owned();
+        let id = R::id(&resource).to_owned();
         let written = self
             .create_all(vec![resource], request_id, Creation::One, true)
             .await?;
@@ -115,20 +115,20 @@ impl<R: Resource> Collection<R> {
     /// [`EngineError::RequestIdReused`].
     pub async fn create_batch(
         &self,
-        resources: Vec<R>,
+        resources: Vec<R::Record>,
         request_id: Option<RequestId>,
         omit: bool,
-    ) -> Result<Written<Vec<Stored<R>>>> {
+    ) -> Result<Written<Vec<Stored<R::Record>>>> {
         self.create_all(resources, request_id, Creation::Batch, !omit)
             .await
     }
 
-    async fn rehearse_creation(&self, resource: R) -> Result<Written<Stored<R>>> {
-        check_written(&self.table.scope()?, &resource)?;
+    async fn rehearse_creation(&self, resource: R::Record) -> Result<Written<Stored<R::Record>>> {
+        check_written::<R>(&self.table.scope()?, &resource)?;
         let snapshot = self.table.snapshot(0).await?;
-        let key = key_of(&resource)?;
+        let key = key_of::<R>(&resource)?;
         if snapshot.get(&self.table.open.table, &key).await?.is_some() {
-            return Err(already_exists::<R>(resource.id()));
+            return Err(already_exists::<R>(R::id(&resource)));
         }
         let record = Record::created(self.table.inner.clock.now());
         Ok(Written {
@@ -139,22 +139,22 @@ impl<R: Resource> Collection<R> {
 
     async fn create_all(
         &self,
-        resources: Vec<R>,
+        resources: Vec<R::Record>,
         request_id: Option<RequestId>,
         creation: Creation,
         answer: bool,
-    ) -> Result<Written<Vec<Stored<R>>>> {
-        check_distinct(&resources)?;
+    ) -> Result<Written<Vec<Stored<R::Record>>>> {
+        check_distinct::<R>(&resources)?;
         let scope = self.table.scope()?;
         resources
             .iter()
-            .try_for_each(|resource| check_written(&scope, resource))?;
+            .try_for_each(|resource| check_written::<R>(&scope, resource))?;
         let record = Record::created(self.table.inner.clock.now());
         let mut batch = WriteBatch::new();
         for resource in &resources {
             let operation = RowOperation::Put {
-                key: key_of(resource)?,
-                columns: to_row(resource, record),
+                key: key_of::<R>(resource)?,
+                columns: to_row::<R>(resource, record),
             };
             let write = RowWrite::new(&self.table.open.table, operation, Condition::must_not_exist());
             // Kept with the request: it is answered so again, whatever becomes of the rows.
@@ -170,7 +170,7 @@ impl<R: Resource> Collection<R> {
                 return error.into();
             };
             match resources.get(write) {
-                Some(taken) => already_exists::<R>(taken.id()),
+                Some(taken) => already_exists::<R>(R::id(taken)),
                 None => EngineError::Defect("the store refused a write that isn't in the batch"),
             }
         })?;
@@ -194,8 +194,8 @@ impl<R: Resource> Collection<R> {
     }
 
     /// The resources of a repeated request of which nothing was kept, an older version's: as they are by now.
-    async fn answer_of_now(&self, resources: &[R]) -> Result<Vec<Stored<R>>> {
-        let keys = resources.iter().map(key_of).collect::<Result<Vec<_>>>()?;
+    async fn answer_of_now(&self, resources: &[R::Record]) -> Result<Vec<Stored<R::Record>>> {
+        let keys = resources.iter().map(key_of::<R>).collect::<Result<Vec<_>>>()?;
         let snapshot = self.table.inner.database.snapshot().await?;
         let rows = self.table.read(&snapshot, &keys).await?.into_iter().flatten();
         rows.map(|row| Ok(self.resource(&row)?)).collect()
@@ -203,7 +203,7 @@ impl<R: Resource> Collection<R> {
 
     /// What the write of a repeated request answered the first time: the rows as it left them; none if it left them out, or an
     /// older version made it.
-    fn first_answer(&self, committed: &Committed) -> Result<Vec<Stored<R>>> {
+    fn first_answer(&self, committed: &Committed) -> Result<Vec<Stored<R::Record>>> {
         let rows = committed.rows.iter().filter_map(|written| written.row.as_ref());
         rows.map(|row| Ok(self.resource(row)?)).collect()
     }
@@ -217,20 +217,20 @@ impl<R: Resource> Collection<R> {
         &self,
         id: &str,
         etag: Option<&str>,
-        change: impl Fn(R) -> Result<R, E> + Send + Sync,
-    ) -> Result<Written<Stored<R>>, E> {
+        change: impl Fn(R::Record) -> Result<R::Record, E> + Send + Sync,
+    ) -> Result<Written<Stored<R::Record>>, E> {
         let scope = self.table.scope()?;
         let places = self.table.open.owner_places();
-        let changes = |row: &Row, current: R| -> Result<_, E> {
+        let changes = |row: &Row, current: R::Record| -> Result<_, E> {
             let changed = change(current)?;
-            check_written(&scope, &changed)?;
-            if changed.id() != id {
+            check_written::<R>(&scope, &changed)?;
+            if R::id(&changed) != id {
                 return Err(EngineError::Defect("an update changed the id of its resource").into());
             }
             let record = Record::of(row)
                 .map_err(EngineError::from)?
                 .changed(self.table.inner.clock.now());
-            let columns = to_row(&changed, record);
+            let columns = to_row::<R>(&changed, record);
             let lost = lost(row, &places, |place, owner| {
                 named_by(place, &columns) == Some(owner)
             });
@@ -292,7 +292,7 @@ impl<R: Resource> Collection<R> {
         scope: &Scope,
         id: &str,
         etag: Option<&str>,
-        decide: impl Fn(&Row, R) -> Result<(WriteBatch, Lost, T), E> + Send + Sync,
+        decide: impl Fn(&Row, R::Record) -> Result<(WriteBatch, Lost, T), E> + Send + Sync,
     ) -> Result<(T, u64), E> {
         let key = key::hashed(id).map_err(EngineError::from)?;
         let _turn = self.table.turn(&key).await;
@@ -321,7 +321,7 @@ impl<R: Resource> Collection<R> {
         key: &PrimaryKey,
         id: &str,
         etag: Option<&str>,
-    ) -> Result<(Row, R)> {
+    ) -> Result<(Row, R::Record)> {
         let snapshot = self.table.inner.database.snapshot().await?;
         let row = snapshot.get(&self.table.open.table, key);
         let row = self.table.access("get", row).await?;
@@ -343,19 +343,23 @@ impl<R: Resource> Collection<R> {
 }
 
 /// Refuses to write what the caller couldn't meet afterwards.
-fn check_written<R: Resource>(scope: &Scope, resource: &R) -> Result<()> {
+fn check_written<R: Resource>(scope: &Scope, resource: &R::Record) -> Result<()> {
     match scope.is_limited() {
-        true => scope.check_written(R::NAME, &key_of(resource)?, &resource.to_columns().into_cells()),
+        true => scope.check_written(
+            R::NAME,
+            &key_of::<R>(resource)?,
+            &R::to_columns(resource).into_cells(),
+        ),
         false => Ok(()),
     }
 }
 
 /// Refuses a batch with an id twice.
-fn check_distinct<R: Resource>(resources: &[R]) -> Result<()> {
+fn check_distinct<R: Resource>(resources: &[R::Record]) -> Result<()> {
     let mut seen = HashSet::with_capacity(resources.len());
     let ids = resources.iter().enumerate();
     let at: Vec<usize> = ids
-        .filter_map(|(at, resource)| (!seen.insert(resource.id())).then_some(at))
+        .filter_map(|(at, resource)| (!seen.insert(R::id(resource))).then_some(at))
         .collect();
     match at.is_empty() {
         true => Ok(()),

@@ -23,6 +23,7 @@ use crate::table::Search;
 struct Leaf(String);
 
 impl Resource for Leaf {
+    type Record = Self;
     const TABLE: &'static str = "leaves";
     const NAME: &'static str = "leaf";
     const ID_FIELD: &'static str = "leaf_id";
@@ -31,12 +32,12 @@ impl Resource for Leaf {
         TableDefinition::hashed(Self::TABLE).id_field(Field::keyword("leaf_id").key())
     }
 
-    fn id(&self) -> &str {
-        &self.0
+    fn id(record: &Self) -> &str {
+        &record.0
     }
 
-    fn to_columns(&self) -> Columns {
-        Columns::new().string("name", &self.0)
+    fn to_columns(record: &Self) -> Columns {
+        Columns::new().string("name", &record.0)
     }
 
     fn from_columns(id: &str, _: &ColumnReader<'_>) -> Result<Self, CorruptRow> {

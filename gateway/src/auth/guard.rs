@@ -55,6 +55,7 @@ impl GatewayGuard {
         config: &AuthConfig,
         credentials: Option<Reloaded<CredentialKeys>>,
         methods: Methods,
+        contract: &[u8],
     ) -> Result<Self, AuthError> {
         if !config.knows_callers() {
             tracing::warn!(
@@ -74,7 +75,7 @@ impl GatewayGuard {
         };
         let wants_tokens = !config.jwt.jwks.is_empty();
         let known = Known {
-            rules: Rules::of_the_contract()?,
+            rules: Rules::read(contract)?,
             api_keys,
             tokens: wants_tokens.then(|| Tokens::follow(&config.jwt)).transpose()?,
             credentials: credentials.ok_or(AuthError::NoCredentialKey)?,

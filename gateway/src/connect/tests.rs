@@ -18,7 +18,7 @@ use crate::one_message::Read as _;
 const BYTES_MAX: usize = 64;
 
 fn kind() -> MessageDescriptor {
-    let pool = pool().expect("our own descriptors");
+    let pool = pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors");
     pool.get_message_by_name("souk.shop.v1.GetShopRequest")
         .expect("a message")
 }
@@ -63,7 +63,7 @@ fn envelope(flags: u8, length: u32, message: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_rpc_with_one_request_is_there() {
-    let pool = pool().expect("our own descriptors");
+    let pool = pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors");
     let services = pool
         .services()
         .filter(|service| service.full_name().starts_with("souk."));
@@ -261,7 +261,10 @@ fn times_are_those_of_grpc() {
 #[test]
 fn errors_have_their_details_for_programs_and_people() {
     let status = StatusBuilder::not_found("SHOP_NOT_FOUND", "no such shop").build();
-    let error = answer::error_json(&pool().expect("our own descriptors"), &status);
+    let error = answer::error_json(
+        &pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors"),
+        &status,
+    );
     assert_eq!(error.get("code"), Some(&json!("not_found")));
     assert_eq!(error.get("message"), Some(&json!("no such shop")));
     let detail = error.pointer("/details/0").expect("a detail");
@@ -278,7 +281,7 @@ fn errors_have_their_details_for_programs_and_people() {
 
 #[test]
 fn codes_have_the_names_of_the_protocol() {
-    let pool = pool().expect("our own descriptors");
+    let pool = pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors");
     let names: Vec<String> = (0..=16)
         .map(|code| {
             let error = answer::error_json(&pool, &Status::new(Code::from(code), ""));

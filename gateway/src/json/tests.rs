@@ -5,12 +5,12 @@ use super::*;
 use crate::answer::JSON;
 
 fn routes() -> Vec<Route> {
-    read_all(&pool().expect("our own descriptors")).expect("our own rules")
+    read_all(&pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors")).expect("our own rules")
 }
 
 #[test]
 fn every_rpc_has_a_path_and_no_path_is_of_two() {
-    let pool = pool().expect("our own descriptors");
+    let pool = pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors");
     let routes = read_all(&pool).expect("our own rules");
     for service in pool
         .services()

@@ -4,7 +4,7 @@ use super::*;
 use crate::json::{pool, read_all};
 
 fn made() -> (DescriptorPool, Value) {
-    let pool = pool().expect("our own descriptors");
+    let pool = pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors");
     let routes = read_all(&pool).expect("our own rules");
     let document = document(&pool, &routes);
     (pool, document)

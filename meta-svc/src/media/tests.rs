@@ -1,96 +1,12 @@
-use fastrand::Rng;
-use prost_types::{Duration, FieldMask};
-use souk_api::Error;
-use souk_api::testing::{assert_consistent, attributes, number, paths, random, received, text};
-use souk_chassis::status::Violations;
-use souk_engine::Stored;
-use souk_engine::index::{FieldValue, GeoPoint, Object};
+use prost_types::Duration;
+use souk_api::MessageResource as _;
+use souk_api::testing::{any, assert_consistent, broken_rules, document, random, updated};
+use souk_engine::index::{FieldValue, Object};
+use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::media::v1 as pb;
 
-use super::{Area, Face, Media, MediaKind, Tag, wire};
-
-fn any_tag(random: &mut Rng) -> Tag {
-    Tag {
-        tag: text(random, 1, 8),
-        score: random.bool().then(|| random.f64()),
-    }
-}
-
-fn any_face(random: &mut Rng) -> Face {
-    let area = Area {
-        left: random.f64(),
-        top: random.f64(),
-        width: random.f64(),
-        height: random.f64(),
-    };
-    Face {
-        person: text(random, 1, 8),
-        similarity: random.bool().then(|| random.f64()),
-        area: random.bool().then_some(area),
-    }
-}
-
-/// The longest that the contract lets a file play, in nanoseconds.
-const DURATION_MAX: i64 = 9_223_372_036_000_000_000;
-
-fn any_media(random: &mut Rng) -> Media {
-    let pixels = |random: &mut Rng| i32::try_from(number(random, 0, i64::from(i32::MAX))).expect("fits");
-    let md5: String = (0..32).map(|_| random.digit(16)).collect();
-    let point = GeoPoint::new(random.f64() * 90.0, random.f64() * 180.0).expect("on the globe");
-    Media {
-        media_id: text(random, 1, 128),
-        user_id: text(random, 0, 128),
-        kind: random.choice(MediaKind::ALL).expect("a kind"),
-        title: text(random, 0, 1_024),
-        format: text(random, 0, 8),
-        size_bytes: random.bool().then(|| number(random, 0, i64::MAX)),
-        width: random.bool().then(|| pixels(random)),
-        height: random.bool().then(|| pixels(random)),
-        duration: random.bool().then(|| number(random, 0, DURATION_MAX)),
-        created_at: random.bool().then(|| number(random, i64::MIN, i64::MAX)),
-        position: random.bool().then_some(point),
-        camera: text(random, 0, 8),
-        uri: text(random, 0, 8),
-        md5: if random.bool() { md5 } else { String::new() },
-        tags: (0..random.usize(..4)).map(|_| any_tag(random)).collect(),
-        faces: (0..random.usize(..4)).map(|_| any_face(random)).collect(),
-        attributes: attributes(random),
-    }
-}
-
-fn message(media: &Media) -> pb::Media {
-    wire::stored(Stored {
-        resource: media.clone(),
-        revision: 7,
-        history: 3,
-        create_time: 1,
-        update_time: 2,
-    })
-}
-
-fn read(media: &pb::Media) -> Result<Media, Vec<String>> {
-    received(media, "media", wire::from_wire)
-}
-
-fn update(given: pb::Media, mask: &[&str], append: bool, current: &Media) -> Result<Media, Vec<String>> {
-    let request = pb::UpdateMediaRequest {
-        media: Some(pb::Media {
-            media_id: current.media_id.clone(),
-            ..given
-        }),
-        update_mask: Some(FieldMask {
-            paths: mask.iter().map(|path| (*path).to_owned()).collect(),
-        }),
-        etag: String::new(),
-        append,
-    };
-    let changed = wire::change(request, Violations::new())
-        .and_then(|change| wire::apply(&change, append, current.clone()));
-    changed.map_err(|error| match error {
-        Error::Invalid(violations) => paths(violations),
-        other => panic!("{other:?}"),
-    })
-}
+use super::{Findings, append_findings};
+use crate::Media;
 
 fn tag(tag: &str, score: f64) -> pb::Tag {
     pb::Tag {
@@ -100,12 +16,11 @@ fn tag(tag: &str, score: f64) -> pb::Tag {
 }
 
 #[test]
-fn media_items_come_back_from_rows_and_from_the_wire() {
+fn media_items_come_back_from_rows() {
     let mut random = random();
     for _ in 0..200 {
-        let media = any_media(&mut random);
-        assert_consistent(&media);
-        assert_eq!(read(&message(&media)), Ok(media));
+        let media = any::<Media>(&mut random, "souk.media.v1.Media", FILE_DESCRIPTOR_SET);
+        assert_consistent::<Media>(&media);
     }
 }
 
@@ -149,39 +64,49 @@ fn every_violation_is_named() {
         "faces[0].similarity",
         "faces[0].box.top",
     ];
-    let expected = fields.map(|field| format!("media.{field}")).to_vec();
-    assert_eq!(read(&bad), Err(expected));
+    assert_eq!(
+        broken_rules(&bad, "media"),
+        fields.map(|field| format!("media.{field}"))
+    );
+    let bad = pb::Media {
+        media_id: "m1".to_owned(),
+        tags: vec![tag("x", 0.0); 257],
+        ..pb::Media::default()
+    };
+    assert_eq!(broken_rules(&bad, "media"), ["media.type", "media.tags"]);
 }
 
 #[test]
-fn a_type_is_required_and_an_md5_is_kept_in_lower_case() {
-    let mut message = message(&any_media(&mut random()));
-    message.md5 = "0123456789ABCDEF0123456789abcdef".to_owned();
+fn an_md5_is_kept_in_lower_case() {
+    let media = pb::Media {
+        media_id: "m1".to_owned(),
+        r#type: 1,
+        ..pb::Media::default()
+    };
+    let given = pb::Media {
+        md5: "0123456789ABCDEF0123456789abcdef".to_owned(),
+        ..media.clone()
+    };
+    let changed = updated::<Media>(media, given, &["md5"], &Findings, Media::put);
     assert_eq!(
-        read(&message).expect("good").md5,
-        "0123456789abcdef0123456789abcdef"
-    );
-    message.r#type = 0;
-    message.tags = vec![tag("x", 0.0); 257];
-    assert_eq!(
-        read(&message),
-        Err(vec!["media.type".to_owned(), "media.tags".to_owned()])
+        changed.map(|media| media.md5),
+        Ok("0123456789abcdef0123456789abcdef".to_owned())
     );
 }
 
 #[test]
 fn a_document_speaks_in_words_and_seconds() {
-    let media = Media {
-        kind: MediaKind::Video,
-        duration: Some(1_500_000_000),
-        tags: vec![Tag {
-            tag: "开心".to_owned(),
-            score: Some(0.9),
-        }],
-        faces: Vec::new(),
-        ..any_media(&mut random())
+    let media = pb::Media {
+        media_id: "m1".to_owned(),
+        r#type: pb::MediaType::Video.into(),
+        duration: Some(Duration {
+            seconds: 1,
+            nanos: 500_000_000,
+        }),
+        tags: vec![tag("开心", 0.9)],
+        ..pb::Media::default()
     };
-    let document = souk_api::testing::document(&media);
+    let document = document::<Media>(&media);
     assert_eq!(document.values("type"), [FieldValue::from("video")]);
     assert_eq!(document.values("duration"), [FieldValue::Double(1.5)]);
     let object = Object::new().with("tag", "开心").with("score", 0.9);
@@ -191,61 +116,60 @@ fn a_document_speaks_in_words_and_seconds() {
 
 #[test]
 fn an_update_replaces_or_appends() {
-    let current = Media {
-        tags: vec![Tag {
-            tag: "car".to_owned(),
-            score: Some(0.5),
-        }],
-        ..any_media(&mut random())
+    let current = pb::Media {
+        media_id: "m1".to_owned(),
+        r#type: 1,
+        title: "old".to_owned(),
+        tags: vec![tag("car", 0.5)],
+        ..pb::Media::default()
     };
     let given = pb::Media {
+        media_id: "m1".to_owned(),
         title: "new".to_owned(),
         tags: vec![tag("开心", 0.9)],
         ..pb::Media::default()
     };
-    let words = |media: Media| media.tags.into_iter().map(|tag| tag.tag).collect::<Vec<_>>();
-
-    let replaced = update(given.clone(), &["tags"], false, &current).expect("a change");
+    let update = |append: bool, mask: &[&str]| {
+        let put = if append { append_findings } else { Media::put };
+        let changed = updated::<Media>(current.clone(), given.clone(), mask, &Findings, put);
+        let media = changed.expect("a change");
+        let tags = media.tags.into_iter().map(|tag| tag.tag);
+        (media.title, tags.collect::<Vec<_>>())
+    };
+    let both = vec!["car".to_owned(), "开心".to_owned()];
     assert_eq!(
-        (replaced.title == current.title, words(replaced)),
-        (true, vec!["开心".to_owned()])
+        update(false, &["tags"]),
+        ("old".to_owned(), vec!["开心".to_owned()])
     );
-    let appended = update(given.clone(), &["tags", "title"], true, &current).expect("a change");
-    assert_eq!(appended.title, "new");
-    assert_eq!(
-        (appended.faces == current.faces, words(appended)),
-        (true, vec!["car".to_owned(), "开心".to_owned()])
-    );
+    assert_eq!(update(true, &["tags", "title"]), ("new".to_owned(), both.clone()));
     // What the mask doesn't name isn't appended.
-    let other = update(given.clone(), &["title"], true, &current).expect("a change");
-    assert_eq!(other.tags, current.tags);
+    assert_eq!(
+        update(true, &["title"]),
+        ("new".to_owned(), vec!["car".to_owned()])
+    );
     // Without a mask: what is set.
-    let set = update(given, &[], true, &current).expect("a change");
-    assert_eq!((set.title.as_str(), set.tags.len()), ("new", 2));
+    assert_eq!(update(true, &[]), ("new".to_owned(), both));
 }
 
 #[test]
 fn what_is_appended_is_named_by_its_place_in_the_request() {
-    let current = Media {
-        tags: vec![
-            Tag {
-                tag: "car".to_owned(),
-                score: Some(0.5),
-            };
-            200
-        ],
-        ..any_media(&mut random())
-    };
-    let bad = pb::Media {
-        tags: vec![tag("ok", 0.5), tag("bad", 2.0)],
+    let current = pb::Media {
+        media_id: "m1".to_owned(),
+        r#type: 1,
+        tags: vec![tag("car", 0.5); 200],
         ..pb::Media::default()
     };
-    let refused = update(bad, &["tags"], true, &current);
-    assert_eq!(refused, Err(vec!["media.tags[1].score".to_owned()]));
-    let many = pb::Media {
-        tags: vec![tag("more", 0.5); 57],
-        ..pb::Media::default()
+    let append = |tags: Vec<pb::Tag>| {
+        let given = pb::Media {
+            media_id: "m1".to_owned(),
+            tags,
+            ..pb::Media::default()
+        };
+        updated::<Media>(current.clone(), given, &["tags"], &Findings, append_findings).expect_err("too much")
     };
-    let refused = update(many, &["tags"], true, &current);
-    assert_eq!(refused, Err(vec!["media.tags".to_owned()]));
+    assert_eq!(
+        append(vec![tag("ok", 0.5), tag("bad", 2.0)]),
+        ["media.tags[1].score"]
+    );
+    assert_eq!(append(vec![tag("more", 0.5); 57]), ["media.tags"]);
 }

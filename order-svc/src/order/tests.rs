@@ -1,50 +1,20 @@
 use std::collections::BTreeMap;
 
-use fastrand::Rng;
-use prost_types::{FieldMask, Timestamp};
-use souk_api::testing::{assert_consistent, attributes, number, paths, random, text};
-use souk_api::wire::broken;
-use souk_api::{Error, FoundHit};
+use prost_types::Timestamp;
+use souk_api::MessageResource as _;
+use souk_api::message::one;
+use souk_api::testing::{any, assert_consistent, broken_rules, paths, random, updated};
+use souk_api::wire::time_to_wire;
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::{ResourceChange, Stored};
+use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::order::v1 as pb;
-use souk_proto::r#type::v1::{ChangeKind, Value};
+use souk_proto::r#type::v1::Value;
 
-use super::{Order, wire};
+use super::{Domain, Drafts, complete};
+use crate::Orders;
+use crate::references::{consumer_wanted, product_wanted, salesperson_wanted};
 
 const NOW: i64 = 1_700_000_000_000_000_000;
-
-fn any_order(random: &mut Rng) -> Order {
-    Order {
-        order_id: text(random, 1, 128),
-        consumer_id: text(random, 1, 128),
-        consumer_name: text(random, 1, 256),
-        salesperson_id: text(random, 1, 128),
-        salesperson_name: text(random, 1, 256),
-        product_id: text(random, 1, 128),
-        product_name: text(random, 1, 1_024),
-        product_brand: text(random, 0, 8),
-        product_type: text(random, 0, 8),
-        order_time: number(random, i64::MIN, i64::MAX),
-        pay_time: random.bool().then(|| number(random, i64::MIN, i64::MAX)),
-        paid: random.bool(),
-        unit_price_cents: number(random, 0, i64::MAX),
-        quantity: number(random, 1, i64::MAX),
-        total_price_cents: number(random, 0, i64::MAX),
-        currency_code: "EUR".to_owned(),
-        attributes: attributes(random),
-    }
-}
-
-fn stored(order: Order) -> Stored<Order> {
-    Stored {
-        resource: order,
-        revision: 7,
-        history: 3,
-        create_time: 1,
-        update_time: 2,
-    }
-}
 
 /// An order with ids and a quantity alone.
 fn ids_only() -> pb::Order {
@@ -58,71 +28,81 @@ fn ids_only() -> pb::Order {
     }
 }
 
-fn update(order: pb::Order, mask: &[&str], current: &Order) -> Result<Order, Error> {
-    let request = pb::UpdateOrderRequest {
-        order: Some(order),
-        update_mask: Some(FieldMask {
-            paths: mask.iter().map(|path| (*path).to_owned()).collect(),
-        }),
-        etag: String::new(),
-    };
-    wire::apply(&wire::change(request, Violations::new())?, current.clone(), NOW)
+/// An order that lacks nothing.
+fn whole() -> pb::Order {
+    pb::Order {
+        consumer_name: "C".to_owned(),
+        salesperson_name: "S".to_owned(),
+        product_name: "P".to_owned(),
+        unit_price_cents: Some(5),
+        total_price_cents: Some(9),
+        currency_code: "EUR".to_owned(),
+        order_time: Some(time_to_wire(1)),
+        pay_time: Some(time_to_wire(2)),
+        paid: true,
+        ..ids_only()
+    }
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> Vec<String> {
-    match result.expect_err("a refusal") {
-        Error::Invalid(violations) => paths(violations),
-        other => panic!("{other:?}"),
+fn completed(mut order: pb::Order) -> Result<pb::Order, Vec<String>> {
+    let mut violations = Violations::new();
+    complete(&mut order, &FieldPath::root("order"), &mut violations);
+    match violations.is_empty() {
+        true => Ok(order),
+        false => Err(paths(violations)),
     }
+}
+
+/// What the domain does to an updated order, without references.
+struct Updates;
+
+impl Domain<Orders> for Updates {
+    fn complete(&self, order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
+        Drafts { now: NOW }.complete(order, at, violations);
+        complete(order, at, violations);
+    }
+}
+
+fn update(given: pb::Order, mask: &[&str]) -> Result<pb::Order, Vec<String>> {
+    updated::<Orders>(whole(), given, mask, &Updates, Orders::put)
 }
 
 #[test]
 fn orders_come_back_from_rows_and_fit_their_schema() {
     let mut random = random();
     for _ in 0..200 {
-        assert_consistent(&any_order(&mut random));
-    }
-}
-
-#[test]
-fn orders_come_back_from_the_wire() {
-    let mut random = random();
-    for _ in 0..200 {
-        let order = any_order(&mut random);
-        let message = wire::stored(stored(order.clone()));
-        assert_eq!((message.revision, message.etag.is_empty()), (7, false));
-        let mut violations = Violations::new();
-        let drafts = wire::one_draft(Some(message), NOW, &mut violations).expect("a draft");
-        let [draft] = &drafts[..] else {
-            panic!("{drafts:?}");
-        };
-        assert_eq!(draft.consumer_wanted(), None);
-        assert_eq!(draft.salesperson_wanted(), None);
-        assert_eq!(draft.product_wanted(), None);
-        assert_eq!(draft.clone().complete(&mut violations), Some(order));
-        assert!(violations.is_empty(), "{violations:?}");
+        let order = any::<Orders>(&mut random, "souk.order.v1.Order", FILE_DESCRIPTOR_SET);
+        assert_consistent::<Orders>(&order);
     }
 }
 
 #[test]
 fn ids_alone_are_a_draft_that_wants_three_references() {
     let mut violations = Violations::new();
-    let path = FieldPath::root("order");
-    let draft = wire::draft(ids_only(), NOW, &path, &mut violations).expect("a draft");
-    assert_eq!(draft.given.order_time, NOW);
-    assert_eq!(draft.given.currency_code, "CNY");
-    assert_eq!(draft.consumer_wanted(), Some("c1"));
-    assert_eq!(draft.salesperson_wanted(), Some("s1"));
-    assert_eq!(draft.product_wanted(), Some("p1"));
-    assert_eq!(draft.complete(&mut violations), None);
+    let draft = one::<Orders>(Some(ids_only()), "order", &Drafts { now: NOW }, &mut violations);
+    let draft = draft.expect("a draft");
+    assert!(violations.is_empty());
+    assert_eq!(draft.order_time, Some(time_to_wire(NOW)));
+    assert_eq!(draft.currency_code, "CNY");
+    assert_eq!(consumer_wanted(&draft), Some("c1"));
+    assert_eq!(salesperson_wanted(&draft), Some("s1"));
+    assert_eq!(product_wanted(&draft), Some("p1"));
+    let whole = whole();
     assert_eq!(
-        paths(violations),
-        [
-            "order.consumer_name",
-            "order.salesperson_name",
-            "order.product_name",
-            "order.unit_price_cents"
-        ]
+        consumer_wanted(&whole)
+            .or(salesperson_wanted(&whole))
+            .or(product_wanted(&whole)),
+        None
+    );
+    let missing = [
+        "consumer_name",
+        "salesperson_name",
+        "product_name",
+        "unit_price_cents",
+    ];
+    assert_eq!(
+        completed(draft),
+        Err(missing.map(|field| format!("order.{field}")).to_vec())
     );
 }
 
@@ -147,7 +127,7 @@ fn every_violation_of_a_batch_is_named() {
         ..pb::BatchCreateOrdersRequest::default()
     };
     assert_eq!(
-        paths(broken(&batch, &FieldPath::message())),
+        broken_rules(&batch, ""),
         [
             "orders[1].order_id",
             "orders[1].consumer_id",
@@ -159,149 +139,72 @@ fn every_violation_of_a_batch_is_named() {
             "orders[1].attributes[\"none\"]",
         ]
     );
-    let one = pb::CreateOrderRequest::default();
-    assert_eq!(paths(broken(&one, &FieldPath::message())), ["order"]);
+    assert_eq!(broken_rules(&pb::CreateOrderRequest::default(), ""), ["order"]);
     for count in [0, 201] {
         let batch = pb::BatchCreateOrdersRequest {
             orders: vec![ids_only(); count],
             ..pb::BatchCreateOrdersRequest::default()
         };
-        assert_eq!(paths(broken(&batch, &FieldPath::message())), ["orders"]);
+        assert_eq!(broken_rules(&batch, ""), ["orders"]);
     }
 }
 
 #[test]
 fn a_total_is_computed_unless_it_is_given_or_too_large() {
-    let complete = |unit_price_cents, total_price_cents| {
+    let total = |unit_price_cents, total_price_cents| {
         let order = pb::Order {
-            consumer_name: "C".to_owned(),
-            salesperson_name: "S".to_owned(),
-            product_name: "P".to_owned(),
             unit_price_cents: Some(unit_price_cents),
             total_price_cents,
-            ..ids_only()
+            ..whole()
         };
-        let mut violations = Violations::new();
-        let path = FieldPath::root("order");
-        let draft = wire::draft(order, NOW, &path, &mut violations);
-        let order = draft.and_then(|draft| draft.complete(&mut violations));
-        order
-            .map(|order| order.total_price_cents)
-            .ok_or_else(|| paths(violations))
+        completed(order).map(|order| order.total_price_cents)
     };
-    assert_eq!(complete(249_899, None), Ok(499_798));
-    assert_eq!(complete(249_899, Some(0)), Ok(0));
+    assert_eq!(total(249_899, None), Ok(Some(499_798)));
+    assert_eq!(total(249_899, Some(0)), Ok(Some(0)));
     assert_eq!(
-        complete(i64::MAX, None),
+        total(i64::MAX, None),
         Err(vec!["order.total_price_cents".to_owned()])
     );
 }
 
 #[test]
 fn an_update_changes_what_the_mask_names() {
-    let current = any_order(&mut random());
     let given = pb::Order {
-        order_id: current.order_id.clone(),
-        paid: false,
+        order_id: "o1".to_owned(),
         quantity: 3,
         product_brand: "new".to_owned(),
         ..pb::Order::default()
     };
-    let changed = update(given.clone(), &["quantity", "paid", "pay_time"], &current).expect("a change");
-    let expected = Order {
+    let expected = pb::Order {
         paid: false,
         pay_time: None,
         quantity: 3,
-        ..current.clone()
+        ..whole()
     };
-    assert_eq!(changed, expected);
+    assert_eq!(
+        update(given.clone(), &["quantity", "paid", "pay_time"]),
+        Ok(expected)
+    );
     // Without a mask: what is set.
-    let changed = update(given.clone(), &[], &current).expect("a change");
-    let expected = Order {
+    let expected = pb::Order {
         quantity: 3,
         product_brand: "new".to_owned(),
-        ..current.clone()
+        ..whole()
     };
-    assert_eq!(changed, expected);
+    assert_eq!(update(given.clone(), &[]), Ok(expected));
     // A total that is cleared is computed.
     let with_price = pb::Order {
         unit_price_cents: Some(5),
         ..given.clone()
     };
     let mask = ["unit_price_cents", "quantity", "total_price_cents"];
-    assert_eq!(
-        update(with_price, &mask, &current)
-            .expect("a change")
-            .total_price_cents,
-        15
-    );
+    let total = update(with_price, &mask).map(|order| order.total_price_cents);
+    assert_eq!(total, Ok(Some(15)));
     // `*` replaces all, and names aren't looked up.
-    assert_eq!(
-        refused(update(given.clone(), &["*"], &current)),
-        ["order.consumer_id", "order.salesperson_id", "order.product_id"]
-    );
-    assert_eq!(
-        refused(update(given.clone(), &["consumer_name"], &current)),
-        ["order.consumer_name"]
-    );
-    assert_eq!(
-        refused(update(given, &["order_id", "etag", "colour"], &current)),
-        ["update_mask.paths[2]"]
-    );
-}
-
-#[test]
-fn an_etag_is_the_requests_before_the_orders() {
-    let change = |of_request: &str, of_order: &str| {
-        let request = pb::UpdateOrderRequest {
-            order: Some(pb::Order {
-                etag: of_order.to_owned(),
-                ..ids_only()
-            }),
-            update_mask: None,
-            etag: of_request.to_owned(),
-        };
-        let change = wire::change(request, Violations::new()).expect("a change");
-        change.etag().map(str::to_owned)
-    };
-    assert_eq!(change("a", "b").as_deref(), Some("a"));
-    assert_eq!(change("", "b").as_deref(), Some("b"));
-    assert_eq!(change("", ""), None);
-}
-
-#[test]
-fn hits_and_changes_without_a_resource_carry_its_id() {
-    let hit = FoundHit {
-        resource: None,
-        id: "o1".to_owned(),
-        score: Some(0.5),
-        sort_values: Vec::new(),
-        highlights: BTreeMap::new(),
-        inner_hits: BTreeMap::new(),
-    };
-    let page = wire::page(souk_api::SearchPage {
-        hits: vec![hit],
-        next_page_token: "next".to_owned(),
-        total: None,
-        aggregations: BTreeMap::new(),
-        sequence: 9,
-        profile: None,
-    });
-    let only_id = pb::Order {
-        order_id: "o1".to_owned(),
-        ..pb::Order::default()
-    };
-    assert_eq!(page.hits[0].resource.as_ref(), Some(&only_id));
-    assert_eq!((page.next_page_token.as_str(), page.sequence), ("next", 9));
-    let event = wire::event(souk_engine::WatchEvent {
-        sequence: 9,
-        commit_time: NOW,
-        changes: vec![ResourceChange {
-            kind: souk_engine::ChangeKind::Deleted,
-            id: "o1".to_owned(),
-            stored: None,
-        }],
-    });
-    assert_eq!(event.changes[0].kind(), ChangeKind::Deleted);
-    assert_eq!(event.changes[0].order.as_ref(), Some(&only_id));
+    let ids = ["consumer_id", "salesperson_id", "product_id"].map(|field| format!("order.{field}"));
+    assert_eq!(update(given.clone(), &["*"]), Err(ids.to_vec()));
+    let name = Err(vec!["order.consumer_name".to_owned()]);
+    assert_eq!(update(given.clone(), &["consumer_name"]), name);
+    let unknown = Err(vec!["update_mask.paths[2]".to_owned()]);
+    assert_eq!(update(given, &["order_id", "etag", "colour"]), unknown);
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{Debug, Display, LowerExp};
 use std::hash::Hash;
-use std::ops::Bound;
+pub use std::ops::Bound;
 use std::sync::LazyLock;
 
 use prost_types::{Duration, Timestamp};
@@ -12,24 +12,24 @@ use regex::Regex;
 use super::{Path, Report, Violation};
 
 /// A regular expression, compiled when it is first needed.
-pub(super) type Pattern = LazyLock<Option<Regex>>;
+pub type Pattern = LazyLock<Option<Regex>>;
 
 const NANOS_PER_SECOND: i32 = 1_000_000_000;
 
 /// Compiles a pattern, which the build has compiled before.
-pub(super) fn regex(pattern: &str) -> Option<Regex> {
+pub fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
 }
 
 /// Notes a field that must be set and isn't.
-pub(super) fn required(is_set: bool, at: &Path<'_>, report: &mut Report<'_>) {
+pub fn required(is_set: bool, at: &Path<'_>, report: &mut Report<'_>) {
     if !is_set {
         tell(at, "FIELD_REQUIRED", format_args!("is required"), report);
     }
 }
 
 /// Notes that none of the fields of a oneof is set, of which `at` is the first.
-pub(super) fn none_beside(others: &str, at: &Path<'_>, report: &mut Report<'_>) {
+pub fn none_beside(others: &str, at: &Path<'_>, report: &mut Report<'_>) {
     tell(
         at,
         "FIELD_REQUIRED",
@@ -39,13 +39,13 @@ pub(super) fn none_beside(others: &str, at: &Path<'_>, report: &mut Report<'_>) 
 }
 
 /// Notes that none of the fields of a message is set, which has no others than those of a oneof.
-pub(super) fn none_of(message: &str, first: &str, at: &Path<'_>, report: &mut Report<'_>) {
+pub fn none_of(message: &str, first: &str, at: &Path<'_>, report: &mut Report<'_>) {
     let told = format_args!("needs one of the kinds of {message}, for example {first}");
     tell(at, "FIELD_REQUIRED", told, report);
 }
 
 /// Adds what to do to each violation.
-pub(super) fn advised<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
+pub fn advised<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
     move |violation| {
         report(Violation {
             message: format_args!("{}; {advice}", violation.message),
@@ -55,7 +55,7 @@ pub(super) fn advised<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl F
 }
 
 /// Tells of the name of an entry, whose path is the entry's.
-pub(super) fn of_name<'a>(report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
+pub fn of_name<'a>(report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
     move |violation| {
         report(Violation {
             message: format_args!("its name {}", violation.message),
@@ -75,19 +75,19 @@ fn tell(at: &Path<'_>, reason: &'static str, message: std::fmt::Arguments<'_>, r
 
 /// What a text has to be. Lengths are in characters.
 #[derive(Clone, Copy)]
-pub(super) struct Text {
-    pub(super) required: bool,
-    pub(super) ignore_zero: bool,
-    pub(super) min_len: usize,
-    pub(super) max_len: usize,
-    pub(super) printable: bool,
-    pub(super) uuid: bool,
-    pub(super) pattern: Option<&'static Pattern>,
-    pub(super) not_in: &'static [&'static str],
+pub struct Text {
+    pub required: bool,
+    pub ignore_zero: bool,
+    pub min_len: usize,
+    pub max_len: usize,
+    pub printable: bool,
+    pub uuid: bool,
+    pub pattern: Option<&'static Pattern>,
+    pub not_in: &'static [&'static str],
 }
 
 impl Text {
-    pub(super) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         required: false,
         ignore_zero: false,
         min_len: 0,
@@ -100,7 +100,7 @@ impl Text {
 
     /// Tells what is wrong first, of a text that is too long nothing else.
     #[inline]
-    pub(super) fn check(&self, text: &str, at: &Path<'_>, report: &mut Report<'_>) {
+    pub fn check(&self, text: &str, at: &Path<'_>, report: &mut Report<'_>) {
         if text.is_empty() {
             if self.required || (self.min_len > 0 && !self.ignore_zero) {
                 required(false, at, report);
@@ -147,16 +147,16 @@ fn is_uuid(text: &str) -> bool {
 
 /// What a number has to be.
 #[derive(Clone, Copy)]
-pub(super) struct Number<T> {
-    pub(super) required: bool,
-    pub(super) ignore_zero: bool,
-    pub(super) lower: Bound<T>,
-    pub(super) upper: Bound<T>,
-    pub(super) finite: bool,
+pub struct Number<T> {
+    pub required: bool,
+    pub ignore_zero: bool,
+    pub lower: Bound<T>,
+    pub upper: Bound<T>,
+    pub finite: bool,
 }
 
 /// The types of numbers in messages.
-pub(super) trait Numeric: Copy + Display + LowerExp + PartialOrd {
+pub trait Numeric: Copy + Display + LowerExp + PartialOrd {
     const ZERO: Self;
     fn is_finite(self) -> bool;
     /// So large or small that it is read by its exponent.
@@ -202,7 +202,7 @@ impl<T: Numeric> Display for Shown<T> {
 }
 
 impl<T: Numeric> Number<T> {
-    pub(super) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         required: false,
         ignore_zero: false,
         lower: Bound::Unbounded,
@@ -211,7 +211,7 @@ impl<T: Numeric> Number<T> {
     };
 
     #[inline]
-    pub(super) fn check(&self, number: &T, at: &Path<'_>, report: &mut Report<'_>) {
+    pub fn check(&self, number: &T, at: &Path<'_>, report: &mut Report<'_>) {
         let number = *number;
         let is_zero = number == T::ZERO;
         if is_zero && self.ignore_zero {
@@ -279,23 +279,23 @@ impl<T: Display> Display for Limit<'_, T> {
 
 /// What a value of an enumeration has to be.
 #[derive(Clone, Copy)]
-pub(super) struct Enumeration {
-    pub(super) required: bool,
-    pub(super) ignore_zero: bool,
-    pub(super) defined: Option<Defined>,
-    pub(super) not_in: &'static [i32],
+pub struct Enumeration {
+    pub required: bool,
+    pub ignore_zero: bool,
+    pub defined: Option<Defined>,
+    pub not_in: &'static [i32],
 }
 
 /// The values that an enumeration defines.
 #[derive(Clone, Copy)]
-pub(super) struct Defined {
-    pub(super) name: &'static str,
-    pub(super) example: &'static str,
-    pub(super) is: fn(i32) -> bool,
+pub struct Defined {
+    pub name: &'static str,
+    pub example: &'static str,
+    pub is: fn(i32) -> bool,
 }
 
 impl Enumeration {
-    pub(super) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         required: false,
         ignore_zero: false,
         defined: None,
@@ -303,7 +303,7 @@ impl Enumeration {
     };
 
     #[inline]
-    pub(super) fn check(&self, value: &i32, at: &Path<'_>, report: &mut Report<'_>) {
+    pub fn check(&self, value: &i32, at: &Path<'_>, report: &mut Report<'_>) {
         if *value == 0 {
             if self.required {
                 required(false, at, report);
@@ -323,13 +323,13 @@ impl Enumeration {
 
 /// What a point in time, or a length of time, has to be: seconds and nanoseconds.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
-    pub(super) lower: Bound<(i64, i32)>,
-    pub(super) upper: Bound<(i64, i32)>,
+pub struct Span {
+    pub lower: Bound<(i64, i32)>,
+    pub upper: Bound<(i64, i32)>,
 }
 
 /// A message of seconds and nanoseconds.
-pub(super) trait Parts {
+pub trait Parts {
     fn parts(&self) -> (i64, i32);
     /// As JSON has it.
     fn text(parts: (i64, i32)) -> String;
@@ -354,13 +354,13 @@ impl Parts for Duration {
 }
 
 impl Span {
-    pub(super) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         lower: Bound::Unbounded,
         upper: Bound::Unbounded,
     };
 
     #[inline]
-    pub(super) fn check<P: Parts>(&self, span: &P, at: &Path<'_>, report: &mut Report<'_>) {
+    pub fn check<P: Parts>(&self, span: &P, at: &Path<'_>, report: &mut Report<'_>) {
         use std::ops::RangeBounds as _;
 
         let parts = span.parts();
@@ -387,20 +387,20 @@ impl Span {
 
 /// What a list has to be.
 #[derive(Clone, Copy)]
-pub(super) struct List {
-    pub(super) min_items: usize,
-    pub(super) max_items: usize,
+pub struct List {
+    pub min_items: usize,
+    pub max_items: usize,
 }
 
 impl List {
-    pub(super) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         min_items: 0,
         max_items: usize::MAX,
     };
 
     /// Checks the length, and `each` element up to the most that there may be.
     #[inline]
-    pub(super) fn check<T>(
+    pub fn check<T>(
         &self,
         items: &[T],
         at: &Path<'_>,
@@ -430,12 +430,7 @@ impl List {
     }
 
     /// Notes each element that was there before.
-    pub(super) fn check_unique<T: Debug + Eq + Hash>(
-        &self,
-        items: &[T],
-        at: &Path<'_>,
-        report: &mut Report<'_>,
-    ) {
+    pub fn check_unique<T: Debug + Eq + Hash>(&self, items: &[T], at: &Path<'_>, report: &mut Report<'_>) {
         let most = items.len().min(self.max_items);
         let mut seen = HashSet::with_capacity(most);
         for (place, item) in items.iter().enumerate().take(most) {
@@ -449,20 +444,20 @@ impl List {
 
 /// What a map has to be.
 #[derive(Clone, Copy)]
-pub(super) struct Map {
-    pub(super) min_pairs: usize,
-    pub(super) max_pairs: usize,
+pub struct Map {
+    pub min_pairs: usize,
+    pub max_pairs: usize,
 }
 
 impl Map {
-    pub(super) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         min_pairs: 0,
         max_pairs: usize::MAX,
     };
 
     /// Checks how many entries there are, and `each` of them unless there are too many.
     #[inline]
-    pub(super) fn check<V>(
+    pub fn check<V>(
         &self,
         entries: &BTreeMap<String, V>,
         at: &Path<'_>,

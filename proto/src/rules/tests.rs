@@ -1,12 +1,10 @@
 use std::collections::BTreeMap;
 
-use prost_reflect::DescriptorPool;
 use prost_types::{Duration, Timestamp};
 
 use super::{Path, Validate};
 use crate::media::v1::{Face, Media};
 use crate::order::v1::{CreateOrderRequest, Order, Person, UpdateOrderRequest};
-use crate::rules_compiler;
 use crate::shop::v1::{
     BatchCreateShopsRequest, BatchGetShopsRequest, ClusterShopsRequest, CreateShopRequest,
     SearchShopsRequest, Shop, WatchShopsRequest, cluster_shops_request::Size,
@@ -257,62 +255,4 @@ fn a_path_knows_its_first_field() {
         (entry.to_string().as_str(), entry.first_field()),
         ("shops[1][\"a\\\"b\"]", "shops")
     );
-}
-
-/// What the build says of a field with these options.
-fn compiled(field: &str) -> Result<String, String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = format!(
-        "syntax = \"proto3\"; package souk.t; import \"buf/validate/validate.proto\";
-        import \"souk/rule/v1/rule.proto\"; message M {{ {field} }} service S {{ rpc Call(M) returns (M); }}"
-    );
-    std::fs::write(folder.path().join("t.proto"), file).expect("written");
-    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
-    let mut compiler =
-        protox::Compiler::new([folder.path(), std::path::Path::new(protos)]).expect("a compiler");
-    compiler.include_imports(true);
-    compiler.open_files(["t.proto"]).expect("compiles");
-    let pool: DescriptorPool = compiler.descriptor_pool();
-    rules_compiler::compile(&pool)
-}
-
-#[test]
-fn a_rule_that_nothing_would_enforce_fails_the_build() {
-    let known = compiled("string a = 1 [(buf.validate.field).string.max_len = 3];").expect("known");
-    assert!(known.contains("max_len: 3"), "{known}");
-    for (field, rule) in [
-        (
-            "string a = 1 [(buf.validate.field).string.email = true];",
-            "string.email",
-        ),
-        ("int32 a = 1 [(buf.validate.field).int32.in = 3];", "int32.in"),
-        (
-            "bool a = 1 [(buf.validate.field).bool.const = true];",
-            "bool.const",
-        ),
-        ("bool a = 1 [(buf.validate.field).required = true];", "required"),
-        (
-            "string a = 1 [(buf.validate.field).cel = {id: \"a\" expression: \"true\"}];",
-            "cel",
-        ),
-        (
-            "option (buf.validate.message).cel = {id: \"a\" expression: \"true\"}; string a = 1;",
-            "the whole message",
-        ),
-        (
-            "repeated string a = 1 [(buf.validate.field).repeated.items.string.ip = true];",
-            "string.ip",
-        ),
-        ("M a = 1 [(souk.rule.v1.advice) = \"x\"];", "advice"),
-        (
-            "string a = 1 [(buf.validate.field).string.pattern = \"(\"];",
-            "unclosed group",
-        ),
-    ] {
-        let error = compiled(field).expect_err(field);
-        assert!(
-            error.contains(rule) && error.contains("souk.t.M"),
-            "{field}: {error}"
-        );
-    }
 }

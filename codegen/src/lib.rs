@@ -1,0 +1,166 @@
+//! Compiles contracts, `.proto` files, in build scripts: messages and services by tonic's and prost's generators; the
+//! rules of fields (`rules`); resources, which are a table's definition, the way between messages and rows, and the RPCs
+//! that every resource has ([`resources`]); and, as a program, the service itself of a resource that has no other RPCs ([`service`]).
+//!
+//! An RPC without a rule of access, or with one that contradicts itself, or without a path for HTTP, isn't compiled; neither
+//! is a field with a rule that nothing would enforce, nor a resource that the generator doesn't know how to keep.
+//!
+//! It is **not** linked into any program, and knows no domain.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use prost_reflect::prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage, Value};
+
+mod access;
+mod names;
+mod paths;
+pub mod resources;
+mod rules;
+pub mod service;
+
+pub use names::Modules;
+
+/// Why a contract isn't compiled.
+pub type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
+
+/// Packages of options alone: nothing at run time needs their types.
+const OPTIONS: [&str; 3] = ["buf.validate", "souk.resource.v1", "souk.rule.v1"];
+
+/// Compiles the contract of the crate whose build script this is.
+///
+/// `folders` are those that imports are relative to, `files` the contract's own. `shared` is where the types of all other
+/// packages of Souk are, for example `::souk_proto`; `None` when there are no others. Written into `OUT_DIR` are what
+/// [`tonic::include_proto`](https://docs.rs/tonic) includes, `rules.rs`, and `descriptors.binpb`.
+///
+/// # Errors
+/// What is wrong with the contract.
+pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Result<DescriptorPool> {
+    folders.iter().for_each(|folder| rerun_if_changed(folder));
+    let out = out_dir()?;
+    let mut compiler = protox::Compiler::new(folders)?;
+    compiler
+        .include_imports(true)
+        .include_source_info(true)
+        .open_files(files)?;
+    let pool = compiler.descriptor_pool();
+    access::check(&pool)?;
+    paths::check(&pool)?;
+    let mut set = compiler.file_descriptor_set();
+    let own = set.file.iter().filter(|file| files.contains(&file.name()));
+    let modules = Modules::new(own.map(|file| file.package().to_owned()).collect(), shared);
+    std::fs::write(out.join("rules.rs"), rules::compile(&pool, &modules)?)?;
+    std::fs::write(out.join("descriptors.binpb"), descriptors(&compiler)?)?;
+    set.file.retain(|file| !OPTIONS.contains(&file.package()));
+    let mut config = tonic_prost_build::configure()
+        // Maps in key order: the same message always encodes to the same bytes.
+        .btree_map(".")
+        .bytes(".");
+    let packages: BTreeSet<&str> = set.file.iter().map(|file| file.package()).collect();
+    for package in packages {
+        if package.starts_with(names::OWN) && !modules.is_own(package) {
+            // prost makes another name of a raw identifier.
+            let module = modules.module(package).replace("r#type", "types");
+            config = config.extern_path(format!(".{package}"), module);
+        }
+    }
+    config.compile_fds(set)?;
+    Ok(pool)
+}
+
+/// Has cargo run the build script again when this changes.
+#[expect(clippy::print_stdout, reason = "how a build script speaks to cargo")]
+pub(crate) fn rerun_if_changed(path: &Path) {
+    println!("cargo:rerun-if-changed={}", path.display());
+}
+
+/// Where a build script writes.
+///
+/// # Errors
+/// Outside of one.
+pub fn out_dir() -> Result<PathBuf> {
+    Ok(PathBuf::from(std::env::var("OUT_DIR")?))
+}
+
+/// All descriptors, with the comments of our own files: those of others would double them.
+fn descriptors(compiler: &protox::Compiler) -> Result<Vec<u8>> {
+    let set = compiler
+        .descriptor_pool()
+        .get_message_by_name("google.protobuf.FileDescriptorSet")
+        .ok_or("no descriptor of descriptors")?;
+    let mut set = DynamicMessage::decode(set, &*compiler.encode_file_descriptor_set())?;
+    let files = set.get_field_by_name_mut("file").and_then(Value::as_list_mut);
+    for file in files.into_iter().flatten().filter_map(Value::as_message_mut) {
+        let name = file.get_field_by_name("name");
+        if !name.is_some_and(|name| name.as_str().is_some_and(|name| name.starts_with("souk/"))) {
+            file.clear_field_by_name("source_code_info");
+        }
+    }
+    Ok(set.encode_to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::DescriptorPool;
+
+    /// What the build says of an RPC with these options.
+    fn built_with(options: &str) -> Result<(), String> {
+        super::access::check(&compiled_with(options))
+    }
+
+    /// A contract of one RPC with these options.
+    fn compiled_with(options: &str) -> DescriptorPool {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = format!(
+            "syntax = \"proto3\"; package t; import \"souk/auth/v1/access.proto\";
+            import \"google/api/annotations.proto\"; message M {{}}
+            service S {{ rpc Call(M) returns (M) {{ {options} }} }}"
+        );
+        std::fs::write(folder.path().join("t.proto"), file).expect("written");
+        let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto/proto");
+        let mut compiler =
+            protox::Compiler::new([folder.path(), std::path::Path::new(protos)]).expect("a compiler");
+        compiler.include_imports(true);
+        compiler.open_files(["t.proto"]).expect("compiles");
+        compiler.descriptor_pool()
+    }
+
+    #[test]
+    fn an_rpc_without_a_path_for_http_fails_the_build() {
+        let with = compiled_with("option (google.api.http) = {get: \"/v1/calls\"};");
+        assert_eq!(super::paths::check(&with), Ok(()));
+        let error = super::paths::check(&compiled_with("")).expect_err("no path");
+        assert!(
+            error.contains("t.S.Call") && error.contains("add to each"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_rpc_without_a_rule_or_with_a_senseless_one_fails_the_build() {
+        let rule = |text: &str| format!("option (souk.auth.v1.access) = {{ {text} }};");
+        assert_eq!(built_with(&rule("all: [ROLE_ADMIN] own: [ROLE_USER]")), Ok(()));
+        for (options, problem) in [
+            (String::new(), "t.S.Call has no rule"),
+            ("option deprecated = true;".to_owned(), "t.S.Call has no rule"),
+            (rule(""), "doesn't let in ROLE_ADMIN"),
+            (rule("own: [ROLE_ADMIN]"), "doesn't let in ROLE_ADMIN"),
+            (
+                rule("all: [ROLE_ADMIN, ROLE_USER] own: [ROLE_USER]"),
+                "names a role twice",
+            ),
+            (
+                rule("all: [ROLE_ADMIN, ROLE_UNSPECIFIED]"),
+                "names ROLE_UNSPECIFIED",
+            ),
+        ] {
+            let error = built_with(&options).expect_err(&options);
+            assert!(
+                error.contains(problem) && error.contains("add to each"),
+                "{error}"
+            );
+        }
+    }
+}

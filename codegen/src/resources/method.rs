@@ -1,0 +1,353 @@
+//! One RPC of a resource's service: that of every resource, or one of its own.
+
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
+
+use super::{flag, text, texts};
+use crate::Result;
+use crate::names::{identifier, snake};
+
+/// The option of an RPC that lists a secondary index.
+const LIST: &str = "souk.resource.v1.list";
+
+/// An RPC.
+pub(super) struct Method {
+    name: String,
+    input: String,
+    output: String,
+    streams: bool,
+    /// The code of what every resource has; `None` when the service has to write it.
+    standard: Option<String>,
+}
+
+impl Method {
+    pub(super) fn read(
+        method: &MethodDescriptor,
+        item: &str,
+        message: &MessageDescriptor,
+        by_hand: &[&str],
+    ) -> Result<Self> {
+        let shape = Shape { method, message };
+        let name = method.name();
+        let body = match name {
+            name if by_hand.contains(&name) => None,
+            name if *name == format!("Create{item}") => Some(shape.create()?),
+            name if name.starts_with("BatchCreate") => Some(shape.batch_create()?),
+            name if *name == format!("Get{item}") => Some(shape.get()?),
+            name if name.starts_with("BatchGet") => Some(shape.batch_get()?),
+            name if *name == format!("Update{item}") => Some(shape.update()?),
+            name if *name == format!("Delete{item}") => Some(shape.delete()?),
+            name if name.starts_with("List") => shape.list()?,
+            name if name.starts_with("Search") => Some(shape.search()?),
+            name if name.starts_with("Export") => Some(shape.export()?),
+            name if name.starts_with("Watch") => Some(shape.watch()?),
+            _ => None,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            input: method.input().name().to_owned(),
+            output: method.output().name().to_owned(),
+            streams: method.is_server_streaming(),
+            standard: body,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn is_standard(&self) -> bool {
+        self.standard.is_some()
+    }
+
+    /// Whether it is a stream without an end.
+    pub(super) fn ends_with_the_drain(&self) -> bool {
+        self.is_standard() && self.name.starts_with("Watch")
+    }
+
+    /// The associated type of a stream.
+    pub(super) fn stream_type(&self) -> String {
+        match self.streams {
+            true => format!(
+                "type {}Stream = ::souk_api::wire::Answers<pb::{}>;\n",
+                self.name, self.output
+            ),
+            false => String::new(),
+        }
+    }
+
+    fn signature(&self, more: &str) -> String {
+        let Self {
+            name,
+            input,
+            output,
+            streams,
+            ..
+        } = self;
+        let answer = match streams {
+            true => format!("::souk_api::wire::Answers<pb::{output}>"),
+            false => format!("pb::{output}"),
+        };
+        format!(
+            "async fn {}(&self, {more}request: tonic::Request<pb::{input}>) -> Result<tonic::Response<{answer}>, tonic::Status>",
+            snake(name)
+        )
+    }
+
+    /// The method as the service has to write it.
+    pub(super) fn declared(&self) -> String {
+        let signature = self.signature("resources: &::souk_api::Resources<$MARKER$>, ");
+        format!("\n/// The RPC `{}`.\n{signature};\n", self.name)
+    }
+
+    /// The method that hands the call to what the service wrote.
+    pub(super) fn handed(&self) -> String {
+        let signature = self.signature("");
+        format!(
+            "{signature} {{ self.domain.{}(&self.resources, request).await }}\n",
+            snake(&self.name)
+        )
+    }
+
+    /// The method of every resource.
+    pub(super) fn code(&self) -> String {
+        let signature = self.signature("");
+        let body = self.standard.as_deref().unwrap_or_default();
+        format!("{signature} {{\nuse ::souk_api::generated::*;\n{body}\n}}\n")
+            .replace("$OUTPUT$", &self.output)
+    }
+}
+
+/// What an RPC of every resource is called with, and answers.
+struct Shape<'a> {
+    method: &'a MethodDescriptor,
+    message: &'a MessageDescriptor,
+}
+
+impl Shape<'_> {
+    /// The field of a message that holds the resource, or several.
+    fn of_resource(&self, message: &MessageDescriptor, several: bool) -> Result<String> {
+        let is = |field: &FieldDescriptor| {
+            field.kind().as_message() == Some(self.message) && field.is_list() == several
+        };
+        field(message, is)
+    }
+
+    /// The field of the request that holds an id, or several: its first.
+    fn of_id(&self, several: bool) -> Result<String> {
+        field(&self.method.input(), |field| {
+            field.kind() == Kind::String && field.is_list() == several
+        })
+    }
+
+    fn create(&self) -> Result<String> {
+        let given = self.of_resource(&self.method.input(), false)?;
+        let answered = self.of_resource(&self.method.output(), false)?;
+        let path = given.trim_start_matches("r#");
+        Ok(format!(
+            "let (mut request, mut violations) = received(request);
+            let id = request_id(&request.request_id, &request);
+            let record = one::<$MARKER$>(request.{given}.take(), {path:?}, &self.domain, &mut violations);
+            let record = checked(record, violations)?;
+            let written = self.resources.create(record, id, request.validate_only).await?;
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{
+                {answered}: Some(to_wire::<$MARKER$>(written.value)),
+                sequence: written.sequence,
+            }}))"
+        ))
+    }
+
+    fn batch_create(&self) -> Result<String> {
+        let given = self.of_resource(&self.method.input(), true)?;
+        let answered = self.of_resource(&self.method.output(), true)?;
+        let path = given.trim_start_matches("r#");
+        Ok(format!(
+            "let (mut request, mut violations) = received(request);
+            let id = request_id(&request.request_id, &request);
+            let records = batch::<$MARKER$>(std::mem::take(&mut request.{given}), {path:?}, &self.domain, &mut violations);
+            let records = checked(Some(records), violations)?;
+            let written = self.resources.create_batch(records, id, request.omit_resources).await?;
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{
+                {answered}: all_to_wire::<$MARKER$>(written.value),
+                sequence: written.sequence,
+            }}))"
+        ))
+    }
+
+    fn get(&self) -> Result<String> {
+        let id = self.of_id(false)?;
+        let answered = self.of_resource(&self.method.output(), false)?;
+        Ok(format!(
+            "let request = valid(request)?;
+            let read = self.resources.get(&request.{id}, request.min_sequence).await?;
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{
+                {answered}: Some(to_wire::<$MARKER$>(read.value)),
+                sequence: read.sequence,
+            }}))"
+        ))
+    }
+
+    fn batch_get(&self) -> Result<String> {
+        let ids = self.of_id(true)?;
+        let answered = self.of_resource(&self.method.output(), true)?;
+        Ok(format!(
+            "let request = valid(request)?;
+            let read = self.resources.get_batch(&request.{ids}, request.min_sequence).await?;
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{
+                {answered}: all_to_wire::<$MARKER$>(read.value.found),
+                missing_ids: read.value.missing,
+                sequence: read.sequence,
+            }}))"
+        ))
+    }
+
+    fn update(&self) -> Result<String> {
+        let given = self.of_resource(&self.method.input(), false)?;
+        let answered = self.of_resource(&self.method.output(), false)?;
+        Ok(format!(
+            "let (request, violations) = received(request);
+            let mask = request.update_mask.as_ref();
+            let change = Change::<$MARKER$>::read(request.{given}, mask, &request.etag, violations)?;
+            let written = self
+                .resources
+                .update(change.id(), change.etag(), |record| change.apply(record, &self.domain))
+                .await?;
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{
+                {answered}: Some(to_wire::<$MARKER$>(written.value)),
+                sequence: written.sequence,
+            }}))"
+        ))
+    }
+
+    fn delete(&self) -> Result<String> {
+        let id = self.of_id(false)?;
+        Ok(format!(
+            "let request = valid(request)?;
+            let etag = etag(&request.etag, \"\");
+            let written = self.resources.delete(&request.{id}, etag).await?;
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{ sequence: written.sequence }}))"
+        ))
+    }
+
+    /// `None` when the contract doesn't say what is listed.
+    fn list(&self) -> Result<Option<String>> {
+        let pool = self.method.parent_pool();
+        let option = pool
+            .get_extension_by_name(LIST)
+            .ok_or("souk/resource/v1/resource.proto isn't imported by anything")?;
+        if !self.method.options().has_extension(&option) {
+            return Ok(None);
+        }
+        let list = self.method.options().get_extension(&option).into_owned();
+        let list = list.as_message().ok_or("an option that is no message")?;
+        let answered = self.of_resource(&self.method.output(), true)?;
+        let prefix: String = texts(list, "by")
+            .iter()
+            .map(|field| format!("Value::from(request.{}), ", identifier(field)))
+            .collect();
+        let direction = if flag(list, "descending") {
+            "Backward"
+        } else {
+            "Forward"
+        };
+        Ok(Some(format!(
+            "let request = valid(request)?;
+            let list = ListRequest {{
+                index: {:?},
+                prefix: &[{prefix}],
+                direction: Direction::{direction},
+                page_size: request.page_size,
+                page_token: &request.page_token,
+                min_sequence: request.min_sequence,
+            }};
+            let page = self.resources.list_by(list).await?;
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{
+                {answered}: all_to_wire::<$MARKER$>(page.items),
+                next_page_token: page.next_page_token,
+                sequence: page.sequence,
+            }}))",
+            text(list, "index")
+        )))
+    }
+
+    fn search(&self) -> Result<String> {
+        let hit = self.element("hits")?;
+        let resource = self.of_resource(&hit, false)?;
+        let hit = hit.name();
+        Ok(format!(
+            "let found = self.resources.search(request.into_inner().search, \"search\").await?;
+            let hit = |hit: FoundHit<pb::$MESSAGE$>| pb::{hit} {{
+                {resource}: Some(found_to_wire::<$MARKER$>(hit.resource, hit.id)),
+                score: hit.score,
+                sort_values: hit.sort_values,
+                highlights: hit.highlights,
+                inner_hits: hit.inner_hits,
+            }};
+            Ok(tonic::Response::new(pb::$OUTPUT$ {{
+                hits: found.hits.into_iter().map(hit).collect(),
+                next_page_token: found.next_page_token,
+                total: found.total,
+                aggregations: found.aggregations,
+                sequence: found.sequence,
+                profile: found.profile,
+            }}))"
+        ))
+    }
+
+    fn export(&self) -> Result<String> {
+        let answered = self.of_resource(&self.method.output(), true)?;
+        Ok(format!(
+            "let request = valid(request)?;
+            let blocks = self
+                .resources
+                .export(ExportRequest {{
+                    slice_count: request.slice_count,
+                    slice: request.slice,
+                    snapshot_token: request.snapshot_token,
+                    resume_token: request.resume_token,
+                    min_sequence: request.min_sequence,
+                }})
+                .await?;
+            Ok(tonic::Response::new(answers(blocks, |block| pb::$OUTPUT$ {{
+                {answered}: all_to_wire::<$MARKER$>(block.items),
+                resume_token: block.resume_token,
+                snapshot_token: block.snapshot_token,
+                sequence: block.sequence,
+            }})))"
+        ))
+    }
+
+    fn watch(&self) -> Result<String> {
+        let change = self.element("changes")?;
+        let resource = self.of_resource(&change, false)?;
+        let change = change.name();
+        Ok(format!(
+            "let events = self.resources.watch(valid(request)?.after_sequence).await?;
+            let change = |change: ResourceChange<pb::$MESSAGE$>| pb::{change} {{
+                kind: change_kind(change.kind),
+                {resource}: Some(found_to_wire::<$MARKER$>(change.stored, change.id)),
+            }};
+            let answer = move |event: WatchEvent<ResourceChange<pb::$MESSAGE$>>| pb::$OUTPUT$ {{
+                sequence: event.sequence,
+                commit_time: Some(time_to_wire(event.commit_time)),
+                changes: event.changes.into_iter().map(change).collect(),
+            }};
+            Ok(tonic::Response::new(endless_answers(events, self.draining.clone(), answer)))"
+        ))
+    }
+
+    /// The message that a list of the answer is of.
+    fn element(&self, list: &str) -> Result<MessageDescriptor> {
+        let output = self.method.output();
+        let field = output.get_field_by_name(list);
+        let kind = field.map(|field| field.kind());
+        let message = kind.as_ref().and_then(|kind| kind.as_message().cloned());
+        message.ok_or_else(|| format!("{} has no {list}", output.full_name()).into())
+    }
+}
+
+/// The first field that `is` wanted, as an identifier.
+fn field(message: &MessageDescriptor, is: impl Fn(&FieldDescriptor) -> bool) -> Result<String> {
+    let found = message.fields().find(is);
+    let found = found.ok_or_else(|| format!("{} isn't what such an RPC has", message.full_name()))?;
+    Ok(identifier(found.name()))
+}
