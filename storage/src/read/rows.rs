@@ -96,7 +96,7 @@ pub(super) async fn multi_get_within(
     let (mut rows, mut left) = (Vec::with_capacity(keys.len()), bytes_max);
     for keys in keys.chunks(INLINE_ROWS) {
         let stored = stored_keys(table, keys)?;
-        let values = snapshot.kv.multi_get(Space::Rows, stored).await?;
+        let values = snapshot.kv.multi_get_within(Space::Rows, stored, left).await?;
         for (key, value) in keys.iter().zip(&values) {
             let bytes = value.as_ref().map_or(0, Bytes::len);
             if bytes > left && !rows.is_empty() {
@@ -104,6 +104,9 @@ pub(super) async fn multi_get_within(
             }
             left = left.saturating_sub(bytes);
             rows.push(projection.stored(key, value.as_ref())?.row);
+        }
+        if values.len() < keys.len() {
+            return Ok(rows);
         }
     }
     Ok(rows)
