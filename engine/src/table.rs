@@ -5,6 +5,7 @@
 //! here.
 
 mod list;
+mod page;
 mod search;
 mod write;
 
@@ -13,11 +14,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use souk_index::{Schema, SearchRequest};
-use souk_storage::limits::MAX_SCANNED_BYTES;
 use souk_storage::{PrimaryKey, RangePage, RangeRequest, ReadOptions, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListQuery};
+pub use self::page::MAX_PAGE_BYTES;
 pub use self::search::{IndexAnswer, RowHit, Search, SearchProfile, SearchResults};
 pub(crate) use self::write::UPDATE_ATTEMPTS;
 pub use self::write::{Attempt, TableWrite};
@@ -197,10 +198,15 @@ impl TableHandle {
         self.met(self.access("get_batch", rows).await?)
     }
 
-    /// The same of as many of the first keys as are read at once from a range, and of one at least: what a page holds.
-    async fn read_page(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
-        let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_SCANNED_BYTES);
-        self.met(self.access("get_batch", rows).await?)
+    /// The same of as many of the first keys as make a page, and of one at least; and their bytes, as stored.
+    async fn read_page(
+        &self,
+        snapshot: &Snapshot,
+        keys: &[PrimaryKey],
+    ) -> Result<(Vec<Option<Row>>, Vec<usize>)> {
+        let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_PAGE_BYTES);
+        let (rows, bytes) = self.access("get_batch", rows).await?.into_iter().unzip();
+        Ok((self.met(rows)?, bytes))
     }
 
     /// Those of some rows that the call may meet.

@@ -83,13 +83,13 @@ pub(super) async fn multi_get(
         .collect()
 }
 
-/// As many of the first as have at most so many bytes; see [`Snapshot::multi_get_within`].
+/// As many of the first as have at most so many bytes, each with its own; see [`Snapshot::multi_get_within`].
 pub(super) async fn multi_get_within(
     snapshot: &Snapshot,
     table: &Table,
     keys: &[PrimaryKey],
     bytes_max: usize,
-) -> Result<Vec<Option<Row>>> {
+) -> Result<Vec<(Option<Row>, usize)>> {
     limits::check("MAX_MULTI_GET_ROWS", limits::MAX_MULTI_GET_ROWS, keys.len())?;
     let options = ReadOptions::default();
     let projection = snapshot.projection(table, &options)?;
@@ -103,7 +103,7 @@ pub(super) async fn multi_get_within(
                 return Ok(rows);
             }
             left = left.saturating_sub(bytes);
-            rows.push(projection.stored(key, value.as_ref())?.row);
+            rows.push((projection.stored(key, value.as_ref())?.row, bytes));
         }
         if values.len() < keys.len() {
             return Ok(rows);
