@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use souk_index::{Schema, SearchRequest};
+use souk_storage::limits::{MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
 use souk_storage::{PrimaryKey, RangePage, RangeRequest, ReadOptions, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
@@ -126,7 +127,7 @@ impl TableHandle {
     /// Reads several rows from one snapshot, in the order of the keys.
     ///
     /// # Errors
-    /// As [`TableHandle::get`].
+    /// As [`TableHandle::get`]; [`EngineError::RowsTooLarge`].
     pub async fn get_batch(
         &self,
         keys: &[PrimaryKey],
@@ -135,7 +136,7 @@ impl TableHandle {
         self.access("get_batch", async {
             let scope = self.scope()?;
             let snapshot = self.snapshot(min_sequence).await?;
-            let rows = snapshot.multi_get(&self.open.table, keys).await?.into_iter();
+            let rows = self.bounded(&snapshot, keys).await?.into_iter();
             let rows = rows.map(|row| row.filter(|row| scope.sees(row)));
             Ok(Written {
                 value: rows.collect(),
@@ -207,6 +208,27 @@ impl TableHandle {
         let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_PAGE_BYTES);
         let (rows, bytes) = self.access("get_batch", rows).await?.into_iter().unzip();
         Ok((self.met(rows)?, bytes))
+    }
+
+    /// The rows of all of some keys that one call is answered with, whether it may meet them or not.
+    ///
+    /// # Errors
+    /// [`EngineError::RowsTooLarge`]; what the store refuses.
+    async fn bounded(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+        let (mut all, mut left) = (Vec::with_capacity(keys.len()), MAX_BATCH_GET_BYTES);
+        for keys in keys.chunks(MAX_MULTI_GET_ROWS) {
+            let rows = snapshot.multi_get_within(&self.open.table, keys, left).await?;
+            let read = rows.len();
+            for (row, bytes) in rows {
+                let rest = left.checked_sub(bytes);
+                left = rest.ok_or(EngineError::RowsTooLarge { field: None })?;
+                all.push(row);
+            }
+            if read < keys.len() {
+                return Err(EngineError::RowsTooLarge { field: None });
+            }
+        }
+        Ok(all)
     }
 
     /// Those of some rows that the call may meet.

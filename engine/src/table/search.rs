@@ -6,7 +6,6 @@ use souk_index::{
     AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object, Profile,
     SearchRequest, SearchResult, Searcher, SortValue, Total, TotalRequest,
 };
-use souk_storage::limits::MAX_MULTI_GET_ROWS;
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
@@ -383,7 +382,7 @@ impl TableHandle {
     /// The rows behind the keys of documents, as they are at `sequence` or later: those that the call may meet.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// [`EngineError::RowsTooLarge`]; what the store refuses.
     pub async fn rows(&self, document_keys: &[&[u8]], sequence: u64) -> Result<Vec<Option<Row>>> {
         if document_keys.is_empty() {
             return Ok(Vec::new());
@@ -391,11 +390,8 @@ impl TableHandle {
         let keys = document_keys.iter().map(|key| primary_key(key));
         let keys: Vec<PrimaryKey> = keys.collect::<Result<_>>()?;
         let snapshot = self.snapshot(sequence).await?;
-        let mut rows = Vec::with_capacity(keys.len());
-        for part in keys.chunks(MAX_MULTI_GET_ROWS) {
-            rows.append(&mut self.read(&snapshot, part).await?);
-        }
-        Ok(rows)
+        let rows = self.access("get_batch", self.bounded(&snapshot, &keys));
+        self.met(rows.await?)
     }
 
     /// The key of the row behind a document's key.
