@@ -9,6 +9,7 @@ use souk_chassis::status::{StatusBuilder, Violations};
 use souk_engine::error::{EngineError, LimitOf, Waiting};
 use souk_engine::slices::{LEASE, SNAPSHOT_AGE_MAX};
 use souk_engine::views::VIEW_AGE_MAX;
+use souk_storage::limits::MAX_BATCH_GET_BYTES;
 use tonic::Status;
 
 use crate::error::Error;
@@ -284,6 +285,18 @@ fn of_engine(error: EngineError) -> Status {
             .metadata("limit", limit)
             .metadata("max", max)
             .build(),
+            EngineError::RowsTooLarge { field } => {
+                let message = format!(
+                    "what is asked for has more than {MAX_BATCH_GET_BYTES} bytes (MAX_BATCH_GET_BYTES); ask for fewer at a time"
+                );
+                let status = StatusBuilder::invalid_argument("LIMIT_EXCEEDED", message)
+                    .metadata("limit", "MAX_BATCH_GET_BYTES")
+                    .metadata("max", MAX_BATCH_GET_BYTES);
+                match field {
+                    Some(field) => status.field_violation(field, "lets the answer be too large").build(),
+                    None => status.build(),
+                }
+            }
             EngineError::UndeclaredTable { .. }
             | EngineError::TableDeclaredTwice { .. }
             | EngineError::Defect(_) => {

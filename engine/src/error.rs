@@ -292,6 +292,12 @@ pub enum EngineError {
         /// What was asked for.
         actual: usize,
     },
+    /// The rows that one call asks for have more than [`souk_storage::limits::MAX_BATCH_GET_BYTES`].
+    #[error("the rows asked for have too many bytes")]
+    RowsTooLarge {
+        /// The field of the request that says how many there are, where one does.
+        field: Option<&'static str>,
+    },
     /// The table has no search index.
     #[error("table {table:?} has no search index")]
     NotSearched {

@@ -154,6 +154,6 @@ pub use souk_index as index;
 /// The table types that resources are declared with.
 pub use souk_storage as storage;
 pub use table::{
-    Attempt, IndexAnswer, ListPage, ListQuery, RowHit, Search, SearchProfile, SearchResults, TableHandle,
-    TableWrite,
+    Attempt, IndexAnswer, ListPage, ListQuery, MAX_PAGE_BYTES, RowHit, Search, SearchProfile, SearchResults,
+    TableHandle, TableWrite,
 };

@@ -5,6 +5,7 @@
 //! here.
 
 mod list;
+mod page;
 mod search;
 mod write;
 
@@ -13,11 +14,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use souk_index::{Schema, SearchRequest};
-use souk_storage::limits::MAX_SCANNED_BYTES;
+use souk_storage::limits::{MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
 use souk_storage::{PrimaryKey, RangePage, RangeRequest, ReadOptions, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListQuery};
+pub use self::page::MAX_PAGE_BYTES;
 pub use self::search::{IndexAnswer, RowHit, Search, SearchProfile, SearchResults};
 pub(crate) use self::write::UPDATE_ATTEMPTS;
 pub use self::write::{Attempt, TableWrite};
@@ -125,7 +127,7 @@ impl TableHandle {
     /// Reads several rows from one snapshot, in the order of the keys.
     ///
     /// # Errors
-    /// As [`TableHandle::get`].
+    /// As [`TableHandle::get`]; [`EngineError::RowsTooLarge`].
     pub async fn get_batch(
         &self,
         keys: &[PrimaryKey],
@@ -134,7 +136,7 @@ impl TableHandle {
         self.access("get_batch", async {
             let scope = self.scope()?;
             let snapshot = self.snapshot(min_sequence).await?;
-            let rows = snapshot.multi_get(&self.open.table, keys).await?.into_iter();
+            let rows = self.bounded(&snapshot, keys).await?.into_iter();
             let rows = rows.map(|row| row.filter(|row| scope.sees(row)));
             Ok(Written {
                 value: rows.collect(),
@@ -197,10 +199,36 @@ impl TableHandle {
         self.met(self.access("get_batch", rows).await?)
     }
 
-    /// The same of as many of the first keys as are read at once from a range, and of one at least: what a page holds.
-    async fn read_page(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
-        let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_SCANNED_BYTES);
-        self.met(self.access("get_batch", rows).await?)
+    /// The same of as many of the first keys as make a page, and of one at least; and their bytes, as stored.
+    async fn read_page(
+        &self,
+        snapshot: &Snapshot,
+        keys: &[PrimaryKey],
+    ) -> Result<(Vec<Option<Row>>, Vec<usize>)> {
+        let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_PAGE_BYTES);
+        let (rows, bytes) = self.access("get_batch", rows).await?.into_iter().unzip();
+        Ok((self.met(rows)?, bytes))
+    }
+
+    /// The rows of all of some keys that one call is answered with, whether it may meet them or not.
+    ///
+    /// # Errors
+    /// [`EngineError::RowsTooLarge`]; what the store refuses.
+    async fn bounded(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+        let (mut all, mut left) = (Vec::with_capacity(keys.len()), MAX_BATCH_GET_BYTES);
+        for keys in keys.chunks(MAX_MULTI_GET_ROWS) {
+            let rows = snapshot.multi_get_within(&self.open.table, keys, left).await?;
+            let read = rows.len();
+            for (row, bytes) in rows {
+                let rest = left.checked_sub(bytes);
+                left = rest.ok_or(EngineError::RowsTooLarge { field: None })?;
+                all.push(row);
+            }
+            if read < keys.len() {
+                return Err(EngineError::RowsTooLarge { field: None });
+            }
+        }
+        Ok(all)
     }
 
     /// Those of some rows that the call may meet.

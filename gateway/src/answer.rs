@@ -10,6 +10,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::{StatusBuilder, code_in, message_in};
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
@@ -63,20 +64,29 @@ pub(crate) struct Content {
 
 impl Content {
     /// What `write` makes of `message`, compressed where that is worth it and `encoding` says how.
+    ///
+    /// # Errors
+    /// Those of `write`; DEADLINE_EXCEEDED when it wasn't made by the time that the call `ends`.
     pub(crate) async fn of(
         message: Bytes,
         write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
         encoding: Option<Encoding>,
+        ends: Instant,
     ) -> Result<Self, Status> {
-        in_turn(message.len(), move || {
+        let written = in_turn(message.len(), move || {
             let bytes = write(&message)?;
             let packed = encoding
                 .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
                 .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
             let (bytes, encoding) = packed.unwrap_or((bytes, None));
             Ok(Self { bytes, encoding })
-        })
-        .await
+        });
+        let late = |_| {
+            let message = "the call's time was over before its answer could be written in the form that was asked for; \
+                           ask for less, or give it more time";
+            Err(StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message).build())
+        };
+        tokio::time::timeout_at(ends, written).await.unwrap_or_else(late)
     }
 
     /// The answer. What it was made of is kept until it is taken, and with it what the call holds.
@@ -151,6 +161,7 @@ impl Unary {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use futures_util::stream;
     use http_body::Frame;
@@ -159,6 +170,7 @@ mod tests {
     use souk_chassis::status::GRPC_STATUS;
 
     use super::*;
+    use crate::one_message::tests::all_turns;
 
     #[tokio::test]
     async fn what_a_call_holds_is_kept_until_its_answer_in_another_form_is_dropped() {
@@ -178,7 +190,8 @@ mod tests {
         }));
         let unary = Unary::read(Response::new(body), 100).await;
         let message = unary.message.expect("a message");
-        let content = Content::of(message, |message| Ok(message.to_vec()), None).await;
+        let ends = Instant::now() + Duration::from_secs(60);
+        let content = Content::of(message, |message| Ok(message.to_vec()), None, ends).await;
         let response = content
             .expect("a content")
             .answer(unary.metadata, JSON, unary.body);
@@ -188,6 +201,20 @@ mod tests {
         assert_eq!(Arc::strong_count(&held), 2, "nobody may have taken it yet");
         drop(body);
         assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_isnt_waited_for_when_its_call_is_over() {
+        let others = all_turns().await;
+        let (asked, time) = (Instant::now(), Duration::from_secs(3));
+        let large = Bytes::from(vec![0; 1 << 20]);
+        let content = Content::of(large, |message| Ok(message.to_vec()), None, asked + time).await;
+        assert_eq!(
+            content.err().map(|status| status.code()),
+            Some(Code::DeadlineExceeded)
+        );
+        assert_eq!(asked.elapsed(), time);
+        drop(others);
     }
 
     #[test]

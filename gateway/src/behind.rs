@@ -3,6 +3,7 @@
 use http::{Request, Response};
 use prost_reflect::DescriptorPool;
 use souk_chassis::layers::ResponseFuture;
+use souk_chassis::layers::deadline::DeadlineLayer;
 use souk_chassis::server::Stack;
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
@@ -17,6 +18,8 @@ pub(crate) struct Behind {
     pub(crate) pool: DescriptorPool,
     /// Most bytes of a request's message, and of an answer's.
     pub(crate) bytes_max: usize,
+    /// How long calls have, their answers in another form included.
+    pub(crate) times: DeadlineLayer,
 }
 
 impl Behind {

@@ -118,13 +118,15 @@ impl Connect {
             stack,
             pool,
             bytes_max,
+            times,
         } = self.behind.clone();
+        let ends = times.ends(request.headers());
         Box::pin(async move {
             let response = stack.oneshot(request).await?;
             Ok(if asked.shape.streams {
                 answer::stream(response, asked.shape, kind, pool, bytes_max)
             } else {
-                answer::unary(response, &asked, kind, &pool, bytes_max).await
+                answer::unary(response, &asked, kind, &pool, bytes_max, ends).await
             })
         })
     }

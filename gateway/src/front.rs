@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use souk_chassis::layers::deadline::DeadlineLayer;
 use souk_chassis::layers::{ResponseFuture, TowerService};
 use souk_chassis::server::Stack;
 use tonic::Status;
@@ -45,6 +46,7 @@ pub(crate) fn front(
         stack: stack.clone(),
         pool,
         bytes_max: config.server.message_bytes_max,
+        times: DeadlineLayer::new(config.server.deadline_default, config.server.deadline_max),
     };
     let web = Arc::new(Web {
         grpc_web: GrpcWeb::new(stack),

@@ -132,13 +132,14 @@ impl Json {
         let encoding = Encoding::accepted(request.headers(), &ACCEPT_ENCODING);
         let (behind, route) = (self.behind.clone(), Arc::clone(&call.route));
         let request = grpc_request(route.path.clone(), request, call, behind.bytes_max);
+        let ends = behind.times.ends(request.headers());
         Box::pin(async move {
             let response = behind.stack.oneshot(request).await?;
             let (pool, bytes_max) = (behind.pool, behind.bytes_max);
             Ok(if route.streams() {
                 events::stream(response, &route, pool, bytes_max)
             } else {
-                answer::unary(response, route.method.output(), &pool, bytes_max, encoding).await
+                answer::unary(response, route.method.output(), &pool, bytes_max, encoding, ends).await
             })
         })
     }

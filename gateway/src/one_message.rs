@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::io;
 use std::num::NonZero;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
@@ -19,6 +19,7 @@ use souk_chassis::connection_headers::leave_connection;
 use souk_chassis::layers::messages::framed;
 use souk_chassis::status::StatusBuilder;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 use tonic::body::Body;
@@ -27,15 +28,25 @@ use tonic::body::Body;
 /// meanwhile.
 const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
-/// Larger ones are read and written one for each core at a time: the others wait, with their bytes alone. On threads of their own: each
-/// thread keeps some of the memory that it frees, and among the many that wait for disks each would soon have had a large body.
-static LARGE: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism();
-    Builder::new_current_thread()
+/// Larger ones are read and written one for each core at a time: the others wait, with their bytes alone, and leave with them when nobody
+/// waits for them any more. On threads of their own: each thread keeps some of the memory that it frees, and among the many that wait for
+/// disks each would soon have had a large body.
+static LARGE: LazyLock<io::Result<Large>> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = Builder::new_current_thread()
         .thread_name("souk-body")
-        .max_blocking_threads(cores.map_or(1, NonZero::get))
-        .build()
+        .max_blocking_threads(cores)
+        .build()?;
+    Ok(Large {
+        threads,
+        turns: Arc::new(Semaphore::new(cores)),
+    })
 });
+
+struct Large {
+    threads: Runtime,
+    turns: Arc<Semaphore>,
+}
 
 /// Makes the bytes of a body an encoded message.
 pub(crate) trait Read: Send + 'static {
@@ -69,9 +80,16 @@ async fn aside<T: Send + 'static>(
             .source(error)
             .build()
     };
-    let threads = LARGE.as_ref().map_err(|error| undone(error.to_string().into()))?;
+    let large = LARGE.as_ref().map_err(|error| undone(error.to_string().into()))?;
+    let turn = Arc::clone(&large.turns).acquire_owned().await;
+    let turn = turn.map_err(|closed| undone(closed.into()))?;
+    let work = move || {
+        let done = work();
+        drop(turn);
+        done
+    };
     // Nobody waits for a body any more whose caller has left.
-    let done = AbortOnDropHandle::new(threads.spawn_blocking(work));
+    let done = AbortOnDropHandle::new(large.threads.spawn_blocking(work));
     done.await.unwrap_or_else(|error| Err(undone(error.into())))
 }
 
@@ -142,10 +160,11 @@ fn too_large(bytes_max: usize) -> Status {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
+    use futures_util::FutureExt as _;
     use futures_util::future::join_all;
     use parking_lot::Mutex;
 
@@ -168,6 +187,26 @@ mod tests {
         }
         let threads = threads.lock();
         threads.clone()
+    }
+
+    /// Takes all turns until what it gives is dropped.
+    pub(crate) async fn all_turns() -> impl Sized {
+        let turns = &LARGE.as_ref().expect("threads").turns;
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let all = u32::try_from(cores).expect("few cores");
+        Arc::clone(turns).acquire_many_owned(all).await.expect("open")
+    }
+
+    #[tokio::test]
+    async fn who_leaves_takes_a_large_body_along() {
+        let others = all_turns().await;
+        let body = Arc::new(());
+        let large = Arc::clone(&body);
+        let mut waits = Box::pin(in_turn(AT_ONCE_BYTES_MAX + 1, move || Ok(large)));
+        assert!(waits.as_mut().now_or_never().is_none(), "it isn't its turn");
+        drop(waits);
+        assert_eq!(Arc::strong_count(&body), 1);
+        drop(others);
     }
 
     #[tokio::test]

@@ -41,13 +41,48 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the engine can't read one.
-    async fn multi_get(&self, space: Space, keys: Vec<Bytes>) -> Result<Vec<Option<Bytes>>, Error>;
+    async fn multi_get(&self, space: Space, keys: Vec<Bytes>) -> Result<Vec<Option<Bytes>>, Error> {
+        self.multi_get_within(space, keys, usize::MAX).await
+    }
+
+    /// The values of the first of several keys, in their order: reading ends behind the value with which they have more bytes than these.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the engine can't read one.
+    async fn multi_get_within(
+        &self,
+        space: Space,
+        keys: Vec<Bytes>,
+        bytes: usize,
+    ) -> Result<Vec<Option<Bytes>>, Error>;
 
     /// A page of a range.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the engine can't read a part of it.
     async fn scan(&self, scan: Scan) -> Result<Page, Error>;
+}
+
+/// Gets the values of as many of the first keys as [`KvSnapshot::multi_get_within`] gives.
+///
+/// # Errors
+/// Those of `get`.
+pub(crate) fn values_within(
+    keys: &[Bytes],
+    bytes: usize,
+    get: impl Fn(&Bytes) -> Result<Option<Bytes>, Error>,
+) -> Result<Vec<Option<Bytes>>, Error> {
+    let mut values = Vec::with_capacity(keys.len());
+    let mut left = Some(bytes);
+    for key in keys {
+        let value = get(key)?;
+        left = left.and_then(|left| left.checked_sub(value.as_ref().map_or(0, Bytes::len)));
+        values.push(value);
+        if left.is_none() {
+            break;
+        }
+    }
+    Ok(values)
 }
 
 /// Health of a store.

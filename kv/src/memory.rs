@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use crate::commit::{Check, Commit, KvCommitted, Mutation, validate, write_stamp};
-use crate::engine::{Health, Kv, KvLimits, KvSnapshot};
+use crate::engine::{Health, Kv, KvLimits, KvSnapshot, values_within};
 use crate::error::Error;
 use crate::keys;
 use crate::limits::{MAX_COMMIT_BYTES, MAX_KEY_BYTES};
@@ -261,10 +261,16 @@ impl KvSnapshot for MemorySnapshot {
         Ok(self.shared.state.read().get(space, key, self.commit).cloned())
     }
 
-    async fn multi_get(&self, space: Space, keys: Vec<Bytes>) -> Result<Vec<Option<Bytes>>, Error> {
+    async fn multi_get_within(
+        &self,
+        space: Space,
+        keys: Vec<Bytes>,
+        bytes: usize,
+    ) -> Result<Vec<Option<Bytes>>, Error> {
         let state = self.shared.state.read();
-        let get = |key: &Bytes| state.get(space, key, self.commit).cloned();
-        Ok(keys.iter().map(get).collect())
+        values_within(&keys, bytes, |key| {
+            Ok(state.get(space, key, self.commit).cloned())
+        })
     }
 
     async fn scan(&self, scan: Scan) -> Result<Page, Error> {

@@ -121,7 +121,8 @@ impl Snapshot {
         rows::multi_get(self, table, keys).await
     }
 
-    /// As many of the first of these rows as have at most `bytes_max` bytes as stored, and one at least: the rows of a page.
+    /// As many of the first of these rows as have at most `bytes_max` bytes as stored, and one at least: the rows of a page, each with its
+    /// bytes.
     ///
     /// # Errors
     /// As [`Snapshot::multi_get`].
@@ -130,7 +131,7 @@ impl Snapshot {
         table: &Table,
         keys: &[PrimaryKey],
         bytes_max: usize,
-    ) -> Result<Vec<Option<Row>>> {
+    ) -> Result<Vec<(Option<Row>, usize)>> {
         rows::multi_get_within(self, table, keys, bytes_max).await
     }
 

@@ -1,7 +1,7 @@
 //! Clusters: what a map shows of many resources.
 
 use souk_chassis::status::Violations;
-use souk_engine::{Collection, Resource};
+use souk_engine::{Collection, EngineError, Resource};
 
 use super::{Resources, searched};
 use crate::error::Result;
@@ -29,7 +29,13 @@ impl<R: Resource> Resources<R> {
         let total = answer.result.total.map_or(0, |total| total.value);
         let found = search_wire::found_clusters(answer.result.aggregations)?;
         let keys: Vec<&[u8]> = found.iter().map(|cluster| cluster.best.as_slice()).collect();
-        let best = collection.rows(&keys, answer.sequence).await?;
+        let best = collection.rows(&keys, answer.sequence).await;
+        let best = best.map_err(|error| match error {
+            EngineError::RowsTooLarge { .. } => EngineError::RowsTooLarge {
+                field: Some("max_clusters"),
+            },
+            other => other,
+        })?;
         let mut clusters = Vec::with_capacity(found.len());
         for (cluster, best) in found.into_iter().zip(best) {
             clusters.push(FoundCluster {

@@ -1,14 +1,13 @@
 //! What is near a point.
 
 use souk_chassis::status::Violations;
-use souk_engine::{EngineError, Resource};
+use souk_engine::{EngineError, Resource, Search};
 use souk_index::SortValue;
 
 use super::{Resources, searched};
 use crate::error::Result;
 use crate::search::{NearPage, NearbyRequest};
 use crate::search_wire;
-use crate::wire::signed;
 
 impl<R: Resource> Resources<R> {
     /// Finds the resources nearest to a point, nearest first, each with its distance.
@@ -22,28 +21,26 @@ impl<R: Resource> Resources<R> {
     ) -> Result<NearPage<R::Record>> {
         let collection = self.of_call();
         let search = search_wire::nearby(request, &collection.schema(), violations)?;
-        let answer = collection
-            .find(search.request, search.min_sequence)
+        let search = Search {
+            min_sequence: search.min_sequence,
+            ..Search::new(search.request)
+        };
+        let page = collection
+            .search(search)
             .await
             .map_err(|error| searched(error, search_wire::nearby_error))?;
-        let found = answer.result.hits;
-        let keys: Vec<&[u8]> = found.iter().map(|hit| hit.key.as_slice()).collect();
-        let resources = collection.rows(&keys, answer.sequence).await?;
-        let distances = found.iter().map(|hit| match hit.sort_values.first() {
-            Some(SortValue::Double(meters)) => Ok(*meters),
-            _ => Err(EngineError::Defect(
-                "a search by distance answered without distances",
-            )),
-        });
-        let mut hits = Vec::with_capacity(resources.len());
-        for (stored, distance) in resources.into_iter().zip(distances) {
-            let distance = distance?;
-            hits.extend(stored.map(|stored| (stored, distance)));
+        let mut hits = Vec::with_capacity(page.hits.len());
+        for hit in page.hits {
+            let Some(SortValue::Double(meters)) = hit.sort_values.first() else {
+                let detail = "a search by distance answered without distances";
+                return Err(EngineError::Defect(detail).into());
+            };
+            hits.extend(hit.resource.map(|resource| (resource, *meters)));
         }
         Ok(NearPage {
             hits,
-            next_page_token: answer.result.next_page_token.unwrap_or_default(),
-            sequence: signed(answer.sequence),
+            next_page_token: page.next_page_token,
+            sequence: page.sequence,
         })
     }
 }

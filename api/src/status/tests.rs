@@ -364,6 +364,11 @@ fn errors_about_tables_name_the_table_or_the_limit() {
     let details = tells(limit, Code::InvalidArgument, "LIMIT_EXCEEDED");
     let metadata = &details.error_info().expect("an ErrorInfo").metadata;
     assert_eq!(metadata.get("limit").map(String::as_str), Some("MAX_COLUMNS"));
+    let rows = EngineError::RowsTooLarge {
+        field: Some("max_clusters"),
+    };
+    let details = tells(rows, Code::InvalidArgument, "LIMIT_EXCEEDED");
+    assert_eq!(fields(&details), ["max_clusters"]);
 }
 
 #[test]

@@ -110,11 +110,75 @@ async fn pages_end_before_their_rows_are_too_many_bytes() {
     pages.push(listed);
     for pages in pages {
         let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [5, 5, 4]);
+        assert_eq!(sizes, [4, 4, 4, 2]);
         let mut all = pages.concat();
         all.sort_unstable();
         let expected: Vec<_> = (0..NOTES).map(|rank| format!("n{rank:02}")).collect();
         assert_eq!(all, expected);
+    }
+    note::close(engine).await;
+}
+
+/// Messages have 4 MiB, and what is shown besides the rows is in them, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_end_before_what_is_marked_in_them_is_too_many_bytes() {
+    const NOTES: i64 = 14;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let mut sequence = 0;
+    for rank in 0..NOTES {
+        let mut large = Note::new(&format!("n{rank:02}"), "ada", rank);
+        // Half a megabyte, nearly all of which is shown.
+        large.text = ("x ".repeat(2_500) + "of ada ").repeat(100);
+        let created = notes.create_batch(vec![large], None, true).await;
+        sequence = created.expect("created").sequence;
+    }
+    for hits_mode in [pb::HitsMode::Full, pb::HitsMode::Keys] {
+        let phrase = pb::MatchPhraseQuery {
+            field: "text".to_owned(),
+            text: "of ada".to_owned(),
+            ..Default::default()
+        };
+        let mut search = pb::Search {
+            query: Some(pb::Query {
+                kind: Some(pb::query::Kind::MatchPhrase(phrase)),
+            }),
+            highlight: Some(pb::Highlight {
+                fields: vec!["text".to_owned()],
+                fragment_size: 10_000,
+                number_of_fragments: 500,
+                ..Default::default()
+            }),
+            hits_mode: hits_mode.into(),
+            page_size: 1_000,
+            min_sequence: sequence,
+            ..pb::Search::default()
+        };
+        let mut found = 0;
+        loop {
+            let page = notes
+                .search(Some(search.clone()), "search")
+                .await
+                .expect("a page");
+            let rows = page
+                .hits
+                .iter()
+                .flat_map(|hit| &hit.resource)
+                .map(|row| row.resource.text.len());
+            let marked = page.hits.iter().flat_map(|hit| hit.highlights.values());
+            let marked = marked.flat_map(|field| &field.fragments).map(String::len);
+            let (rows, marked): (usize, usize) = (rows.sum(), marked.sum());
+            assert!(
+                marked > 100_000 && rows + marked <= 4 << 20,
+                "{rows} and {marked} bytes"
+            );
+            found += page.hits.len();
+            search.page_token = page.next_page_token;
+            if search.page_token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(found, NOTES as usize);
     }
     note::close(engine).await;
 }

@@ -64,14 +64,20 @@ impl http_body::Body for Upload {
         if Pin::new(&mut this.unwanted).poll(cx).is_ready() {
             return Poll::Ready(Some(Err(Reason::CANCEL.into())));
         }
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        Poll::Ready(frame.map(|frame| {
-            frame.map_err(|status| {
-                // It ends once.
-                let _ = this.broken.set(status);
-                Reason::CANCEL.into()
-            })
-        }))
+        loop {
+            let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+            // Empty frames say nothing, and a connection ends with few of them (`MAX_RECV_EMPTY_DATA_FRAMES` of h2), whoever sent them.
+            if matches!(&frame, Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty)) {
+                continue;
+            }
+            return Poll::Ready(frame.map(|frame| {
+                frame.map_err(|status| {
+                    // It ends once.
+                    let _ = this.broken.set(status);
+                    Reason::CANCEL.into()
+                })
+            }));
+        }
     }
 
     fn is_end_stream(&self) -> bool {

@@ -62,6 +62,8 @@ impl Connection {
             .keep_alive_interval(keepalive.interval)
             .keep_alive_timeout(keepalive.timeout)
             .keep_alive_while_idle(true)
+            // The calls of all callers share it, and what still comes for those that were given up is no error of its server.
+            .max_local_error_reset_streams(None::<usize>)
             .handshake(TokioIo::new(io))
             .await?;
         tokio::spawn(async move {

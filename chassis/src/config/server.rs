@@ -19,6 +19,10 @@ pub const MESSAGE_BYTES_FLOOR: usize = 1024;
 /// the calls of others would wait for them to end.
 const FORWARDED_STREAMS_MAX: u32 = 16_384;
 
+/// Resets, and whatever else asks for nothing, on such a connection: its callers cancel their calls, send what isn't wanted any more, and lose
+/// all their calls at once where those of one are too many. The front door counts them for each.
+const FORWARDED_WITHOUT_LIMIT: u32 = u32::MAX;
+
 /// Flow-control window of such a stream, in bytes, and of such a connection: what isn't read of the requests of one caller would hold back those
 /// of all others, were there fewer than HTTP/2 has.
 const FORWARDED_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
@@ -129,6 +133,9 @@ impl ServerConfig {
                 streams_max: FORWARDED_STREAMS_MAX,
                 stream_window_bytes: FORWARDED_STREAM_WINDOW_BYTES,
                 connection_window_bytes: FORWARDED_CONNECTION_WINDOW_BYTES,
+                overhead_frames_max: FORWARDED_WITHOUT_LIMIT,
+                pending_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
+                local_error_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
                 ..defaults.http2
             },
             ..defaults
@@ -205,7 +212,8 @@ pub struct Http2Config {
     /// Streams open at a time: 256 at a front door; in a service behind a gateway, whose connections carry the calls of all its callers, as
     /// many as a gateway hands on by default.
     pub streams_max: u32,
-    /// Streams reset by the peer before they were accepted (rapid reset, CVE-2023-44487).
+    /// Streams reset by the peer before they were accepted (rapid reset, CVE-2023-44487); in a service behind a gateway, which counts for each
+    /// of its callers, without limit, as the next two are.
     pub pending_reset_streams_max: usize,
     /// Streams reset by us because of the peer's errors before the connection is closed.
     pub local_error_reset_streams_max: usize,

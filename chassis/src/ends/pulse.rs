@@ -42,6 +42,10 @@ impl Pulse {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     fn at(&self, time: &AtomicU64) -> Option<Instant> {
         let millis = time.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.began + Duration::from_millis(millis))

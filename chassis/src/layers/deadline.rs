@@ -133,6 +133,18 @@ impl DeadlineLayer {
     pub fn new(default: Duration, max: Duration) -> Self {
         Self { default, max }
     }
+
+    /// When the answer to a call with these headers must have begun that begins now.
+    pub fn ends(self, headers: &HeaderMap) -> Instant {
+        Instant::now() + self.time(headers).1
+    }
+
+    /// The time that a call with these headers asks for, and the one it is given.
+    fn time(self, headers: &HeaderMap) -> (Option<Duration>, Duration) {
+        // What is malformed is refused further in.
+        let asked = parse(headers).unwrap_or(None);
+        (asked, asked.unwrap_or(self.default).min(self.max))
+    }
 }
 
 put_around!(DeadlineLayer);
@@ -143,10 +155,8 @@ impl Around for DeadlineLayer {
         inner: &impl Inner,
         mut request: Request<Body>,
     ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        // What is malformed is refused further in.
-        let asked = parse(request.headers()).unwrap_or(None);
+        let (asked, given) = self.time(request.headers());
         let started = Instant::now();
-        let given = asked.unwrap_or(self.default).min(self.max);
         let limited_by = if asked == Some(given) {
             "grpc-timeout"
         } else {

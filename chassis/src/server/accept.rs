@@ -137,7 +137,11 @@ impl Connections {
             shared: Arc::new(shared),
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
             workers: workers(config),
-            crowd: Crowd::new(config.connections_per_address_max, config.openings_max),
+            crowd: Crowd::new(
+                config.connections_per_address_max,
+                config.openings_max,
+                config.opening_timeout,
+            ),
             tasks,
         }
     }

@@ -1,12 +1,14 @@
 //! The connections that are open, and who has to go when there are too many, in all or from one address.
 //!
 //! A connection that no call of was let in costs its client nothing. So the oldest of those makes room for one that comes; honest clients
-//! have called within a few round trips. Where there is none, those who come have to wait, or, from an address that has its number, to go.
+//! have called within a few round trips, and until then those that only ask for health go before them. Where there is none, those who come
+//! have to wait, or, from an address that has its number, to go.
 //! There is less room yet for those that haven't come through TLS and the preface of HTTP/2: the oldest of them makes room for the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +21,8 @@ use crate::ends::{Pulse, Standing};
 pub(super) struct Crowd {
     per_address_max: usize,
     openings_max: usize,
+    /// Who is younger isn't sent away while there is somebody who only asks for health.
+    young: Duration,
     open: Arc<Mutex<Open>>,
 }
 
@@ -46,8 +50,9 @@ struct Address {
 }
 
 impl Open {
-    /// Sends the oldest stranger of `among` from before `newcomer` away, or the oldest that only asks for health where there is no other.
-    fn push_out(&mut self, newcomer: u64, among: Option<IpAddr>) -> bool {
+    /// Sends the oldest stranger of `among` from before `newcomer` away; where it is young, the oldest that only asks for health, if there
+    /// is one.
+    fn push_out(&mut self, newcomer: u64, among: Option<IpAddr>, young: Duration) -> bool {
         let those: Box<dyn Iterator<Item = (&u64, &Stranger)>> = match among {
             None => Box::new(self.strangers.range(..newcomer)),
             Some(address) => {
@@ -56,13 +61,14 @@ impl Open {
                 Box::new(there.filter_map(|id| self.strangers.get_key_value(id)))
             }
         };
-        let (mut found, mut callers) = (None, Vec::new());
+        let (mut probe, mut oldest, mut callers) = (None, None, Vec::new());
         for (&id, stranger) in those {
             match stranger.pulse.standing() {
                 Standing::Caller => callers.push(id),
-                Standing::Probe => found = found.or(Some(id)),
+                Standing::Probe => probe = probe.or(Some(id)),
+                Standing::Stranger if stranger.pulse.age() < young => oldest = oldest.or(Some(id)),
                 Standing::Stranger => {
-                    found = Some(id);
+                    (probe, oldest) = (None, Some(id));
                     break;
                 }
             }
@@ -71,7 +77,7 @@ impl Open {
         for id in callers {
             self.forget(id);
         }
-        found.is_some_and(|id| self.send_away(id))
+        probe.or(oldest).is_some_and(|id| self.send_away(id))
     }
 
     fn send_away(&mut self, id: u64) -> bool {
@@ -91,11 +97,13 @@ impl Open {
 }
 
 impl Crowd {
-    /// With `per_address_max` of an address, or of 64 bits of IPv6, and `openings_max` that are beginning, at least one.
-    pub(super) fn new(per_address_max: usize, openings_max: usize) -> Self {
+    /// With `per_address_max` of an address, or of 64 bits of IPv6, and `openings_max` that are beginning, at least one, each for
+    /// `opening_timeout`.
+    pub(super) fn new(per_address_max: usize, openings_max: usize, opening_timeout: Duration) -> Self {
         Self {
             per_address_max,
             openings_max,
+            young: opening_timeout,
             open: Arc::default(),
         }
     }
@@ -106,7 +114,7 @@ impl Crowd {
         let mut open = self.open.lock();
         let there = open.addresses.get(&address).map_or(0, |there| there.open);
         let id = open.next;
-        if there >= self.per_address_max && !open.push_out(id, Some(address)) {
+        if there >= self.per_address_max && !open.push_out(id, Some(address), self.young) {
             return None;
         }
         open.next += 1;
@@ -136,7 +144,7 @@ impl Crowd {
 
     /// The oldest stranger has to go for `newcomer`, if there is one older than it.
     pub(super) fn make_room(&self, newcomer: &Member) {
-        self.open.lock().push_out(newcomer.id, None);
+        self.open.lock().push_out(newcomer.id, None, self.young);
     }
 }
 
@@ -177,6 +185,12 @@ impl Drop for Member {
 mod tests {
     use super::*;
 
+    const OPENING: Duration = Duration::from_secs(10);
+
+    fn crowd(per_address_max: usize, openings_max: usize) -> Crowd {
+        Crowd::new(per_address_max, openings_max, OPENING)
+    }
+
     struct Visitor {
         pulse: Arc<Pulse>,
         member: Option<Member>,
@@ -204,11 +218,12 @@ mod tests {
         newcomer
     }
 
-    #[tokio::test]
-    async fn those_who_ask_for_health_go_last() {
-        let crowd = Crowd::new(2, 100);
+    #[tokio::test(start_paused = true)]
+    async fn those_who_ask_for_health_go_behind_those_who_ask_for_nothing() {
+        let crowd = crowd(2, 100);
         let (probe, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
         probe.pulse.let_in(Standing::Probe);
+        tokio::time::advance(OPENING).await;
         drop(comes(&crowd));
         assert!(stranger.has_to_go() && !probe.has_to_go());
         drop(stranger);
@@ -216,9 +231,31 @@ mod tests {
         assert!(probe.has_to_go());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn who_has_just_come_stays_while_others_only_ask_for_health() {
+        let crowd = crowd(3, 100);
+        let probes = ["192.0.2.1", "192.0.2.2"].map(|address| enter(&crowd, address));
+        probes
+            .iter()
+            .for_each(|probe| probe.pulse.let_in(Standing::Probe));
+        tokio::time::advance(OPENING * 6).await;
+        let honest = enter(&crowd, "192.0.2.1");
+        for probe in &probes {
+            drop(comes(&crowd));
+            assert!(probe.has_to_go() && !honest.has_to_go());
+        }
+        drop(comes(&crowd));
+        assert!(honest.has_to_go(), "there is nobody else");
+        // The same among those of an address.
+        let probe = enter(&crowd, "192.0.2.9");
+        probe.pulse.let_in(Standing::Probe);
+        let honest = [(); 3].map(|()| enter(&crowd, "192.0.2.9"));
+        assert!(probe.has_to_go() && honest.iter().all(|honest| !honest.has_to_go()));
+    }
+
     #[tokio::test]
     async fn an_address_has_a_number_and_its_oldest_stranger_makes_room() {
-        let crowd = Crowd::new(2, 100);
+        let crowd = crowd(2, 100);
         let (caller, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
         caller.pulse.let_in(Standing::Caller);
         stranger.pulse.let_in(Standing::Probe);
@@ -239,7 +276,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_network_of_ipv6_is_one_address() {
-        let crowd = Crowd::new(1, 100);
+        let crowd = crowd(1, 100);
         let first = enter(&crowd, "2001:db8::1");
         let second = enter(&crowd, "2001:db8::2");
         assert!(first.has_to_go() && !second.has_to_go());
@@ -248,7 +285,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_those_that_are_beginning_the_oldest_makes_room() {
-        let crowd = Crowd::new(10, 2);
+        let crowd = crowd(10, 2);
         let first = enter(&crowd, "192.0.2.1");
         let second = enter(&crowd, "192.0.2.2");
         first.member.as_ref().expect("room").has_begun();
@@ -263,7 +300,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_there_is_no_room_the_oldest_stranger_of_all_goes() {
-        let crowd = Crowd::new(10, 100);
+        let crowd = crowd(10, 100);
         let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| enter(&crowd, address));
         let [first, second, third] = &all;
         first.pulse.let_in(Standing::Caller);

@@ -6,11 +6,10 @@ use souk_index::{
     AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object, Profile,
     SearchRequest, SearchResult, Searcher, SortValue, Total, TotalRequest,
 };
-use souk_storage::limits::MAX_MULTI_GET_ROWS;
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
-use super::{MIN_SEQUENCE, TableHandle};
+use super::{MIN_SEQUENCE, TableHandle, page};
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::scope::Scope;
@@ -128,7 +127,7 @@ impl TableHandle {
     ///
     /// Hits show the row as it is now: one that was deleted after the index saw it is left out, one that was
     /// changed is shown changed. In a view that is kept for several pages, now is when the view was taken. A page has fewer
-    /// hits than were asked for where their rows have many bytes.
+    /// hits than were asked for where they have more than [`super::MAX_PAGE_BYTES`].
     ///
     /// # Errors
     /// [`EngineError::Index`] when the index refuses the search, [`EngineError::NotSearched`],
@@ -140,7 +139,7 @@ impl TableHandle {
             .highlight
             .map(|highlight| Highlighter::new(&self.open.served().schema, &search.request.query, highlight))
             .transpose()?;
-        let view = kept.as_ref().map(|(_, view)| view);
+        let view = kept.as_ref().map(|(_, view)| (&view.searcher, view.sequence));
         let mut answer = self
             .answer(search.request.clone(), search.min_sequence, view)
             .await?;
@@ -155,22 +154,29 @@ impl TableHandle {
             None if shows || keeps => Some(self.snapshot(answer.sequence).await?),
             None => None,
         };
-        let rows = match snapshot.as_ref().filter(|_| shows) {
-            Some(snapshot) => {
-                let rows = self.read_page(snapshot, &keys(&answer.result)?).await?;
-                if rows.len() < answer.result.hits.len() {
-                    self.end_page(&mut answer, search.request, rows.len(), snapshot)
-                        .await?;
-                }
-                rows
-            }
-            None => Vec::new(),
-        };
-        let mut highlights = match highlighter {
+        let mut rows = Vec::new();
+        let mut bytes = Vec::new();
+        let mut read = answer.result.hits.len();
+        if let Some(snapshot) = snapshot.as_ref().filter(|_| shows) {
+            (rows, bytes) = self.read_page(snapshot, &keys(&answer.result)?).await?;
+            read = rows.len();
+        }
+        let highlights = match highlighter {
             Some(highlighter) => self.highlights(highlighter, &rows).await?,
             None => Vec::new(),
+        };
+        if !full {
+            bytes.clear();
         }
-        .into_iter();
+        let hits = page::length(
+            answer.result.hits.get(..read).unwrap_or_default(),
+            &bytes,
+            &highlights,
+        );
+        if hits < answer.result.hits.len() {
+            self.end_page(&mut answer, search.request, hits).await?;
+        }
+        let mut highlights = highlights.into_iter();
         let fetched = began.elapsed();
         let next_page_token = self.next_page(&answer, kept, search.keep_view.zip(snapshot))?;
         let mut hits = Vec::with_capacity(answer.result.hits.len());
@@ -206,15 +212,9 @@ impl TableHandle {
         })
     }
 
-    /// Ends the page of `answer` after so many hits, since the rows of the others are too many bytes for it: as if no more
-    /// had been asked for.
-    async fn end_page(
-        &self,
-        answer: &mut IndexAnswer,
-        request: SearchRequest,
-        hits: usize,
-        rows: &Snapshot,
-    ) -> Result<()> {
+    /// Ends the page of `answer` after so many hits, since the others are too many bytes for it: as if no more had been asked
+    /// for.
+    async fn end_page(&self, answer: &mut IndexAnswer, request: SearchRequest, hits: usize) -> Result<()> {
         let page = SearchRequest {
             page_size: hits,
             total: TotalRequest::None,
@@ -222,12 +222,8 @@ impl TableHandle {
             profile: false,
             ..request
         };
-        let seen = View {
-            searcher: answer.searcher.clone(),
-            sequence: answer.sequence,
-            rows: rows.clone(),
-        };
-        let page = self.answer(page, 0, Some(&seen)).await?;
+        let seen = (&answer.searcher, answer.sequence);
+        let page = self.answer(page, 0, Some(seen)).await?;
         answer.result.hits.truncate(hits);
         answer.result.next_page_token = page.result.next_page_token;
         Ok(())
@@ -294,12 +290,12 @@ impl TableHandle {
         Ok(ViewToken { number, inner }.seal(fingerprint))
     }
 
-    /// Searches what the call may meet of the index, or of a view that is kept of it.
+    /// Searches what the call may meet of the index, or of a view of it up to a sequence.
     async fn answer(
         &self,
         request: SearchRequest,
         min_sequence: u64,
-        view: Option<&View>,
+        view: Option<(&Searcher, u64)>,
     ) -> Result<IndexAnswer> {
         let span = trace::recorded(|| {
             info_span!(
@@ -320,7 +316,7 @@ impl TableHandle {
             let wait = self.wait();
             let began = Instant::now();
             let (searcher, sequence) = match view {
-                Some(view) => (view.searcher.clone(), view.sequence),
+                Some((searcher, sequence)) => (searcher.clone(), sequence),
                 None => {
                     let min_sequence = min_sequence.max(scope.seeing(&self.open.handovers));
                     self.open.index.view(min_sequence, wait).await?
@@ -386,7 +382,7 @@ impl TableHandle {
     /// The rows behind the keys of documents, as they are at `sequence` or later: those that the call may meet.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// [`EngineError::RowsTooLarge`]; what the store refuses.
     pub async fn rows(&self, document_keys: &[&[u8]], sequence: u64) -> Result<Vec<Option<Row>>> {
         if document_keys.is_empty() {
             return Ok(Vec::new());
@@ -394,11 +390,8 @@ impl TableHandle {
         let keys = document_keys.iter().map(|key| primary_key(key));
         let keys: Vec<PrimaryKey> = keys.collect::<Result<_>>()?;
         let snapshot = self.snapshot(sequence).await?;
-        let mut rows = Vec::with_capacity(keys.len());
-        for part in keys.chunks(MAX_MULTI_GET_ROWS) {
-            rows.append(&mut self.read(&snapshot, part).await?);
-        }
-        Ok(rows)
+        let rows = self.access("get_batch", self.bounded(&snapshot, &keys));
+        self.met(rows.await?)
     }
 
     /// The key of the row behind a document's key.

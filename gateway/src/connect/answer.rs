@@ -12,6 +12,7 @@ use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
 use souk_chassis::status::code_name;
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::pb;
@@ -76,6 +77,7 @@ pub(super) async fn unary(
     kind: MessageDescriptor,
     pool: &DescriptorPool,
     bytes_max: usize,
+    ends: Instant,
 ) -> Response<Body> {
     let answer = Unary::read(response, bytes_max).await;
     let mut headers = answer.metadata;
@@ -91,6 +93,7 @@ pub(super) async fn unary(
                 message,
                 move |message| write(codec, &kind, message),
                 asked.accepts,
+                ends,
             )
             .await
         }

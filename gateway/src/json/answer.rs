@@ -4,6 +4,7 @@ use http::Response;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
+use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -15,10 +16,11 @@ pub(crate) async fn unary(
     pool: &DescriptorPool,
     bytes_max: usize,
     encoding: Option<Encoding>,
+    ends: Instant,
 ) -> Response<Body> {
     let answer = Unary::read(response, bytes_max).await;
     let written = match answer.message {
-        Ok(message) => Content::of(message, |message| as_json(kind, message), encoding).await,
+        Ok(message) => Content::of(message, |message| as_json(kind, message), encoding, ends).await,
         Err(status) => Err(status),
     };
     match written {

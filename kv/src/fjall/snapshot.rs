@@ -9,7 +9,7 @@ use ::fjall::Readable;
 
 use super::failure;
 use super::store::Store;
-use crate::engine::KvSnapshot;
+use crate::engine::{KvSnapshot, values_within};
 use crate::error::Error;
 use crate::limits::INLINE_ROWS;
 use crate::scan::{Direction, Page, Scan};
@@ -46,8 +46,8 @@ impl Cut {
             .map_err(|error| failure::unreadable(space, error))
     }
 
-    fn multi_get(&self, space: Space, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, Error> {
-        keys.iter().map(|key| self.get(space, key)).collect()
+    fn multi_get(&self, space: Space, keys: &[Bytes], bytes: usize) -> Result<Vec<Option<Bytes>>, Error> {
+        values_within(keys, bytes, |key| self.get(space, key))
     }
 
     fn scan(&self, scan: &Scan) -> Result<Page, Error> {
@@ -113,12 +113,17 @@ impl KvSnapshot for FjallSnapshot {
         self.0.get(space, key)
     }
 
-    async fn multi_get(&self, space: Space, keys: Vec<Bytes>) -> Result<Vec<Option<Bytes>>, Error> {
+    async fn multi_get_within(
+        &self,
+        space: Space,
+        keys: Vec<Bytes>,
+        bytes: usize,
+    ) -> Result<Vec<Option<Bytes>>, Error> {
         if keys.len() <= INLINE_ROWS {
-            return self.0.multi_get(space, &keys);
+            return self.0.multi_get(space, &keys, bytes);
         }
         let cut = self.0.clone();
-        blocking(move || cut.multi_get(space, &keys)).await
+        blocking(move || cut.multi_get(space, &keys, bytes)).await
     }
 
     async fn scan(&self, scan: Scan) -> Result<Page, Error> {

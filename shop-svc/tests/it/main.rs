@@ -14,6 +14,7 @@ use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use souk_proto::r#type::v1::{GeoPoint, GeoRectangle, Value, value};
 use souk_shop_svc::ShopServices;
 use tonic::Code;
+use tonic_types::StatusExt as _;
 
 type TestResult = Result<(), Box<dyn Error>>;
 
@@ -103,6 +104,113 @@ async fn the_nearest_shops_come_first_page_by_page() -> TestResult {
     assert_eq!(ids, ["h1", "h2", "h3", "h4"]);
     // One hundredth of a degree on a sphere of 6,371,008.77 m.
     assert!((near[0].distance_meters - 1_111.950_8).abs() < 0.01, "{near:?}");
+    Ok(())
+}
+
+/// The largest there is: a third of a megabyte.
+fn large_shop(number: i32) -> pb::Shop {
+    let value = Value {
+        kind: Some(value::Kind::StringValue("x".repeat(4 << 10))),
+    };
+    pb::Shop {
+        tags: (0..256).map(|tag| format!("{tag:0>256}")).collect(),
+        attributes: (0..64)
+            .map(|place| (format!("{place:0>128}"), value.clone()))
+            .collect(),
+        ..shop(number)
+    }
+}
+
+#[tokio::test]
+async fn near_shops_clusters_and_batches_have_no_more_bytes_than_are_borne() -> TestResult {
+    /// Of which 12 have less than 4 MiB, and all have more than 32 MiB.
+    const SHOPS: i32 = 108;
+    let running = serve::<ShopServices>().await?;
+    let mut shops = ShopServiceClient::new(running.stack.clone()).max_decoding_message_size(usize::MAX);
+    let mut sequence = 0;
+    let numbers: Vec<i32> = (1..=SHOPS).collect();
+    for part in numbers.chunks(12) {
+        let request = pb::BatchCreateShopsRequest {
+            shops: part.iter().copied().map(large_shop).collect(),
+            ..Default::default()
+        };
+        sequence = shops.batch_create_shops(request).await?.into_inner().sequence;
+    }
+    let mut request = pb::NearbyShopsRequest {
+        center: shop(0).position,
+        page_size: 1_000,
+        min_sequence: sequence,
+        ..Default::default()
+    };
+    let mut near = Vec::new();
+    loop {
+        let page = shops.nearby_shops(request.clone()).await?.into_inner();
+        assert!(page.encoded_len() <= 4 << 20, "{} bytes", page.encoded_len());
+        near.extend(
+            page.hits
+                .into_iter()
+                .filter_map(|hit| Some(hit.resource?.shop_id)),
+        );
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(
+        near,
+        numbers
+            .iter()
+            .map(|number| format!("h{number}"))
+            .collect::<Vec<_>>()
+    );
+
+    let corner = |latitude, longitude| Some(GeoPoint { latitude, longitude });
+    let mut request = pb::ClusterShopsRequest {
+        viewport: Some(GeoRectangle {
+            top_left: corner(2.0, 19.0),
+            bottom_right: corner(-1.0, 21.0),
+        }),
+        size: Some(Size::H3Resolution(12)),
+        min_sequence: sequence,
+        ..Default::default()
+    };
+    let refused = shops
+        .cluster_shops(request.clone())
+        .await
+        .expect_err("too many bytes");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let details = refused.get_error_details();
+    assert_eq!(
+        details.error_info().ok_or("an ErrorInfo")?.reason,
+        "LIMIT_EXCEEDED"
+    );
+    let broken = &details.bad_request().ok_or("a field")?.field_violations;
+    assert_eq!(broken[0].field, "max_clusters");
+    request.max_clusters = 50;
+    assert_eq!(
+        shops.cluster_shops(request).await?.into_inner().clusters.len(),
+        50
+    );
+
+    let mut request = pb::BatchGetShopsRequest {
+        shop_ids: near.split_off(8),
+        ..Default::default()
+    };
+    let refused = shops
+        .batch_get_shops(request.clone())
+        .await
+        .expect_err("too many bytes");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert_eq!(
+        refused
+            .get_error_details()
+            .error_info()
+            .ok_or("an ErrorInfo")?
+            .reason,
+        "LIMIT_EXCEEDED"
+    );
+    request.shop_ids.truncate(90);
+    assert_eq!(shops.batch_get_shops(request).await?.into_inner().shops.len(), 90);
     Ok(())
 }
 

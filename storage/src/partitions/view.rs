@@ -75,8 +75,14 @@ impl KvSnapshot for OwnWrites {
         }
     }
 
-    async fn multi_get(&self, space: Space, keys: Vec<Bytes>) -> Result<Vec<Option<Bytes>>, kv::Error> {
-        let mut found = self.below.multi_get(space, keys.clone()).await?;
+    async fn multi_get_within(
+        &self,
+        space: Space,
+        keys: Vec<Bytes>,
+        bytes: usize,
+    ) -> Result<Vec<Option<Bytes>>, kv::Error> {
+        // What is written here is little, and counts as what is below it.
+        let mut found = self.below.multi_get_within(space, keys.clone(), bytes).await?;
         for (key, value) in keys.iter().zip(&mut found) {
             if let Some(own) = self.values.get(space, key) {
                 value.clone_from(own);

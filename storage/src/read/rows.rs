@@ -83,27 +83,30 @@ pub(super) async fn multi_get(
         .collect()
 }
 
-/// As many of the first as have at most so many bytes; see [`Snapshot::multi_get_within`].
+/// As many of the first as have at most so many bytes, each with its own; see [`Snapshot::multi_get_within`].
 pub(super) async fn multi_get_within(
     snapshot: &Snapshot,
     table: &Table,
     keys: &[PrimaryKey],
     bytes_max: usize,
-) -> Result<Vec<Option<Row>>> {
+) -> Result<Vec<(Option<Row>, usize)>> {
     limits::check("MAX_MULTI_GET_ROWS", limits::MAX_MULTI_GET_ROWS, keys.len())?;
     let options = ReadOptions::default();
     let projection = snapshot.projection(table, &options)?;
     let (mut rows, mut left) = (Vec::with_capacity(keys.len()), bytes_max);
     for keys in keys.chunks(INLINE_ROWS) {
         let stored = stored_keys(table, keys)?;
-        let values = snapshot.kv.multi_get(Space::Rows, stored).await?;
+        let values = snapshot.kv.multi_get_within(Space::Rows, stored, left).await?;
         for (key, value) in keys.iter().zip(&values) {
             let bytes = value.as_ref().map_or(0, Bytes::len);
             if bytes > left && !rows.is_empty() {
                 return Ok(rows);
             }
             left = left.saturating_sub(bytes);
-            rows.push(projection.stored(key, value.as_ref())?.row);
+            rows.push((projection.stored(key, value.as_ref())?.row, bytes));
+        }
+        if values.len() < keys.len() {
+            return Ok(rows);
         }
     }
     Ok(rows)

@@ -65,3 +65,35 @@ async fn it_ends_when_nobody_wants_it() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn late_answers_to_calls_that_were_given_up_dont_end_it() {
+    /// At a time. The last 50 are remembered, and 1,024 frames for others would be borne, were they counted.
+    const CALLS: usize = 200;
+    bounded(async {
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        let (connection, mut played) =
+            tokio::join!(Connection::open(ours, KEEP_ALIVE), played(theirs, Server::new()));
+        let connection = connection.expect("a connection");
+        for _ in 0..8 {
+            let given_up = [(); CALLS].map(|()| {
+                let (request, wanted) = request();
+                (connection.send(request), wanted)
+            });
+            let mut late = Vec::new();
+            while late.len() < CALLS {
+                late.push(played.call().await);
+            }
+            drop(given_up);
+            for call in &mut late {
+                call.respond.send_response(Response::new(()), true).expect("open");
+            }
+        }
+        let (request, _wanted) = request();
+        let answer = tokio::spawn(connection.send(request));
+        let mut call = played.call().await;
+        call.respond.send_response(Response::new(()), true).expect("open");
+        answer.await.expect("no panic").expect("an answer");
+    })
+    .await;
+}

@@ -4,10 +4,11 @@
 //! makes nobody else wait longer.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::callers::pool::{COLUMNS, Columns, Held};
 
@@ -23,11 +24,28 @@ pub(super) struct Places {
     columns: Box<[Column]>,
 }
 
-/// Where those wait whose callers have their share. One looks whether that is still so, the others wait behind it.
+/// Where those wait whose callers have their share.
 #[derive(Debug, Default)]
 struct Column {
-    turn: Mutex<()>,
+    /// Of each caller that waits here: callers may have a column in common, and don't wait for each other.
+    turns: Mutex<Vec<(Columns, Weak<Turn>)>>,
     given_back: Notify,
+}
+
+/// One call of a caller looks whether it still has its share, the others wait behind it.
+type Turn = tokio::sync::Mutex<()>;
+
+impl Column {
+    fn turn(&self, caller: Columns) -> Arc<Turn> {
+        let mut turns = self.turns.lock();
+        turns.retain(|(_, turn)| turn.strong_count() > 0);
+        let known = turns.iter().find(|(of, _)| *of == caller);
+        known.and_then(|(_, turn)| turn.upgrade()).unwrap_or_else(|| {
+            let turn = Arc::default();
+            turns.push((caller, Arc::downgrade(&turn)));
+            turn
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -113,7 +131,8 @@ impl Places {
         let Some(column) = over else {
             return self.share(caller);
         };
-        let _looks = column.turn.lock().await;
+        let turn = column.turn(caller);
+        let _looks = turn.lock().await;
         loop {
             let mut given_back = pin!(column.given_back.notified());
             // Before looking: what is given back from now on is heard.
@@ -130,7 +149,7 @@ impl Places {
 impl Share {
     fn tell_next(&self) {
         if let Some(column) = self.places.columns.get(self.caller.first()) {
-            // The one that looks, of this caller or of another in its column.
+            // One that looks, of this caller or of another in its column: then this one's finds out when it looks again.
             column.given_back.notify_one();
         }
     }
@@ -140,5 +159,51 @@ impl Drop for Share {
     fn drop(&mut self) {
         self.places.held.remove(self.caller);
         self.tell_next();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::callers::CallerKey;
+
+    fn named(name: &str) -> Columns {
+        Columns::of(&CallerKey::Name(name.into()))
+    }
+
+    /// Two callers that wait in the same column.
+    fn neighbours() -> (Columns, Columns) {
+        let one = named("one");
+        let others = (0..).map(|number: u32| named(&number.to_string()));
+        let mut beside = others.filter(|other| other.first() == one.first());
+        (one, beside.next().expect("one of 8,192"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_room_waits_for_no_caller_of_its_column() {
+        let places = Places::new(8);
+        let (greedy, modest) = neighbours();
+        let take = |caller| places.try_take(caller).expect("a place");
+        let others = [take(None), take(None)];
+        let mut held = vec![take(Some(greedy)), take(Some(greedy)), take(Some(greedy))];
+        let mut waits = Box::pin(places.take(Some(greedy)));
+        assert!(waits.as_mut().now_or_never().is_none(), "it has its share");
+        held.extend([take(Some(modest)), take(Some(modest))]);
+        let mut next = Box::pin(places.take(Some(modest)));
+        assert!(next.as_mut().now_or_never().is_none(), "so has the other");
+        // Now three are free, as many as the one holds, and more than the other does.
+        drop(others);
+        let taken = tokio::select! {
+            biased;
+            _ = &mut waits => None,
+            taken = tokio::time::timeout(LOOK * 2, next) => taken.expect("its turn"),
+        };
+        assert!(taken.is_some());
+        drop((held, waits));
+        let column = &places.columns[greedy.first()];
+        let _turn = column.turn(greedy);
+        assert_eq!(column.turns.lock().len(), 1, "who has left is forgotten");
     }
 }

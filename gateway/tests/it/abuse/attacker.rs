@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::PATIENCE;
 use crate::setting::shop_request;
 
-const DATA: u8 = 0;
+pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;

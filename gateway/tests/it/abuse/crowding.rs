@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use prost::Message as _;
 use souk_proto::shop::v1::ExportShopsRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic_health::pb::HealthCheckRequest;
 
-use super::attacker::{Attacker, HEADERS, frame, header, request, settings, shop_message};
+use super::attacker::{Attacker, DATA, HEADERS, RST_STREAM, frame, header, request, settings, shop_message};
 use super::victim::{Victim, with_key};
 use super::{PATIENCE, rounds};
 use crate::backends::{ENDLESS, NEVER};
@@ -68,6 +69,57 @@ async fn idle_streams_of_one_caller_take_no_backend_away() {
             victim.answers(100).await;
         })
         .await;
+    victim.end().await;
+}
+
+/// And it carries their cancelled calls, the headers of which are handed on without a message where a call isn't repeated, and bodies that
+/// say nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_caller_sends_in_vain_takes_no_backend_away() {
+    /// At a time, and on one connection, fewer than it may cancel.
+    const CALLS: u32 = 200;
+    const ROUNDS: u32 = 8;
+    // One thread, and so one connection to the backend.
+    let victim = Victim::guarded(&["server.workers=1"]).await;
+    let mut watch = victim.watch().await;
+    victim.at_backend(|calls| calls == 1).await;
+    let path = "/souk.shop.v1.ShopService/CreateShop";
+    let headers = [request(path), header("x-api-key", victim.key())].concat();
+    for _ in 0..3 {
+        let mut attacker = Attacker::open(victim.address).await;
+        for round in 0..ROUNDS {
+            let streams = (round * CALLS..(round + 1) * CALLS).map(|number| 2 * number + 1);
+            let begun: Vec<u8> = streams
+                .clone()
+                .flat_map(|stream| frame(HEADERS, 4, stream, &headers))
+                .collect();
+            attacker.send(&begun).await.expect("sent");
+            victim.at_backend(|calls| calls > 150).await;
+            let cancelled = streams.flat_map(|stream| frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+            attacker.send(&cancelled.collect::<Vec<_>>()).await.expect("sent");
+            victim.at_backend(|calls| calls <= 1).await;
+        }
+        attacker.hang_up().await;
+    }
+    for _ in 0..3 {
+        // Two callers' connections may have so many empty frames, one of all callers no more.
+        let mut attacker = Attacker::open(victim.address).await;
+        let nothing = frame(DATA, 0, 1, &[]).repeat(90);
+        let asked = [
+            frame(HEADERS, 4, 1, &headers),
+            nothing,
+            frame(DATA, 1, 1, &[0; 5]),
+        ]
+        .concat();
+        attacker.send(&asked).await.expect("sent");
+        attacker.answered().await.expect("an answer, not a cut");
+        attacker.hang_up().await;
+    }
+    victim.answers(100).await;
+    victim.at_backend(|calls| calls == 1).await;
+    let more = watch.message().now_or_never();
+    assert!(more.is_none(), "it goes on saying nothing: {more:?}");
+    drop(watch);
     victim.end().await;
 }
 

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use souk_access::{Role, credential};
 use souk_chassis::config::ServerConfig;
+use souk_chassis::layers::drain::DrainGate;
 use souk_gateway::auth::make_key;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
+use souk_proto::shop::v1::{ExportShopsRequest, ExportShopsResponse};
 use tempfile::TempDir;
 use tonic::transport::Channel;
 
 use super::{PATIENCE, elsewhere, is_long};
-use crate::backends;
+use crate::backends::{self, ENDLESS, EXPORTED};
 use crate::process::{Killed, listening, spawn, spawn_limited, terminate};
 use crate::setting::{Running, any_port, connect, serve, shop_request};
 
@@ -39,6 +41,8 @@ pub(crate) struct Victim {
     channel: Channel,
     /// Where callers have to be known.
     keys: Option<Keys>,
+    /// Of the backend.
+    gate: DrainGate,
     _backend: Running,
     _stdout: std::io::BufReader<std::process::ChildStdout>,
 }
@@ -61,13 +65,9 @@ impl Victim {
 
     async fn with(settings: &[&str], descriptors: Option<u32>, keys: Option<Keys>) -> Self {
         let server = ServerConfig::behind_a_gateway();
-        let backend = serve(
-            backends::shop(&server).stack,
-            &server,
-            any_port(),
-            Duration::from_secs(5),
-        )
-        .await;
+        let stack = backends::shop(&server).stack;
+        let gate = stack.gate().clone();
+        let backend = serve(stack, &server, any_port(), Duration::from_secs(5)).await;
         let uri = format!("shop=http://{}", backend.address);
         let mut arguments = vec!["--listen", "127.0.0.1:0", "--backend", &uri];
         let known: Vec<String> = keys.iter().flat_map(Keys::settings).collect();
@@ -84,6 +84,7 @@ impl Victim {
             process,
             channel: connect(address),
             keys,
+            gate,
             _backend: backend,
             _stdout: stdout,
         };
@@ -109,7 +110,38 @@ impl Victim {
         }
     }
 
-    /// The key of a caller who may read, and means harm.
+    /// Waits until so many calls are under way at the backend.
+    pub(crate) async fn at_backend(&self, reached: impl Fn(usize) -> bool) {
+        let reached = async {
+            while !reached(self.gate.in_flight()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, reached)
+            .await
+            .unwrap_or_else(|_| panic!("{} calls at the backend", self.gate.in_flight()));
+    }
+
+    /// An answer of the honest caller's that says nothing, and lasts.
+    pub(crate) async fn watch(&self) -> tonic::Streaming<ExportShopsResponse> {
+        let mut request = tonic::Request::new(ExportShopsRequest {
+            snapshot_token: ENDLESS.to_owned(),
+            ..ExportShopsRequest::default()
+        });
+        if let Some(keys) = &self.keys {
+            with_key(&mut request, &keys.honest);
+        }
+        let opened = ShopServiceClient::new(self.channel.clone())
+            .export_shops(request)
+            .await;
+        let mut watch = opened.expect("a stream").into_inner();
+        for _ in 0..EXPORTED {
+            watch.message().await.expect("no error").expect("a message");
+        }
+        watch
+    }
+
+    /// The key of a caller who may read and write, and means harm.
     pub(crate) fn key(&self) -> &str {
         self.keys.as_ref().map_or("", |keys| &keys.other)
     }
@@ -206,8 +238,8 @@ struct Keys {
 impl Keys {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let [honest, other] =
-            ["honest", "other"].map(|name| make_key(name, Role::Reader, name).expect("random bytes"));
+        let [honest, other] = [("honest", Role::Reader), ("other", Role::Operator)]
+            .map(|(name, role)| make_key(name, role, name).expect("random bytes"));
         let lines = format!("{}\n{}\n", honest.line, other.line);
         std::fs::write(folder.path().join("keys"), lines).expect("a file");
         let secret = credential::new_secret().expect("random bytes");
