@@ -15,27 +15,26 @@ mod paths;
 #[path = "build/rules.rs"]
 mod rules;
 
-const FILES: [&str; 21] = [
+const FILES: [&str; 20] = [
     "buf/validate/validate.proto",
     "google/api/annotations.proto",
     "google/api/field_behavior.proto",
     "google/api/http.proto",
     "souk/auth/v1/access.proto",
+    "souk/index/v1/index.proto",
     "souk/media/v1/media.proto",
-    "souk/media/v1/media_index.proto",
     "souk/order/v1/consumer.proto",
     "souk/order/v1/order.proto",
-    "souk/order/v1/order_index.proto",
     "souk/order/v1/person.proto",
     "souk/order/v1/product.proto",
     "souk/order/v1/salesperson.proto",
+    "souk/route/v1/route.proto",
     "souk/rule/v1/rule.proto",
     "souk/search/v1/aggregation.proto",
     "souk/search/v1/index.proto",
     "souk/search/v1/query.proto",
     "souk/search/v1/search.proto",
     "souk/shop/v1/shop.proto",
-    "souk/shop/v1/shop_index.proto",
     "souk/type/v1/type.proto",
 ];
 
@@ -53,10 +52,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(out.join("rules.rs"), rules::compile(&compiler.descriptor_pool())?)?;
     std::fs::write(out.join("descriptors.binpb"), descriptors(&compiler)?)?;
     let mut files = compiler.file_descriptor_set();
-    // Rules are options: nothing at run time needs their types.
+    // Rules and routes are options: nothing at run time needs their types.
     files
         .file
-        .retain(|file| !["buf.validate", "souk.rule.v1"].contains(&file.package()));
+        .retain(|file| !["buf.validate", "souk.route.v1", "souk.rule.v1"].contains(&file.package()));
     tonic_prost_build::configure()
         // Maps in key order: the same message always encodes to the same bytes.
         .btree_map(".")

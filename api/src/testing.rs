@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
-use souk_chassis::server::{self, Services, Stack};
+use souk_chassis::server::{self, Stack};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{Attributes, ColumnReader, EngineConfig, Resource, key};
 use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, QueryValue, Schema};
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tonic_types::StatusExt as _;
 
 use crate::error::Error;
-use crate::hosting::Service;
+use crate::hosting::{Service, mounted};
 use crate::search_wire;
 use crate::wire::broken;
 
@@ -171,8 +171,7 @@ async fn open<S: Service>(
         let health = service.engine().health().borrow().clone();
         return Err(format!("{} doesn't serve after {START_MAX:?}: {health:?}", S::NAME).into());
     }
-    let services = service.mount(Services::new(souk_proto::FILE_DESCRIPTOR_SET)?);
-    let stack = server::stack(services, &Health::new(), &ServerConfig::default())?;
+    let stack = server::stack(mounted(&service)?, &Health::new(), &ServerConfig::default())?;
     Ok(Running {
         service,
         stack,

@@ -1,6 +1,6 @@
 //! The gateway itself: its front stack, and its process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,12 +18,14 @@ use souk_chassis::telemetry::instrument::meter;
 use souk_proto::FILE_DESCRIPTOR_SET;
 use tokio_util::sync::CancellationToken;
 
+use crate::ask::Ask;
 use crate::auth::{AuthError, GatewayGuard};
 use crate::backend::{Backends, Target};
 use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
+use crate::contract::{self, ServedBy};
 use crate::farewell::Farewell;
-use crate::forward::Forward;
+use crate::forward::{Forward, Way};
 use crate::front::front;
 use crate::json::RouteError;
 use crate::monitor;
@@ -41,6 +43,9 @@ pub enum GatewayError {
     /// The contract's descriptors are damaged.
     #[error(transparent)]
     Descriptors(#[from] DescriptorError),
+    /// The contract's options can't be read.
+    #[error(transparent)]
+    Contract(#[from] prost_reflect::DescriptorError),
     /// The contract's descriptors lack something.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),
@@ -81,14 +86,13 @@ impl Gateway {
         backends: Backends,
         credentials: Option<Reloaded<CredentialKeys>>,
     ) -> Result<Self, GatewayError> {
-        let backends = backends.with_services()?;
-        let names: Vec<String> = backends
+        let contract = contract::services()?;
+        let backends = backends.with_services(&contract);
+        let names: BTreeSet<String> = backends
             .iter()
             .flat_map(|backend| backend.services.clone())
             .collect();
-        let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |name| {
-            names.iter().any(|known| known == name)
-        })?;
+        let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |name| names.contains(name))?;
         if config.client.tls.has_certificate() {
             warn_of_readers(&config.client.tls.key);
         }
@@ -109,12 +113,16 @@ impl Gateway {
             };
             let balance = Balance::new(clients).measured(&backend.name, &meter);
             let way = Retry::new(balance, methods.clone(), &retry).measured(&backend.name, &meter);
-            routes.extend(
-                backend
-                    .services
-                    .iter()
-                    .map(|service| (service.clone(), way.clone())),
-            );
+            for service in &backend.services {
+                let Some(ServedBy::All(sharing)) = contract.get(service) else {
+                    routes.insert(service.clone(), Way::Backend(way.clone()));
+                    continue;
+                };
+                let nobody = || Way::Shared(Ask::new(sharing.clone(), config.server.message_bytes_max));
+                if let Way::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
+                    asked.add(way.clone());
+                }
+            }
             let follow = monitor::follow(
                 backend,
                 &config.client,
@@ -129,7 +137,7 @@ impl Gateway {
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
         let services = Services::new(FILE_DESCRIPTOR_SET)?
-            .forward(names, forward)
+            .forward(names.into_iter().collect(), forward)
             .believing(guard.clone())
             .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;

@@ -26,17 +26,14 @@ use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::{Engine, EngineConfig, Result, Tables};
-use souk_proto::media::v1::media_index_service_server::{self, MediaIndexServiceServer};
 use souk_proto::media::v1::media_service_server::{self, MediaServiceServer};
 use tokio_util::sync::CancellationToken;
 
-mod index_api;
 pub mod media;
 
 /// The command line of `souk-meta-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
-use index_api::IndexApi;
 use media::{Media, MediaApi};
 
 /// The media service on an engine.
@@ -44,22 +41,17 @@ use media::{Media, MediaApi};
 pub struct MediaServices {
     engine: Engine,
     media: MediaServiceServer<MediaApi>,
-    indexes: MediaIndexServiceServer<IndexApi>,
 }
 
 impl Service for MediaServices {
     const NAME: &'static str = "souk-media";
     const FOLDER: &'static str = "media";
-    const SERVICES: &'static [&'static str] = &[
-        media_service_server::SERVICE_NAME,
-        media_index_service_server::SERVICE_NAME,
-    ];
+    const SERVICES: &'static [&'static str] = &[media_service_server::SERVICE_NAME];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Media>()).await?;
         let media = MediaApi::new(Resources::new(&engine)?, draining);
         Ok(Self {
-            indexes: MediaIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
             media: MediaServiceServer::new(media),
         })
@@ -70,7 +62,7 @@ impl Service for MediaServices {
     }
 
     fn mount(&self, services: Services) -> Services {
-        services.mount(self.media.clone()).mount(self.indexes.clone())
+        services.mount(self.media.clone())
     }
 }
 

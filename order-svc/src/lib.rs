@@ -33,13 +33,11 @@ use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::{Engine, EngineConfig, Result, Tables};
 use souk_proto::order::v1::consumer_service_server::{self, ConsumerServiceServer};
-use souk_proto::order::v1::order_index_service_server::{self, OrderIndexServiceServer};
 use souk_proto::order::v1::order_service_server::{self, OrderServiceServer};
 use souk_proto::order::v1::product_service_server::{self, ProductServiceServer};
 use souk_proto::order::v1::salesperson_service_server::{self, SalespersonServiceServer};
 use tokio_util::sync::CancellationToken;
 
-mod index_api;
 pub mod order;
 pub mod person;
 pub mod product;
@@ -47,7 +45,6 @@ pub mod product;
 /// The command line of `souk-order-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
-use index_api::IndexApi;
 use order::{Order, OrderApi, References};
 use person::{Consumer, ConsumerApi, Person, Salesperson, SalespersonApi};
 use product::{Product, ProductApi};
@@ -60,7 +57,6 @@ pub struct OrderServices {
     products: ProductServiceServer<ProductApi>,
     consumers: ConsumerServiceServer<ConsumerApi>,
     salespersons: SalespersonServiceServer<SalespersonApi>,
-    indexes: OrderIndexServiceServer<IndexApi>,
 }
 
 impl Service for OrderServices {
@@ -71,7 +67,6 @@ impl Service for OrderServices {
         product_service_server::SERVICE_NAME,
         consumer_service_server::SERVICE_NAME,
         salesperson_service_server::SERVICE_NAME,
-        order_index_service_server::SERVICE_NAME,
     ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
@@ -89,7 +84,6 @@ impl Service for OrderServices {
             products: ProductServiceServer::new(ProductApi::new(Resources::new(&engine)?)),
             consumers: ConsumerServiceServer::new(ConsumerApi::new(Resources::new(&engine)?)),
             salespersons: SalespersonServiceServer::new(SalespersonApi::new(Resources::new(&engine)?)),
-            indexes: OrderIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
         })
     }
@@ -104,7 +98,6 @@ impl Service for OrderServices {
             .mount(self.products.clone())
             .mount(self.consumers.clone())
             .mount(self.salespersons.clone())
-            .mount(self.indexes.clone())
     }
 }
 

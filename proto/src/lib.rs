@@ -23,7 +23,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 
 pub mod rules;
 
-pub use generated::{auth, media, order, search, shop, r#type};
+pub use generated::{auth, index, media, order, search, shop, r#type};
 
 #[expect(
     missing_docs,
@@ -35,6 +35,11 @@ mod generated {
     pub mod auth {
         pub mod v1 {
             tonic::include_proto!("souk.auth.v1");
+        }
+    }
+    pub mod index {
+        pub mod v1 {
+            tonic::include_proto!("souk.index.v1");
         }
     }
     pub mod media {

@@ -26,17 +26,14 @@ use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::{Engine, EngineConfig, Result, Tables};
-use souk_proto::shop::v1::shop_index_service_server::{self, ShopIndexServiceServer};
 use souk_proto::shop::v1::shop_service_server::{self, ShopServiceServer};
 use tokio_util::sync::CancellationToken;
 
-mod index_api;
 pub mod shop;
 
 /// The command line of `souk-shop-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
-use index_api::IndexApi;
 use shop::{Shop, ShopApi};
 
 /// The shop service on an engine.
@@ -44,22 +41,17 @@ use shop::{Shop, ShopApi};
 pub struct ShopServices {
     engine: Engine,
     shops: ShopServiceServer<ShopApi>,
-    indexes: ShopIndexServiceServer<IndexApi>,
 }
 
 impl Service for ShopServices {
     const NAME: &'static str = "souk-shop";
     const FOLDER: &'static str = "shop";
-    const SERVICES: &'static [&'static str] = &[
-        shop_service_server::SERVICE_NAME,
-        shop_index_service_server::SERVICE_NAME,
-    ];
+    const SERVICES: &'static [&'static str] = &[shop_service_server::SERVICE_NAME];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Shop>()).await?;
         let shops = ShopApi::new(Resources::new(&engine)?, draining);
         Ok(Self {
-            indexes: ShopIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
             shops: ShopServiceServer::new(shops),
         })
@@ -70,7 +62,7 @@ impl Service for ShopServices {
     }
 
     fn mount(&self, services: Services) -> Services {
-        services.mount(self.shops.clone()).mount(self.indexes.clone())
+        services.mount(self.shops.clone())
     }
 }
 
