@@ -3,28 +3,27 @@
 
 use std::path::Path;
 
-const FILES: [&str; 22] = [
+const FILES: [&str; 21] = [
     "buf/validate/validate.proto",
     "google/api/annotations.proto",
     "google/api/field_behavior.proto",
     "google/api/http.proto",
     "souk/auth/v1/access.proto",
+    "souk/index/v1/index.proto",
     "souk/media/v1/media.proto",
-    "souk/media/v1/media_index.proto",
     "souk/order/v1/consumer.proto",
     "souk/order/v1/order.proto",
-    "souk/order/v1/order_index.proto",
     "souk/order/v1/person.proto",
     "souk/order/v1/product.proto",
     "souk/order/v1/salesperson.proto",
     "souk/resource/v1/resource.proto",
+    "souk/route/v1/route.proto",
     "souk/rule/v1/rule.proto",
     "souk/search/v1/aggregation.proto",
     "souk/search/v1/index.proto",
     "souk/search/v1/query.proto",
     "souk/search/v1/search.proto",
     "souk/shop/v1/shop.proto",
-    "souk/shop/v1/shop_index.proto",
     "souk/type/v1/type.proto",
 ];
 

@@ -12,12 +12,16 @@ use souk_chassis::args::ServiceArgs;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health as ServerHealth;
 use souk_chassis::host::{CALLS_SHARE, Exit, Host};
+use souk_chassis::methods::DescriptorError;
 use souk_chassis::process::{Process, RunError};
 use souk_chassis::server::{self, Services};
 use souk_engine::{Engine, EngineConfig, EngineError, Health, Result};
+use souk_proto::index::v1::index_service_server::{self, IndexServiceServer};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::indexes::IndexApi;
 
 mod backups;
 mod settings;
@@ -37,7 +41,7 @@ pub trait Service: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     /// The folder of its data beside those of other services, for example `order`.
     const FOLDER: &'static str;
-    /// Full names of its gRPC services.
+    /// Full names of its own gRPC services.
     const SERVICES: &'static [&'static str];
 
     /// Descriptors of the contract that they are in.
@@ -52,7 +56,7 @@ pub trait Service: Sized + Send + Sync + 'static {
     /// The engine that it works on.
     fn engine(&self) -> &Engine;
 
-    /// Adds its gRPC services to a server.
+    /// Adds its own gRPC services to a server; [`mounted`] has them all.
     fn mount(&self, services: Services) -> Services;
 }
 
@@ -77,7 +81,7 @@ pub async fn start<S: Service>(
     let service = S::open(config, host.draining()).await?;
     let serving = follow(S::NAME, service.engine(), host);
     wait_until_serving(S::NAME, service.engine()).await;
-    for name in S::SERVICES {
+    for name in S::SERVICES.iter().chain(&[index_service_server::SERVICE_NAME]) {
         health.watch(*name, serving.clone());
     }
     let engine = service.engine().clone();
@@ -88,6 +92,16 @@ pub async fn start<S: Service>(
     let for_indexes = server.drain_deadline.saturating_mul(INDEXES_SHARE) / 100;
     host.on_close(S::NAME, move || close(engine, for_indexes));
     Ok(service)
+}
+
+/// The gRPC services of a process with a service: its own, and that of its indexes, which every process has.
+///
+/// # Errors
+/// When the contract's descriptors are damaged.
+pub fn mounted<S: Service>(service: &S) -> std::result::Result<Services, DescriptorError> {
+    let services = service.mount(Services::new(S::CONTRACT)?);
+    let indexes = IndexApi(service.engine().clone());
+    Ok(services.mount(IndexServiceServer::new(indexes)))
 }
 
 /// Lets in only whom a gateway with the same keys let in; without keys, only calls that carry no caller.
@@ -173,8 +187,7 @@ pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, Run
             }
             let engine = &settings.engine;
             let service = start::<S>(&settings.data, engine, server, host, &health, &credentials).await?;
-            let services = service.mount(Services::new(S::CONTRACT)?);
-            let services = guarded::<S>(services, credentials)?;
+            let services = guarded::<S>(mounted(&service)?, credentials)?;
             Ok(server::stack(services, &health, server)?)
         })
         .await

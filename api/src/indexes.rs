@@ -1,13 +1,16 @@
-//! Indexes on the wire: what `ListXxxIndexes`, `GetXxxIndex` and `UpdateXxxIndex` answer.
+//! Indexes on the wire: what the calls of `souk.index.v1.IndexService` do and answer.
 
 mod fields;
+mod service;
 
 use std::time::Duration;
 
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::index_admin::{BuildStep, IndexBuild, IndexDescription, IndexPhase, ServingIndex};
+use souk_engine::index_admin::{BuildStep, IndexBuild, IndexDescription, IndexPhase, Redesign, ServingIndex};
 use souk_engine::{ChangeProblem, Engine, IndexChange};
 use souk_proto::search::v1::{self as pb, index_change::Kind};
+
+pub(crate) use service::IndexApi;
 
 use crate::error::Result;
 use crate::wire::{duration_to_wire, settled, signed};
@@ -48,6 +51,7 @@ pub async fn update(
     validate_only: bool,
     mut violations: Violations,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
+    // First, whatever else is wrong: a gateway asks another process then.
     let mut redesign = engine.redesign(name).await?;
     let path = FieldPath::root("changes");
     for (at, change) in changes.iter().enumerate().take(CHANGES_MAX) {
@@ -66,6 +70,24 @@ pub async fn update(
         }
     }
     settled(violations)?;
+    made(redesign, validate_only).await
+}
+
+/// Has the index of a table built anew as it is, or only says what that would come to.
+///
+/// # Errors
+/// [`souk_engine::EngineError::NotFound`], [`souk_engine::EngineError::IndexBuilding`]; what store and indexes refuse.
+pub async fn rebuild(
+    engine: &Engine,
+    name: &str,
+    validate_only: bool,
+) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
+    let mut redesign = engine.redesign(name).await?;
+    redesign.rebuild();
+    made(redesign, validate_only).await
+}
+
+async fn made(redesign: Redesign<'_>, validate_only: bool) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
     let (index, effect) = redesign.make(validate_only).await?;
     let effect = pb::IndexUpdateEffect {
         instant: effect.instant,

@@ -12,7 +12,7 @@ use prost_reflect::{
 use prost_types::FieldMask;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
-use souk_chassis::server::{self, Services, Stack};
+use souk_chassis::server::{self, Stack};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{ColumnReader, EngineConfig, Resource, key};
 use souk_index::{Cancellation, FieldKind, FieldValue, Index, Object, Schema};
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tonic_types::StatusExt as _;
 
 use crate::error::Error;
-use crate::hosting::{Credentials, Service, guarded};
+use crate::hosting::{Credentials, Service, guarded, mounted};
 use crate::message::{Domain, MessageResource};
 use crate::search_wire;
 use crate::wire::{Change, UpdateMask, broken};
@@ -299,8 +299,7 @@ async fn open<S: Service>(
         let health = service.engine().health().borrow().clone();
         return Err(format!("{} doesn't serve after {START_MAX:?}: {health:?}", S::NAME).into());
     }
-    let services = service.mount(Services::new(S::CONTRACT)?);
-    let services = guarded::<S>(services, credentials)?;
+    let services = guarded::<S>(mounted(&service)?, credentials)?;
     let stack = server::stack(services, &Health::new(), &ServerConfig::default())?;
     Ok(Running {
         service,

@@ -65,8 +65,8 @@ pub fn is_asked(path: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether each service is serving, by its full name.
-type Services = BTreeMap<String, watch::Receiver<bool>>;
+/// Whether each service is serving, by its full name: it is while all who serve it are.
+type Services = BTreeMap<String, Vec<watch::Receiver<bool>>>;
 
 /// The health of the services of one process. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -81,10 +81,11 @@ impl Health {
         Self::default()
     }
 
-    /// `service` (full name) is SERVING while the channel holds `true`, and NOT_SERVING once its sender is gone.
+    /// `service` (full name) is SERVING while the channel holds `true`, and NOT_SERVING once its sender is gone. A service with
+    /// several channels is SERVING while it is by all of them.
     pub fn watch(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {
         self.services.send_modify(|services| {
-            services.insert(service.into(), serving);
+            services.entry(service.into()).or_default().push(serving);
         });
     }
 
@@ -94,8 +95,8 @@ impl Health {
         let serves = |serving: &watch::Receiver<bool>| *serving.borrow() && serving.has_changed().is_ok();
         let services = self.services.borrow();
         let serving = match service {
-            "" => services.values().all(serves),
-            service => serves(services.get(service)?),
+            "" => services.values().flatten().all(serves),
+            service => services.get(service)?.iter().all(serves),
         };
         Some(serving && !self.draining.is_cancelled())
     }
@@ -142,7 +143,7 @@ fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus>
                     let chosen = services
                         .iter()
                         .filter(|(name, _)| service.is_empty() || **name == service);
-                    chosen.map(|(_, serving)| serving.clone()).collect()
+                    chosen.flat_map(|(_, serving)| serving.clone()).collect()
                 };
                 // What changes from now on is heard. A sender that is gone was heard of already.
                 watched.retain_mut(|serving| {

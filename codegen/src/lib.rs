@@ -27,7 +27,14 @@ pub use names::Modules;
 pub type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 /// Packages of options alone: nothing at run time needs their types.
-const OPTIONS: [&str; 3] = ["buf.validate", "souk.resource.v1", "souk.rule.v1"];
+const OPTIONS: [&str; 4] = [
+    "buf.validate",
+    "souk.resource.v1",
+    "souk.route.v1",
+    "souk.rule.v1",
+];
+/// What every process with tables serves beside its own services.
+const SHARED: &str = "souk/index/v1/index.proto";
 
 /// Compiles the contract of the crate whose build script this is.
 ///
@@ -45,6 +52,9 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
         .include_imports(true)
         .include_source_info(true)
         .open_files(files)?;
+    if shared.is_some() {
+        compiler.open_file(SHARED)?;
+    }
     let pool = compiler.descriptor_pool();
     access::check(&pool)?;
     paths::check(&pool)?;

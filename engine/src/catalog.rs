@@ -21,6 +21,7 @@ use crate::design::Design;
 #[cfg(doc)]
 use crate::error::EngineError;
 use crate::error::Result;
+use crate::index_change::KeptChanges;
 use crate::keeper;
 use crate::open_table::{Home, OpenTable};
 
@@ -60,7 +61,14 @@ pub(crate) async fn open(database: &Database, folder: &Path) -> Result<Vec<OpenT
                 let definition = read(&columns, &table)?;
                 let last = database.last_sequence();
                 let wanted = design(&definition)?;
-                let open = OpenTable::new(Home::Catalog, definition, table, Vec::new(), wanted, last);
+                let open = OpenTable::new(
+                    Home::Catalog,
+                    definition,
+                    table,
+                    KeptChanges::default(),
+                    wanted,
+                    last,
+                );
                 tables.push(open);
             }
             None => {

@@ -55,6 +55,9 @@ pub struct SearchIndexDefinition {
     /// To be raised to have the index built anew.
     #[serde(default)]
     pub version: u32,
+    /// How often it was asked to be built anew while the table is served: [`crate::index_admin::Redesign::rebuild`] counts.
+    #[serde(default)]
+    pub builds: u32,
 }
 
 impl SearchIndexDefinition {

@@ -33,6 +33,8 @@ pub(crate) struct Design {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Label {
     version: u32,
+    #[serde(default)]
+    builds: u32,
     sources: BTreeMap<String, Source>,
     /// The declared columns that the sources name.
     columns: Vec<ColumnDefinition>,
@@ -58,6 +60,7 @@ impl Design {
         let columns = columns.filter(|column| named.contains(&column.name)).cloned();
         let label = Label {
             version: search.version,
+            builds: search.builds,
             sources: search.sources.clone(),
             columns: columns.collect(),
             key: table.key_columns(),
@@ -80,6 +83,7 @@ impl Design {
             fields: schema.fields().to_vec(),
             sources: label.sources.clone(),
             version: label.version,
+            builds: label.builds,
         };
         let mut hash = Xxh3::new();
         hash.update(&schema.fingerprint().to_be_bytes());

@@ -350,17 +350,10 @@ fn check_distinct(declared: &[TableDefinition]) -> Result<()> {
 async fn declared_table(database: &Database, definition: TableDefinition) -> Result<OpenTable> {
     definition.check()?;
     let table = database.ensure_table(definition.schema.clone()).await?;
-    let changes = kept_changes::read(database, definition.name()).await?;
+    let kept = kept_changes::read(database, definition.name()).await?;
     let declared = definition.search.clone().unwrap_or_default();
-    let search = index_change::changed(&declared, &changes, definition.name());
+    let search = index_change::changed(&declared, &kept, definition.name());
     let wanted = Design::new(&definition, &search)?;
     let last = database.last_sequence();
-    Ok(OpenTable::new(
-        Home::Code,
-        definition,
-        table,
-        changes,
-        wanted,
-        last,
-    ))
+    Ok(OpenTable::new(Home::Code, definition, table, kept, wanted, last))
 }

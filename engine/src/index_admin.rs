@@ -11,8 +11,8 @@ use crate::definition::{SearchIndexDefinition, Source, TableDefinition};
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_change::{self, ChangeProblem, IndexChange};
-use crate::index_state::{Phase, Step};
+use crate::index_change::{self, ChangeProblem, IndexChange, KeptChanges};
+use crate::index_state::{Build, Phase, Step};
 use crate::kept_changes;
 use crate::key;
 use crate::open_table::{Home, OpenTable};
@@ -152,7 +152,7 @@ impl Engine {
         let table = self.indexed(name)?;
         let definition = table.definition();
         let declared = definition.search.clone().unwrap_or_default();
-        let kept = table.changes.read().clone();
+        let kept = table.kept.read().clone();
         Ok(Redesign {
             engine: self,
             search: index_change::changed(&declared, &kept, name),
@@ -182,8 +182,8 @@ pub struct Redesign<'a> {
     definition: Arc<TableDefinition>,
     /// The search index of the definition.
     declared: SearchIndexDefinition,
-    /// All changes of what code declares that are to be kept.
-    kept: Vec<IndexChange>,
+    /// What is to be kept beside what code declares.
+    kept: KeptChanges,
     /// What they lead to.
     search: SearchIndexDefinition,
     _turn: MutexGuard<'a, ()>,
@@ -204,8 +204,18 @@ impl Redesign<'_> {
     /// All that is wrong with it; it isn't added then.
     pub fn add(&mut self, change: &IndexChange) -> std::result::Result<(), Vec<ChangeProblem>> {
         self.search = self.checked(change)?;
-        index_change::add(&mut self.kept, change);
+        index_change::add(&mut self.kept.changes, change);
         Ok(())
+    }
+
+    /// Has the index built anew from the rows, also where nothing else changes. One that is being built is left to that.
+    pub fn rebuild(&mut self) {
+        let is_built =
+            build_under_way(&self.table).is_some_and(|build| !matches!(build.step, Step::Failed(_)));
+        if !is_built {
+            self.kept.builds = self.kept.builds.wrapping_add(1);
+            self.search.builds = self.search.builds.wrapping_add(1);
+        }
     }
 
     fn checked(
@@ -252,7 +262,7 @@ impl Redesign<'_> {
             match table.home {
                 Home::Code => {
                     kept_changes::write(engine.database(), name, &self.kept).await?;
-                    table.changes.write().clone_from(&self.kept);
+                    table.kept.write().clone_from(&self.kept);
                 }
                 Home::Catalog => {
                     let search = Some(search);
@@ -278,15 +288,21 @@ pub(crate) async fn rebuild(engine: &Engine, table: &OpenTable, design: Design) 
     redesigned.map_err(|_| EngineError::Defect("redesigning an index panicked"))?
 }
 
-/// An index as it is now.
-async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescription> {
+/// The build under way, or the one that failed. What has taken the place of the index that answered is no build any more: searches may
+/// find it before that is noted.
+fn build_under_way(table: &OpenTable) -> Option<Build> {
     let wanted = table.wanted();
-    // What has taken its place already is no build any more: searches may find it before that is noted.
     let serves_wanted = table
         .index
         .serving()
         .is_some_and(|serving| serving.design.fingerprint() == wanted.fingerprint());
-    let build = table.index.build().filter(|_| !serves_wanted);
+    table.index.build().filter(|_| !serves_wanted)
+}
+
+/// An index as it is now.
+async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescription> {
+    let wanted = table.wanted();
+    let build = build_under_way(table);
     let last = engine.database().last_sequence();
     let mut described = IndexDescription {
         table: table.name().to_owned(),

@@ -62,14 +62,24 @@ impl ChangeProblem {
     }
 }
 
+/// What is kept of the index of a table that code declares, beside its declaration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptChanges {
+    /// In order.
+    pub(crate) changes: Vec<IndexChange>,
+    /// [`SearchIndexDefinition::builds`].
+    pub(crate) builds: u32,
+}
+
 /// What kept changes make of a declared search index. Those that don't fit it any more are left out.
 pub(crate) fn changed(
     declared: &SearchIndexDefinition,
-    kept: &[IndexChange],
+    kept: &KeptChanges,
     table: &str,
 ) -> SearchIndexDefinition {
     let mut search = declared.clone();
-    for change in kept {
+    search.builds = search.builds.wrapping_add(kept.builds);
+    for change in &kept.changes {
         match applied(declared, &search, change) {
             Ok(changed) => search = changed,
             Err(problems) => tracing::warn!(

@@ -1,27 +1,29 @@
 //! The changes of indexes, kept in a table of the store: a restart, a backup and a restore keep them.
 //!
-//! They are in one column, as a message with the changes in the encoding of the contract's `souk.search.v1.IndexChange`.
+//! They are in one column, as a message with the changes in the encoding of the contract's `souk.search.v1.IndexChange`; another
+//! one has how often the index was asked to be built anew.
 
 use souk_index::{Analyzer, FieldKind};
 use souk_storage::{Condition, Database, KeyKind, PrimaryKey, RowOperation, Table, TableSchema, WriteBatch};
 
 use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::error::Result;
-use crate::index_change::IndexChange;
+use crate::index_change::{IndexChange, KeptChanges};
 use crate::protobuf::{self, Malformed, Value, Writer};
 
 /// The table, which no resource can have: its name begins as those of the engine do.
 const TABLE: &str = "_index_changes";
 const NAME: &str = "index";
 const CHANGES: &str = "changes";
+const BUILDS: &str = "builds";
 
-/// The changes of the index of a table, in order.
+/// The changes of the index of a table.
 ///
 /// # Errors
 /// What the store refuses; when what it has isn't what was written.
-pub(crate) async fn read(database: &Database, index: &str) -> Result<Vec<IndexChange>> {
+pub(crate) async fn read(database: &Database, index: &str) -> Result<KeptChanges> {
     let Some(table) = database.table(TABLE) else {
-        return Ok(Vec::new());
+        return Ok(KeptChanges::default());
     };
     let row = database
         .snapshot()
@@ -29,23 +31,29 @@ pub(crate) async fn read(database: &Database, index: &str) -> Result<Vec<IndexCh
         .get(&table, &PrimaryKey::string(index)?)
         .await?;
     let Some(row) = row else {
-        return Ok(Vec::new());
+        return Ok(KeptChanges::default());
     };
-    let message = ColumnReader::of_row(&row).message(CHANGES)?;
-    let changes = decoded(&message).map_err(|error| CorruptRow::new(CHANGES, error.to_string()))?;
-    Ok(changes)
+    let columns = ColumnReader::of_row(&row);
+    let changes = decoded(&columns.message(CHANGES)?);
+    let builds = u32::try_from(columns.optional_integer(BUILDS)?.unwrap_or_default());
+    Ok(KeptChanges {
+        changes: changes.map_err(|error| CorruptRow::new(CHANGES, error.to_string()))?,
+        builds: builds.map_err(|error| CorruptRow::new(BUILDS, error.to_string()))?,
+    })
 }
 
 /// Keeps the changes of the index of a table, durably.
 ///
 /// # Errors
 /// What the store refuses.
-pub(crate) async fn write(database: &Database, index: &str, changes: &[IndexChange]) -> Result<()> {
+pub(crate) async fn write(database: &Database, index: &str, kept: &KeptChanges) -> Result<()> {
     let table = table(database).await?;
-    let columns = Columns::new().message(CHANGES, &encoded(changes)).into_cells();
+    let columns = Columns::new()
+        .message(CHANGES, &encoded(&kept.changes))
+        .integer(BUILDS, i64::from(kept.builds));
     let put = RowOperation::Put {
         key: PrimaryKey::string(index)?,
-        columns,
+        columns: columns.into_cells(),
     };
     database
         .write(WriteBatch::of(&table, put, Condition::none()))

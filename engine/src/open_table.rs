@@ -12,7 +12,7 @@ use crate::definition::TableDefinition;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::handovers::Handovers;
-use crate::index_change::IndexChange;
+use crate::index_change::KeptChanges;
 use crate::index_state::{IndexState, Phase};
 use crate::owners::OwnerPlace;
 use crate::turns::Turns;
@@ -40,8 +40,8 @@ pub(crate) struct OpenTable {
     /// Of requests that are tried.
     pub(crate) attempts: Turns,
     pub(crate) handovers: Handovers,
-    /// Changes of the index that code declares, in order.
-    pub(crate) changes: RwLock<Vec<IndexChange>>,
+    /// Of the index that code declares.
+    pub(crate) kept: RwLock<KeptChanges>,
     /// What the index is to be, now or when it is built.
     wanted: RwLock<Arc<Design>>,
     dropped: AtomicBool,
@@ -53,7 +53,7 @@ impl OpenTable {
         home: Home,
         definition: TableDefinition,
         table: Table,
-        changes: Vec<IndexChange>,
+        kept: KeptChanges,
         wanted: Design,
         last: u64,
     ) -> Self {
@@ -68,7 +68,7 @@ impl OpenTable {
             damages: AtomicU64::new(0),
             attempts: Turns::default(),
             handovers: Handovers::since(last),
-            changes: RwLock::new(changes),
+            kept: RwLock::new(kept),
             wanted: RwLock::new(Arc::new(wanted)),
             dropped: AtomicBool::new(false),
         }

@@ -13,6 +13,7 @@ use crate::definition::check::limit;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::index_admin::rebuild;
+use crate::index_change::KeptChanges;
 use crate::index_state::Phase;
 use crate::keeper::Keeper;
 use crate::open_table::{Home, OpenTable};
@@ -86,7 +87,8 @@ impl Engine {
         };
         catalog::write(database, &definition).await?;
         let last = database.last_sequence();
-        let open = OpenTable::new(Home::Catalog, definition, table, Vec::new(), wanted, last);
+        let kept = KeptChanges::default();
+        let open = OpenTable::new(Home::Catalog, definition, table, kept, wanted, last);
         let open = Arc::new(open);
         let (inner, name) = (self.inner(), Arc::clone(open.shared_name()));
         if open.is_searched() {
@@ -105,7 +107,7 @@ impl Engine {
         Ok(TableHandle::new(Arc::clone(inner), open))
     }
 
-    async fn alter(&self, definition: TableDefinition) -> Result<()> {
+    async fn alter(&self, mut definition: TableDefinition) -> Result<()> {
         definition.check()?;
         let _changing = self.changing().lock().await;
         self.check_open()?;
@@ -119,6 +121,10 @@ impl Engine {
         }
         if present.search.is_some() != definition.search.is_some() {
             return Err(definition.invalid("is searched or not for ever"));
+        }
+        // It isn't a part of what a table is: who defines one needn't know that its index was built anew.
+        if let (Some(present), Some(search)) = (&present.search, &mut definition.search) {
+            search.builds = present.builds;
         }
         let wanted = catalog::design(&definition)?;
         let rebuilds = wanted.fingerprint() != open.wanted().fingerprint();

@@ -19,7 +19,7 @@ use crate::one_message::in_turn;
 pub(crate) mod error;
 mod messages;
 
-pub(crate) use messages::{Messages, Next};
+pub(crate) use messages::{Messages, Next, too_large};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

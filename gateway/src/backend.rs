@@ -7,9 +7,11 @@ use std::sync::Arc;
 use http::Uri;
 use souk_chassis::client::{Client, ClientError};
 use souk_chassis::config::ClientConfig;
-use souk_chassis::methods::{DescriptorError, Methods};
+use souk_chassis::methods::Methods;
 use souk_chassis::server::Stack;
 use souk_proto::FILE_DESCRIPTOR_SET;
+
+use crate::contract::{self, ServedBy};
 
 /// Most processes of one backend.
 pub const PROCESSES_MAX: usize = 64;
@@ -80,11 +82,6 @@ pub struct BackendUriError {
     uri: String,
 }
 
-/// What the contract calls services of a backend: those of `order` are in the package `souk.order.v1`.
-fn name_of(service: &str) -> Option<&str> {
-    service.strip_prefix("souk.")?.split('.').next()
-}
-
 /// Backends by their names; the services of others are unknown to the gateway.
 #[derive(Clone)]
 pub struct Backends {
@@ -126,23 +123,21 @@ impl Backends {
         self
     }
 
-    /// Each with its services.
-    ///
-    /// # Errors
-    /// When the descriptors are damaged.
-    pub(crate) fn with_services(self) -> Result<Vec<Backend>, DescriptorError> {
-        let contract = Methods::read(&[self.contract], |_| true)?;
-        let services = contract.services();
-        let backend = |(name, target): (String, Target)| Backend {
-            services: services
-                .iter()
-                .filter(|service| name_of(service) == Some(&name))
-                .map(|service| (*service).to_owned())
-                .collect(),
-            name: name.into(),
-            target,
+    /// Each with those of the contract's services that it serves.
+    pub(crate) fn with_services(self, contract: &BTreeMap<String, ServedBy>) -> Vec<Backend> {
+        let backend = |(name, target): (String, Target)| {
+            let serves = |served_by: &ServedBy| match served_by {
+                ServedBy::One(only) => *only == name,
+                ServedBy::All(_) => true,
+            };
+            let services = contract.iter().filter(|(_, served_by)| serves(served_by));
+            Backend {
+                services: services.map(|(service, _)| service.clone()).collect(),
+                name: name.into(),
+                target,
+            }
         };
-        Ok(self.targets.into_iter().map(backend).collect())
+        self.targets.into_iter().map(backend).collect()
     }
 }
 
@@ -150,13 +145,14 @@ impl Backends {
 ///
 /// # Errors
 /// When its descriptors are damaged.
-pub(crate) fn names() -> Result<BTreeSet<String>, DescriptorError> {
-    let contract = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
-    let services = contract.services();
-    Ok(services
-        .into_iter()
-        .filter_map(name_of)
-        .map(str::to_owned)
+pub(crate) fn names() -> Result<BTreeSet<String>, prost_reflect::DescriptorError> {
+    let only = |served_by| match served_by {
+        ServedBy::One(name) => Some(name),
+        ServedBy::All(_) => None,
+    };
+    Ok(contract::services(FILE_DESCRIPTOR_SET)?
+        .into_values()
+        .filter_map(only)
         .collect())
 }
 
@@ -204,19 +200,20 @@ mod tests {
         let backends = Backends::default()
             .with("order", target("http://o:1"))
             .with("media", target("http://m:1"));
-        let backends = backends.with_services().expect("our own descriptors");
+        let backends =
+            backends.with_services(&contract::services(FILE_DESCRIPTOR_SET).expect("our own descriptors"));
         let routed: Vec<_> = backends
             .iter()
             .map(|backend| (&*backend.name, backend.services.clone()))
             .collect();
         let order = [
+            "souk.index.v1.IndexService",
             "souk.order.v1.ConsumerService",
-            "souk.order.v1.OrderIndexService",
             "souk.order.v1.OrderService",
             "souk.order.v1.ProductService",
             "souk.order.v1.SalespersonService",
         ];
-        let media = ["souk.media.v1.MediaIndexService", "souk.media.v1.MediaService"];
+        let media = ["souk.index.v1.IndexService", "souk.media.v1.MediaService"];
         assert_eq!(
             routed,
             [

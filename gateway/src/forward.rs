@@ -10,19 +10,28 @@ use tokio_util::sync::DropGuard;
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::ask::Ask;
 use crate::farewell::Farewell;
 use crate::retry::Retry;
 
+/// Where the calls of a service go.
+pub(crate) enum Way {
+    /// To the backend that serves it.
+    Backend(Retry),
+    /// To all backends, one after the other.
+    Shared(Ask),
+}
+
 pub(crate) struct Forward {
     /// By the full name of the service.
-    routes: BTreeMap<String, Retry>,
+    routes: BTreeMap<String, Way>,
     farewell: Farewell,
     /// Ends the monitors with it.
     _monitors: DropGuard,
 }
 
 impl Forward {
-    pub(crate) fn new(routes: BTreeMap<String, Retry>, farewell: Farewell, monitors: DropGuard) -> Self {
+    pub(crate) fn new(routes: BTreeMap<String, Way>, farewell: Farewell, monitors: DropGuard) -> Self {
         Self {
             routes,
             farewell,
@@ -38,7 +47,10 @@ impl Inner for Forward {
             let message = "the gateway has no backend for this service";
             return Status::from(StatusBuilder::unimplemented("SERVICE_UNKNOWN", message)).into_http();
         };
-        let response = way.call(request).await;
+        let response = match way {
+            Way::Backend(backend) => backend.call(request).await,
+            Way::Shared(backends) => backends.call(request).await,
+        };
         response.map(|body| self.farewell.to(body))
     }
 }

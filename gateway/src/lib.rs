@@ -13,13 +13,14 @@
 //! # Layout
 //! Modules use those above them alone.
 //! - [`metrics`]: what is measured.
-//! - [`backend`]: what the gateway routes to, and which services are whose.
+//! - `contract`: which backends serve which services. [`backend`]: what the gateway routes to.
 //! - `balance`: spreads the calls to a backend over its processes. [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `probe`: whether backends refuse calls that prove no caller. `monitor`: follows their health.
-//! - `farewell`: ends streams that outlive a drain. `forward`: chooses the backend of a call.
+//! - `one_message`, `answer`: bodies and answers that aren't passed on as they are.
+//! - `ask`: asks for what any backend may hold. `farewell`: ends streams that outlive a drain. `forward`: chooses the backend of a call.
 //! - [`auth`]: who calls, and whether they may. [`origins`]: which web pages may call; `hosts`: by which names.
 //! - [`config`]: settings and command line.
-//! - `one_message`, `answer`: bodies and answers of all that isn't gRPC; `behind`: the stack that they go to.
+//! - `behind`: the stack that all that isn't gRPC goes to.
 //! - `json`: JSON over HTTP; `openapi`: the document about it. `connect`: the protocol of Connect. `grpc_web`: gRPC-Web, for browsers.
 //! - `front`: takes other protocols than gRPC to the front stack.
 //! - [`run`]: the process, and the [`Gateway`]: the front stack over its backends.
@@ -39,12 +40,14 @@
 //! ```
 
 mod answer;
+mod ask;
 pub mod auth;
 pub mod backend;
 mod balance;
 mod behind;
 pub mod config;
 mod connect;
+mod contract;
 mod farewell;
 mod forward;
 mod front;

@@ -127,17 +127,26 @@ impl Retry {
         }
     }
 
+    /// Are the calls at this request path repeated?
+    pub(crate) fn repeats(&self, path: &str) -> bool {
+        self.config.attempts_max > 1 && self.methods.is_repeatable(path)
+    }
+
+    /// The answer to one attempt.
+    pub(crate) async fn once(&self, request: Request<Body>) -> Response<Body> {
+        self.backend.call(request, None).await.0
+    }
+
     /// The answer, or the last refusal.
     pub(crate) async fn call(&self, request: Request<Body>) -> Response<Body> {
-        if self.config.attempts_max < 2 || !self.methods.is_repeatable(request.uri().path()) {
-            return self.backend.call(request, None).await.0;
+        if !self.repeats(request.uri().path()) {
+            return self.once(request).await;
         }
         let (parts, body) = request.into_parts();
         let kept = match keep(body, self.config.body_bytes_max).await {
             Ok(bytes) => bytes,
             Err(body) => {
-                let request = Request::from_parts(parts, body);
-                return self.backend.call(request, None).await.0;
+                return self.once(Request::from_parts(parts, body)).await;
             }
         };
         let (mut attempts, mut waited, mut before) = (0_u32, Duration::ZERO, None);

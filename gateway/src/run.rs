@@ -1,6 +1,6 @@
 //! The gateway itself: its front stack, and its process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +17,14 @@ use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::telemetry::instrument::meter;
 use tokio_util::sync::CancellationToken;
 
+use crate::ask::Ask;
 use crate::auth::{AuthError, GatewayGuard};
 use crate::backend::{Backends, Target};
 use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
+use crate::contract::{self, ServedBy};
 use crate::farewell::Farewell;
-use crate::forward::Forward;
+use crate::forward::{Forward, Way};
 use crate::front::front;
 use crate::json::RouteError;
 use crate::monitor;
@@ -40,6 +42,9 @@ pub enum GatewayError {
     /// The contract's descriptors are damaged.
     #[error(transparent)]
     Descriptors(#[from] DescriptorError),
+    /// The contract's options can't be read.
+    #[error(transparent)]
+    Contract(#[from] prost_reflect::DescriptorError),
     /// The contract's descriptors lack something.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),
@@ -80,17 +85,18 @@ impl Gateway {
         backends: Backends,
         credentials: Option<Reloaded<CredentialKeys>>,
     ) -> Result<Self, GatewayError> {
-        let contract = backends.contract;
-        let backends = backends.with_services()?;
-        let names: Vec<String> = backends
+        let descriptors = backends.contract;
+        let contract = contract::services(descriptors)?;
+        let backends = backends.with_services(&contract);
+        let names: BTreeSet<String> = backends
             .iter()
             .flat_map(|backend| backend.services.clone())
             .collect();
-        let methods = Methods::read(&[contract], |name| names.iter().any(|known| known == name))?;
+        let methods = Methods::read(&[descriptors], |name| names.contains(name))?;
         if config.client.tls.has_certificate() {
             warn_of_readers(&config.client.tls.key);
         }
-        let guard = GatewayGuard::new(&config.auth, credentials, methods.clone(), contract)?;
+        let guard = GatewayGuard::new(&config.auth, credentials, methods.clone(), descriptors)?;
         let health = Health::new();
         let stop = CancellationToken::new();
         let meter = meter();
@@ -107,12 +113,16 @@ impl Gateway {
             };
             let balance = Balance::new(clients).measured(&backend.name, &meter);
             let way = Retry::new(balance, methods.clone(), &retry).measured(&backend.name, &meter);
-            routes.extend(
-                backend
-                    .services
-                    .iter()
-                    .map(|service| (service.clone(), way.clone())),
-            );
+            for service in &backend.services {
+                let Some(ServedBy::All(sharing)) = contract.get(service) else {
+                    routes.insert(service.clone(), Way::Backend(way.clone()));
+                    continue;
+                };
+                let nobody = || Way::Shared(Ask::new(sharing.clone(), config.server.message_bytes_max));
+                if let Way::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
+                    asked.add(way.clone());
+                }
+            }
             let follow = monitor::follow(
                 backend,
                 &config.client,
@@ -126,12 +136,12 @@ impl Gateway {
         guard.observe(&meter);
         let farewell = Farewell::new(health.draining(), grace(&config.server));
         let forward = Forward::new(routes, farewell, stop.drop_guard());
-        let services = Services::new(contract)?
-            .forward(names, forward)
+        let services = Services::new(descriptors)?
+            .forward(names.into_iter().collect(), forward)
             .believing(guard.clone())
             .admission(guard);
         let stack = server::stack(services, &health, &config.server)?;
-        let front = front(stack.clone(), config, contract)?;
+        let front = front(stack.clone(), config, descriptors)?;
         Ok(Self {
             stack: stack.behind(front),
         })

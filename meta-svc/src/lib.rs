@@ -23,11 +23,9 @@ use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::{Engine, EngineConfig, Result, Tables};
-use souk_proto::media::v1::media_index_service_server::{self, MediaIndexServiceServer};
 use souk_proto::media::v1::media_service_server::{self, MediaServiceServer};
 use tokio_util::sync::CancellationToken;
 
-mod index_api;
 pub mod media;
 
 souk_api::include_resources!();
@@ -35,32 +33,22 @@ souk_api::include_resources!();
 /// The command line of `souk-meta-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
-use index_api::IndexApi;
-
 /// The media service on an engine.
 #[derive(Clone, Debug)]
 pub struct MediaServices {
     engine: Engine,
     media: MediaServiceServer<MediaApi<media::Findings>>,
-    indexes: MediaIndexServiceServer<IndexApi>,
 }
 
 impl Service for MediaServices {
     const NAME: &'static str = "souk-media";
     const FOLDER: &'static str = "media";
-    const SERVICES: &'static [&'static str] = &[
-        media_service_server::SERVICE_NAME,
-        media_index_service_server::SERVICE_NAME,
-    ];
+    const SERVICES: &'static [&'static str] = &[media_service_server::SERVICE_NAME];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Media>()).await?;
         let media = MediaApi::server(&engine, &draining, media::Findings)?;
-        Ok(Self {
-            indexes: MediaIndexServiceServer::new(IndexApi(engine.clone())),
-            engine,
-            media,
-        })
+        Ok(Self { engine, media })
     }
 
     fn engine(&self) -> &Engine {
@@ -68,7 +56,7 @@ impl Service for MediaServices {
     }
 
     fn mount(&self, services: Services) -> Services {
-        services.mount(self.media.clone()).mount(self.indexes.clone())
+        services.mount(self.media.clone())
     }
 }
 

@@ -27,13 +27,11 @@ use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::{Engine, EngineConfig, Result, Tables};
 use souk_proto::order::v1::consumer_service_server::{self, ConsumerServiceServer};
-use souk_proto::order::v1::order_index_service_server::{self, OrderIndexServiceServer};
 use souk_proto::order::v1::order_service_server::{self, OrderServiceServer};
 use souk_proto::order::v1::product_service_server::{self, ProductServiceServer};
 use souk_proto::order::v1::salesperson_service_server::{self, SalespersonServiceServer};
 use tokio_util::sync::CancellationToken;
 
-mod index_api;
 pub mod order;
 pub mod product;
 pub mod references;
@@ -43,8 +41,6 @@ souk_api::include_resources!();
 /// The command line of `souk-order-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
-use index_api::IndexApi;
-
 /// The four order services on one engine.
 #[derive(Clone, Debug)]
 pub struct OrderServices {
@@ -53,7 +49,6 @@ pub struct OrderServices {
     products: ProductServiceServer<ProductApi<product::Named>>,
     consumers: ConsumerServiceServer<ConsumerApi<Plain>>,
     salespersons: SalespersonServiceServer<SalespersonApi<Plain>>,
-    indexes: OrderIndexServiceServer<IndexApi>,
 }
 
 impl Service for OrderServices {
@@ -64,7 +59,6 @@ impl Service for OrderServices {
         product_service_server::SERVICE_NAME,
         consumer_service_server::SERVICE_NAME,
         salesperson_service_server::SERVICE_NAME,
-        order_index_service_server::SERVICE_NAME,
     ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
@@ -78,7 +72,6 @@ impl Service for OrderServices {
             products: ProductApi::server(&engine, &draining, product::Named)?,
             consumers: ConsumerApi::server(&engine, &draining, Plain)?,
             salespersons: SalespersonApi::server(&engine, &draining, Plain)?,
-            indexes: OrderIndexServiceServer::new(IndexApi(engine.clone())),
             engine,
         })
     }
@@ -93,7 +86,6 @@ impl Service for OrderServices {
             .mount(self.products.clone())
             .mount(self.consumers.clone())
             .mount(self.salespersons.clone())
-            .mount(self.indexes.clone())
     }
 }
 

@@ -23,7 +23,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 
 pub mod rules;
 
-pub use generated::{auth, media, order, search, shop, r#type};
+pub use generated::{auth, index, media, order, search, shop, r#type};
 
 /// [`type`](mod@type) by a name that code generated in other crates can say.
 #[doc(hidden)]
@@ -39,6 +39,11 @@ mod generated {
     pub mod auth {
         pub mod v1 {
             tonic::include_proto!("souk.auth.v1");
+        }
+    }
+    pub mod index {
+        pub mod v1 {
+            tonic::include_proto!("souk.index.v1");
         }
     }
     pub mod media {

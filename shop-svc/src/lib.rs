@@ -23,11 +23,9 @@ use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::{Engine, EngineConfig, Result, Tables};
-use souk_proto::shop::v1::shop_index_service_server::{self, ShopIndexServiceServer};
 use souk_proto::shop::v1::shop_service_server::{self, ShopServiceServer};
 use tokio_util::sync::CancellationToken;
 
-mod index_api;
 pub mod shop;
 
 souk_api::include_resources!();
@@ -35,32 +33,22 @@ souk_api::include_resources!();
 /// The command line of `souk-shop-svc`.
 pub use souk_chassis::args::ServiceArgs as Args;
 
-use index_api::IndexApi;
-
 /// The shop service on an engine.
 #[derive(Clone, Debug)]
 pub struct ShopServices {
     engine: Engine,
     shops: ShopServiceServer<ShopApi<shop::OnTheMap>>,
-    indexes: ShopIndexServiceServer<IndexApi>,
 }
 
 impl Service for ShopServices {
     const NAME: &'static str = "souk-shop";
     const FOLDER: &'static str = "shop";
-    const SERVICES: &'static [&'static str] = &[
-        shop_service_server::SERVICE_NAME,
-        shop_index_service_server::SERVICE_NAME,
-    ];
+    const SERVICES: &'static [&'static str] = &[shop_service_server::SERVICE_NAME];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Shops>()).await?;
         let shops = ShopApi::server(&engine, &draining, shop::OnTheMap)?;
-        Ok(Self {
-            indexes: ShopIndexServiceServer::new(IndexApi(engine.clone())),
-            engine,
-            shops,
-        })
+        Ok(Self { engine, shops })
     }
 
     fn engine(&self) -> &Engine {
@@ -68,7 +56,7 @@ impl Service for ShopServices {
     }
 
     fn mount(&self, services: Services) -> Services {
-        services.mount(self.shops.clone()).mount(self.indexes.clone())
+        services.mount(self.shops.clone())
     }
 }
 

@@ -13,7 +13,7 @@ use souk_chassis::args::ServiceArgs;
 use souk_chassis::health::Health;
 use souk_chassis::host::{Exit, Host};
 use souk_chassis::process::{RunError, StartError};
-use souk_chassis::server::{self, Services, Stack};
+use souk_chassis::server::{self, Stack};
 use souk_chassis::telemetry::Role;
 use souk_meta_svc::MediaServices;
 use souk_order_svc::OrderServices;
@@ -79,8 +79,7 @@ async fn open<S: Service>(
     let health = Health::new();
     let (engine, server) = (&settings.engine, &settings.server);
     let service = hosting::start::<S>(&directory, engine, server, host, &health, credentials).await?;
-    let services = service.mount(Services::new(S::CONTRACT)?);
-    let services = hosting::guarded::<S>(services, credentials.clone())?;
+    let services = hosting::guarded::<S>(hosting::mounted(&service)?, credentials.clone())?;
     Ok(server::stack(services, &health, server)?)
 }
 

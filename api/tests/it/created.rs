@@ -697,6 +697,9 @@ impl History {
             };
             let mut redesign = self.engine().redesign(TABLE).await.expect("a table");
             redesign.add(&change).expect("a change");
+            if self.met.changed_indexes.is_multiple_of(2) {
+                redesign.rebuild();
+            }
             redesign.make(false).await.expect("changed");
             self.definition = (*self.table().definition()).clone();
         }
@@ -867,6 +870,25 @@ async fn what_isnt_a_table_and_what_isnt_ones_own_is_refused() {
             .await
             .is_ok()
     );
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_that_knows_nothing_of_a_rebuilt_index_leaves_it() {
+    let (_directory, engine) = engine().await;
+    let definition = TableDefinition::hashed("visits").id_field(Field::keyword("visit_id").key());
+    engine.create_table(definition.clone()).await.expect("created");
+    let mut redesign = engine.redesign("visits").await.expect("a table");
+    redesign.rebuild();
+    redesign.make(false).await.expect("built anew");
+    let builds = || {
+        let definitions = engine.definitions();
+        let ours = definitions.iter().find(|each| each.name() == "visits");
+        ours.and_then(|ours| Some(ours.search.as_ref()?.builds))
+    };
+    assert_eq!(builds(), Some(1));
+    engine.alter_table(definition).await.expect("altered");
+    assert_eq!(builds(), Some(1), "it would be built once more");
     note::close(engine).await;
 }
 

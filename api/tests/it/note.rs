@@ -12,8 +12,8 @@ use souk_engine::storage::SecondaryIndexSchema;
 use souk_engine::{
     ColumnReader, Columns, CorruptRow, Engine, EngineConfig, Health, Resource, TableDefinition, Tables,
 };
+use souk_proto::index::v1::UpdateIndexRequest;
 use souk_proto::search::v1 as pb;
-use souk_proto::shop::v1::UpdateShopIndexRequest;
 use souk_proto::r#type::v1::{Value, value};
 use tokio::time::Instant;
 
@@ -108,9 +108,9 @@ pub(crate) async fn update_index(
     changes: &[pb::IndexChange],
     validate_only: bool,
 ) -> souk_api::Result<(pb::Index, pb::IndexUpdateEffect)> {
-    let request = UpdateShopIndexRequest {
+    let request = UpdateIndexRequest {
         changes: changes.to_vec(),
-        ..UpdateShopIndexRequest::default()
+        ..UpdateIndexRequest::default()
     };
     let violations = broken(&request, &FieldPath::message());
     indexes::update(engine, table, changes, validate_only, violations).await

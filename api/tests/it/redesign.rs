@@ -389,6 +389,66 @@ async fn an_index_is_changed_while_it_answers_and_stays_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_built_anew_as_it_is_while_it_answers() {
+    const NOTES: i64 = 3_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    fill(directory.path(), NOTES).await;
+    let (engine, notes) = note::open(directory.path()).await;
+    let changes = [add("words", pb::IndexFieldType::Boolean, "author")];
+    let changed = note::update_index(&engine, "notes", &changes, false).await;
+    changed.expect("a change");
+    let before = settled(&engine).await;
+    assert_eq!((before.documents, before.misfits), (NOTES, NOTES));
+
+    let (same, effect) = indexes::rebuild(&engine, "notes", true).await.expect("an effect");
+    assert_eq!((effect.instant, effect.rows_about), (false, NOTES));
+    assert!(effect.bytes_about > 0);
+    assert_eq!(
+        (same.phase(), same.build),
+        (pb::IndexPhase::Serving, None),
+        "only asked"
+    );
+
+    let rebuilt = indexes::rebuild(&engine, "notes", false).await;
+    rebuilt.expect("it is built anew");
+    // Every write is found meanwhile.
+    let mut written = NOTES;
+    let after = loop {
+        let note = Note::new(&format!("n{written}"), "ada", written);
+        let sequence = notes.create(note, None, false).await.expect("created").sequence;
+        written += 1;
+        let search = counting(note::term("author", "ada"), sequence);
+        let page = notes
+            .search(Some(search), "search")
+            .await
+            .expect("always answered");
+        assert_eq!(page.total.expect("a total").value, written);
+        let index = indexes::get(&engine, "notes").await.expect("an index");
+        if index.phase() == pb::IndexPhase::Serving && index.documents == written {
+            break index;
+        }
+    };
+    assert_eq!(after.fields, before.fields);
+    assert_eq!(after.misfits, written, "counted anew");
+    let missing = indexes::rebuild(&engine, "nothing", true)
+        .await
+        .expect_err("no index");
+    assert_eq!(tonic::Status::from(missing).code(), tonic::Code::NotFound);
+    note::close(engine).await;
+    drop(notes);
+
+    // It stays the one that is wanted.
+    let folders = indexes(directory.path());
+    assert_eq!(folders.len(), 1);
+    let (engine, notes) = note::open(directory.path()).await;
+    let index = indexes::get(&engine, "notes").await.expect("an index");
+    assert_eq!((index.phase(), index.build), (pb::IndexPhase::Serving, None));
+    assert_eq!(count(&notes, None).await.expect("an answer"), written);
+    assert_eq!(indexes(directory.path()), folders);
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_index_cant_be_is_refused_with_every_violation() {
     let directory = tempfile::tempdir().expect("a directory");
     let (engine, _notes) = note::open(directory.path()).await;

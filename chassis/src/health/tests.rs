@@ -103,6 +103,22 @@ async fn an_address_has_so_many_watches_and_each_is_given_back() {
     watch("192.0.2.1:2").await.expect("there is room again");
 }
 
+#[tokio::test]
+async fn a_service_that_several_serve_serves_while_all_do() {
+    let health = Health::new();
+    let (here, seen_here) = watch::channel(true);
+    let (there, seen_there) = watch::channel(false);
+    health.watch("souk.Indexes", seen_here);
+    health.watch("souk.Indexes", seen_there);
+    let mut states = Box::pin(health.subscribe("souk.Indexes"));
+    assert_eq!(states.next().await, Some(false));
+    there.send_replace(true);
+    assert_eq!(states.next().await, Some(true));
+    here.send_replace(false);
+    assert_eq!(states.next().await, Some(false));
+    assert_eq!(health.is_serving("souk.Indexes"), Some(false));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watch_tells_each_change_once_and_ends_with_the_drain() {
     let health = Health::new();

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::Context as _;
+use souk_proto::index::v1::index_service_client::IndexServiceClient;
 use souk_proto::media::v1::{GetMediaRequest, SearchMediaRequest};
-use souk_proto::order::v1::order_index_service_client::OrderIndexServiceClient;
 use souk_proto::order::v1::{GetOrderRequest, SearchOrdersRequest};
 use souk_proto::search::v1::{HitsMode, Search, TotalRequest, total_request};
 use souk_proto::shop::v1::{GetShopRequest, SearchShopsRequest};
@@ -103,8 +103,8 @@ fn main() -> anyhow::Result<()> {
         ["words", address] => {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
-                let mut indexes = OrderIndexServiceClient::connect((*address).to_owned()).await?;
-                indexes.update_order_index(words::request()).await?;
+                let mut indexes = IndexServiceClient::connect((*address).to_owned()).await?;
+                indexes.update_index(words::request()).await?;
                 anyhow::Ok(())
             })
         }

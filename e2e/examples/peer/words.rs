@@ -1,7 +1,7 @@
 //! The words of product names, made as the other databases make them: what stands between white space, in lower case.
 //! Souk's own default, all words of a Chinese dictionary, would be another question.
 
-use souk_proto::order::v1::UpdateOrderIndexRequest;
+use souk_proto::index::v1::UpdateIndexRequest;
 use souk_proto::search::v1::index_change::Kind;
 use souk_proto::search::v1::text_analyzer::Kind as Analyzer;
 use souk_proto::search::v1::{IndexChange, SetIndexAnalyzer, SplitAnalyzer, TextAnalyzer};
@@ -24,8 +24,8 @@ pub(crate) fn changes() -> Vec<IndexChange> {
 }
 
 /// The same over the wire.
-pub(crate) fn request() -> UpdateOrderIndexRequest {
-    UpdateOrderIndexRequest {
+pub(crate) fn request() -> UpdateIndexRequest {
+    UpdateIndexRequest {
         index: INDEX.to_owned(),
         changes: changes(),
         validate_only: false,

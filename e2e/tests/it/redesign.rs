@@ -3,10 +3,9 @@
 
 use souk_e2e::data::{self, Numbers};
 use souk_e2e::suite::{Layout, Suite};
-use souk_proto::order::v1::order_index_service_client::OrderIndexServiceClient;
-use souk_proto::order::v1::{
-    BatchCreateOrdersRequest, GetOrderIndexRequest, Order, SearchOrdersRequest, UpdateOrderIndexRequest,
-};
+use souk_proto::index::v1::index_service_client::IndexServiceClient;
+use souk_proto::index::v1::{GetIndexRequest, ListIndexesRequest, RebuildIndexRequest, UpdateIndexRequest};
+use souk_proto::order::v1::{BatchCreateOrdersRequest, Order, SearchOrdersRequest};
 use souk_proto::search::v1::index_change::Kind;
 use souk_proto::search::v1::{
     AddIndexField, HitsMode, Index, IndexChange, IndexFieldType, IndexPhase, Query, Search, TermQuery,
@@ -81,32 +80,43 @@ fn coloured(colour: &str) -> Option<Query> {
 }
 
 async fn index(suite: &Suite) -> anyhow::Result<Index> {
-    let mut indexes = OrderIndexServiceClient::new(suite.channel()?);
-    let request = GetOrderIndexRequest {
+    let mut indexes = IndexServiceClient::new(suite.channel()?);
+    let request = GetIndexRequest {
         index: "orders".to_owned(),
     };
-    let answer = indexes.get_order_index(request).await?.into_inner();
+    let answer = indexes.get_index(request).await?.into_inner();
     answer.index.ok_or_else(|| anyhow::anyhow!("no index"))
 }
 
 /// Adds the attribute as a field; gives what the change comes to.
 async fn add_colour(suite: &Suite, validate_only: bool) -> anyhow::Result<(bool, i64)> {
-    let mut indexes = OrderIndexServiceClient::new(suite.channel()?);
+    let mut indexes = IndexServiceClient::new(suite.channel()?);
     let add = AddIndexField {
         field: "colour".to_owned(),
         r#type: IndexFieldType::Keyword.into(),
         ..AddIndexField::default()
     };
-    let request = UpdateOrderIndexRequest {
+    let request = UpdateIndexRequest {
         index: "orders".to_owned(),
         changes: vec![IndexChange {
             kind: Some(Kind::AddField(add)),
         }],
         validate_only,
     };
-    let answer = indexes.update_order_index(request).await?.into_inner();
+    let answer = indexes.update_index(request).await?.into_inner();
     let effect = answer.effect.ok_or_else(|| anyhow::anyhow!("no effect"))?;
     Ok((effect.instant, effect.rows_about))
+}
+
+/// Has the index built anew; gives the rows that it takes.
+async fn rebuild(suite: &Suite) -> anyhow::Result<i64> {
+    let mut indexes = IndexServiceClient::new(suite.channel()?);
+    let request = RebuildIndexRequest {
+        index: "orders".to_owned(),
+        ..RebuildIndexRequest::default()
+    };
+    let answer = indexes.rebuild_index(request).await?.into_inner();
+    Ok(answer.effect.map_or(0, |effect| effect.rows_about))
 }
 
 async fn a_change_of_the_index_survives_kills(layout: Layout) -> anyhow::Result<()> {
@@ -155,6 +165,37 @@ async fn a_change_of_the_index_survives_kills(layout: Layout) -> anyhow::Result<
     suite.stop().await?;
     suite.start_again().await?;
     assert_eq!(count(&suite, coloured("红"), 0).await?, found);
+
+    // One that is built anew as it is answers alike, before and after a kill.
+    assert_eq!(rebuild(&suite).await?, written as i64);
+    suite.kill().await?;
+    suite.start_again().await?;
+    assert_eq!(count(&suite, coloured("红"), 0).await?, found);
+    while index(&suite).await?.phase() != IndexPhase::Serving {
+        tokio::task::yield_now().await;
+    }
+    let rebuilt = index(&suite).await?;
+    assert_eq!(
+        (rebuilt.documents, rebuilt.fields),
+        (written as i64, described.fields)
+    );
+    assert_eq!(count(&suite, coloured("红"), 0).await?, found);
+
+    // Those of all services are behind the one.
+    let mut indexes = IndexServiceClient::new(suite.channel()?);
+    let list = indexes.list_indexes(ListIndexesRequest {}).await?.into_inner();
+    let names: Vec<&str> = list.indexes.iter().map(|index| index.index.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "media",
+            "consumers",
+            "orders",
+            "products",
+            "salespersons",
+            "shops"
+        ]
+    );
     Ok(())
 }
 

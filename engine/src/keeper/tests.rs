@@ -118,6 +118,12 @@ impl Tree {
         redesign.make(false).await.expect("changed");
     }
 
+    async fn rebuilds(&self) {
+        let mut redesign = self.engine.redesign("leaves").await.expect("a table");
+        redesign.rebuild();
+        redesign.make(false).await.expect("built anew");
+    }
+
     async fn closes(self) {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
         self.engine.close(deadline).await.expect("the engine closes");
@@ -216,5 +222,31 @@ async fn a_condemned_index_is_built_anew_and_refuses_until_then() {
         .expect("it serves");
     tree.sprouts("l1").await;
     assert!(!folder.join("of the old one").exists());
+    tree.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_built_anew_once_however_often_that_is_asked_for_meanwhile() {
+    let tree = Tree::grown().await;
+    let table = tree.table();
+    let wanted = || table.wanted().fingerprint();
+    let first = wanted();
+    tree.disk.0.store(1, Ordering::SeqCst);
+    tree.rebuilds().await;
+    let second = wanted();
+    assert_ne!(first, second);
+    tree.rebuilds().await;
+    assert_eq!(wanted(), second, "it is being built already");
+    tree.disk.0.store(u64::MAX, Ordering::SeqCst);
+    in_time(async {
+        let serving = || table.index.serving().map(|serving| serving.design.fingerprint());
+        while serving() != Some(second) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    tree.sprouts("l1").await;
+    tree.rebuilds().await;
+    assert!(![first, second].contains(&wanted()));
     tree.closes().await;
 }

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::stream::{self, Stream, StreamExt as _};
@@ -13,7 +15,13 @@ use souk_chassis::layers::admission::Admit;
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::status::StatusBuilder;
+use souk_proto::index::v1::index_service_server::{self, IndexService, IndexServiceServer};
+use souk_proto::index::v1::{
+    GetIndexRequest, GetIndexResponse, ListIndexesRequest, ListIndexesResponse, RebuildIndexRequest,
+    RebuildIndexResponse, UpdateIndexRequest, UpdateIndexResponse,
+};
 use souk_proto::media::v1::{GetMediaRequest, GetMediaResponse, Media};
+use souk_proto::search::v1::Index;
 use souk_proto::shop::v1::{
     CreateShopRequest, CreateShopResponse, ExportShopsRequest, ExportShopsResponse, GetShopRequest,
     GetShopResponse, Shop,
@@ -43,22 +51,30 @@ pub(crate) const EXPORTED: usize = 3;
 pub(crate) struct Backend {
     pub(crate) stack: Stack,
     pub(crate) serving: watch::Sender<bool>,
+    pub(crate) indexes: Indexes,
 }
 
 pub(crate) fn shop(config: &ServerConfig) -> Backend {
-    backend(Shops, config, |services| services)
+    backend(Shops, Indexes::of("shops"), config, |services| services)
 }
 
 /// The shop behind a guard.
 pub(crate) fn guarded_shop(config: &ServerConfig, guard: impl Admit) -> Backend {
-    backend(Shops, config, |services| services.admission(guard))
+    backend(Shops, Indexes::of("shops"), config, |services| {
+        services.admission(guard)
+    })
 }
 
 pub(crate) fn media(config: &ServerConfig) -> Backend {
-    backend(MediaItems, config, |services| services)
+    backend(MediaItems, Indexes::of("media"), config, |services| services)
 }
 
-fn backend<S>(service: S, config: &ServerConfig, guarded: impl FnOnce(Services) -> Services) -> Backend
+fn backend<S>(
+    service: S,
+    indexes: Indexes,
+    config: &ServerConfig,
+    guarded: impl FnOnce(Services) -> Services,
+) -> Backend
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future = ResponseFuture>
         + NamedService
@@ -70,13 +86,17 @@ where
     let health = Health::new();
     let (serving, seen) = watch::channel(true);
     health.watch(S::NAME, seen.clone());
-    // A process serves its indexes under a name of their own, and is as healthy there.
-    health.watch(S::NAME.replace("Service", "IndexService"), seen);
+    health.watch(index_service_server::SERVICE_NAME, seen);
     let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)
         .expect("descriptors")
-        .mount(service);
+        .mount(service)
+        .mount(IndexServiceServer::new(indexes.clone()));
     let stack = server::stack(guarded(services), &health, config).expect("a described service");
-    Backend { stack, serving }
+    Backend {
+        stack,
+        serving,
+        indexes,
+    }
 }
 
 #[derive(Clone)]
@@ -216,5 +236,95 @@ impl Service<Request<Body>> for MediaItems {
             });
             Ok(tonic::server::Grpc::new(codec).unary(get, request).await)
         })
+    }
+}
+
+/// The one index of a backend. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Indexes {
+    name: &'static str,
+    /// How often it was changed or built anew.
+    pub(crate) changes: Arc<AtomicUsize>,
+    /// How many calls are refused before one is answered.
+    pub(crate) refusals: Arc<AtomicUsize>,
+    /// Bytes that it is described with.
+    pub(crate) bytes: Arc<AtomicUsize>,
+}
+
+impl Indexes {
+    fn of(name: &'static str) -> Self {
+        Self {
+            name,
+            changes: Arc::default(),
+            refusals: Arc::default(),
+            bytes: Arc::default(),
+        }
+    }
+
+    fn described(&self) -> Result<Index, tonic::Status> {
+        let less = |refusals: usize| refusals.checked_sub(1);
+        let refused = self
+            .refusals
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        if refused.is_ok() {
+            let message = "the store doesn't answer";
+            return Err(StatusBuilder::new(tonic::Code::Unavailable, "STORE_FAILED", message).build());
+        }
+        Ok(Index {
+            index: self.name.to_owned(),
+            failure: "x".repeat(self.bytes.load(Ordering::SeqCst)),
+            ..Index::default()
+        })
+    }
+
+    fn find(&self, name: &str) -> Result<Index, tonic::Status> {
+        let found = self.described()?;
+        if name == self.name {
+            return Ok(found);
+        }
+        Err(StatusBuilder::not_found("INDEX_NOT_FOUND", "no such index")
+            .metadata("id", name)
+            .build())
+    }
+
+    fn change(&self, name: &str) -> Result<Option<Index>, tonic::Status> {
+        let found = self.find(name)?;
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(found))
+    }
+}
+
+#[tonic::async_trait]
+impl IndexService for Indexes {
+    async fn list_indexes(
+        &self,
+        _: tonic::Request<ListIndexesRequest>,
+    ) -> Result<tonic::Response<ListIndexesResponse>, tonic::Status> {
+        let indexes = vec![self.described()?];
+        Ok(tonic::Response::new(ListIndexesResponse { indexes }))
+    }
+
+    async fn get_index(
+        &self,
+        request: tonic::Request<GetIndexRequest>,
+    ) -> Result<tonic::Response<GetIndexResponse>, tonic::Status> {
+        let index = Some(self.find(&request.get_ref().index)?);
+        Ok(tonic::Response::new(GetIndexResponse { index }))
+    }
+
+    async fn update_index(
+        &self,
+        request: tonic::Request<UpdateIndexRequest>,
+    ) -> Result<tonic::Response<UpdateIndexResponse>, tonic::Status> {
+        let index = self.change(&request.get_ref().index)?;
+        Ok(tonic::Response::new(UpdateIndexResponse { index, effect: None }))
+    }
+
+    async fn rebuild_index(
+        &self,
+        request: tonic::Request<RebuildIndexRequest>,
+    ) -> Result<tonic::Response<RebuildIndexResponse>, tonic::Status> {
+        let index = self.change(&request.get_ref().index)?;
+        Ok(tonic::Response::new(RebuildIndexResponse { index, effect: None }))
     }
 }

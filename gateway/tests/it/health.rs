@@ -14,6 +14,7 @@ fn of(service: &str) -> HealthCheckRequest {
 
 const SHOPS: &str = "souk.shop.v1.ShopService";
 const MEDIA: &str = "souk.media.v1.MediaService";
+const INDEXES: &str = "souk.index.v1.IndexService";
 
 #[tokio::test]
 async fn the_whole_serves_while_all_backends_do() {
@@ -45,10 +46,13 @@ async fn the_whole_serves_while_all_backends_do() {
         assert_eq!(check("").await, ServingStatus::NotServing, "{layout:?}");
         assert_eq!(check(SHOPS).await, ServingStatus::NotServing, "{layout:?}");
         assert_eq!(check(MEDIA).await, ServingStatus::Serving, "{layout:?}");
+        // Both have indexes.
+        assert_eq!(check(INDEXES).await, ServingStatus::NotServing, "{layout:?}");
 
         setting.shop_serving.send_replace(true);
         assert_eq!(next().await, ServingStatus::Serving, "{layout:?}");
         assert_eq!(check(SHOPS).await, ServingStatus::Serving, "{layout:?}");
+        assert_eq!(check(INDEXES).await, ServingStatus::Serving, "{layout:?}");
 
         setting.media_serving.send_replace(false);
         assert_eq!(next().await, ServingStatus::NotServing, "{layout:?}");

@@ -14,6 +14,7 @@ mod deadlines;
 mod drains;
 mod exports;
 mod health;
+mod indexes;
 mod issuer;
 mod json;
 mod limits;

@@ -12,13 +12,12 @@ use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse a
 
 use crate::setting::{Layout, Setting};
 
-const ROUTED: [&str; 7] = [
+const ROUTED: [&str; 6] = [
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
-    "souk.media.v1.MediaIndexService",
+    "souk.index.v1.IndexService",
     "souk.media.v1.MediaService",
-    "souk.shop.v1.ShopIndexService",
     "souk.shop.v1.ShopService",
 ];
 

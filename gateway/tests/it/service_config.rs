@@ -28,7 +28,7 @@ impl Safe {
     /// Is it worth to be asked for twice at once? What reads rows or searches is: its time is that of the luck of a moment.
     /// Streams take what they take, and indexes are described to operators.
     fn is_hedged(&self) -> bool {
-        self.is_unary && !self.service.ends_with("IndexService")
+        self.is_unary && self.service != "souk.index.v1.IndexService"
     }
 }
 
@@ -122,6 +122,7 @@ fn what_reads_is_safe_and_what_writes_is_not() {
         "BatchWrite",
         "BatchDelete",
         "BatchUpdate",
+        "Rebuild",
     ];
     let safe = safe_methods();
     for name in souk_chassis::methods::Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true)

@@ -9,6 +9,7 @@ use souk_chassis::telemetry::Role;
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
+use souk_proto::index::v1::index_service_client::IndexServiceClient;
 use souk_proto::media::v1::media_service_client::MediaServiceClient;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use souk_proto::shop::v1::{GetShopRequest, Shop};
@@ -17,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::backends;
+use crate::backends::{self, Indexes};
 
 /// Where the backends are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(crate) struct Setting {
     stack: Stack,
     pub(crate) shop_serving: watch::Sender<bool>,
     pub(crate) media_serving: watch::Sender<bool>,
+    pub(crate) shop_indexes: Indexes,
+    pub(crate) media_indexes: Indexes,
     pub(crate) gateway: Running,
     pub(crate) shop: Option<Running>,
     _media: Option<Running>,
@@ -121,6 +124,8 @@ impl Setting {
             stack,
             shop_serving: shop.serving,
             media_serving: media.serving,
+            shop_indexes: shop.indexes,
+            media_indexes: media.indexes,
             gateway,
             shop: shop_running,
             _media: media_running,
@@ -142,6 +147,10 @@ impl Setting {
 
     pub(crate) fn media(&self) -> MediaServiceClient<Channel> {
         MediaServiceClient::new(self.channel())
+    }
+
+    pub(crate) fn indexes(&self) -> IndexServiceClient<Channel> {
+        IndexServiceClient::new(self.channel())
     }
 
     pub(crate) fn health(&self) -> HealthClient<Channel> {

@@ -10,7 +10,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::Run;
-use super::tables::{TABLES, number};
+use super::tables::{TABLES, index_call, number};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -66,7 +66,7 @@ async fn look(run: &Run, table: usize, seen: &mut Seen) {
         _ => {}
     }
     let request = json!({"index": items});
-    let Ok(answer) = run.calls.call(&TABLES[table].index("Get"), &request).await else {
+    let Ok(answer) = run.calls.call(&index_call("Get"), &request).await else {
         return;
     };
     judge.count("health: looks at an index");

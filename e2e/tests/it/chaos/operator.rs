@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::calls::Failed;
 use super::schedule::{Event, Means, Room};
 use super::searcher::Searcher;
-use super::tables::{TABLES, list};
+use super::tables::{TABLES, index_call, list};
 use super::{Run, health};
 use crate::SOUK;
 
@@ -198,7 +198,7 @@ impl Operator {
                 let serves = health::serves(run, table).await;
                 let index = run
                     .calls
-                    .call(&names.index("Get"), &json!({"index": names.items}))
+                    .call(&index_call("Get"), &json!({"index": names.items}))
                     .await;
                 let items = names.items;
                 run.judge.say(format_args!(
@@ -213,7 +213,7 @@ impl Operator {
     async fn redesign(&self, run: &Run, table: usize) {
         let names = &TABLES[table];
         let of = json!({"index": names.items});
-        let Ok(answer) = run.calls.call(&names.index("Get"), &of).await else {
+        let Ok(answer) = run.calls.call(&index_call("Get"), &of).await else {
             return;
         };
         let index = &answer["index"];
@@ -233,7 +233,7 @@ impl Operator {
         };
         let analyzer = json!({"set_analyzer": {"field": names.text, "analyzer": analyzer}});
         let request = json!({"index": names.items, "changes": [change, analyzer]});
-        match run.calls.call(&names.index("Update"), &request).await {
+        match run.calls.call(&index_call("Update"), &request).await {
             Ok(_) => run.judge.count("redesigns begun"),
             Err(Failed::Wrong(how)) => run.judge.wrong(how),
             Err(Failed::Refused | Failed::Unknown) => run.judge.count("redesigns refused"),
@@ -266,7 +266,7 @@ impl Operator {
                 while let Some(build) = build(
                     run,
                     &run.calls
-                        .call(&table.index("Get"), &json!({"index": table.items}))
+                        .call(&index_call("Get"), &json!({"index": table.items}))
                         .await,
                 ) {
                     anyhow::ensure!(

@@ -78,12 +78,6 @@ impl Table {
         format!("{}/{verb}{}", self.service(), self.nouns)
     }
 
-    /// A call about its index: `Get`, `Update`.
-    pub(super) fn index(&self, verb: &str) -> String {
-        let Self { process, noun, .. } = self;
-        format!("souk.{process}.v1.{noun}IndexService/{verb}{noun}Index")
-    }
-
     /// What nobody has written yet.
     pub(super) fn fresh(
         &self,
@@ -106,6 +100,11 @@ impl Table {
     pub(super) fn id_of<'a>(&self, item: &'a Value) -> &'a str {
         item[self.id].as_str().unwrap_or_default()
     }
+}
+
+/// A call about the index of one of them: `Get`, `Update`.
+pub(super) fn index_call(verb: &str) -> String {
+    format!("souk.index.v1.IndexService/{verb}Index")
 }
 
 /// Attributes of two types.

@@ -12,7 +12,7 @@ use super::Run;
 use super::calls::Failed;
 use super::operator::{Operator, check, souk};
 use super::searcher::term;
-use super::tables::{TABLES, Table, list};
+use super::tables::{TABLES, Table, index_call, list};
 
 /// Until a suite that was started again serves.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -152,7 +152,7 @@ async fn scan(run: &Run, table: &Table, mut search: Value) -> anyhow::Result<Vec
 async fn answers(run: &Run) -> anyhow::Result<BTreeMap<String, Value>> {
     let mut answers = BTreeMap::new();
     for table in &TABLES {
-        let index = ask(run, &table.index("Get"), &json!({"index": table.items})).await?;
+        let index = ask(run, &index_call("Get"), &json!({"index": table.items})).await?;
         let described = list(&index["index"], "fields");
         let whole = |field: &&Value| !field["array"].as_bool().unwrap_or_default();
         let of_types = |types: &[&str]| {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use souk_e2e::data::{self, Numbers};
 use souk_e2e::scrape::Scrape;
-use souk_proto::order::v1::order_index_service_client::OrderIndexServiceClient;
+use souk_proto::index::v1::UpdateIndexRequest;
+use souk_proto::index::v1::index_service_client::IndexServiceClient;
+use souk_proto::order::v1::BatchCreateOrdersRequest;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
-use souk_proto::order::v1::{BatchCreateOrdersRequest, UpdateOrderIndexRequest};
 use souk_proto::search::v1::index_change::Kind;
 use souk_proto::search::v1::{AddIndexField, IndexChange, IndexFieldType};
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
@@ -229,15 +230,15 @@ async fn values_that_fit_no_field_are_counted() -> anyhow::Result<()> {
         r#type: IndexFieldType::Long.into(),
         ..AddIndexField::default()
     };
-    let request = UpdateOrderIndexRequest {
+    let request = UpdateIndexRequest {
         index: "orders".to_owned(),
         changes: vec![IndexChange {
             kind: Some(Kind::AddField(add)),
         }],
         validate_only: false,
     };
-    let mut indexes = OrderIndexServiceClient::new(souk.channel()?);
-    indexes.update_order_index(request).await?;
+    let mut indexes = IndexServiceClient::new(souk.channel()?);
+    indexes.update_index(request).await?;
     let labels = [("service_name", "souk-order"), ("db_collection_name", "orders")];
     souk.wait_for("a misfit of each order", |scrape| {
         scrape.sum("souk_index_misfits_total", &labels) == Some(ORDERS as f64)

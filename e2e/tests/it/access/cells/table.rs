@@ -63,21 +63,6 @@ pub(crate) const CELLS: &[Cell] = &[
     )
     .watching(Log::Order),
     Cell::new(
-        "souk.order.v1.OrderIndexService/ListOrderIndexes",
-        Kind::Open,
-        |_| json!({}),
-    ),
-    Cell::new(
-        "souk.order.v1.OrderIndexService/GetOrderIndex",
-        Kind::Open,
-        |_| json!({"index": "orders"}),
-    ),
-    Cell::new(
-        "souk.order.v1.OrderIndexService/UpdateOrderIndex",
-        Kind::Open,
-        |_| json!({"index": "orders", "validate_only": true, "changes": shade()}),
-    ),
-    Cell::new(
         "souk.order.v1.ConsumerService/CreateConsumer",
         Kind::Create,
         |n| json!({"consumer": person(&format!("c-new-{}", n.number))}),
@@ -255,21 +240,6 @@ pub(crate) const CELLS: &[Cell] = &[
     )
     .watching(Log::Shop),
     Cell::new(
-        "souk.shop.v1.ShopIndexService/ListShopIndexes",
-        Kind::Open,
-        |_| json!({}),
-    ),
-    Cell::new(
-        "souk.shop.v1.ShopIndexService/GetShopIndex",
-        Kind::Open,
-        |_| json!({"index": "shops"}),
-    ),
-    Cell::new(
-        "souk.shop.v1.ShopIndexService/UpdateShopIndex",
-        Kind::Open,
-        |_| json!({"index": "shops", "validate_only": true, "changes": shade()}),
-    ),
-    Cell::new(
         "souk.media.v1.MediaService/CreateMedia",
         Kind::Create,
         |n| json!({"media": media(n)}),
@@ -316,18 +286,23 @@ pub(crate) const CELLS: &[Cell] = &[
     )
     .watching(Log::Media),
     Cell::new(
-        "souk.media.v1.MediaIndexService/ListMediaIndexes",
+        "souk.index.v1.IndexService/ListIndexes",
         Kind::Open,
         |_| json!({}),
     ),
     Cell::new(
-        "souk.media.v1.MediaIndexService/GetMediaIndex",
+        "souk.index.v1.IndexService/GetIndex",
         Kind::Open,
-        |_| json!({"index": "media"}),
+        |_| json!({"index": "orders"}),
     ),
     Cell::new(
-        "souk.media.v1.MediaIndexService/UpdateMediaIndex",
+        "souk.index.v1.IndexService/UpdateIndex",
         Kind::Open,
-        |_| json!({"index": "media", "validate_only": true, "changes": shade()}),
+        |_| json!({"index": "orders", "validate_only": true, "changes": shade()}),
+    ),
+    Cell::new(
+        "souk.index.v1.IndexService/RebuildIndex",
+        Kind::Open,
+        |_| json!({"index": "shops", "validate_only": true}),
     ),
 ];

@@ -1,0 +1,134 @@
+//! Calls of a service that every backend serves: asks one backend after the other.
+//!
+//! Nothing is decoded. A backend that doesn't hold what a call names says so by an error that the contract names
+//! ([`Sharing::elsewhere`]), and has done nothing; so also what changes something reaches the one that holds it, and no other. A backend
+//! that gives no word of its own (it isn't there, or is too busy) is passed over at first, and asked again, as often as a safe call may be, when
+//! no other holds what is asked for: then its error is the answer, since what it holds isn't known. Answers that are put together are lists,
+//! whose encodings behind each other are the encoding of the whole; without one of them there is no whole, and its error is the answer.
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, StreamBody};
+use souk_chassis::layers::messages::framed;
+use souk_chassis::status::{StatusBuilder, code_in, reason, trailers};
+use tonic::body::Body;
+use tonic::{Code, Status};
+
+use crate::answer::{Unary, status_of, too_large, whole};
+use crate::contract::Sharing;
+use crate::retry::Retry;
+
+const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+/// The backends of a service, in the order in which they are asked.
+pub(crate) struct Ask {
+    sharing: Sharing,
+    /// Most bytes of an answer that is put together.
+    bytes_max: usize,
+    backends: Vec<Retry>,
+}
+
+impl Ask {
+    /// Nobody yet. Answers that are put together have at most `bytes_max` bytes.
+    pub(crate) fn new(sharing: Sharing, bytes_max: usize) -> Self {
+        Self {
+            sharing,
+            bytes_max,
+            backends: Vec::new(),
+        }
+    }
+
+    /// Adds a backend, which is asked behind those before.
+    pub(crate) fn add(&mut self, backend: Retry) {
+        self.backends.push(backend);
+    }
+
+    pub(crate) async fn call(&self, request: Request<Body>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        // One message, whose length the stack has limited.
+        let message = match body.collect().await {
+            Ok(message) => message.to_bytes(),
+            Err(status) => return status.into_http(),
+        };
+        let request = || Request::from_parts(head.clone(), whole(message.clone()));
+        let path = head.uri.path();
+        let answered = match self.sharing.joined.contains(path) {
+            true => self.joined(request).await,
+            false => self.held(path, request).await,
+        };
+        answered.unwrap_or_else(Status::into_http)
+    }
+
+    /// The answer of the one that holds what is asked for.
+    async fn held(&self, path: &str, request: impl Fn() -> Request<Body>) -> Result<Response<Body>, Status> {
+        let mut answer = Err(unserved());
+        let mut silent = Vec::new();
+        for backend in &self.backends {
+            let response = backend.once(request()).await;
+            if self.is_elsewhere(&response) {
+                answer = Ok(response);
+            } else if is_silent(&response) {
+                silent.push((backend, response));
+            } else {
+                return Ok(response);
+            }
+        }
+        for (backend, refusal) in silent {
+            let response = match backend.repeats(path) {
+                true => backend.call(request()).await,
+                false => refusal,
+            };
+            if !self.is_elsewhere(&response) {
+                return Ok(response);
+            }
+            answer = Ok(response);
+        }
+        answer
+    }
+
+    fn is_elsewhere(&self, response: &Response<Body>) -> bool {
+        status_of(response.headers()).is_some_and(|status| {
+            status.code() == Code::NotFound && reason(&status).as_deref() == Some(&self.sharing.elsewhere)
+        })
+    }
+
+    /// The answers of all, behind each other.
+    async fn joined(&self, request: impl Fn() -> Request<Body>) -> Result<Response<Body>, Status> {
+        let mut joined = Vec::new();
+        for backend in &self.backends {
+            let mut request = request();
+            // Compressed ones can't be put together.
+            request.headers_mut().remove(GRPC_ACCEPT_ENCODING);
+            let answer = Unary::read(backend.call(request).await, self.bytes_max).await;
+            let message: Bytes = answer.message?;
+            if message.len() > self.bytes_max.saturating_sub(joined.len()) {
+                return Err(too_large(self.bytes_max));
+            }
+            joined.extend_from_slice(&message);
+        }
+        let frames = [
+            Ok(http_body::Frame::data(framed(&joined))),
+            trailers(Status::ok("")),
+        ];
+        let mut response = Response::new(Body::new(StreamBody::new(stream::iter(frames))));
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        Ok(response)
+    }
+}
+
+/// Has a backend not said whether it holds what is asked for?
+fn is_silent(response: &Response<Body>) -> bool {
+    matches!(
+        code_in(response.headers()),
+        Some(Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Cancelled)
+    )
+}
+
+/// A gateway has a backend at least.
+fn unserved() -> Status {
+    StatusBuilder::unimplemented("SERVICE_UNKNOWN", "the gateway has no backend for this service").build()
+}

@@ -1,0 +1,121 @@
+//! Which backends serve which services, by the contract: by the package of each, or by its option `souk.route.v1.shared`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost_reflect::{
+    DescriptorError, DescriptorPool, DynamicMessage, ExtensionDescriptor, ServiceDescriptor, Value,
+};
+
+/// The option of a service that every backend serves.
+const SHARED: &str = "souk.route.v1.shared";
+/// The option of an RPC whose answers are put together.
+const JOINED: &str = "souk.route.v1.joined";
+
+/// Who serves a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServedBy {
+    /// The backend of this name: what is in the package `souk.order.v1` is served by `order`.
+    One(String),
+    /// Every backend, each for what it holds itself.
+    All(Sharing),
+}
+
+/// How backends share a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sharing {
+    /// The reason of the NOT_FOUND by which one says that it doesn't hold what a call names.
+    pub(crate) elsewhere: String,
+    /// The paths of the RPCs that all of them answer together.
+    pub(crate) joined: BTreeSet<String>,
+}
+
+/// All services, by full name.
+///
+/// # Errors
+/// When the descriptors are damaged.
+pub(crate) fn services(contract: &[u8]) -> Result<BTreeMap<String, ServedBy>, DescriptorError> {
+    let pool = DescriptorPool::decode(contract)?;
+    let option = |name: &str| pool.get_extension_by_name(name);
+    let (shared, joined) = (option(SHARED), option(JOINED));
+    let served_by = |service: &ServiceDescriptor| {
+        let sharing = shared.as_ref().zip(joined.as_ref());
+        if let Some(sharing) = sharing.and_then(|(shared, joined)| sharing_of(service, shared, joined)) {
+            return Some(ServedBy::All(sharing));
+        }
+        let package = service.package_name().strip_prefix("souk.")?;
+        Some(ServedBy::One(package.split('.').next()?.to_owned()))
+    };
+    let services = pool.services();
+    Ok(services
+        .filter_map(|service| Some((service.full_name().to_owned(), served_by(&service)?)))
+        .collect())
+}
+
+fn sharing_of(
+    service: &ServiceDescriptor,
+    shared: &ExtensionDescriptor,
+    joined: &ExtensionDescriptor,
+) -> Option<Sharing> {
+    let shared = value(&service.options(), shared)?;
+    let elsewhere = shared.as_message()?.get_field_by_name("elsewhere")?;
+    let of_all = service.methods().filter(|method| {
+        let is_joined = value(&method.options(), joined);
+        is_joined.is_some_and(|is_joined| is_joined.as_bool() == Some(true))
+    });
+    Some(Sharing {
+        elsewhere: elsewhere.as_str()?.to_owned(),
+        joined: of_all
+            .map(|method| format!("/{}/{}", service.full_name(), method.name()))
+            .collect(),
+    })
+}
+
+/// What an option says, where it is given.
+fn value(options: &DynamicMessage, option: &ExtensionDescriptor) -> Option<Value> {
+    let given = options.has_extension(option);
+    given.then(|| options.get_extension(option).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::{FieldDescriptor, Kind};
+    use souk_proto::FILE_DESCRIPTOR_SET;
+
+    use super::*;
+
+    #[test]
+    fn services_are_those_of_the_backend_that_their_package_names_but_for_indexes() {
+        let services = services(FILE_DESCRIPTOR_SET).expect("our own descriptors");
+        let shop = ServedBy::One("shop".to_owned());
+        assert_eq!(services.get("souk.shop.v1.ShopService"), Some(&shop));
+        let indexes = ServedBy::All(Sharing {
+            elsewhere: "INDEX_NOT_FOUND".to_owned(),
+            joined: BTreeSet::from(["/souk.index.v1.IndexService/ListIndexes".to_owned()]),
+        });
+        assert_eq!(services.get("souk.index.v1.IndexService"), Some(&indexes));
+    }
+
+    /// Requests are kept, to be sent to several, and answers are put together by their bytes: that is right of lists alone.
+    #[test]
+    fn shared_services_are_unary_and_joined_answers_are_lists() {
+        let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("our own descriptors");
+        let mut joined = 0;
+        for (name, served_by) in services(FILE_DESCRIPTOR_SET).expect("our own descriptors") {
+            let ServedBy::All(sharing) = served_by else {
+                continue;
+            };
+            let service = pool.get_service_by_name(&name).expect("a service");
+            for method in service.methods() {
+                let streams = method.is_client_streaming() || method.is_server_streaming();
+                assert!(!streams, "{}", method.full_name());
+                if sharing.joined.contains(&format!("/{name}/{}", method.name())) {
+                    let is_list =
+                        |field: FieldDescriptor| field.is_list() && matches!(field.kind(), Kind::Message(_));
+                    assert!(method.output().fields().all(is_list), "{}", method.full_name());
+                    joined += 1;
+                }
+            }
+        }
+        assert!(joined > 0);
+    }
+}
