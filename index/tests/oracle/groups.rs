@@ -165,11 +165,11 @@ pub(crate) enum Steps {
 
 impl Steps {
     pub(crate) fn numbers(kind: Kind, interval: f64, offset: f64) -> Self {
-        let whole = |number: f64| number.fract() == 0.0 && number.abs() < 9e18;
-        let whole = kind == Kind::Long && whole(interval) && whole(offset);
+        let whole = kind == Kind::Long && interval.fract() == 0.0 && offset.fract() == 0.0;
+        let width = exact::double(interval);
         Self::Numbers {
-            width: exact::double(interval),
-            begin: exact::double(offset),
+            begin: exact::double(offset) % &width,
+            width,
             whole,
         }
     }
