@@ -154,8 +154,11 @@ pub const MAX_RECENT_MISFITS: usize = 128;
 /// Operations of one `apply` call.
 pub const MAX_OPERATIONS: usize = 100_000;
 
+/// Bytes of the longest string that documents are sorted and grouped by: an attribute's name, its type, and bytes in
+/// hexadecimal.
+pub(crate) const MAX_STRING_BYTES: usize = MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES;
+
 // Values of these fields are terms.
-const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES);
-const _: () = assert!(MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES && MAX_KEY_BYTES < MAX_TOKEN_BYTES);
+const _: () = assert!(MAX_STRING_BYTES < MAX_TOKEN_BYTES && MAX_KEY_BYTES < MAX_TOKEN_BYTES);
 /// Bytes of an index that are compared with their checksums while it is opened; the rest is in the background.
 pub const VERIFIED_AT_OPEN_BYTES: u64 = 64 << 20;

@@ -24,7 +24,7 @@ use super::node::{By, Grouping, Node, Shape, Size};
 use super::slots::Slots;
 use crate::bits::Bits;
 use crate::layout::Layout;
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_KEYWORD_BYTES, MAX_TERMS_GROUPS};
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_STRING_BYTES, MAX_TERMS_GROUPS};
 use crate::request::{Figure, GroupOrder, GroupOrderBy};
 use crate::run::Run;
 
@@ -32,8 +32,8 @@ use crate::run::Run;
 const MAX_COUNTED: usize = 229_376;
 /// Bytes of names from which on candidates are forgotten.
 const MAX_NAME_BYTES: usize = 24 * 1024 * 1024;
-/// Half of the candidates are as many as are shown, however long their names.
-const _: () = assert!(MAX_NAME_BYTES / MAX_KEYWORD_BYTES / 2 >= MAX_TERMS_GROUPS);
+/// However long names are, there is room for as many as are shown, and a third more.
+const _: () = assert!(MAX_NAME_BYTES / MAX_STRING_BYTES >= MAX_TERMS_GROUPS / 3 * 4);
 /// Groups up to which figures of a fixed size are taken depth-first, in one pass.
 const FEW_GROUPS: usize = 8_192;
 
@@ -284,9 +284,10 @@ impl Candidates {
         Ok(())
     }
 
-    /// Forgets the last candidates: half of those that there may be.
+    /// Forgets the last candidates: half of those that there may be, none of as many as are shown.
     fn forget(&mut self, ranking: Ranking, account: &mut Account<'_>) -> tantivy::Result<()> {
-        let most = (MAX_AGGREGATION_GROUPS / 2).min(self.counts.len() / 2);
+        let half = (MAX_AGGREGATION_GROUPS / 2).min(self.counts.len() / 2);
+        let most = half.max(MAX_TERMS_GROUPS).min(self.counts.len());
         account.check()?;
         let list = self.counts.len() * size_of::<(Raw, u64)>();
         account.hold(list)?;

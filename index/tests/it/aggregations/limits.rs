@@ -1,9 +1,10 @@
 //! What aggregations are refused for depends on documents and request, not on how documents lie in segments.
 
+use souk_index::limits::MAX_KEYWORD_BYTES;
 use souk_index::{
     Aggregation, AggregationResult, Analyzer, Cancellation, CompositeSource, Datum, Document, Error, Field,
-    Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest,
-    Sort, SourceKind, ValueRange,
+    FieldValue, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema,
+    SearchRequest, Sort, SourceKind, ValueRange,
 };
 
 use super::super::{commit, find, upsert};
@@ -371,6 +372,53 @@ fn groups_of_long_names_are_exact_by_key_and_within_their_bound_by_count() {
         panic!("no groups");
     };
     assert_eq!((groups.len(), count_error_bound), (2_000, 1));
+}
+
+/// Bytes of attributes are the longest strings there are: twice as long as the bytes.
+#[test]
+fn groups_of_the_longest_attributes_are_exact_by_key() {
+    const UNIQUE: usize = 1_600;
+    let value = |nth: usize| [&(nth as u32).to_be_bytes()[..], &[7; MAX_KEYWORD_BYTES - 4]].concat();
+    let document = |nth: usize| {
+        let own = Object::new().with("a", FieldValue::Bytes(value(nth)));
+        Object::new().with("attributes", vec![own])
+    };
+    let documents = |segment: usize| (0..UNIQUE).map(|nth| document(2 * nth + segment)).collect();
+    let index = segments(
+        vec![Field::attributes("attributes")],
+        [documents(0), documents(1)],
+    );
+    let best = Aggregation::TopHits {
+        size: 1,
+        sort: vec![Sort::PrimaryKey { descending: false }],
+    };
+    for descending in [false, true] {
+        let asked = Aggregation::Terms {
+            field: "attributes.a".to_owned(),
+            size: 2_000,
+            min_doc_count: 1,
+            order: vec![GroupOrder {
+                by: GroupOrderBy::Key,
+                descending,
+            }],
+            missing: None,
+            aggregations: vec![("best".to_owned(), best.clone())],
+        };
+        let Ok(AggregationResult::Groups {
+            groups,
+            other_count,
+            count_error_bound,
+            ..
+        }) = single(&index, asked)
+        else {
+            panic!("no groups");
+        };
+        let nth = |at| if descending { 2 * UNIQUE - 1 - at } else { at };
+        let expected = (0..2_000).map(|at| vec![Some(Datum::Bytes(value(nth(at))))]);
+        assert_eq!(groups.len(), 2_000, "descending: {descending}");
+        assert!(groups.into_iter().map(|group| group.keys).eq(expected));
+        assert_eq!((other_count, count_error_bound), (1_200, 0));
+    }
 }
 
 /// A composite keeps the groups of one page, whatever segments give.
