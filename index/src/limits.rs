@@ -115,8 +115,8 @@ pub const MAX_COLLAPSE_GROUPS: usize = 100_000;
 pub const MAX_SORTS: usize = 32;
 /// Points of a sort by distance.
 pub const MAX_SORT_POINTS: usize = 100;
-/// Characters of a page token.
-pub const MAX_PAGE_TOKEN_CHARS: usize = 192 * 1024;
+/// Characters of a page token: of the longest values of as many keys as a sort may have.
+pub const MAX_PAGE_TOKEN_CHARS: usize = 384 * 1024;
 /// Figures at one level of aggregations, `top_hits` included. Tablestore: 5.
 pub const MAX_FIGURES: usize = 10;
 /// Groupings at one level of aggregations.
