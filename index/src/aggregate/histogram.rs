@@ -160,6 +160,9 @@ impl Steps {
             Self::Real { .. } => {
                 let begin = f64::from_u64(key);
                 let step = self.real_step(begin).round();
+                // The first interval may begin before all numbers, nearer to the boundary behind it.
+                let passed = self.real_begin(step).is_some_and(|boundary| boundary > begin);
+                let step = if passed { step - 1.0 } else { step };
                 let next = self.real_begin(step + 1.0).unwrap_or(begin);
                 (next.max(begin.next_up()).min(f64::MAX) + 0.0).to_u64()
             }

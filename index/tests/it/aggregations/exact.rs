@@ -323,3 +323,35 @@ fn offsets_of_histograms_are_taken_modulo_the_interval() {
     );
     assert_eq!(keys("n", 2e19, 100.0), [i64::MIN, 100].map(Datum::Long));
 }
+
+/// The interval before all doubles is followed by the next one, not by the nearest.
+#[test]
+fn empty_intervals_behind_the_lowest_double_begin_at_boundaries() {
+    let index = index(&[vec![Object::new().with_all("price", [0.5])]]);
+    let begins = |interval: f64, from: f64, to: f64| {
+        let asked = with_empty_groups("price", interval, from, to);
+        let AggregationResult::Groups { groups, .. } = single(&index, asked).expect("it is valid") else {
+            panic!("no groups");
+        };
+        let begins = groups.iter().map(|group| match group.keys[..] {
+            [Some(Datum::Double(begin))] => begin,
+            ref other => panic!("no number: {other:?}"),
+        });
+        begins.collect::<Vec<_>>()
+    };
+    assert_eq!(begins(1.5e308, -1.6e308, 1.0), [f64::MIN, -1.5e308, 0.0]);
+    assert_eq!(
+        begins(1.5e308, -1.6e308, 1.6e308),
+        [f64::MIN, -1.5e308, 0.0, 1.5e308]
+    );
+    assert_eq!(begins(1.5e308, -1.4e308, 1.0), [-1.5e308, 0.0]);
+    assert_eq!(
+        begins(1.7e308, f64::MIN, f64::MAX),
+        [f64::MIN, -1.7e308, 0.0, 1.7e308]
+    );
+    assert_eq!(begins(f64::MAX, f64::MIN, f64::MAX), [f64::MIN, 0.0]);
+    assert_eq!(
+        begins(f64::MAX / 2.0, f64::MIN, 1.0),
+        [f64::MIN, f64::MIN / 2.0, 0.0]
+    );
+}
