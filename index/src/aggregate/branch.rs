@@ -289,8 +289,7 @@ impl<'a> Branch<'a> {
                 }
             }
             Shape::Composite(composite) => {
-                let inside = Self::all(&armed.inside, within, budget)?;
-                let composite = SegmentComposite::open(composite, &node.path, reader, inside, around.run)?;
+                let composite = SegmentComposite::open(composite, &node.path, reader, around.run)?;
                 Work::Composite(Box::new(composite))
             }
         };

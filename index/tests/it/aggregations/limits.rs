@@ -482,3 +482,68 @@ fn words_that_are_not_shown_are_given_back_before_the_next_grouping_is_settled()
         "{held} bytes, {known} for words"
     );
 }
+
+fn source(field: &str) -> CompositeSource {
+    CompositeSource {
+        field: field.to_owned(),
+        kind: SourceKind::Terms,
+        descending: false,
+        include_missing: false,
+        missing: None,
+    }
+}
+
+/// Groups inside those of a composite are of its page only, whatever other groups segments have.
+#[test]
+fn groups_inside_a_composite_over_many_segments_count_for_its_page_only() {
+    const SEGMENTS: i64 = 20;
+    const PAGE: i64 = 2_000;
+    const INSIDE: i64 = 5;
+    // Segments of higher keys come first, so each has groups that are of the page when it is added.
+    let of_segment = |segment: i64| {
+        let first = (SEGMENTS - 1 - segment) * PAGE;
+        let numbers = (first..first + PAGE).flat_map(|n| (0..INSIDE).map(move |m| (n, m)));
+        numbers
+            .map(|(n, m)| Object::new().with("n", n).with("m", n * INSIDE + m))
+            .collect()
+    };
+    let index = segments(
+        vec![Field::long("n").column_only(), Field::long("m").column_only()],
+        (0..SEGMENTS).map(of_segment),
+    );
+    let inside = |aggregations| Aggregation::Terms {
+        field: "m".to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations,
+    };
+    let sum = Aggregation::Figure {
+        field: "m".to_owned(),
+        figure: Figure::Sum,
+        missing: None,
+    };
+    let composite = Aggregation::Composite {
+        sources: vec![source("n")],
+        size: PAGE as usize,
+        after: None,
+        aggregations: vec![("inside".to_owned(), inside(vec![("sum".to_owned(), sum)]))],
+    };
+    let in_segments = single(&index, composite.clone());
+    let mut writer = index.writer().expect("the writer");
+    writer.merge_all().expect("the merge works");
+    let merged = single(&index, composite).expect("they are few");
+    assert_eq!(in_segments.expect("they are as few in many segments"), merged);
+    let AggregationResult::Groups { groups, .. } = merged else {
+        panic!("no groups");
+    };
+    assert_eq!(groups.len(), PAGE as usize);
+    for (n, group) in (0..).zip(groups) {
+        let AggregationResult::Groups { groups: inside, .. } = &group.aggregations[0].1 else {
+            panic!("no groups");
+        };
+        let keys = inside.iter().map(|group| group.keys[0].clone());
+        assert!(keys.eq((0..INSIDE).map(|m| Some(Datum::Long(n * INSIDE + m)))));
+    }
+}
