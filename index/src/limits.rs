@@ -137,6 +137,8 @@ pub const MAX_RANGES: usize = 100;
 pub const MAX_PERCENTAGES: usize = 20;
 /// Documents of one group of a `top_hits` aggregation.
 pub const MAX_TOP_HITS: usize = 100;
+/// Sources of a `composite` aggregation.
+pub const MAX_COMPOSITE_SOURCES: usize = 8;
 /// Keys of a `composite` aggregation that one document may have: the combinations of its values.
 pub const MAX_DOCUMENT_KEYS: usize = 65_536;
 /// Groups that all aggregations of one search may gather, shown or not.

@@ -3,8 +3,8 @@
 use souk_index::limits::MAX_KEYWORD_BYTES;
 use souk_index::{
     Aggregation, AggregationResult, Analyzer, Cancellation, CompositeSource, Datum, Document, Error, Field,
-    FieldValue, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema,
-    SearchRequest, Sort, SourceKind, ValueRange,
+    FieldValue, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Reason,
+    Schema, SearchRequest, Sort, SourceKind, ValueRange,
 };
 
 use super::super::{commit, find, upsert};
@@ -546,4 +546,36 @@ fn groups_inside_a_composite_over_many_segments_count_for_its_page_only() {
         let keys = inside.iter().map(|group| group.keys[0].clone());
         assert!(keys.eq((0..INSIDE).map(|m| Some(Datum::Long(n * INSIDE + m)))));
     }
+}
+
+#[test]
+fn composites_have_as_many_sources_as_are_promised() {
+    let index = segments(
+        vec![Field::long("n").column_only()],
+        [vec![Object::new().with("n", 1)]],
+    );
+    let composite = |sources: usize| Aggregation::Composite {
+        sources: (0..sources).map(|_| source("n")).collect(),
+        size: 10,
+        after: None,
+        aggregations: Vec::new(),
+    };
+    assert!(single(&index, composite(8)).is_ok());
+    let Err(Error::InvalidQuery(violations)) = single(&index, composite(9)) else {
+        panic!("nine sources are taken");
+    };
+    let first = violations.listed().first().expect("a violation");
+    assert_eq!(first.path, r#"aggregations["a"].composite.sources"#);
+    assert!(
+        matches!(
+            first.reason,
+            Reason::LimitExceeded {
+                limit: "MAX_COMPOSITE_SOURCES",
+                max: 8,
+                ..
+            }
+        ),
+        "{:?}",
+        first.reason
+    );
 }
