@@ -253,7 +253,7 @@ impl Candidates {
         if self.counts.len() > MAX_AGGREGATION_GROUPS {
             self.forget(ranking, account)?;
         }
-        let kept = KeptSegment::new(segment.reader, segment.documents, context);
+        let kept = KeptSegment::new(segment.reader, segment.documents, node, context);
         self.segments.push(kept);
         Ok(())
     }

@@ -284,7 +284,7 @@ impl Pages {
             account.release(Page::bytes(composite) + behind(&dropped.names));
         }
         if !node.inside.is_empty() && !counts.is_empty() {
-            let kept = KeptSegment::new(segment.reader, segment.documents, context);
+            let kept = KeptSegment::new(segment.reader, segment.documents, node, context);
             self.segments.push(kept);
         }
         Ok(())

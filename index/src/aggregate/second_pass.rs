@@ -18,15 +18,17 @@ use crate::run::Run;
 pub(super) struct KeptSegment {
     pub(super) reader: SegmentReader,
     pub(super) documents: Bits,
+    /// Where something inside compares scores.
     pub(super) scored: Arc<Scored>,
 }
 
 impl KeptSegment {
-    pub(super) fn new(reader: SegmentReader, documents: Bits, context: &Context<'_>) -> Self {
+    pub(super) fn new(reader: SegmentReader, documents: Bits, node: &Node, context: &Context<'_>) -> Self {
+        let scored = context.scored.filter(|_| node.wants_scores());
         Self {
             reader,
             documents,
-            scored: context.scored.map(Arc::clone).unwrap_or_default(),
+            scored: scored.map(Arc::clone).unwrap_or_default(),
         }
     }
 }

@@ -579,3 +579,49 @@ fn composites_have_as_many_sources_as_are_promised() {
         first.reason
     );
 }
+
+/// A grouping that compares no scores doesn't hold those that another one needed.
+#[test]
+fn kept_scores_are_given_back_when_those_that_compare_them_are_done() {
+    const DOCUMENTS: usize = 40_000;
+    let fields = vec![
+        Field::keyword("word"),
+        Field::keyword("few"),
+        Field::keyword("long"),
+        Field::text("text", Analyzer::single_word()),
+    ];
+    let document = |nth: usize| {
+        let object = Object::new()
+            .with("word", format!("{nth:05}"))
+            .with("few", format!("{:02}", nth % 20))
+            .with("text", "a ".repeat(1 + nth % 9));
+        let long = (nth < 2_000).then(|| format!("{nth:05}{}", "x".repeat(4_000)));
+        object.with_all("long", long)
+    };
+    let index = segments(fields, [(0..DOCUMENTS).map(document).collect()]);
+    let terms = |field: &str, aggregations| Aggregation::Terms {
+        field: field.to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations,
+    };
+    let best = |size, sort| vec![("best".to_owned(), Aggregation::TopHits { size, sort })];
+    let by_score = terms("few", best(1, vec![Sort::Score { ascending: false }]));
+    let words = terms("word", Vec::new());
+    let large = terms("few", best(100, vec![Sort::field("long", false)]));
+    let held = |aggregations: &[&Aggregation]| {
+        let named = aggregations.iter().enumerate();
+        let named = named.map(|(nth, own)| (format!("a{nth}"), (*own).clone()));
+        let request = SearchRequest::new(Query::match_text("text", "a"))
+            .page_size(1)
+            .aggregations(named.collect());
+        peak(&index, request) as usize
+    };
+    let (without, with) = (held(&[&by_score, &large]), held(&[&by_score, &words, &large]));
+    assert!(
+        with <= without + 4 * DOCUMENTS,
+        "{with} bytes, {without} without words"
+    );
+}
