@@ -32,6 +32,7 @@ mod node;
 mod numbers;
 mod quantiles;
 mod ranges;
+mod second_pass;
 mod sketch;
 mod slots;
 mod step;

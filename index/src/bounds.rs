@@ -19,6 +19,8 @@ use crate::bm25::{Bm25, Norms};
 
 /// Entries of a list that share a bound.
 const BLOCK: usize = 128;
+/// Bytes that an allocation takes beside what is asked for.
+pub(crate) const ALLOCATION_BYTES: usize = 16;
 /// Bytes of all bounds that are kept.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The average length that bounds are kept for.
@@ -78,6 +80,7 @@ impl Bounds {
                 blocks.push(block);
             }
         }
+        blocks.shrink_to_fit();
         Ok(Self {
             blocks,
             highest,
@@ -128,9 +131,11 @@ impl BoundsCache {
     }
 }
 
-/// Bytes of a word and its bounds.
+/// Bytes of a word and its bounds: two places of a table that is half full at least, and three allocations.
 fn bytes(word: &Term, bounds: &Bounds) -> usize {
-    word.len_bytes() + bounds.blocks.len() * size_of::<Block>()
+    let places = 2 * size_of::<((SegmentId, Term), Arc<Bounds>)>();
+    let allocated = word.len_bytes() + size_of::<Bounds>() + size_of_val(bounds.blocks.as_slice());
+    places + allocated + 3 * ALLOCATION_BYTES
 }
 
 /// The bounds of a word, walked along with its documents.

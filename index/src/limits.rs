@@ -115,8 +115,8 @@ pub const MAX_COLLAPSE_GROUPS: usize = 100_000;
 pub const MAX_SORTS: usize = 32;
 /// Points of a sort by distance.
 pub const MAX_SORT_POINTS: usize = 100;
-/// Characters of a page token.
-pub const MAX_PAGE_TOKEN_CHARS: usize = 192 * 1024;
+/// Characters of a page token: of the longest values of as many keys as a sort may have.
+pub const MAX_PAGE_TOKEN_CHARS: usize = 384 * 1024;
 /// Figures at one level of aggregations, `top_hits` included. Tablestore: 5.
 pub const MAX_FIGURES: usize = 10;
 /// Groupings at one level of aggregations.
@@ -137,6 +137,8 @@ pub const MAX_RANGES: usize = 100;
 pub const MAX_PERCENTAGES: usize = 20;
 /// Documents of one group of a `top_hits` aggregation.
 pub const MAX_TOP_HITS: usize = 100;
+/// Sources of a `composite` aggregation.
+pub const MAX_COMPOSITE_SOURCES: usize = 8;
 /// Keys of a `composite` aggregation that one document may have: the combinations of its values.
 pub const MAX_DOCUMENT_KEYS: usize = 65_536;
 /// Groups that all aggregations of one search may gather, shown or not.
@@ -154,8 +156,11 @@ pub const MAX_RECENT_MISFITS: usize = 128;
 /// Operations of one `apply` call.
 pub const MAX_OPERATIONS: usize = 100_000;
 
+/// Bytes of the longest string that documents are sorted and grouped by: an attribute's name, its type, and bytes in
+/// hexadecimal.
+pub(crate) const MAX_STRING_BYTES: usize = MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES;
+
 // Values of these fields are terms.
-const _: () = assert!(MAX_ATTRIBUTE_NAME_BYTES + 2 + 2 * MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES);
-const _: () = assert!(MAX_KEYWORD_BYTES < MAX_TOKEN_BYTES && MAX_KEY_BYTES < MAX_TOKEN_BYTES);
+const _: () = assert!(MAX_STRING_BYTES < MAX_TOKEN_BYTES && MAX_KEY_BYTES < MAX_TOKEN_BYTES);
 /// Bytes of an index that are compared with their checksums while it is opened; the rest is in the background.
 pub const VERIFIED_AT_OPEN_BYTES: u64 = 64 << 20;

@@ -21,7 +21,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
-use crate::limits::{MAX_KEY_BYTES, MAX_KEYWORD_BYTES, MAX_PAGE_TOKEN_CHARS, MAX_SORTS};
+use crate::limits::{
+    MAX_COMPOSITE_SOURCES, MAX_KEY_BYTES, MAX_PAGE_TOKEN_CHARS, MAX_SORTS, MAX_STRING_BYTES,
+};
 use crate::sort::RawSortValue;
 
 /// 1 was that of tokens whose document keys were other bytes, 2 that of tokens without a design.
@@ -31,8 +33,9 @@ const NUMBER: u8 = 1;
 const BYTES: u8 = 2;
 
 // The longest token that an order can make has to be accepted.
+const _: () = assert!(MAX_COMPOSITE_SOURCES <= MAX_SORTS);
 const _: () = assert!(
-    (26 + MAX_SORTS * (5 + MAX_KEYWORD_BYTES) + 5 + MAX_KEY_BYTES).div_ceil(3) * 4 <= MAX_PAGE_TOKEN_CHARS
+    (26 + MAX_SORTS * (5 + MAX_STRING_BYTES) + 5 + MAX_KEY_BYTES).div_ceil(3) * 4 <= MAX_PAGE_TOKEN_CHARS
 );
 
 /// What a token belongs to.

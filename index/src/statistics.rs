@@ -14,7 +14,7 @@ use tantivy::index::SegmentId;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{BitSet, DocId, DocSet, Searcher, SegmentReader, Term};
 
-use crate::bounds::{Bounds, BoundsCache};
+use crate::bounds::{ALLOCATION_BYTES, Bounds, BoundsCache};
 
 /// Counts of words that are kept, and bytes of the words.
 const MAX_WORDS: usize = 65_536;
@@ -72,6 +72,11 @@ impl Words {
         }
     }
 
+    /// Bytes of words and counts: two places of a table that is half full at least, and an allocation.
+    fn bytes_in_all(&self) -> usize {
+        self.bytes + self.counts.len() * (2 * size_of::<((State, Term), u64)>() + ALLOCATION_BYTES)
+    }
+
     fn retain(&mut self, current: impl Fn(&State) -> bool) {
         self.counts.retain(|(state, _), _| current(state));
         self.bytes = self.counts.keys().map(|(_, word)| word.len_bytes()).sum();
@@ -102,7 +107,9 @@ impl Statistics {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bounds.bytes()
+        let deleted = self.deleted.lock();
+        let deleted = deleted.values().map(|deleted| size_of_val(deleted.as_slice()));
+        deleted.sum::<usize>() + self.words.lock().bytes_in_all() + self.bounds.bytes()
     }
 
     /// Forgets segments that are gone, and what more deletes have made untrue.

@@ -258,6 +258,56 @@ fn commits_leave_nothing_behind() {
     assert!(held < COMMITS_BYTES, "{held} bytes");
 }
 
+/// Rare words take little each, of which there are many.
+#[test]
+fn what_is_kept_of_words_is_accounted_for() {
+    let _alone = ALONE.lock();
+    let schema = Schema::new(vec![Field::text("text", Analyzer::single_word())]);
+    let index = Index::create_in_ram(schema.expect("the schema is valid"), IndexOptions::default());
+    let index = index.expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let word = |nth: usize| format!("w{nth:08}");
+    let key = |nth: usize| nth.to_be_bytes().to_vec();
+    let insert = |nth: usize| {
+        Operation::Insert(Document {
+            key: key(nth),
+            fields: Object::new().with("text", word(nth)),
+        })
+    };
+    for from in (0..DOCUMENTS).step_by(5_000) {
+        writer
+            .apply((from..from + 5_000).map(insert).collect())
+            .expect("taken in");
+    }
+    writer.commit(1).expect("committed");
+    // How many documents have a word is kept where some were deleted.
+    writer
+        .apply(vec![Operation::Delete { key: key(0) }])
+        .expect("taken in");
+    writer.commit(2).expect("committed");
+    let searcher = index.searcher();
+    let search = |from: usize| {
+        let words: Vec<String> = (from..from + 400).map(word).collect();
+        let request = SearchRequest::new(Query::match_text("text", words.join(" "))).page_size(1);
+        drop(
+            searcher
+                .search(&request, &Cancellation::none())
+                .expect("an answer"),
+        );
+    };
+    search(0);
+    let (before, kept_before) = (MEMORY.current_usage(), index.memory().kept);
+    (400..DOCUMENTS).step_by(400).for_each(search);
+    let held = MEMORY.current_usage().saturating_sub(before);
+    let kept = (index.memory().kept - kept_before) as usize;
+    println!("{held} bytes are held of words, {kept} are accounted for");
+    assert!(held > 100 * DOCUMENTS, "{held} bytes: the test tests too little");
+    assert!(
+        held <= kept && kept <= 2 * held,
+        "{held} bytes, {kept} accounted for"
+    );
+}
+
 #[test]
 fn what_is_held_is_accounted_for() {
     let _alone = ALONE.lock();

@@ -189,6 +189,8 @@ pub(super) enum Work<'a> {
     Figures(Figures, Box<FigureValues>),
     TopHits {
         tops: PerGroupTopK<'a>,
+        /// How many documents one counts for when it is compared.
+        cost: usize,
         /// Hits that are accounted for.
         known: usize,
     },
@@ -267,6 +269,7 @@ impl<'a> Branch<'a> {
             Shape::TopHits { size, .. } => match &armed.order {
                 Some(order) => Work::TopHits {
                     tops: PerGroupTopK::new(order.open(reader, true)?, *size),
+                    cost: (DOCUMENTS_PER_CHECK / order.documents_per_check()) as usize,
                     known: 0,
                 },
                 None => {
@@ -289,8 +292,7 @@ impl<'a> Branch<'a> {
                 }
             }
             Shape::Composite(composite) => {
-                let inside = Self::all(&armed.inside, within, budget)?;
-                let composite = SegmentComposite::open(composite, &node.path, reader, inside, around.run)?;
+                let composite = SegmentComposite::open(composite, &node.path, reader, around.run)?;
                 Work::Composite(Box::new(composite))
             }
         };
@@ -345,8 +347,9 @@ impl Work<'_> {
                 room.trim();
                 Ok(())
             }
-            Self::TopHits { tops, known } => {
+            Self::TopHits { tops, cost, known } => {
                 for (doc, slot) in docs.iter().zip(slots) {
+                    context.visit(*cost)?;
                     tops.offer(*doc, context.score(*doc), *slot);
                 }
                 let new = tops.entries() - std::mem::replace(known, tops.entries());

@@ -1,30 +1,26 @@
 //! Breadth-first `terms`: values are counted over all segments, and then only the documents of those that are shown take
 //! the aggregations inside.
 //!
-//! What a search holds, and is refused for, so depends on the groups it shows, however its documents lie in segments. The
-//! documents of a segment are kept as a set of bits, from the first pass to the second.
-//!
 //! Which groups are shown is exact up to [`MAX_AGGREGATION_GROUPS`] different values, or [`MAX_NAME_BYTES`] of strings. Of more, the last
 //! are forgotten: the rarest, and of those that are as rare the last by key; or by key alone, which costs nothing. How often a forgotten
 //! value can have occurred is summed (as in Manku and Motwani, "Approximate frequency counts over data streams", 2002); the groups that are
 //! shown are counted again, exactly.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tantivy::{DocId, SegmentReader, TERMINATED, TantivyError};
 
-use super::branch::{Armed, Around, Branch, Context, Groups, Scored, inside_bytes};
+use super::branch::{Armed, Branch, Context, Groups, inside_bytes};
 use super::budget::Account;
 use super::column::{Buffer, Kind, Raw};
 use super::gathered::GatheredGroups;
 use super::keys::Keys;
 use super::node::{By, Grouping, Node, Shape, Size};
+use super::second_pass::{KeptSegment, SecondPass};
 use super::slots::Slots;
 use crate::bits::Bits;
-use crate::layout::Layout;
-use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_KEYWORD_BYTES, MAX_TERMS_GROUPS};
+use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_STRING_BYTES, MAX_TERMS_GROUPS};
 use crate::request::{Figure, GroupOrder, GroupOrderBy};
 use crate::run::Run;
 
@@ -32,8 +28,8 @@ use crate::run::Run;
 const MAX_COUNTED: usize = 229_376;
 /// Bytes of names from which on candidates are forgotten.
 const MAX_NAME_BYTES: usize = 24 * 1024 * 1024;
-/// Half of the candidates are as many as are shown, however long their names.
-const _: () = assert!(MAX_NAME_BYTES / MAX_KEYWORD_BYTES / 2 >= MAX_TERMS_GROUPS);
+/// However long names are, there is room for as many as are shown, and a third more.
+const _: () = assert!(MAX_NAME_BYTES / MAX_STRING_BYTES >= MAX_TERMS_GROUPS / 3 * 4);
 /// Groups up to which figures of a fixed size are taken depth-first, in one pass.
 const FEW_GROUPS: usize = 8_192;
 
@@ -222,14 +218,7 @@ pub(super) struct Candidates {
     all: u64,
     /// How much lower than the true one a count may be.
     error: u64,
-    segments: Vec<Counted>,
-}
-
-/// What is kept of a segment.
-struct Counted {
-    reader: SegmentReader,
-    documents: Bits,
-    scored: Arc<Scored>,
+    segments: Vec<KeptSegment>,
 }
 
 impl Candidates {
@@ -242,7 +231,6 @@ impl Candidates {
         let (grouping, ranking) = ranked(node)?;
         // Of the only segment, the first groups are those of all.
         let alone = context.alone && ranking.whole;
-        let scored = context.scored.map(Arc::clone).unwrap_or_default();
         let account = &mut context.account(node);
         let most = match grouping.size {
             Size::First(size) if alone => size,
@@ -265,11 +253,8 @@ impl Candidates {
         if self.counts.len() > MAX_AGGREGATION_GROUPS {
             self.forget(ranking, account)?;
         }
-        self.segments.push(Counted {
-            reader: segment.reader,
-            documents: segment.documents,
-            scored,
-        });
+        let kept = KeptSegment::new(segment.reader, segment.documents, node, context);
+        self.segments.push(kept);
         Ok(())
     }
 
@@ -284,9 +269,10 @@ impl Candidates {
         Ok(())
     }
 
-    /// Forgets the last candidates: half of those that there may be.
+    /// Forgets the last candidates: half of those that there may be, none of as many as are shown.
     fn forget(&mut self, ranking: Ranking, account: &mut Account<'_>) -> tantivy::Result<()> {
-        let most = (MAX_AGGREGATION_GROUPS / 2).min(self.counts.len() / 2);
+        let half = (MAX_AGGREGATION_GROUPS / 2).min(self.counts.len() / 2);
+        let most = half.max(MAX_TERMS_GROUPS).min(self.counts.len());
         account.check()?;
         let list = self.counts.len() * size_of::<(Raw, u64)>();
         account.hold(list)?;
@@ -346,11 +332,8 @@ impl Candidates {
             }
         } else {
             for segment in std::mem::take(&mut self.segments) {
-                second.segment(&segment, &chosen, armed, groups)?;
-                let scored = segment.scored.bytes();
-                if Arc::into_inner(segment.scored).is_some() {
-                    second.budget.release(scored);
-                }
+                take_again(&segment, &chosen, armed, groups, second)?;
+                second.let_go(segment);
             }
         }
         second.budget.release(list + names);
@@ -373,81 +356,52 @@ fn entry_bytes(name: &Raw) -> usize {
     2 * (size_of::<Raw>() + size_of::<u64>()) + name.behind()
 }
 
-/// What the second pass over documents takes.
-pub(super) struct SecondPass<'a> {
-    pub(super) run: &'a Run,
-    pub(super) budget: &'a mut super::budget::Budget,
-    pub(super) layout: &'a Layout,
-    pub(super) constant: tantivy::Score,
-    pub(super) visited: u32,
-}
-
-impl SecondPass<'_> {
-    fn context<'c>(&'c mut self, scored: &'c Arc<Scored>) -> Context<'c> {
-        Context {
-            run: self.run,
-            budget: self.budget,
-            docs: &scored.docs,
-            scores: &scored.scores,
-            scored: Some(scored),
-            constant: self.constant,
-            alone: false,
-            visited: &mut self.visited,
+/// Gives a segment's documents of the groups that are shown to what is inside.
+fn take_again(
+    segment: &KeptSegment,
+    chosen: &[(Raw, u64)],
+    armed: &Armed<'_>,
+    groups: &mut GatheredGroups,
+    second: &mut SecondPass<'_>,
+) -> tantivy::Result<()> {
+    let node = armed.node;
+    second.budget.segment();
+    let around = second.around(node, segment);
+    let (run, context) = (second.run, &mut second.context(&segment.scored));
+    let (grouping, _) = ranked(node)?;
+    let mut keys = Keys::open(&grouping.by, &[], around.reader, run)?;
+    let mut inside = Branch::all(&armed.inside, around, context.budget)?;
+    let mut own = Vec::with_capacity(chosen.len());
+    for part in chosen.chunks(DOCUMENTS_PER_CHECK as usize) {
+        run.check_inside()?;
+        for (name, _) in part {
+            own.extend(keys.number_of(name)?);
         }
     }
-
-    fn segment(
-        &mut self,
-        segment: &Counted,
-        chosen: &[(Raw, u64)],
-        armed: &Armed<'_>,
-        groups: &mut GatheredGroups,
-    ) -> tantivy::Result<()> {
-        let node = armed.node;
-        self.budget.segment();
-        let around = Around {
-            reader: &segment.reader,
-            layout: self.layout,
-            run: self.run,
-            scope: node.scope.as_deref(),
-            alone: false,
-        };
-        let (run, context) = (self.run, &mut self.context(&segment.scored));
-        let (grouping, _) = ranked(node)?;
-        let mut keys = Keys::open(&grouping.by, &[], around.reader, run)?;
-        let mut inside = Branch::all(&armed.inside, around, context.budget)?;
-        let mut own = Vec::with_capacity(chosen.len());
-        for part in chosen.chunks(DOCUMENTS_PER_CHECK as usize) {
-            run.check_inside()?;
-            for (name, _) in part {
-                own.extend(keys.number_of(name)?);
+    let each = Slots::GROUP_BYTES + inside_bytes(node);
+    context.account(node).hold_for_segment(own.len() * each)?;
+    let mut slots = Slots::of_keys(&own);
+    let mut room: [Buffer; 2] = Default::default();
+    let (mut docs, mut numbers) = (Vec::new(), Vec::new());
+    let (mut block, mut next) = (Vec::new(), segment.documents.next(0));
+    let zeros = [0; tantivy::COLLECT_BLOCK_BUFFER_LEN];
+    while next != TERMINATED {
+        next = segment.documents.block(next, &mut block);
+        context.visit(block.len())?;
+        let found = keys.read(&block, zeros.get(..block.len()).unwrap_or_default(), &mut room);
+        docs.clear();
+        numbers.clear();
+        for (key, doc) in found.values.iter().zip(found.docs) {
+            if let Some(number) = slots.count(*key) {
+                docs.push(*doc);
+                numbers.push(number);
             }
         }
-        let each = Slots::GROUP_BYTES + inside_bytes(node);
-        context.account(node).hold_for_segment(own.len() * each)?;
-        let mut slots = Slots::of_keys(&own);
-        let mut room: [Buffer; 2] = Default::default();
-        let (mut docs, mut numbers) = (Vec::new(), Vec::new());
-        let (mut block, mut next) = (Vec::new(), segment.documents.next(0));
-        let zeros = [0; tantivy::COLLECT_BLOCK_BUFFER_LEN];
-        while next != TERMINATED {
-            next = segment.documents.block(next, &mut block);
-            context.visit(block.len())?;
-            let found = keys.read(&block, zeros.get(..block.len()).unwrap_or_default(), &mut room);
-            docs.clear();
-            numbers.clear();
-            for (key, doc) in found.values.iter().zip(found.docs) {
-                if let Some(number) = slots.count(*key) {
-                    docs.push(*doc);
-                    numbers.push(number);
-                }
-            }
-            for branch in &mut inside {
-                branch.take(&docs, &numbers, own.len(), context)?;
-            }
+        for branch in &mut inside {
+            branch.take(&docs, &numbers, own.len(), context)?;
         }
-        groups.add(Groups::of_segment(keys, slots, inside), node, &[0], context)
     }
+    groups.add(Groups::of_segment(keys, slots, inside), node, &[0], context)
 }
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
 //! Groups of several keys, by pages: as many as there are, in memory for one page.
 //!
-//! The documents of a segment are kept as a set of bits while the walk goes on. At its end a first pass over them finds
-//! the lowest keys behind the page before, no more than a page holds, and a second one aggregates their documents. The
-//! lowest keys of all segments are the lowest of those, and each of them is complete: a key that a segment left out has a
-//! page of lower ones in that segment alone.
+//! The documents of a segment are kept as a set of bits while the walk goes on. At its end a pass over them finds the
+//! lowest keys behind the page before, no more than a page holds. The lowest keys of all segments are the lowest of those,
+//! and each of them is complete: a key that a segment left out has a page of lower ones in that segment alone. When they
+//! are known, a second pass gives their documents to what is inside.
 
 mod source;
 
 use rustc_hash::FxHashMap;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader, TERMINATED};
 
-use super::branch::{Branch, Context, inside_bytes};
+use super::branch::{Armed, Branch, Context, inside_bytes};
 use super::budget::Account;
 use super::column::Raw;
 use super::gathered::Gathered;
-use super::node::{Composite, Node};
+use super::node::{Composite, Node, Shape};
+use super::second_pass::{KeptSegment, SecondPass};
 use crate::bits::Bits;
 use crate::error::Error;
 use crate::limits::{MAX_DOCUMENT_KEYS, limit};
@@ -30,12 +31,10 @@ const SPARE_KEYS: usize = 8_192;
 const NAMES_PER_CHECK: usize = 256;
 
 pub(super) struct SegmentComposite<'a> {
-    composite: &'a Composite,
-    path: &'a str,
-    sources: Vec<OpenSource<'a>>,
+    sources: Sources<'a>,
     after: Option<Vec<u128>>,
+    reader: SegmentReader,
     documents: Bits,
-    inside: Vec<Branch<'a>>,
 }
 
 impl<'a> SegmentComposite<'a> {
@@ -43,27 +42,20 @@ impl<'a> SegmentComposite<'a> {
         composite: &'a Composite,
         path: &'a str,
         reader: &SegmentReader,
-        inside: Vec<Branch<'a>>,
         run: &Run,
     ) -> tantivy::Result<Self> {
-        let sources = composite
-            .sources
-            .iter()
-            .map(|source| OpenSource::open(source, reader, run));
-        let sources = sources.collect::<tantivy::Result<Vec<_>>>()?;
+        let sources = Sources::open(composite, path, reader, run)?;
         let after = composite.after.as_ref().map(|after| {
-            let positions = sources.iter().zip(after);
+            let positions = sources.all.iter().zip(after);
             positions
                 .map(|(source, sort_value)| source.position_of(sort_value))
                 .collect()
         });
         Ok(Self {
-            composite,
-            path,
-            sources,
             after: after.transpose()?,
+            sources,
+            reader: reader.clone(),
             documents: Bits::within(reader.max_doc(), run.allowance())?,
-            inside,
         })
     }
 
@@ -73,11 +65,11 @@ impl<'a> SegmentComposite<'a> {
 
     /// The positions of the lowest groups behind the page before, with their counts.
     fn lowest(&mut self, context: &mut Context<'_>) -> tantivy::Result<FxHashMap<Vec<u128>, u64>> {
-        let wanted = self.composite.size + 1;
+        let wanted = self.sources.composite.size + 1;
         let mut counts: FxHashMap<Vec<u128>, u64> = FxHashMap::default();
         let mut highest: Option<Vec<u128>> = None;
-        let after = self.after.clone();
-        self.each(context, |positions, _, _| {
+        let after = &self.after;
+        self.sources.each(&self.documents, context, |positions, _, _| {
             let passed = after.as_ref().is_some_and(|after| positions <= after.as_slice());
             if passed
                 || highest
@@ -98,24 +90,59 @@ impl<'a> SegmentComposite<'a> {
         keep_lowest(&mut counts, wanted);
         Ok(counts)
     }
+}
+
+/// The sources on a segment.
+struct Sources<'a> {
+    composite: &'a Composite,
+    path: &'a str,
+    all: Vec<OpenSource<'a>>,
+}
+
+impl<'a> Sources<'a> {
+    fn open(
+        composite: &'a Composite,
+        path: &'a str,
+        reader: &SegmentReader,
+        run: &Run,
+    ) -> tantivy::Result<Self> {
+        let all = composite
+            .sources
+            .iter()
+            .map(|source| OpenSource::open(source, reader, run));
+        Ok(Self {
+            composite,
+            path,
+            all: all.collect::<tantivy::Result<_>>()?,
+        })
+    }
+
+    /// The positions of a group by its names, if it may occur.
+    fn positions_by_name(&self, names: &[Option<Raw>]) -> tantivy::Result<Option<Vec<u128>>> {
+        let positions = self.all.iter().zip(names);
+        positions
+            .map(|(source, name)| source.position_by_name(name.as_ref()))
+            .collect()
+    }
 
     /// Gives every key of every document: positions, and the document.
     fn each(
         &mut self,
+        documents: &Bits,
         context: &mut Context<'_>,
         mut take: impl FnMut(&[u128], DocId, &mut Context<'_>) -> tantivy::Result<()>,
     ) -> tantivy::Result<()> {
         let numbers: Vec<u32> = (0..COLLECT_BLOCK_BUFFER_LEN as u32).collect();
-        let mut next = self.documents.next(0);
+        let mut next = documents.next(0);
         let mut block = Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN);
-        let mut combination: Vec<u128> = Vec::with_capacity(self.sources.len());
-        let mut positions = vec![Vec::new(); COLLECT_BLOCK_BUFFER_LEN * self.sources.len()];
+        let mut combination: Vec<u128> = Vec::with_capacity(self.all.len());
+        let mut positions = vec![Vec::new(); COLLECT_BLOCK_BUFFER_LEN * self.all.len()];
         while next != TERMINATED {
-            next = self.documents.block(next, &mut block);
+            next = documents.block(next, &mut block);
             context.visit(block.len())?;
             positions.iter_mut().for_each(Vec::clear);
-            let sources = self.sources.len();
-            for (nth, source) in self.sources.iter_mut().enumerate() {
+            let sources = self.all.len();
+            for (nth, source) in self.all.iter_mut().enumerate() {
                 let mut room = std::mem::take(&mut source.room);
                 let found =
                     source
@@ -133,7 +160,7 @@ impl<'a> SegmentComposite<'a> {
                 let Some(own) = positions.get_mut(number * sources..(number + 1) * sources) else {
                     continue;
                 };
-                for (own, source) in own.iter_mut().zip(&self.sources) {
+                for (own, source) in own.iter_mut().zip(&self.all) {
                     if own.is_empty() && source.source.include_missing {
                         own.push(source.turned(0));
                     }
@@ -190,14 +217,14 @@ fn keep_lowest(counts: &mut FxHashMap<Vec<u128>, u64>, wanted: usize) -> Option<
 pub(super) struct Pages {
     /// In order.
     groups: Vec<Page>,
-    /// How many groups the aggregations inside have seen.
-    places: u32,
+    /// Those that are gone through again.
+    segments: Vec<KeptSegment>,
+    /// By the places of the groups.
     pub(super) inside: Vec<Gathered>,
 }
 
 struct Page {
     names: Vec<Option<Raw>>,
-    place: u32,
     count: u64,
 }
 
@@ -217,7 +244,7 @@ impl Pages {
     pub(super) fn new(inside: Vec<Gathered>) -> Self {
         Self {
             groups: Vec::new(),
-            places: 0,
+            segments: Vec::new(),
             inside,
         }
     }
@@ -229,73 +256,108 @@ impl Pages {
         context: &mut Context<'_>,
     ) -> tantivy::Result<()> {
         let counts = segment.lowest(context)?;
-        let composite = segment.composite;
-        let slots: FxHashMap<Vec<u128>, u32> = counts.keys().cloned().zip(0..).collect();
-        if !segment.inside.is_empty() {
-            let mut inside = std::mem::take(&mut segment.inside);
-            let mut gathering = Gathering {
-                docs: Vec::new(),
-                slots: Vec::new(),
-                groups: slots.len(),
-            };
-            segment.each(context, |positions, doc, context| {
-                if let Some(slot) = slots.get(positions) {
-                    gathering.docs.push(doc);
-                    gathering.slots.push(*slot);
-                }
-                if gathering.docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
-                    gathering.flush(&mut inside, context)?;
-                }
-                Ok(())
-            })?;
-            gathering.flush(&mut inside, context)?;
-            segment.inside = inside;
-        }
-        let mut places = vec![0; slots.len()];
-        let named = named(&segment.sources, slots.keys(), &mut context.account(node))?;
+        let composite = segment.sources.composite;
+        let named = named(&segment.sources.all, counts.keys(), &mut context.account(node))?;
+        let account = &mut context.account(node);
         for (positions, names) in named {
-            let account = &mut context.account(node);
+            let count = counts.get(positions).copied().unwrap_or_default();
             let known = self
                 .groups
                 .binary_search_by(|page| composite.compare(&page.names, &names));
-            let (Some(slot), Some(count)) = (slots.get(positions), counts.get(positions)) else {
-                continue;
-            };
-            let at = match known {
+            match known {
                 Ok(at) => {
                     account.release(behind(&names));
-                    at
+                    if let Some(page) = self.groups.get_mut(at) {
+                        page.count += count;
+                    }
                 }
                 Err(at) => {
                     account.groups(1)?;
-                    account.hold(Page::bytes(composite) + inside_bytes(node))?;
-                    let place = self.places;
-                    self.places += 1;
-                    self.groups.insert(
-                        at,
-                        Page {
-                            names,
-                            place,
-                            count: 0,
-                        },
-                    );
-                    at
+                    account.hold(Page::bytes(composite))?;
+                    self.groups.insert(at, Page { names, count });
                 }
-            };
-            if let (Some(page), Some(place)) = (self.groups.get_mut(at), places.get_mut(*slot as usize)) {
-                page.count += count;
-                *place = page.place;
             }
         }
-        let account = &mut context.account(node);
         let page = self.groups.len().min(composite.size + 1);
         account.release_groups(self.groups.len() - page);
         for dropped in self.groups.drain(page..) {
-            // What is inside keeps its place.
             account.release(Page::bytes(composite) + behind(&dropped.names));
         }
-        for (own, branch) in self.inside.iter_mut().zip(segment.inside) {
-            own.add(branch, &places, self.places as usize, context)?;
+        if !node.inside.is_empty() && !counts.is_empty() {
+            let kept = KeptSegment::new(segment.reader, segment.documents, node, context);
+            self.segments.push(kept);
+        }
+        Ok(())
+    }
+
+    /// Takes what is inside the groups of the page.
+    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut SecondPass<'_>) -> tantivy::Result<()> {
+        let node = armed.node;
+        let Shape::Composite(composite) = &node.shape else {
+            return Ok(());
+        };
+        let page = self.groups.len().min(composite.size);
+        second
+            .budget
+            .of(node, second.run)
+            .hold(page * inside_bytes(node))?;
+        for segment in std::mem::take(&mut self.segments) {
+            self.take_again(&segment, armed, composite, second)?;
+            second.let_go(segment);
+        }
+        Ok(())
+    }
+
+    /// Gives a segment's documents of the groups of the page to what is inside.
+    fn take_again(
+        &mut self,
+        segment: &KeptSegment,
+        armed: &Armed<'_>,
+        composite: &Composite,
+        second: &mut SecondPass<'_>,
+    ) -> tantivy::Result<()> {
+        let node = armed.node;
+        second.budget.segment();
+        let around = second.around(node, segment);
+        let (run, context) = (second.run, &mut second.context(&segment.scored));
+        let mut sources = Sources::open(composite, &node.path, &segment.reader, run)?;
+        let page = self.groups.get(..composite.size).unwrap_or(&self.groups);
+        let mut slots: FxHashMap<Vec<u128>, u32> = FxHashMap::default();
+        let mut places = Vec::new();
+        for (place, group) in page.iter().enumerate() {
+            if place.is_multiple_of(NAMES_PER_CHECK) {
+                run.check_inside()?;
+            }
+            if let Some(positions) = sources.positions_by_name(&group.names)? {
+                slots.insert(positions, places.len() as u32);
+                places.push(place as u32);
+            }
+        }
+        if places.is_empty() {
+            return Ok(());
+        }
+        context
+            .account(node)
+            .hold_for_segment(places.len() * inside_bytes(node))?;
+        let mut inside = Branch::all(&armed.inside, around, context.budget)?;
+        let mut gathering = Gathering {
+            docs: Vec::new(),
+            slots: Vec::new(),
+            groups: places.len(),
+        };
+        sources.each(&segment.documents, context, |positions, doc, context| {
+            if let Some(slot) = slots.get(positions) {
+                gathering.docs.push(doc);
+                gathering.slots.push(*slot);
+            }
+            if gathering.docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
+                gathering.flush(&mut inside, context)?;
+            }
+            Ok(())
+        })?;
+        gathering.flush(&mut inside, context)?;
+        for (own, branch) in self.inside.iter_mut().zip(inside) {
+            own.add(branch, &places, page.len(), context)?;
         }
         Ok(())
     }
@@ -305,13 +367,13 @@ impl Pages {
         &self,
         composite: &Composite,
     ) -> impl Iterator<Item = (Vec<Option<Datum>>, u32, u64)> {
-        let shown = self.groups.iter().take(composite.size);
-        shown.map(|page| {
+        let shown = self.groups.iter().take(composite.size).zip(0..);
+        shown.map(|(page, place)| {
             let keys = composite.sources.iter().zip(&page.names).map(|(source, name)| {
                 let name = name.as_ref()?;
                 source.by.keys(name).pop().flatten()
             });
-            (keys.collect(), page.place, page.count)
+            (keys.collect(), place, page.count)
         })
     }
 

@@ -9,15 +9,21 @@ use crate::request::QueryValue;
 use crate::request::ValueRange;
 use crate::result::Datum;
 
+/// The width of whole intervals from which on their boundaries are farther from each other than the numbers' ends: 2⁶⁸.
+const WIDEST: f64 = (1_i128 << 68) as f64;
+
 /// How values become intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Steps {
-    /// Whole numbers, from `offset`, which is below the interval and not negative.
+    /// Whole numbers: intervals begin at `offset`, and whole intervals before and behind it.
     Whole {
-        interval: i64,
-        offset: i64,
+        interval: i128,
+        offset: i128,
+        /// The last double that isn't behind where the first of all intervals begins, and the first one that isn't before
+        /// where the last one ends.
+        reach: (f64, f64),
     },
-    /// Numbers of which the intervals are doubles; `long` when the values are not.
+    /// Numbers of which the intervals are doubles, the offset nearer to 0 than one of them; `long` when the values are not.
     Real {
         interval: f64,
         offset: f64,
@@ -29,24 +35,69 @@ pub(super) enum Steps {
 impl Steps {
     /// The steps of a LONG, whole ones if they can be.
     pub(super) fn of_long(interval: f64, offset: f64) -> Self {
-        let whole = |number: f64| (number.fract() == 0.0 && number.abs() < 9.0e18).then_some(number as i64);
-        match (whole(interval), whole(offset)) {
-            (Some(interval), Some(offset)) if interval > 0 => Self::Whole {
-                interval,
-                offset: offset.rem_euclid(interval),
-            },
-            _ => Self::Real {
+        // Remainders of doubles are exact.
+        let offset = offset % interval;
+        if interval.fract() == 0.0 && offset.fract() == 0.0 {
+            Self::whole(interval, offset)
+        } else {
+            Self::Real {
                 interval,
                 offset,
                 long: true,
-            },
+            }
+        }
+    }
+
+    pub(super) fn of_double(interval: f64, offset: f64) -> Self {
+        Self::Real {
+            interval,
+            offset: offset % interval,
+            long: false,
+        }
+    }
+
+    fn whole(interval: f64, offset: f64) -> Self {
+        // The boundary that is nearest to 0. The difference is exact: neither is more than twice the other.
+        let nearest = if offset.abs() <= interval / 2.0 {
+            offset
+        } else {
+            offset - interval.copysign(offset)
+        };
+        // Of wider intervals at most one boundary lies among the numbers, whatever their width.
+        let (width, begin) = (
+            interval.min(WIDEST) as i128,
+            nearest.clamp(-WIDEST / 2.0, WIDEST / 2.0) as i128,
+        );
+        let reach = if interval <= WIDEST {
+            let first = whole_begin(i64::MIN.into(), width, begin);
+            let end = whole_begin(i64::MAX.into(), width, begin) + width;
+            let (low, high) = (first as f64, end as f64);
+            (down(low, first < low as i128), up(high, end > high as i128))
+        } else {
+            let (low, high) = (nearest - interval, nearest + interval);
+            let low = if nearest <= i64::MIN as f64 {
+                nearest
+            } else {
+                down(low, nearest < low + interval)
+            };
+            let high = if nearest >= i64::MAX as f64 {
+                nearest
+            } else {
+                up(high, nearest > high - interval)
+            };
+            (low, high)
+        };
+        Self::Whole {
+            interval: width,
+            offset: begin,
+            reach,
         }
     }
 
     /// The key of the interval that holds a number: its beginning. All are mapped so that the order is kept.
     pub(super) fn key(&self, number: u64) -> u64 {
         match self {
-            Self::Whole { interval, offset } => {
+            Self::Whole { interval, offset, .. } => {
                 let begin = whole_begin(i64::from_u64(number).into(), *interval, *offset);
                 i64::try_from(begin).unwrap_or(i64::MIN).to_u64()
             }
@@ -63,17 +114,35 @@ impl Steps {
     }
 
     fn real_key(&self, value: f64) -> u64 {
-        let step = match self {
-            Self::Real { interval, offset, .. } => ((value - offset) / interval).floor(),
-            Self::Whole { .. } | Self::Calendar(_) => value,
-        };
+        let step = self.real_step(value).floor();
         self.real_begin(step).unwrap_or(value + 0.0).to_u64()
+    }
+
+    /// How many intervals a number lies behind the offset, with a fraction.
+    fn real_step(&self, value: f64) -> f64 {
+        match self {
+            // The difference of the greatest numbers is infinite, that of their halves isn't.
+            Self::Real { interval, offset, .. } if (value - offset).is_infinite() => {
+                (value / 2.0 - offset / 2.0) / (interval / 2.0)
+            }
+            Self::Real { interval, offset, .. } => (value - offset) / interval,
+            Self::Whole { .. } | Self::Calendar(_) => value,
+        }
     }
 
     /// Where the interval of a step begins; none that is so far that steps are infinite.
     fn real_begin(&self, step: f64) -> Option<f64> {
         let begin = match self {
-            Self::Real { interval, offset, .. } => (step * interval + offset).clamp(f64::MIN, f64::MAX) + 0.0,
+            Self::Real { interval, offset, .. } => {
+                let begin = step * interval + offset;
+                // The product alone may be infinite.
+                let begin = if begin.is_finite() {
+                    begin
+                } else {
+                    step.mul_add(*interval, *offset)
+                };
+                begin.clamp(f64::MIN, f64::MAX) + 0.0
+            }
             Self::Whole { .. } | Self::Calendar(_) => step,
         };
         step.is_finite().then_some(begin)
@@ -83,14 +152,17 @@ impl Steps {
     pub(super) fn next(&self, key: u64) -> Option<u64> {
         let next = match self {
             // The first interval may begin before all numbers.
-            Self::Whole { interval, offset } => {
+            Self::Whole { interval, offset, .. } => {
                 let begin = whole_begin(i64::from_u64(key).into(), *interval, *offset);
-                i64::try_from(begin + i128::from(*interval)).ok()?.to_u64()
+                i64::try_from(begin + interval).ok()?.to_u64()
             }
             // Where intervals are narrower than doubles are apart, each double is one.
-            Self::Real { interval, offset, .. } => {
+            Self::Real { .. } => {
                 let begin = f64::from_u64(key);
-                let step = ((begin - offset) / interval).round();
+                let step = self.real_step(begin).round();
+                // The first interval may begin before all numbers, nearer to the boundary behind it.
+                let passed = self.real_begin(step).is_some_and(|boundary| boundary > begin);
+                let step = if passed { step - 1.0 } else { step };
                 let next = self.real_begin(step + 1.0).unwrap_or(begin);
                 (next.max(begin.next_up()).min(f64::MAX) + 0.0).to_u64()
             }
@@ -108,9 +180,18 @@ impl Steps {
     }
 }
 
+/// The number, or the double before it.
+fn down(number: f64, further: bool) -> f64 {
+    if further { number.next_down() } else { number }
+}
+
+/// The number, or the double behind it.
+fn up(number: f64, further: bool) -> f64 {
+    if further { number.next_up() } else { number }
+}
+
 /// Where the interval of a whole number begins.
-fn whole_begin(number: i128, interval: i64, offset: i64) -> i128 {
-    let (interval, offset) = (i128::from(interval), i128::from(offset));
+fn whole_begin(number: i128, interval: i128, offset: i128) -> i128 {
     (number - offset).div_euclid(interval) * interval + offset
 }
 
@@ -137,12 +218,9 @@ impl Bounds {
         // The interval that holds the lower end; none that begins behind all numbers.
         let first = match (steps, &range.from) {
             (_, None) => Some(0),
-            (Steps::Whole { interval, offset }, Some(QueryValue::Double(from))) => {
-                // What lies before all numbers is where they begin.
-                let from = from.max(i64::MIN as f64).floor() as i128;
-                let begin = whole_begin(from, *interval, *offset);
-                let lowest = begin.max(i64::MIN.into());
-                i64::try_from(lowest).ok().map(MonotonicallyMappableToU64::to_u64)
+            // What lies before all numbers is where they begin.
+            (Steps::Whole { reach, .. }, Some(QueryValue::Double(from))) => {
+                (*from < reach.1).then(|| steps.key((from.floor() as i64).to_u64()))
             }
             (Steps::Real { .. }, Some(from)) => Some(steps.real_key(f64::from_u64(number(first_from(from))))),
             (_, Some(from)) => Some(steps.key(number(first_from(from)))),
@@ -152,6 +230,11 @@ impl Bounds {
             end: match (first, &range.to) {
                 (None, _) => 0,
                 (Some(_), None) => OPEN,
+                // Before all numbers there is a part of the first interval.
+                (Some(_), Some(to @ QueryValue::Double(before))) => match steps {
+                    Steps::Whole { reach, .. } if *before > reach.0 => first_from(to).max(1),
+                    _ => first_from(to),
+                },
                 (Some(_), Some(to)) => first_from(to),
             },
             closed: range.from.is_some() && range.to.is_some(),
@@ -197,13 +280,14 @@ mod tests {
     #[test]
     fn whole_numbers_are_exact_at_the_ends() {
         let steps = Steps::of_long(10.0, 23.0);
-        assert_eq!(
+        assert!(matches!(
             steps,
             Steps::Whole {
                 interval: 10,
-                offset: 3
+                offset: 3,
+                ..
             }
-        );
+        ));
         for (number, begin) in [
             (3, 3),
             (12, 3),
@@ -219,6 +303,129 @@ mod tests {
             );
         }
         assert_eq!(steps.next(steps.key(i64::MAX.to_u64())), None);
+    }
+
+    #[test]
+    fn offsets_far_from_the_numbers_are_those_of_a_boundary_among_them() {
+        let key = |steps: &Steps, number: f64| f64::from_u64(steps.key(number.to_u64()));
+        let tens = Steps::of_double(10.0, 1.7e18);
+        assert_eq!(
+            [5.0, 15.0, 100.0, 300.0].map(|number| key(&tens, number)),
+            [0.0, 10.0, 100.0, 300.0]
+        );
+        assert_eq!(Steps::of_long(10.0, 9.1e18), Steps::of_long(10.0, 0.0));
+        assert_eq!(
+            Steps::of_long(10.0, -9.3e18 - 2_048.0 * 5.0),
+            Steps::of_long(10.0, 0.0)
+        );
+        let widest = Steps::of_double(1e308, 1e308);
+        assert_eq!(
+            [-1.2e308, -1.0, 5.0, 1e308].map(|number| key(&widest, number)),
+            [f64::MIN, -1e308, 0.0, 1e308]
+        );
+        // Differences and products beyond all doubles, of boundaries within them.
+        let apart = Steps::of_double(1.7e308, -9e307);
+        assert_eq!(
+            [f64::MIN, -1e308, -9e307, 7.9e307, 8.1e307, f64::MAX].map(|number| key(&apart, number)),
+            [
+                f64::MIN,
+                f64::MIN,
+                -9e307,
+                -9e307,
+                1.7e308 - 9e307,
+                1.7e308 - 9e307
+            ]
+        );
+        let power = |exponent: i32| 2_f64.powi(exponent);
+        let behind = Steps::of_double(power(1023), power(1021));
+        assert_eq!(key(&behind, -1.25 * power(1023)), -1.75 * power(1023));
+    }
+
+    #[test]
+    fn whole_intervals_wider_than_all_numbers_have_whole_keys() {
+        let ends = [i64::MIN, -1, 0, 1, i64::MAX];
+        let keys = |steps: &Steps| ends.map(|number| steps.datum(steps.key(number.to_u64())));
+        let long = |keys: [i64; 5]| keys.map(Datum::Long);
+        let negative = i64::MIN;
+        for width in [9e18, 9.3e18, 1e19, 2e19, 1e30, 1e100, 1.7e308] {
+            let steps = Steps::of_long(width, 0.0);
+            let last = if width < 9.2e18 {
+                9_000_000_000_000_000_000
+            } else {
+                0
+            };
+            let first = if width < 9.2e18 {
+                -9_000_000_000_000_000_000
+            } else {
+                negative
+            };
+            assert_eq!(keys(&steps), long([negative, first, 0, 0, last]), "{width}");
+            // Of a boundary beside 0.
+            assert_eq!(
+                keys(&Steps::of_long(width, 1.0)).first(),
+                Some(&Datum::Long(negative)),
+                "{width}"
+            );
+            assert_eq!(
+                keys(&Steps::of_long(width, width)),
+                keys(&steps),
+                "an offset of {width}"
+            );
+        }
+        assert_eq!(
+            keys(&Steps::of_long(1e300, 1.0)),
+            long([negative, negative, negative, 1, 1])
+        );
+        // No boundary among the numbers.
+        assert_eq!(keys(&Steps::of_long(1e300, 4e299)), long([negative; 5]));
+        assert_eq!(keys(&Steps::of_long(1e300, -6e299)), long([negative; 5]));
+        assert_eq!(
+            Steps::of_long(1e300, 1.0).next(negative.to_u64()),
+            Some(1_i64.to_u64())
+        );
+        assert_eq!(Steps::of_long(1e300, 1.0).next(1_i64.to_u64()), None);
+
+        // What lies behind all numbers may lie in the interval of the last of them.
+        for (interval, offset, from, expected) in [
+            (1e300, 0.0, 9e299, vec![0]),
+            (1e300, 0.0, 1e300, vec![]),
+            (1e300, 0.0, 1e300_f64.next_down(), vec![0]),
+            (1e300, 1.0, 1e300, vec![1]),
+            (1e300, 1.0, 1e300_f64.next_up(), vec![]),
+            (1e300, -1.0, 1e300, vec![]),
+            (1e300, -1.0, 1e300_f64.next_down(), vec![-1]),
+            (1e300, 4e299, 3e299, vec![negative]),
+            (1e300, 4e299, 4e299, vec![]),
+            (1e20, 0.0, 5e19, vec![0]),
+            (1e20, 0.0, 1e20, vec![]),
+            (1e20, 7.0, 1e20, vec![7]),
+            (1e20, 7.0, 1e20_f64.next_up(), vec![]),
+        ] {
+            let steps = Steps::of_long(interval, offset);
+            let all = [negative, -1, 0, 1, 7].map(|key| key.to_u64());
+            let shown = shown(&steps, Kind::Long, (Some(from.into()), None), &all);
+            let expected: Vec<Datum> = expected.into_iter().map(Datum::Long).collect();
+            // Those of later boundaries are no keys of these steps.
+            let last = steps.datum(steps.key(i64::MAX.to_u64()));
+            let shown: Vec<Datum> = shown.into_iter().filter(|key| *key == last).collect();
+            assert_eq!(shown, expected, "{interval} {offset} {from}");
+        }
+        for (interval, offset, to, is_shown) in [
+            (1e300, 0.0, -1e300, false),
+            (1e300, 0.0, (-1e300_f64).next_up(), true),
+            (1e300, -1.0, -1e300, true),
+            (1e300, -1.0, (-1e300_f64).next_down(), false),
+            (1e300, 1.0, -1e300, false),
+            (1e300, -4e299, -4e299, false),
+            (1e300, -4e299, -3e299, true),
+            (1e20, 0.0, -1e20, false),
+            (1e20, 0.0, -9e19, true),
+            (1e20, -7.0, -1e20, true),
+        ] {
+            let steps = Steps::of_long(interval, offset);
+            let shown = shown(&steps, Kind::Long, (None, Some(to.into())), &[negative.to_u64()]);
+            assert_eq!(shown.len(), usize::from(is_shown), "{interval} {offset} {to}");
+        }
     }
 
     fn shown(
@@ -258,6 +465,17 @@ mod tests {
             [Datum::Long(10)]
         );
         assert_eq!(long(None, Some(10.0.into()), &tens), [Datum::Long(0)]);
+        // The first interval of tens begins at -2⁶³ - 2, of which bounds before all numbers overlap a part.
+        let (before, lowest) = (Some(i64::MIN.into()), &[i64::MIN]);
+        assert_eq!(
+            long(None, Some((i64::MIN as f64).into()), lowest),
+            [Datum::Long(i64::MIN)]
+        );
+        assert_eq!(long(None, Some((i64::MIN as f64).next_down().into()), lowest), []);
+        assert_eq!(
+            long(before, Some((i64::MIN as f64).into()), lowest),
+            [Datum::Long(i64::MIN)]
+        );
         // 2⁶³ is behind every number.
         let (end, ends) = (9_223_372_036_854_775_808.0, [i64::MIN, i64::MAX]);
         let ones = Steps::of_long(1.0, 0.0);

@@ -91,11 +91,14 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The key of a value by its name, if it occurs.
+    /// The key that has a name, if it may occur.
     pub(super) fn number_of(&self, name: &Raw) -> tantivy::Result<Option<u64>> {
         match self {
             Self::Values(values) => values.number_of(name),
-            _ => Ok(None),
+            _ => Ok(match name {
+                Raw::Number(number) => Some(*number),
+                Raw::Bytes(_) => None,
+            }),
         }
     }
 

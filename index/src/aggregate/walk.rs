@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
 use super::branch::{Armed, Around, Branch, Context, Scored};
-use super::breadth_first::SecondPass;
 use super::budget::Budget;
 use super::conclude::Conclusion;
 use super::gathered::Gathered;
 use super::node::Prepared;
+use super::second_pass::SecondPass;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::result::AggregationResult;
@@ -94,10 +94,14 @@ impl<'a> Walk<'a> {
                 constant: self.constant,
                 visited: 0,
             };
-            if let Gathered::Groups(groups) = gathered
-                && let Some(candidates) = groups.candidates.take()
-            {
-                candidates.settle(armed, groups, &mut second)?;
+            match gathered {
+                Gathered::Groups(groups) => {
+                    if let Some(candidates) = groups.candidates.take() {
+                        candidates.settle(armed, groups, &mut second)?;
+                    }
+                }
+                Gathered::Composite(pages) => pages.settle(armed, &mut second)?,
+                _ => {}
             }
         }
         self.budget.segment();

@@ -125,7 +125,7 @@ pub enum Aggregation {
     /// A group for each combination of several keys, in the order of the keys, by pages: as many as there are. Not inside
     /// other groupings.
     Composite {
-        /// The keys, 1 to [`crate::limits::MAX_SORTS`].
+        /// The keys, 1 to [`crate::limits::MAX_COMPOSITE_SOURCES`].
         sources: Vec<CompositeSource>,
         /// How many groups, 1 to [`crate::limits::MAX_TERMS_GROUPS`].
         size: usize,

@@ -44,6 +44,15 @@ impl QueryValue {
             Self::Time(_) => "a time",
         }
     }
+
+    /// How many bytes it has; 0 of what always has the same.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::String(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Integer(_) | Self::Double(_) | Self::Boolean(_) | Self::Time(_) => 0,
+        }
+    }
 }
 
 macro_rules! from {

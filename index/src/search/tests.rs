@@ -227,6 +227,39 @@ fn a_search_that_has_to_stop_never_gives_half_an_answer() {
     assert!(stopped > 1_000, "{stopped} searches were stopped");
 }
 
+/// A document that takes long to compare is a reason to look at the deadline, also where groups compare it.
+#[test]
+fn top_hits_look_at_the_deadline_by_what_their_order_costs() {
+    let index = index();
+    let points: Vec<GeoPoint> = (0..100)
+        .map(|nth| GeoPoint::new(f64::from(nth) / 2.0, 10.0).expect("in range"))
+        .collect();
+    let nearest = Sort::GeoDistance {
+        field: "spot".to_owned(),
+        points,
+        descending: false,
+    };
+    let looks = |keys: usize| {
+        let best = Aggregation::TopHits {
+            size: 3,
+            sort: vec![nearest.clone(); keys],
+        };
+        let request = SearchRequest::new(Query::MatchAll)
+            .page_size(0)
+            .aggregations(vec![("best".to_owned(), best)]);
+        let cancellation = Cancellation::after_looks(1_000_000);
+        index
+            .searcher()
+            .search(&request, &cancellation)
+            .expect("nothing stops it");
+        1_000_000 - cancellation.looks_left()
+    };
+    // 500 documents, each of 100 or 3,200 distances.
+    let (few, many) = (looks(1), looks(32));
+    assert!((12..100).contains(&few), "{few} looks");
+    assert!((500..600).contains(&many), "{many} looks");
+}
+
 #[test]
 fn highlights_that_have_to_stop_never_give_half_an_answer() {
     let text = "a b red a fox ".repeat(300);

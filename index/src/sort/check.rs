@@ -218,10 +218,10 @@ impl<'a> Check<'a> {
             Missing::Last => Absent::Last,
             Missing::Value(value) => {
                 let finite = !matches!(value, QueryValue::Double(number) if !number.is_finite());
-                let text = matches!(value, QueryValue::String(text) if text.len() > MAX_KEYWORD_BYTES);
-                if text || !finite {
+                let long = value.length() > MAX_KEYWORD_BYTES;
+                if long || !finite {
                     let message = "the value is none that an attribute can have";
-                    let advice = "give a finite number, or a shorter text";
+                    let advice = "give a finite number, or a shorter text or bytes";
                     let at = format!("{at}.missing.value");
                     return self.refuse(at, Reason::OutOfRange, message, advice);
                 }

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use fastrand::Rng;
-use souk_index::limits::{MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_KEYWORD_BYTES};
+use souk_index::limits::{
+    MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_KEY_BYTES, MAX_KEYWORD_BYTES, MAX_SORTS,
+};
 use souk_index::{
-    ArrayMode, Cancellation, Error, Field, FieldValue, Index, IndexOptions, MisfitReason, Missing, Object,
-    Operation, Query, QueryValue, Reason, Schema, SearchRequest, Sort, SortValue,
+    Aggregation, ArrayMode, Cancellation, CompositeSource, Error, Field, FieldValue, Figure, Index,
+    IndexOptions, MisfitReason, Missing, Object, Operation, Query, QueryValue, Reason, Schema, SearchRequest,
+    Sort, SortValue, SourceKind,
 };
 
 use super::value::pick;
@@ -545,5 +548,94 @@ fn mistakes_about_attributes_are_named() {
             (first.path.as_str(), first.reason.clone()),
             (path, Reason::TypeMismatch)
         );
+    }
+}
+
+/// The longest position: of the longest key, by as many of the longest attributes as there may be.
+#[test]
+fn a_page_of_the_longest_values_is_followed_by_the_next() {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let name = |nth: usize| format!("{nth:02}{}", "x".repeat(MAX_ATTRIBUTE_NAME_BYTES - 2));
+    let attributes = (0..MAX_SORTS).fold(Object::new(), |object, nth| {
+        object.with(name(nth), FieldValue::Bytes(vec![7; MAX_KEYWORD_BYTES]))
+    });
+    let key = |nth: usize| format!("{nth:0MAX_KEY_BYTES$}");
+    let documents = (0..3).map(|nth| {
+        upsert(
+            &key(nth),
+            Object::new().with("attributes", vec![attributes.clone()]),
+        )
+    });
+    commit(&mut writer, documents.collect(), 1);
+    assert_eq!(index.misfits().count, 0);
+    let sorts = (0..MAX_SORTS).map(|nth| Sort::field(format!("attributes.{}", name(nth)), false));
+    let mut request = SearchRequest::new(Query::MatchAll)
+        .sorted(sorts.collect())
+        .page_size(1);
+    for nth in 0..3 {
+        let found = find(&index.searcher(), &request);
+        let keys: Vec<_> = found.hits.iter().map(|hit| hit.key.clone()).collect();
+        assert_eq!(keys, [key(nth).into_bytes()]);
+        request.after = found.next_page_token;
+        assert_eq!(request.after.is_some(), nth < 2);
+    }
+}
+
+/// What stands for a missing value is one that a document could have.
+#[test]
+fn stand_ins_are_no_longer_than_values() {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let refused = |request: SearchRequest| match index.searcher().search(&request, &Cancellation::none()) {
+        Ok(_) => None,
+        Err(Error::InvalidQuery(violations)) => violations.listed().first().map(|first| first.path.clone()),
+        Err(other) => panic!("{other}"),
+    };
+    let values = |length: usize| {
+        [
+            QueryValue::String("x".repeat(length)),
+            QueryValue::Bytes(vec![7; length]),
+        ]
+    };
+    for (length, taken) in [(MAX_KEYWORD_BYTES, true), (MAX_KEYWORD_BYTES + 1, false)] {
+        for value in values(length) {
+            let sort = Sort::Field {
+                field: "attributes.x".to_owned(),
+                descending: false,
+                mode: None,
+                missing: Missing::Value(value.clone()),
+                nested: None,
+            };
+            let figure = Aggregation::Figure {
+                field: "attributes.x".to_owned(),
+                figure: Figure::DistinctCount,
+                missing: Some(value.clone()),
+            };
+            let composite = Aggregation::Composite {
+                sources: vec![CompositeSource {
+                    field: "attributes.x".to_owned(),
+                    kind: SourceKind::Terms,
+                    descending: false,
+                    include_missing: false,
+                    missing: Some(value),
+                }],
+                size: 1,
+                after: None,
+                aggregations: Vec::new(),
+            };
+            let all = SearchRequest::new(Query::MatchAll);
+            let aggregated = |aggregation| all.clone().aggregations(vec![("a".to_owned(), aggregation)]);
+            for (request, path) in [
+                (all.clone().sorted(vec![sort]), "sort[0].field.missing.value"),
+                (aggregated(figure), r#"aggregations["a"].distinct_count.missing"#),
+                (
+                    aggregated(composite),
+                    r#"aggregations["a"].composite.sources[0].grouping.terms.missing"#,
+                ),
+            ] {
+                let expected = (!taken).then(|| path.to_owned());
+                assert_eq!(refused(request), expected, "{length}");
+            }
+        }
     }
 }

@@ -349,8 +349,12 @@ impl<'a> Oracle<'a> {
         };
         groups.retain(|ranks, _| matches!(&ranks[0], Rank::Number(index) if shown(index)));
         if let (Some(first), Some(_), 0) = (&first, &end, least) {
-            let mut index = first.clone();
-            while shown(&index) {
+            let ends = steps.ends();
+            let mut index = match &ends {
+                Some((lowest, _)) => first.max(lowest).clone(),
+                None => first.clone(),
+            };
+            while shown(&index) && ends.as_ref().is_none_or(|(_, highest)| index <= *highest) {
                 let key = steps.key(index.clone());
                 groups
                     .entry(vec![key.rank.clone()])

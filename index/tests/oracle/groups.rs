@@ -116,6 +116,10 @@ impl Key {
                 shown: Some(Datum::Boolean(*flag)),
             },
             FieldValue::String(text) => Self::text(text.as_str().to_owned()),
+            FieldValue::Bytes(bytes) => Self {
+                rank: Rank::Text(bytes.clone()),
+                shown: Some(Datum::Bytes(bytes.clone())),
+            },
             other => panic!("no key: {other:?}"),
         }
     }
@@ -147,7 +151,7 @@ pub(crate) fn data(place: &Place<'_>, leaf: &Leaf, missing: Option<&QueryValue>)
         (_, QueryValue::Integer(time) | QueryValue::Time(time)) => FieldValue::Date(*time),
         (_, QueryValue::Boolean(flag)) => FieldValue::Boolean(*flag),
         (_, QueryValue::String(text)) => FieldValue::from(text.as_str()),
-        (_, QueryValue::Bytes(_)) => panic!("no field holds bytes"),
+        (_, QueryValue::Bytes(bytes)) => FieldValue::Bytes(bytes.clone()),
     });
     stand_in.into_iter().collect()
 }
@@ -165,11 +169,11 @@ pub(crate) enum Steps {
 
 impl Steps {
     pub(crate) fn numbers(kind: Kind, interval: f64, offset: f64) -> Self {
-        let whole = |number: f64| number.fract() == 0.0 && number.abs() < 9e18;
-        let whole = kind == Kind::Long && whole(interval) && whole(offset);
+        let whole = kind == Kind::Long && interval.fract() == 0.0 && offset.fract() == 0.0;
+        let width = exact::double(interval);
         Self::Numbers {
-            width: exact::double(interval),
-            begin: exact::double(offset),
+            begin: exact::double(offset) % &width,
+            width,
             whole,
         }
     }
@@ -232,6 +236,12 @@ impl Steps {
             oracle.doubt();
         }
         index
+    }
+
+    /// The intervals of the first and the last number, where those of other numbers aren't shown.
+    pub(crate) fn ends(&self) -> Option<(BigInt, BigInt)> {
+        let of = |number| self.place(&exact::integer(number)).0;
+        matches!(self, Self::Numbers { whole: true, .. }).then(|| (of(i64::MIN), of(i64::MAX)))
     }
 
     /// Where an interval begins.

@@ -273,6 +273,7 @@ impl<'a> Oracle<'a> {
     fn has(&self, object: &Object, leaf: &Leaf, value: &QueryValue) -> bool {
         match value {
             QueryValue::String(wanted) => self.any_string(object, leaf, |text| text == wanted),
+            QueryValue::Bytes(wanted) => values(object, leaf).contains(&FieldValue::Bytes(wanted.clone())),
             QueryValue::Boolean(wanted) => values(object, leaf).contains(&FieldValue::Boolean(*wanted)),
             _ => values(object, leaf)
                 .iter()

@@ -31,6 +31,8 @@ const UNITS: [CalendarUnit; 9] = [
     CalendarUnit::Quarter,
     CalendarUnit::Year,
 ];
+/// Where intervals of numbers begin: mostly near 0, or as far as numbers reach.
+const OFFSETS: [f64; 10] = [0.0, 0.0, 0.0, 0.0, 1.0, -7.5, 1.7e18, -9.1e18, 1e19, f64::MAX];
 const LEVELS: usize = 3;
 /// Nanoseconds of two hours.
 const HOURS: i64 = 7_200_000_000_000;
@@ -44,7 +46,7 @@ fn is_summable(leaf: &Leaf) -> bool {
 }
 
 fn is_key(leaf: &Leaf) -> bool {
-    is_number(leaf) || matches!(leaf.kind, Kind::Keyword | Kind::Boolean)
+    is_number(leaf) || matches!(leaf.kind, Kind::Keyword | Kind::Boolean | Kind::Bytes)
 }
 
 fn is_point(leaf: &Leaf) -> bool {
@@ -243,6 +245,9 @@ impl Questions<'_> {
     fn histogram(&mut self, scope: &str, level: usize) -> Option<Aggregation> {
         let leaf = self.reached(scope, is_summable)?;
         let inside = self.inside(&leaf.scope, level);
+        if once_in(self.rng, 6) {
+            return Some(self.wide_histogram(leaf, inside));
+        }
         // Empty groups are shown between ends that lie near each other.
         let (min_doc_count, bounds) = if self.rng.bool() {
             let from = self.rng.i64(-20..20);
@@ -264,8 +269,8 @@ impl Questions<'_> {
             )
         };
         Some(Aggregation::Histogram {
-            interval: *pick(self.rng, &[1.0, 2.0, 7.0, 2.5, 0.25, 1e17, 1e300]),
-            offset: *pick(self.rng, &[0.0, 0.0, 1.0, -7.5]),
+            interval: *pick(self.rng, &[1.0, 2.0, 7.0, 2.5, 0.25, 1e17, 2e19, 1e300]),
+            offset: *pick(self.rng, &OFFSETS),
             min_doc_count,
             missing: self.missing(leaf.kind),
             bounds,
@@ -273,6 +278,38 @@ impl Questions<'_> {
             aggregations: inside,
             field: leaf.path,
         })
+    }
+
+    /// Empty groups between ends that are as far apart as numbers are.
+    fn wide_histogram(&mut self, leaf: Leaf, inside: Named) -> Aggregation {
+        let (intervals, from, to) = match leaf.kind {
+            Kind::Long => (
+                [1e17, 9.3e18, 2e19, 1e300],
+                [i64::MIN as f64, -1e19, -1e300],
+                [1.0, 1e19, 1e300],
+            ),
+            _ => (
+                [1e307, 1e308, 1.5e308, f64::MAX],
+                [-1.4e308, -1.6e308, f64::MIN],
+                [1.0, 1.6e308, f64::MAX],
+            ),
+        };
+        let end = |number: f64| Some(QueryValue::Double(number));
+        // Of fractions, intervals of a LONG go on beyond its numbers.
+        let whole = OFFSETS.map(f64::trunc);
+        Aggregation::Histogram {
+            interval: *pick(self.rng, &intervals),
+            offset: *pick(self.rng, &whole),
+            min_doc_count: self.rng.u64(..2),
+            missing: self.missing(leaf.kind),
+            bounds: ValueRange {
+                from: end(*pick(self.rng, &from)),
+                to: end(*pick(self.rng, &to)),
+            },
+            order: self.order(&inside),
+            aggregations: inside,
+            field: leaf.path,
+        }
     }
 
     fn zone(&mut self) -> TimeZone {
@@ -351,8 +388,8 @@ impl Questions<'_> {
         let (leaf, kind) = match self.rng.u8(..7) {
             0 => {
                 let kind = SourceKind::Histogram {
-                    interval: *pick(self.rng, &[2.0, 2.5, 1e300]),
-                    offset: 1.0,
+                    interval: *pick(self.rng, &[2.0, 2.5, 2e19, 1e300]),
+                    offset: *pick(self.rng, &OFFSETS),
                 };
                 (self.field(scope, is_summable)?, kind)
             }

@@ -84,6 +84,7 @@ impl Questions<'_> {
                 2 => QueryValue::Double(*pick(self.rng, &self.universe.longs) as f64),
                 _ => QueryValue::Double(*pick(self.rng, &self.universe.doubles)),
             },
+            Kind::Bytes => QueryValue::Bytes(pick(self.rng, &self.universe.bytes).clone()),
             Kind::Point | Kind::Nested => panic!("not compared with a value"),
         }
     }
@@ -281,7 +282,9 @@ impl Questions<'_> {
     }
 
     fn range(&mut self, scope: &str) -> Option<Query> {
-        let leaf = self.field(scope, |leaf| Self::comparable(leaf) && leaf.kind != Kind::Boolean)?;
+        let leaf = self.field(scope, |leaf| {
+            Self::comparable(leaf) && !matches!(leaf.kind, Kind::Boolean | Kind::Bytes)
+        })?;
         let (a, b) = (self.value(leaf.kind), self.value(leaf.kind));
         let order = match (&a, &b) {
             (QueryValue::String(a), QueryValue::String(b)) => a.as_bytes().cmp(b.as_bytes()),
@@ -626,6 +629,7 @@ impl Questions<'_> {
             FieldValue::Double(number) => QueryValue::Double(number),
             FieldValue::Boolean(flag) => QueryValue::Boolean(flag),
             FieldValue::Date(time) => QueryValue::Time(time),
+            FieldValue::Bytes(bytes) => QueryValue::Bytes(bytes),
             other => panic!("stands in for nothing: {other:?}"),
         }
     }

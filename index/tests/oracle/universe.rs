@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Boolean,
     Date,
     Point,
+    /// An attribute, of bytes.
+    Bytes,
     Nested,
 }
 
@@ -48,6 +50,7 @@ pub(crate) struct Universe {
     pub(crate) doubles: Vec<f64>,
     pub(crate) dates: Vec<i64>,
     pub(crate) points: Vec<GeoPoint>,
+    pub(crate) bytes: Vec<Vec<u8>>,
     /// Most values of an array, and most objects of a NESTED field.
     most: usize,
 }
@@ -199,6 +202,15 @@ impl Universe {
                 .chain((0..5).map(|_| around + rng.i64(-60..60) * 7_200_000_000_000))
                 .collect(),
             points: (0..6).map(|_| point(rng)).collect(),
+            bytes: [
+                vec![],
+                vec![0],
+                vec![0, 0],
+                vec![255],
+                vec![7; 4_095],
+                vec![7; 4_096],
+            ]
+            .to_vec(),
             most: if once_in(rng, 12) { 20 } else { rng.usize(1..4) },
         }
     }
@@ -231,6 +243,7 @@ impl Universe {
             Kind::Boolean => FieldValue::Boolean(rng.bool()),
             Kind::Date => FieldValue::Date(*pick(rng, &self.dates)),
             Kind::Point => FieldValue::GeoPoint(*pick(rng, &self.points)),
+            Kind::Bytes => FieldValue::Bytes(pick(rng, &self.bytes).clone()),
             Kind::Nested => panic!("objects are made by themselves"),
         }
     }
@@ -276,6 +289,21 @@ impl Universe {
                 }
                 continue;
             }
+            if let (Kind::Bytes, Some((field, name))) = (leaf.kind, leaf.name.split_once('.')) {
+                let mut attributes = Object::new();
+                for nth in 0..count {
+                    let value = if nth == 0 {
+                        self.value(rng, leaf.kind)
+                    } else {
+                        FieldValue::Bytes(vec![9; nth])
+                    };
+                    attributes.push(name, value);
+                }
+                if count > 0 {
+                    object.push(field, vec![attributes]);
+                }
+                continue;
+            }
             for _ in 0..count {
                 object.push(leaf.name.as_str(), self.value(rng, leaf.kind));
             }
@@ -298,7 +326,7 @@ impl Universe {
         }
     }
 
-    /// A document as searches see it: its key in the field that is the key, and doubles as doubles.
+    /// A document as searches see it: its key in the field that is the key, doubles as doubles, and attributes as fields.
     pub(crate) fn seen(&self, document: &Document) -> Object {
         self.seen_object(&document.key, &document.fields, "")
     }
@@ -311,6 +339,16 @@ impl Universe {
                     leaf.name.as_str(),
                     std::str::from_utf8(key).expect("a key of text"),
                 );
+                continue;
+            }
+            if let (Kind::Bytes, Some((field, name))) = (leaf.kind, leaf.name.split_once('.')) {
+                let attributes = given.values(field).iter().flat_map(|value| match value {
+                    FieldValue::Objects(objects) => objects.iter(),
+                    other => panic!("no attributes: {other:?}"),
+                });
+                for value in attributes.flat_map(|attributes| attributes.values(name)) {
+                    object.push(leaf.name.as_str(), value.clone());
+                }
                 continue;
             }
             for value in given.values(&leaf.name) {
@@ -411,6 +449,25 @@ fn fields(rng: &mut Rng, scope: &str, leaves: &mut Vec<Leaf>) -> Vec<Field> {
             add(rng, leaves, name, kind);
         }
     }
+    if once_in(rng, 3) {
+        // Bytes of a name that is as long as one may be become the longest strings there are.
+        let name = if rng.bool() {
+            "raw".to_owned()
+        } else {
+            "r".repeat(512)
+        };
+        let name = format!("more.{name}");
+        fields.push(Field::attributes("more"));
+        leaves.push(Leaf {
+            path: path(&name),
+            scope: scope.to_owned(),
+            name,
+            kind: Kind::Bytes,
+            array: true,
+            key: false,
+            view: false,
+        });
+    }
     for name in ["o0", "o1"] {
         if depth < 3 && once_in(rng, if name == "o0" { 2 } else { 5 }) {
             let leaf = Leaf {
@@ -455,6 +512,7 @@ fn field_kind(kind: Kind) -> FieldKind {
         Kind::Boolean => FieldKind::Boolean,
         Kind::Date => FieldKind::Date,
         Kind::Point => FieldKind::GeoPoint,
+        Kind::Bytes => FieldKind::Attributes,
         Kind::Nested => FieldKind::Nested(Vec::new()),
     }
 }

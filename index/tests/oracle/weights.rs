@@ -2,7 +2,12 @@
 //! multiply to more than [`MAX_WEIGHT`].
 
 use souk_index::limits::MAX_WEIGHT;
-use souk_index::{Aggregation, Query, SearchRequest, Sort};
+use souk_index::{
+    Aggregation, Analyzer, Field, FunctionScore, Index, IndexOptions, Operator, Query, Schema, SearchRequest,
+    Sort,
+};
+
+use crate::world::ask;
 
 /// Whether a search is refused for its weights.
 pub(crate) fn are_too_high(request: &SearchRequest) -> bool {
@@ -71,7 +76,10 @@ fn heaviest(query: &Query, around: f64) -> f64 {
                     .map_or(1.0, |filter| heaviest(filter, 1.0));
                 (around * function.weight).max(filter)
             });
-            functions.fold(heaviest(&scored.query, 1.0), f64::max)
+            // What computes no score passes weights on to the query inside.
+            let computes = !scored.functions.is_empty() || scored.min_score.is_some();
+            let inside = heaviest(&scored.query, if computes { 1.0 } else { around });
+            functions.fold(inside, f64::max)
         }
         Query::Bool {
             must,
@@ -89,5 +97,36 @@ fn heaviest(query: &Query, around: f64) -> f64 {
         | Query::GeoDistance { .. }
         | Query::GeoBoundingBox { .. }
         | Query::GeoPolygon { .. } => 1.0,
+    }
+}
+
+/// A score is computed, and finite, where there are functions or a least score; else weights go through.
+#[test]
+fn weights_begin_anew_where_a_score_is_computed() {
+    let heavy = |min_score| {
+        let word = Query::Match {
+            field: "text".to_owned(),
+            text: "a".to_owned(),
+            operator: Operator::Or,
+            minimum_should_match: None,
+            weight: 1e10,
+        };
+        let mut scored = FunctionScore::new(word, Vec::new());
+        scored.min_score = min_score;
+        SearchRequest::new(Query::Weighted {
+            query: Box::new(Query::FunctionScore(Box::new(scored))),
+            weight: 1e10,
+        })
+    };
+    let schema = Schema::new(vec![Field::text("text", Analyzer::single_word())]);
+    let index = Index::create_in_ram(schema.expect("a schema"), IndexOptions::default()).expect("an index");
+    for (min_score, refused) in [(None, true), (Some(0.5), false)] {
+        let request = heavy(min_score);
+        assert_eq!(are_too_high(&request), refused, "{min_score:?}");
+        assert_eq!(
+            ask(&index.searcher(), &request).is_err(),
+            refused,
+            "{min_score:?}"
+        );
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An index of a few segments, after updates, deletes, and perhaps merges.
+    /// An index of a few segments, sometimes of many, after updates, deletes, and perhaps merges.
     pub(crate) fn new(rng: &mut Rng) -> Self {
         let universe = Universe::new(rng);
         let merged_at = if rng.bool() { 100 } else { rng.usize(2..5) };
@@ -35,7 +35,12 @@ impl World {
             keys,
             sequence: 0,
         };
-        for _ in 0..rng.usize(1..6) {
+        let writes = if once_in(rng, 8) {
+            rng.usize(12..25)
+        } else {
+            rng.usize(1..6)
+        };
+        for _ in 0..writes {
             world.write(rng);
         }
         if once_in(rng, 4) {

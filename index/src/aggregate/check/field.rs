@@ -124,8 +124,8 @@ impl<'a> Check<'a> {
     /// The value of documents without one.
     fn stand_in(&mut self, value: &QueryValue, kind: Kind, attribute: Option<&str>, at: &str) -> Option<Raw> {
         let path = format!("{at}.missing");
-        if let (Kind::Keyword | Kind::Attribute, QueryValue::String(text)) = (kind, value) {
-            self.within_limit(&path, limit!(MAX_KEYWORD_BYTES), text.len())?;
+        if let (Kind::Keyword, QueryValue::String(_)) | (Kind::Attribute, _) = (kind, value) {
+            self.within_limit(&path, limit!(MAX_KEYWORD_BYTES), value.length())?;
         }
         let number = match (kind, value) {
             (Kind::Keyword, QueryValue::String(text)) => {

@@ -278,11 +278,7 @@ impl Check<'_> {
         let (field, scope) = placed.filter(|_| fits)?;
         let steps = match field.kind {
             Kind::Long => Steps::of_long(interval, offset),
-            _ => Steps::Real {
-                interval,
-                offset,
-                long: false,
-            },
+            _ => Steps::of_double(interval, offset),
         };
         Some((field, scope, steps))
     }

@@ -31,7 +31,7 @@ impl Check<'_> {
         if sources.is_empty() {
             return self.refuse(path, Reason::Missing, "there is none", "give 1 to 8");
         }
-        self.within_limit(&path, limit!(MAX_SORTS), sources.len())?;
+        self.within_limit(&path, limit!(MAX_COMPOSITE_SOURCES), sources.len())?;
         let mut scopes = Vec::with_capacity(sources.len());
         let read = sources.iter().enumerate().map(|(nth, source)| {
             let at = format!("{path}[{nth}]");

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use tantivy::SegmentReader;
 use tantivy::columnar::TermOrdHit;
 
-use crate::aggregate::column::Buffer;
+use crate::aggregate::column::{Buffer, Raw};
 use crate::aggregate::keys::Keys;
 use crate::aggregate::node::Source;
 use crate::run::Run;
@@ -75,6 +75,15 @@ impl<'a> OpenSource<'a> {
             return Some(position);
         }
         rank::ordinal(position).or(self.stranger.map(|(number, _)| number))
+    }
+
+    /// The position of a key by its name, if it may occur.
+    pub(super) fn position_by_name(&self, name: Option<&Raw>) -> tantivy::Result<Option<u128>> {
+        let Some(name) = name else {
+            return Ok(Some(self.turned(0)));
+        };
+        let key = self.keys.number_of(name)?;
+        Ok(key.map(|key| self.position(key)))
     }
 
     /// Where the last key of the page before stands.

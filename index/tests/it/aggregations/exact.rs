@@ -275,3 +275,83 @@ fn empty_intervals_below_the_distance_of_doubles_are_too_many() {
     let sixteens = (0..6).map(|nth| 1e17 + f64::from(nth) * 16.0);
     assert_eq!(begins.collect::<Vec<_>>(), sixteens.collect::<Vec<_>>());
 }
+
+/// Where groups start is said modulo the interval: an offset may be as far as it likes.
+#[test]
+fn offsets_of_histograms_are_taken_modulo_the_interval() {
+    let document = |number: i64| {
+        Object::new()
+            .with_all("price", [number as f64])
+            .with_all("n", [number])
+    };
+    let index = index(&[[5, 15, 100, 300].map(document).to_vec()]);
+    let keys = |field: &str, interval: f64, offset: f64| {
+        let histogram = Aggregation::Histogram {
+            field: field.to_owned(),
+            interval,
+            offset,
+            min_doc_count: 1,
+            missing: None,
+            bounds: ValueRange::default(),
+            order: Vec::new(),
+            aggregations: Vec::new(),
+        };
+        let AggregationResult::Groups { groups, .. } = single(&index, histogram).expect("it is valid") else {
+            panic!("no groups");
+        };
+        let keys = groups.iter().map(|group| group.keys[0].clone().expect("a key"));
+        keys.collect::<Vec<_>>()
+    };
+    for offset in [0.0, 10.0, 1.7e18, -1.7e18, 1e19] {
+        assert_eq!(
+            keys("price", 10.0, offset),
+            [0.0, 10.0, 100.0, 300.0].map(Datum::Double),
+            "{offset}"
+        );
+        assert_eq!(
+            keys("n", 10.0, offset),
+            [0, 10, 100, 300].map(Datum::Long),
+            "{offset}"
+        );
+    }
+    assert_eq!(keys("price", 1e308, 1e308), [Datum::Double(0.0)]);
+    // The key of a LONG whose interval and offset are whole is whole, however wide the interval is.
+    assert_eq!(keys("n", 1e308, 1e308), [Datum::Long(0)]);
+    assert_eq!(
+        keys("n", 9.1e18, 100.0),
+        [100 - 9_100_000_000_000_000_000, 100].map(Datum::Long)
+    );
+    assert_eq!(keys("n", 2e19, 100.0), [i64::MIN, 100].map(Datum::Long));
+}
+
+/// The interval before all doubles is followed by the next one, not by the nearest.
+#[test]
+fn empty_intervals_behind_the_lowest_double_begin_at_boundaries() {
+    let index = index(&[vec![Object::new().with_all("price", [0.5])]]);
+    let begins = |interval: f64, from: f64, to: f64| {
+        let asked = with_empty_groups("price", interval, from, to);
+        let AggregationResult::Groups { groups, .. } = single(&index, asked).expect("it is valid") else {
+            panic!("no groups");
+        };
+        let begins = groups.iter().map(|group| match group.keys[..] {
+            [Some(Datum::Double(begin))] => begin,
+            ref other => panic!("no number: {other:?}"),
+        });
+        begins.collect::<Vec<_>>()
+    };
+    assert_eq!(begins(1.5e308, -1.6e308, 1.0), [f64::MIN, -1.5e308, 0.0]);
+    assert_eq!(
+        begins(1.5e308, -1.6e308, 1.6e308),
+        [f64::MIN, -1.5e308, 0.0, 1.5e308]
+    );
+    assert_eq!(begins(1.5e308, -1.4e308, 1.0), [-1.5e308, 0.0]);
+    assert_eq!(
+        begins(1.7e308, f64::MIN, f64::MAX),
+        [f64::MIN, -1.7e308, 0.0, 1.7e308]
+    );
+    assert_eq!(begins(f64::MAX, f64::MIN, f64::MAX), [f64::MIN, 0.0]);
+    assert_eq!(
+        begins(f64::MAX / 2.0, f64::MIN, 1.0),
+        [f64::MIN, f64::MIN / 2.0, 0.0]
+    );
+}

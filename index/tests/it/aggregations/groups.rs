@@ -61,6 +61,7 @@ pub(crate) fn interval(datum: &Datum, interval: f64, offset: f64) -> Datum {
             Datum::Long(i64::try_from(begin).unwrap_or(i64::MIN))
         }
         _ => {
+            let offset = offset % interval;
             let step = ((real(datum) - offset) / interval).floor();
             Datum::Double((step * interval + offset).clamp(f64::MIN, f64::MAX) + 0.0)
         }

@@ -1,9 +1,10 @@
 //! What aggregations are refused for depends on documents and request, not on how documents lie in segments.
 
+use souk_index::limits::MAX_KEYWORD_BYTES;
 use souk_index::{
     Aggregation, AggregationResult, Analyzer, Cancellation, CompositeSource, Datum, Document, Error, Field,
-    Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest,
-    Sort, SourceKind, ValueRange,
+    FieldValue, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Reason,
+    Schema, SearchRequest, Sort, SourceKind, ValueRange,
 };
 
 use super::super::{commit, find, upsert};
@@ -373,6 +374,53 @@ fn groups_of_long_names_are_exact_by_key_and_within_their_bound_by_count() {
     assert_eq!((groups.len(), count_error_bound), (2_000, 1));
 }
 
+/// Bytes of attributes are the longest strings there are: twice as long as the bytes.
+#[test]
+fn groups_of_the_longest_attributes_are_exact_by_key() {
+    const UNIQUE: usize = 1_600;
+    let value = |nth: usize| [&(nth as u32).to_be_bytes()[..], &[7; MAX_KEYWORD_BYTES - 4]].concat();
+    let document = |nth: usize| {
+        let own = Object::new().with("a", FieldValue::Bytes(value(nth)));
+        Object::new().with("attributes", vec![own])
+    };
+    let documents = |segment: usize| (0..UNIQUE).map(|nth| document(2 * nth + segment)).collect();
+    let index = segments(
+        vec![Field::attributes("attributes")],
+        [documents(0), documents(1)],
+    );
+    let best = Aggregation::TopHits {
+        size: 1,
+        sort: vec![Sort::PrimaryKey { descending: false }],
+    };
+    for descending in [false, true] {
+        let asked = Aggregation::Terms {
+            field: "attributes.a".to_owned(),
+            size: 2_000,
+            min_doc_count: 1,
+            order: vec![GroupOrder {
+                by: GroupOrderBy::Key,
+                descending,
+            }],
+            missing: None,
+            aggregations: vec![("best".to_owned(), best.clone())],
+        };
+        let Ok(AggregationResult::Groups {
+            groups,
+            other_count,
+            count_error_bound,
+            ..
+        }) = single(&index, asked)
+        else {
+            panic!("no groups");
+        };
+        let nth = |at| if descending { 2 * UNIQUE - 1 - at } else { at };
+        let expected = (0..2_000).map(|at| vec![Some(Datum::Bytes(value(nth(at))))]);
+        assert_eq!(groups.len(), 2_000, "descending: {descending}");
+        assert!(groups.into_iter().map(|group| group.keys).eq(expected));
+        assert_eq!((other_count, count_error_bound), (1_200, 0));
+    }
+}
+
 /// A composite keeps the groups of one page, whatever segments give.
 #[test]
 fn composites_over_many_segments_count_their_page_only() {
@@ -432,5 +480,148 @@ fn words_that_are_not_shown_are_given_back_before_the_next_grouping_is_settled()
     assert!(
         (known..known + 12_000_000).contains(&held),
         "{held} bytes, {known} for words"
+    );
+}
+
+fn source(field: &str) -> CompositeSource {
+    CompositeSource {
+        field: field.to_owned(),
+        kind: SourceKind::Terms,
+        descending: false,
+        include_missing: false,
+        missing: None,
+    }
+}
+
+/// Groups inside those of a composite are of its page only, whatever other groups segments have.
+#[test]
+fn groups_inside_a_composite_over_many_segments_count_for_its_page_only() {
+    const SEGMENTS: i64 = 20;
+    const PAGE: i64 = 2_000;
+    const INSIDE: i64 = 5;
+    // Segments of higher keys come first, so each has groups that are of the page when it is added.
+    let of_segment = |segment: i64| {
+        let first = (SEGMENTS - 1 - segment) * PAGE;
+        let numbers = (first..first + PAGE).flat_map(|n| (0..INSIDE).map(move |m| (n, m)));
+        numbers
+            .map(|(n, m)| Object::new().with("n", n).with("m", n * INSIDE + m))
+            .collect()
+    };
+    let index = segments(
+        vec![Field::long("n").column_only(), Field::long("m").column_only()],
+        (0..SEGMENTS).map(of_segment),
+    );
+    let inside = |aggregations| Aggregation::Terms {
+        field: "m".to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations,
+    };
+    let sum = Aggregation::Figure {
+        field: "m".to_owned(),
+        figure: Figure::Sum,
+        missing: None,
+    };
+    let composite = Aggregation::Composite {
+        sources: vec![source("n")],
+        size: PAGE as usize,
+        after: None,
+        aggregations: vec![("inside".to_owned(), inside(vec![("sum".to_owned(), sum)]))],
+    };
+    let in_segments = single(&index, composite.clone());
+    let mut writer = index.writer().expect("the writer");
+    writer.merge_all().expect("the merge works");
+    let merged = single(&index, composite).expect("they are few");
+    assert_eq!(in_segments.expect("they are as few in many segments"), merged);
+    let AggregationResult::Groups { groups, .. } = merged else {
+        panic!("no groups");
+    };
+    assert_eq!(groups.len(), PAGE as usize);
+    for (n, group) in (0..).zip(groups) {
+        let AggregationResult::Groups { groups: inside, .. } = &group.aggregations[0].1 else {
+            panic!("no groups");
+        };
+        let keys = inside.iter().map(|group| group.keys[0].clone());
+        assert!(keys.eq((0..INSIDE).map(|m| Some(Datum::Long(n * INSIDE + m)))));
+    }
+}
+
+#[test]
+fn composites_have_as_many_sources_as_are_promised() {
+    let index = segments(
+        vec![Field::long("n").column_only()],
+        [vec![Object::new().with("n", 1)]],
+    );
+    let composite = |sources: usize| Aggregation::Composite {
+        sources: (0..sources).map(|_| source("n")).collect(),
+        size: 10,
+        after: None,
+        aggregations: Vec::new(),
+    };
+    assert!(single(&index, composite(8)).is_ok());
+    let Err(Error::InvalidQuery(violations)) = single(&index, composite(9)) else {
+        panic!("nine sources are taken");
+    };
+    let first = violations.listed().first().expect("a violation");
+    assert_eq!(first.path, r#"aggregations["a"].composite.sources"#);
+    assert!(
+        matches!(
+            first.reason,
+            Reason::LimitExceeded {
+                limit: "MAX_COMPOSITE_SOURCES",
+                max: 8,
+                ..
+            }
+        ),
+        "{:?}",
+        first.reason
+    );
+}
+
+/// A grouping that compares no scores doesn't hold those that another one needed.
+#[test]
+fn kept_scores_are_given_back_when_those_that_compare_them_are_done() {
+    const DOCUMENTS: usize = 40_000;
+    let fields = vec![
+        Field::keyword("word"),
+        Field::keyword("few"),
+        Field::keyword("long"),
+        Field::text("text", Analyzer::single_word()),
+    ];
+    let document = |nth: usize| {
+        let object = Object::new()
+            .with("word", format!("{nth:05}"))
+            .with("few", format!("{:02}", nth % 20))
+            .with("text", "a ".repeat(1 + nth % 9));
+        let long = (nth < 2_000).then(|| format!("{nth:05}{}", "x".repeat(4_000)));
+        object.with_all("long", long)
+    };
+    let index = segments(fields, [(0..DOCUMENTS).map(document).collect()]);
+    let terms = |field: &str, aggregations| Aggregation::Terms {
+        field: field.to_owned(),
+        size: 10,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations,
+    };
+    let best = |size, sort| vec![("best".to_owned(), Aggregation::TopHits { size, sort })];
+    let by_score = terms("few", best(1, vec![Sort::Score { ascending: false }]));
+    let words = terms("word", Vec::new());
+    let large = terms("few", best(100, vec![Sort::field("long", false)]));
+    let held = |aggregations: &[&Aggregation]| {
+        let named = aggregations.iter().enumerate();
+        let named = named.map(|(nth, own)| (format!("a{nth}"), (*own).clone()));
+        let request = SearchRequest::new(Query::match_text("text", "a"))
+            .page_size(1)
+            .aggregations(named.collect());
+        peak(&index, request) as usize
+    };
+    let (without, with) = (held(&[&by_score, &large]), held(&[&by_score, &words, &large]));
+    assert!(
+        with <= without + 4 * DOCUMENTS,
+        "{with} bytes, {without} without words"
     );
 }

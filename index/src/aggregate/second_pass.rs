@@ -1,0 +1,80 @@
+//! The second pass over documents: once it is known over all segments which groups are shown, only theirs take what is inside.
+//!
+//! What a search holds, and is refused for, so depends on the groups it shows, however its documents lie in segments. The
+//! documents of a segment are kept as a set of bits, from the first pass to the second.
+
+use std::sync::Arc;
+
+use tantivy::{Score, SegmentReader};
+
+use super::branch::{Around, Context, Scored};
+use super::budget::Budget;
+use super::node::Node;
+use crate::bits::Bits;
+use crate::layout::Layout;
+use crate::run::Run;
+
+/// What is kept of a segment.
+pub(super) struct KeptSegment {
+    pub(super) reader: SegmentReader,
+    pub(super) documents: Bits,
+    /// Where something inside compares scores.
+    pub(super) scored: Arc<Scored>,
+}
+
+impl KeptSegment {
+    pub(super) fn new(reader: SegmentReader, documents: Bits, node: &Node, context: &Context<'_>) -> Self {
+        let scored = context.scored.filter(|_| node.wants_scores());
+        Self {
+            reader,
+            documents,
+            scored: scored.map(Arc::clone).unwrap_or_default(),
+        }
+    }
+}
+
+/// What the second pass takes.
+pub(super) struct SecondPass<'a> {
+    pub(super) run: &'a Run,
+    pub(super) budget: &'a mut Budget,
+    pub(super) layout: &'a Layout,
+    pub(super) constant: Score,
+    pub(super) visited: u32,
+}
+
+impl<'a> SecondPass<'a> {
+    pub(super) fn context<'c>(&'c mut self, scored: &'c Arc<Scored>) -> Context<'c> {
+        Context {
+            run: self.run,
+            budget: self.budget,
+            docs: &scored.docs,
+            scores: &scored.scores,
+            scored: Some(scored),
+            constant: self.constant,
+            alone: false,
+            visited: &mut self.visited,
+        }
+    }
+
+    /// Where what is inside an aggregation stands.
+    pub(super) fn around<'s>(&self, node: &'s Node, segment: &'s KeptSegment) -> Around<'s>
+    where
+        'a: 's,
+    {
+        Around {
+            reader: &segment.reader,
+            layout: self.layout,
+            run: self.run,
+            scope: node.scope.as_deref(),
+            alone: false,
+        }
+    }
+
+    /// Ends a segment.
+    pub(super) fn let_go(&mut self, segment: KeptSegment) {
+        let scored = segment.scored.bytes();
+        if Arc::into_inner(segment.scored).is_some() {
+            self.budget.release(scored);
+        }
+    }
+}
