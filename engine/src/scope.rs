@@ -89,6 +89,14 @@ impl Scope {
         matches!(self, Self::Own { .. })
     }
 
+    /// The column that names the owner of a row that the call may meet; `None` where the key does, or it may meet all.
+    pub(crate) fn owner_column(&self) -> Option<&str> {
+        match self {
+            Self::Own { place, .. } if place.key.is_none() => Some(&place.column),
+            _ => None,
+        }
+    }
+
     /// Refuses to write what the caller couldn't meet afterwards. `item` is what a row is called.
     pub(crate) fn check_written(
         &self,
@@ -96,12 +104,22 @@ impl Scope {
         key: &PrimaryKey,
         columns: &[(ColumnName, Value)],
     ) -> Result<()> {
+        self.check_named(item, key, |place| named_by(place, columns))
+    }
+
+    /// The same, where what is written names an owner by `named`.
+    pub(crate) fn check_named<'a>(
+        &self,
+        item: &str,
+        key: &'a PrimaryKey,
+        named: impl FnOnce(&OwnerPlace) -> Option<&'a str>,
+    ) -> Result<()> {
         let Self::Own { owner, place } = self else {
             return Ok(());
         };
         let named = match place.key {
             Some(at) => key_text(key, at),
-            None => named_by(place, columns),
+            None => named(place),
         };
         match named == Some(&*owner.id) {
             true => Ok(()),

@@ -14,6 +14,7 @@ mod holdings;
 mod lifecycle;
 mod model;
 mod note;
+mod owned;
 mod redesign;
 mod restores;
 mod scope;
