@@ -354,6 +354,11 @@ fn deadline_exceeded(waiting: Waiting) -> Status {
             None,
             None,
         ),
+        Waiting::OwnRows => (
+            "the deadline passed between rows that the caller may meet; narrow the range".to_owned(),
+            None,
+            None,
+        ),
     };
     let mut status =
         StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", format!("{message}; allow more time"));

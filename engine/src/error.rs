@@ -19,6 +19,8 @@ pub enum Waiting {
         /// Values that its patterns had looked at.
         walked: u64,
     },
+    /// For own rows of the caller between those of others.
+    OwnRows,
 }
 
 /// Whose a limit is that was reached.

@@ -5,8 +5,10 @@
 //! documents alone, of an index that has seen every row that was taken from the caller ([`Scope::seeing`]), and the rows of
 //! hits are compared again; tokens belong to their scope ([`Scope::bind`]).
 
+use std::cmp::Ordering;
+
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
-use souk_storage::{ColumnName, PrimaryKey, Row, Value};
+use souk_storage::{ColumnName, Direction, KeyBound, KeyValue, PrimaryKey, RangeRequest, Row, Value};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::call::{Owner, Principal};
@@ -152,6 +154,33 @@ impl Scope {
         (*column == place.column).then(|| *value == Value::from(&*owner.id))
     }
 
+    /// The part of a range that can hold rows that the call may meet: where the first key column names their owner, that
+    /// partition. `None` when it can hold none.
+    pub(crate) fn narrowed(&self, request: &RangeRequest) -> Option<RangeRequest> {
+        let mut request = request.clone();
+        if let Self::Own { owner, place } = self
+            && place.key == Some(0)
+        {
+            let partition = KeyValue::from(&*owner.id);
+            let own = PrimaryKey::new([partition.clone()]).ok()?;
+            let (low, high) = match request.direction {
+                Direction::Forward => (&mut request.start, &mut request.end),
+                Direction::Backward => (&mut request.end, &mut request.start),
+            };
+            match lies(low, &partition) {
+                Ordering::Less => *low = KeyBound::Before(own.clone()),
+                Ordering::Equal => {}
+                Ordering::Greater => return None,
+            }
+            match lies(high, &partition) {
+                Ordering::Less => return None,
+                Ordering::Equal => {}
+                Ordering::Greater => *high = KeyBound::After(own),
+            }
+        }
+        Some(request)
+    }
+
     /// The write that whatever the call searches has to include: the last one that took a row from the caller. An index from
     /// before has a document of it that still says that it is his.
     pub(crate) fn seeing(&self, handovers: &Handovers) -> u64 {
@@ -203,5 +232,21 @@ impl Scope {
             }
             error => error,
         }
+    }
+}
+
+/// Whether a cut lies before a partition, in it, or behind it.
+fn lies(cut: &KeyBound, partition: &KeyValue) -> Ordering {
+    match cut {
+        KeyBound::Min => Ordering::Less,
+        KeyBound::Max => Ordering::Greater,
+        KeyBound::Before(key) => key
+            .values()
+            .first()
+            .map_or(Ordering::Less, |of| of.cmp(partition)),
+        KeyBound::After(key) => key
+            .values()
+            .first()
+            .map_or(Ordering::Greater, |of| of.cmp(partition)),
     }
 }

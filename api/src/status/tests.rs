@@ -283,6 +283,7 @@ fn deadlines_say_what_was_waited_for() {
         Waiting::Searchers,
         Waiting::Search { walked: 0 },
         Waiting::Search { walked: 7 },
+        Waiting::OwnRows,
     ] {
         let error = EngineError::DeadlineExceeded(waiting);
         let details = tells(error, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use souk_engine::error::Waiting;
 use souk_engine::index::{Field, Query, SearchRequest, TotalRequest};
+use souk_engine::storage::limits::{MAX_BATCH_ROWS, MAX_SCANNED_ROWS};
 use souk_engine::storage::{
-    CellPut, ColumnChange, Condition, Error as StoreError, KeyKind, PrimaryKey, RangeRequest, Row,
-    RowOperation, TableSchema,
+    CapacityUnits, CellPut, ColumnChange, Condition, Direction, Error as StoreError, KeyBound, KeyKind,
+    KeyValue, PrimaryKey, RangeRequest, Row, RowOperation, TableSchema,
 };
 use souk_engine::{
     Call, Engine, EngineError, Owner, Principal, Search, TableDefinition, TableHandle, TableWrite,
 };
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::note;
 
@@ -31,17 +34,21 @@ async fn letters() -> (TempDir, Engine, TableHandle) {
 
 /// The table for a user.
 fn of(table: &TableHandle, id: &str) -> TableHandle {
+    table.for_call(owner_call(id))
+}
+
+fn owner_call(id: &str) -> Call {
     let owner = Owner {
         kind: "user",
         id: id.into(),
     };
-    table.for_call(Call {
+    Call {
         principal: Principal::Caller {
             name: id.into(),
             owner: Some(owner),
         },
         deadline: None,
-    })
+    }
 }
 
 fn key(id: &str) -> PrimaryKey {
@@ -240,5 +247,118 @@ async fn a_row_that_comes_meanwhile_isnt_overwritten() {
         );
     }
     gives.await.expect("bob's rows stay his");
+    note::close(engine).await;
+}
+
+/// All pages of a range; each goes on at a row of the caller's.
+async fn pages(
+    table: &TableHandle,
+    mut request: RangeRequest,
+    owns: impl Fn(&PrimaryKey) -> bool,
+) -> Vec<PrimaryKey> {
+    let mut keys = Vec::new();
+    loop {
+        let page = table.range(&request, 0).await.expect("a page").value;
+        assert!(request.limit == 0 || page.rows.len() <= request.limit);
+        assert_eq!(
+            page.consumed,
+            CapacityUnits::default(),
+            "it counts rows of others"
+        );
+        keys.extend(page.rows.into_iter().map(|row| row.key));
+        let Some(next) = page.next else {
+            return keys;
+        };
+        assert!(owns(&next), "{next:?}");
+        request = request.resume(next);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_of_own_rows_tells_no_key_of_anothers() {
+    let (_directory, engine, letters) = letters().await;
+    let ada = of(&letters, "ada");
+    // Behind each of hers are more of others than one look takes.
+    let mut hers = Vec::new();
+    for nth in 0..3 {
+        hers.push(key(&format!("{nth}")));
+        write(&letters, put(&format!("{nth}"), "ada")).await;
+    }
+    let others: Vec<TableWrite> = (0..MAX_SCANNED_ROWS + 100)
+        .map(|nth| put(&format!("1-{nth}"), "bob"))
+        .collect();
+    for some in others.chunks(MAX_BATCH_ROWS) {
+        letters.write(some.to_vec(), None).await.expect("written");
+    }
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut expected = hers.clone();
+        if direction == Direction::Backward {
+            expected.reverse();
+        }
+        for limit in [0, 1, 2, 3] {
+            let request = RangeRequest::all(direction).limit(limit);
+            let read = pages(&ada, request, |next| hers.contains(next)).await;
+            assert_eq!(read, expected, "{direction:?}, {limit}");
+        }
+        let of_others =
+            RangeRequest::between(KeyBound::Before(key("1-")), KeyBound::Before(key("2")), direction);
+        assert!(pages(&ada, of_others, |_| false).await.is_empty());
+    }
+    let late = ada.for_call(Call {
+        deadline: Some(Instant::now()),
+        ..owner_call("ada")
+    });
+    let request = RangeRequest::between(KeyBound::After(key("1")), KeyBound::Max, Direction::Forward);
+    let late = late.range(&request, 0).await;
+    assert!(
+        matches!(late, Err(EngineError::DeadlineExceeded(Waiting::OwnRows))),
+        "{late:?}"
+    );
+    note::close(engine).await;
+}
+
+/// Then the rows of others aren't read at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_of_own_rows_stays_in_the_partition_that_names_their_owner() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, _) = note::open(directory.path()).await;
+    let schema = TableSchema::new("inbox")
+        .key("reader", KeyKind::String)
+        .key("nth", KeyKind::Integer);
+    let inbox = TableDefinition::new(schema)
+        .item("letter")
+        .field(Field::keyword("reader"))
+        .owner("user", "reader");
+    let inbox = engine.create_table(inbox).await.expect("created");
+    let key = |reader: &str, nth: i64| PrimaryKey::new([KeyValue::from(reader), nth.into()]).expect("short");
+    let readers = ["abe", "ada", "adam", "bob"];
+    for reader in readers {
+        for nth in -2..2 {
+            write(&inbox, TableWrite::put(key(reader, nth), Vec::new())).await;
+        }
+    }
+    let prefix = |reader: &str| PrimaryKey::new([KeyValue::from(reader)]).expect("short");
+    let mut cuts = vec![KeyBound::Min, KeyBound::Max];
+    for reader in ["a", "abe", "ada", "adam", "bob", "c"] {
+        cuts.extend([KeyBound::Before(prefix(reader)), KeyBound::After(prefix(reader))]);
+        cuts.extend([KeyBound::Before(key(reader, 0)), KeyBound::After(key(reader, 0))]);
+    }
+    for reader in readers {
+        let own = of(&inbox, reader);
+        for (low, high) in cuts
+            .iter()
+            .flat_map(|low| cuts.iter().map(move |high| (low, high)))
+        {
+            for direction in [Direction::Forward, Direction::Backward] {
+                let request = RangeRequest::between(low.clone(), high.clone(), direction);
+                let all = inbox.range(&request, 0).await.expect("a page").value.rows;
+                let all = all.into_iter().map(|row| row.key);
+                let owns = |key: &PrimaryKey| key.values().first() == Some(&KeyValue::from(reader));
+                let expected: Vec<PrimaryKey> = all.filter(owns).collect();
+                let read = pages(&own, request.limit(1), owns).await;
+                assert_eq!(read, expected, "{reader}: {low:?} {high:?} {direction:?}");
+            }
+        }
+    }
     note::close(engine).await;
 }
