@@ -20,6 +20,7 @@ mod restores;
 mod scope;
 mod sequences;
 mod standstill;
+mod table_admin;
 mod views;
 mod watch;
 mod writes;

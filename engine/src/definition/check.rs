@@ -3,7 +3,7 @@
 use souk_index::{FieldKind, Schema};
 
 use super::{
-    ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_VALUE_LEVELS, Reading,
+    ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_TABLE_NAME_BYTES, MAX_VALUE_LEVELS, Reading,
     SearchIndexDefinition, TableDefinition, ValueType,
 };
 use crate::error::{EngineError, Result};
@@ -20,6 +20,7 @@ impl TableDefinition {
         if self.name().starts_with(OWN) {
             return Err(self.invalid("has a name of the engine: names of tables begin with a letter"));
         }
+        limit("MAX_TABLE_NAME_BYTES", MAX_TABLE_NAME_BYTES, self.name().len())?;
         limit("MAX_COLUMNS", MAX_COLUMNS, self.columns.len())?;
         limit("MAX_OWNERS", MAX_OWNERS, self.owners.len())?;
         for (at, column) in self.columns.iter().enumerate() {
