@@ -298,10 +298,7 @@ fn faults_of_the_server_tell_nothing_of_the_inside() {
     for error in [
         EngineError::Defect("the secret invariant is broken"),
         EngineError::Index(souk_index::Error::WriterBusy),
-        EngineError::Index(souk_index::Error::InvalidKey {
-            actual: 0,
-            max: 1_000,
-        }),
+        EngineError::Index(souk_index::Error::EmptyKey),
         EngineError::UndeclaredTable { table: "secret" },
     ] {
         let (status, _) = told(error);

@@ -3,15 +3,17 @@
 use bytes::Bytes;
 use souk_storage::{
     ColumnChange, ColumnName, Committed, Condition, ConditionFailure, Error as StoreError, Existence,
-    PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value, WriteBatch, WrittenRow,
+    KeyValue, PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value, WriteBatch,
+    WrittenRow,
 };
 use tokio::sync::MutexGuard;
 use tracing::{Instrument as _, Span};
 
 use super::TableHandle;
+use crate::definition::check::limit;
 use crate::error::{EngineError, Result};
 use crate::handovers::{Lost, lost};
-use crate::key;
+use crate::key::{self, MAX_DOCUMENT_KEY_BYTES};
 use crate::open_table::Home;
 use crate::owners::OwnerPlace;
 use crate::resource::{RequestId, Written};
@@ -150,7 +152,8 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::InvalidRow`], [`EngineError::TableOfCode`], [`EngineError::NotOwn`],
-    /// [`EngineError::RequestIdReused`]; [`StoreError::ConditionFailed`] and what else the store refuses.
+    /// [`EngineError::LimitExceeded`], [`EngineError::RequestIdReused`]; [`StoreError::ConditionFailed`] and what else the store
+    /// refuses.
     pub async fn write(
         &self,
         writes: Vec<TableWrite>,
@@ -176,19 +179,32 @@ impl TableHandle {
         })
     }
 
-    /// Refuses keys of a hashed table whose hash isn't that of their id.
+    /// Refuses keys of a hashed table whose hash isn't that of their id, and those that the index of a searched one can't have.
     fn check_keys(&self, writes: &[TableWrite]) -> Result<()> {
-        if !self.open.definition().is_hashed() {
-            return Ok(());
+        let is_hashed = self.open.definition().is_hashed();
+        let is_searched = self.open.is_searched();
+        for write in writes {
+            let document_key = match &write.operation {
+                // The number is still to come, and has the length of any other.
+                RowOperation::Append { key, .. } => key::of_values(key.iter().chain([&KeyValue::Integer(0)])),
+                other => other.key().map(key::to_document_key).unwrap_or_default(),
+            };
+            if is_hashed && key::hashed_document_id(&document_key).is_none() {
+                return Err(EngineError::InvalidRow {
+                    table: self.name().to_owned(),
+                    problem: "has a key that isn't the md5 of its id and the id".to_owned(),
+                });
+            }
+            // What is there from before may go.
+            if is_searched && !matches!(write.operation, RowOperation::Delete { .. }) {
+                limit(
+                    "MAX_DOCUMENT_KEY_BYTES",
+                    MAX_DOCUMENT_KEY_BYTES,
+                    document_key.len(),
+                )?;
+            }
         }
-        let mut keys = writes.iter().map(|write| write.operation.key());
-        match keys.all(|key| key.is_some_and(|key| key::hashed_id(key).is_ok())) {
-            true => Ok(()),
-            false => Err(EngineError::InvalidRow {
-                table: self.name().to_owned(),
-                problem: "has a key that isn't the md5 of its id and the id".to_owned(),
-            }),
-        }
+        Ok(())
     }
 
     fn batch(
