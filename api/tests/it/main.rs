@@ -21,6 +21,7 @@ mod scope;
 mod sequences;
 mod standstill;
 mod table_admin;
+mod taken_in;
 mod views;
 mod watch;
 mod writes;
