@@ -247,6 +247,13 @@ fn of_engine(error: EngineError) -> Status {
             )
             .metadata("table", table)
             .build(),
+            EngineError::TableClosed { table, reason } => StatusBuilder::failed_precondition(
+                "TABLE_CLOSED",
+                format!("{table} couldn't be opened when the server started; drop it, or restore it from a backup"),
+            )
+            .metadata("table", table)
+            .source(reason)
+            .build(),
             EngineError::TableExists { table } => StatusBuilder::already_exists(
                 "TABLE_EXISTS",
                 format!("there is a table {table}, or one whose name differs by case alone; choose another name, or drop that one"),
@@ -286,6 +293,7 @@ fn of_engine(error: EngineError) -> Status {
             .build(),
             EngineError::UndeclaredTable { .. }
             | EngineError::TableDeclaredTwice { .. }
+            | EngineError::TableOfCatalog { .. }
             | EngineError::Defect(_) => {
                 StatusBuilder::internal("the server contradicts itself; report it with the trace id")
                     .source(error)

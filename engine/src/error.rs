@@ -268,6 +268,23 @@ pub enum EngineError {
         /// The table.
         table: String,
     },
+    /// The table was created at run time, and code declares one of its name.
+    #[error(
+        "table {table:?} was created at run time, and is declared in code now: drop it with the version that it was created \
+         with, having exported what is in it, or declare another name"
+    )]
+    TableOfCatalog {
+        /// The table.
+        table: String,
+    },
+    /// The table was created at run time and couldn't be opened again. It can be dropped.
+    #[error("table {table:?} is closed: {reason}")]
+    TableClosed {
+        /// The table.
+        table: String,
+        /// Why.
+        reason: String,
+    },
     /// A definition can't be a table, or not the table that is there.
     #[error("table {table:?} {problem}")]
     InvalidDefinition {

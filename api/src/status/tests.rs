@@ -317,6 +317,14 @@ fn errors_about_tables_name_the_table_or_the_limit() {
             "TABLE_NOT_FOUND",
         ),
         (
+            EngineError::TableClosed {
+                table: table.clone(),
+                reason: "of the inside".to_owned(),
+            },
+            Code::FailedPrecondition,
+            "TABLE_CLOSED",
+        ),
+        (
             EngineError::TableExists { table: table.clone() },
             Code::AlreadyExists,
             "TABLE_EXISTS",
